@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace cnn {
+
+// Independent queues of work on a device. side: work that may run beside compute (weight gradients,
+// branches of a network).
+enum class Lane : std::uint8_t { compute, side, copy_out, copy_in, communicate };
+inline constexpr std::size_t lane_count = 5;
+std::string_view name_of(Lane lane);
+
+// Move-only owner of bytes on a device or of host memory that a device copies from at full speed.
+class Buffer {
+ public:
+  using Release = std::function<void(std::byte*)>;
+
+  Buffer() = default;
+  Buffer(std::byte* data, std::size_t bytes, Release release)
+      : data_(data), bytes_(bytes), release_(std::move(release)) {}
+  Buffer(Buffer&& other) noexcept { swap(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    Buffer(std::move(other)).swap(*this);
+    return *this;
+  }
+  Buffer(const Buffer&) = delete;
+  Buffer& operator=(const Buffer&) = delete;
+  ~Buffer() {
+    if (data_ != nullptr) {
+      release_(data_);
+    }
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void swap(Buffer& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(release_, other.release_);
+  }
+
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  Release release_;
+};
+
+// A point in a stream's order. Recording it again moves it.
+class Event {
+ public:
+  virtual ~Event() = default;
+};
+
+// A queue: what is enqueued runs in order, apart from other streams unless an event orders it. No
+// call allocates after the stream is made. An error of a piece of work is thrown by the next
+// synchronize() of its stream.
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // any direction
+  // Runs work on the host in stream order. Keep its captures within 16 trivially copyable bytes (two
+  // pointers): larger ones make std::function allocate.
+  virtual void host(std::function<void()> work) = 0;
+  virtual void record(Event& event) = 0;
+  virtual void wait(Event& event) = 0;  // later work starts after the last record() made before now
+  virtual void synchronize() = 0;       // blocks until the queue is empty
+};
+
+// Four queues that order work and copy bytes; kernels compute. Thread-safe but for its streams, each
+// of which is fed by one thread at a time.
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual std::string name() const = 0;
+  virtual std::size_t memory_bytes() const = 0;  // free for us now; throws if it cannot be read
+  virtual std::unique_ptr<Stream> make_stream(Lane lane) = 0;
+  virtual std::unique_ptr<Event> make_event() = 0;
+  virtual Buffer allocate(std::size_t bytes) = 0;       // throws Error that says how much was asked
+  virtual Buffer allocate_host(std::size_t bytes) = 0;  // memory the device copies from fastest
+};
+
+}  // namespace cnn

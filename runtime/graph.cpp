@@ -1,0 +1,108 @@
+#include "runtime/graph.h"
+
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn {
+
+const TensorDesc& Value::desc() const { return graph->info(id).desc; }
+
+std::vector<std::optional<Value>> Op::backward(const Backprop& /*backprop*/) const {
+  throw Error(std::string(name()) + " has no gradient");
+}
+
+Graph::Graph(Traits traits) : traits_(std::move(traits)), scope_(traits_.scope) {}
+
+TensorId Graph::add_tensor(TensorInfo info) {
+  const TensorId id{static_cast<std::uint32_t>(tensors_.size())};
+  if (info.role == Role::input) {
+    inputs_.push_back(id);
+  }
+  tensors_.push_back(std::move(info));
+  producers_.emplace_back();
+  return id;
+}
+
+void Graph::add_node(Node node) {
+  const NodeId id{static_cast<std::uint32_t>(nodes_.size())};
+  for (const TensorId output : node.outputs) {
+    check(!producers_[index_of(output)], "a tensor has two producers");
+    producers_[index_of(output)] = id;
+  }
+  nodes_.push_back(std::move(node));
+}
+
+Value Graph::input(std::string name, TensorDesc desc) {
+  TensorInfo info{.name = std::move(name), .desc = std::move(desc), .role = Role::input};
+  return {this, add_tensor(std::move(info))};
+}
+
+Value Graph::parameter(std::string name, TensorDesc desc, ParameterOptions options) {
+  TensorInfo info{.name = std::move(name),
+                  .desc = std::move(desc),
+                  .role = Role::parameter,
+                  .initializer = options.initializer,
+                  .saved_as = options.saved_as,
+                  .decay = options.decay,
+                  .saved = true};
+  check(!find(info.name), "two parameters are called " + info.name);
+  return {this, add_tensor(std::move(info))};
+}
+
+Value Graph::state(std::string name, TensorDesc desc, Initializer initializer, bool saved) {
+  TensorInfo info{.name = std::move(name),
+                  .desc = std::move(desc),
+                  .role = Role::state,
+                  .initializer = initializer,
+                  .saved = saved};
+  return {this, add_tensor(std::move(info))};
+}
+
+std::vector<Value> Graph::append(std::shared_ptr<const Op> op, std::span<const Value> in) {
+  Node node{.op = std::move(op)};
+  std::vector<TensorDesc> descs;
+  for (const Value& value : in) {
+    check(value.graph == this, "an op takes a tensor of another graph");
+    node.inputs.push_back(value.id);
+    descs.push_back(value.desc());
+  }
+  std::vector<Value> results;
+  for (TensorDesc& desc : node.op->infer(descs)) {
+    const std::string name = std::string(node.op->name()) + "#" + std::to_string(nodes_.size());
+    const TensorId id = add_tensor({.name = name, .desc = std::move(desc)});
+    node.outputs.push_back(id);
+    results.push_back({this, id});
+  }
+  add_node(std::move(node));
+  return results;
+}
+
+void Graph::output(std::string name, Value value) {
+  outputs_.push_back({.name = std::move(name), .tensor = value.id});
+}
+
+std::string Graph::unique_name(std::string_view kind) {
+  int& counter = counters_[std::string(kind)];
+  return scope_ + std::string(kind) + std::to_string(counter++);
+}
+
+std::optional<TensorId> Graph::find(std::string_view name) const {
+  for (std::size_t i = 0; i < tensors_.size(); ++i) {
+    if (tensors_[i].name == name) {
+      return TensorId{static_cast<std::uint32_t>(i)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<NodeId> Graph::producer(TensorId id) const { return producers_[index_of(id)]; }
+
+NameScope::NameScope(Graph& graph, std::string_view name)
+    : graph_(graph), length_(graph.scope_.size()) {
+  graph_.scope_ += std::string(name) + "/";
+}
+
+NameScope::~NameScope() { graph_.scope_.resize(length_); }
+
+}  // namespace cnn

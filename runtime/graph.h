@@ -1,0 +1,149 @@
+#pragma once
+
+#include <concepts>
+#include <initializer_list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/op.h"
+#include "runtime/tensor.h"
+
+namespace cnn {
+
+// input: comes from the host each step. parameter: trained. state: survives the step without being
+// trained (running statistics, optimizer slots, synthetic images). activation: lives within a step.
+enum class Role : std::uint8_t { input, parameter, state, activation };
+
+// How a parameter or state starts. Draws depend on seed and name only, never on order.
+struct Initializer {
+  enum class Kind : std::uint8_t { constant, truncated_normal };
+  Kind kind = Kind::constant;
+  double mean = 0;    // or the constant
+  double stddev = 0;  // of the untruncated normal; draws beyond two of it are drawn again
+};
+
+// The order of axes under which other programs know a parameter: O, I, H, W of ours becomes H, W, I, O
+// of a convolution or H, W, O, I of a depthwise one; everything else is stored as it is.
+enum class SavedAs : std::uint8_t { same, hwio, hwoi };
+
+struct TensorInfo {
+  std::string name;
+  TensorDesc desc;
+  Role role = Role::activation;
+  Initializer initializer;
+  SavedAs saved_as = SavedAs::same;
+  bool decay = false;  // parameters only: takes part in the L2 term
+  bool saved = false;  // parameter or state that belongs in a checkpoint
+};
+
+struct Node {
+  std::shared_ptr<const Op> op;
+  std::vector<TensorId> inputs, outputs;
+};
+
+struct Output {
+  std::string name;
+  TensorId tensor{};
+};
+
+// What layers read while they build: these decide which ops they add.
+struct Traits {
+  bool training = true;              // batch statistics, gradients; else moving averages
+  bool dropout = true;               // only with training
+  DataType compute = DataType::f32;  // type of activations; parameters stay f32
+  std::string scope = "v/cg/";       // prefix of every parameter's name
+};
+
+// Options of one parameter; see TensorInfo.
+struct ParameterOptions {
+  Initializer initializer;
+  SavedAs saved_as = SavedAs::same;
+  bool decay = true;
+};
+
+// A static graph, append-only: nodes stand in a valid order by construction. Values point to it, so it
+// is neither copied nor moved.
+class Graph {
+ public:
+  explicit Graph(Traits traits = {});
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+
+  const Traits& traits() const { return traits_; }
+
+  Value input(std::string name, TensorDesc desc);
+  Value parameter(std::string name, TensorDesc desc, ParameterOptions options);
+  // saved: belongs in a checkpoint.
+  Value state(std::string name, TensorDesc desc, Initializer initializer, bool saved);
+  // Adds a node; output shapes come from op->infer.
+  std::vector<Value> append(std::shared_ptr<const Op> op, std::span<const Value> in);
+  void output(std::string name, Value value);  // copied to the host at the end of every step
+
+  // For passes that copy a graph: a tensor as given, and a node whose outputs are as given.
+  TensorId add_tensor(TensorInfo info);
+  void add_node(Node node);
+
+  // "conv" -> "<scope>conv0", then "conv1", ...: numbered per kind over the whole graph, whatever the
+  // scope. Layers name their parameters below it.
+  std::string unique_name(std::string_view kind);
+
+  std::span<const Node> nodes() const { return nodes_; }
+  std::span<const TensorInfo> tensors() const { return tensors_; }
+  std::span<const TensorId> inputs() const { return inputs_; }
+  std::span<const Output> outputs() const { return outputs_; }
+  const TensorInfo& info(TensorId id) const { return tensors_[index_of(id)]; }
+  std::optional<TensorId> find(std::string_view name) const;  // first tensor of that name
+  std::optional<NodeId> producer(TensorId id) const;
+
+ private:
+  friend class NameScope;
+
+  Traits traits_;
+  std::vector<Node> nodes_;
+  std::vector<TensorInfo> tensors_;
+  std::vector<std::optional<NodeId>> producers_;  // by TensorId
+  std::vector<TensorId> inputs_;
+  std::vector<Output> outputs_;
+  std::map<std::string, int, std::less<>> counters_;
+  std::string scope_;
+};
+
+// While it lives, unique_name() puts `name` and a slash behind the graph's scope:
+// NameScope scope(graph, "resnet_v10") turns "v/cg/conv1" into "v/cg/resnet_v10/conv1".
+class NameScope {
+ public:
+  NameScope(Graph& graph, std::string_view name);
+  ~NameScope();
+  NameScope(const NameScope&) = delete;
+  NameScope& operator=(const NameScope&) = delete;
+
+ private:
+  Graph& graph_;
+  std::size_t length_;
+};
+
+// Adds a node with one output and returns it; of several outputs the first.
+template <std::derived_from<Op> O>
+Value emit(O op, std::initializer_list<Value> in) {
+  const std::span<const Value> values(in.begin(), in.size());
+  return values.front().graph->append(std::make_shared<const O>(std::move(op)), values).front();
+}
+
+// Adds a node and returns all its outputs.
+template <std::derived_from<Op> O>
+std::vector<Value> emit_all(O op, std::span<const Value> in) {
+  return in.front().graph->append(std::make_shared<const O>(std::move(op)), in);
+}
+
+// What a pass returns: the new graph, and where each tensor of the old one went.
+struct Rewritten {
+  std::shared_ptr<Graph> graph;
+  std::vector<std::optional<TensorId>> was;  // by old TensorId; nothing: it no longer exists
+};
+
+}  // namespace cnn

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <typeindex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/op.h"
+#include "runtime/tensor.h"
+
+namespace cnn {
+
+// What a node's operands look like: what is asked of a kernel, and what a kernel was made for.
+struct Signature {
+  std::vector<TensorDesc> in, out;
+};
+
+// Resolved once when a program is linked; outlives every run.
+struct Operands {
+  std::vector<TensorView> in, out;
+  std::span<std::byte> workspace;  // 64-byte aligned, contents undefined
+};
+
+// Made once when a program is compiled, run every step, never allocates. Lives on one device.
+class Kernel {
+ public:
+  virtual ~Kernel() = default;
+  virtual void run(Stream& stream, const Operands& operands) = 0;  // enqueues and returns
+};
+
+// What a kernel will need and like: pure data, known without a device or a driver.
+struct KernelSpec {
+  std::size_t workspace = 0;        // bytes; enters the memory plan
+  std::vector<TensorDesc> in, out;  // layouts and types it runs in, given what was asked
+};
+
+// What one backend can run, keyed by the op's type.
+class KernelTable {
+ public:
+  using Describe = std::function<std::optional<KernelSpec>(const Op&, const Signature&)>;
+  using Make = std::function<std::unique_ptr<Kernel>(const Op&, const Signature&)>;
+
+  // describe: (const O&, const Signature&) -> optional<KernelSpec>. The signature asked has the true
+  // shapes and types, and for each operand the layout it has or would best have; the spec answers with
+  // the layouts (and, for weights, packings and types) the kernel really takes. Nothing: this backend
+  // cannot run it so. make: (const O&, const Signature&) -> unique_ptr<Kernel> for a signature that
+  // equals a spec's in and out.
+  template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
+  void add(DescribeOp describe, MakeOp make) {
+    rows_[std::type_index(typeid(O))] = Row{
+        [describe](const Op& op, const Signature& s) {
+          return describe(static_cast<const O&>(op), s);
+        },
+        [make](const Op& op, const Signature& s) { return make(static_cast<const O&>(op), s); }};
+  }
+  // Serves every op without a row, and every op whose row describes nothing.
+  void otherwise(Describe describe, Make make);
+
+  std::optional<KernelSpec> describe(const Op& op, const Signature& asked) const;
+  // Throws Error that names the op and the signature if no kernel can run it.
+  std::unique_ptr<Kernel> make(const Op& op, const Signature& signature) const;
+
+ private:
+  struct Row {
+    Describe describe;
+    Make make;
+  };
+  std::unordered_map<std::type_index, Row> rows_;
+  std::optional<Row> otherwise_;
+};
+
+}  // namespace cnn

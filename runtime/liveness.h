@@ -1,0 +1,22 @@
+#pragma once
+
+#include <vector>
+
+#include "runtime/graph.h"
+#include "runtime/schedule.h"
+
+namespace cnn {
+
+// One stay of a tensor on the device: from the step that produces or fetches it to the last step that
+// touches it, both included.
+struct Residency {
+  TensorId tensor{};
+  StepId first{}, last{};
+  std::vector<StepId> touched_by;
+};
+
+// Every stay of every input and activation (persistent tensors are always there). Throws Error on a
+// use of a tensor while it is away.
+std::vector<Residency> residencies(const Graph& graph, const Schedule& schedule);
+
+}  // namespace cnn

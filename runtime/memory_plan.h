@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "runtime/graph.h"
+#include "runtime/schedule.h"
+
+namespace cnn {
+
+inline constexpr std::size_t alignment = 64;  // of every tensor and workspace, in bytes
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Bytes at a fixed place in the arena from the start of step `first` to the end of step `last`.
+struct Block {
+  std::variant<TensorId, NodeId> owner;  // a tensor's stay, or the workspace of a node
+  StepId first{}, last{};
+  std::size_t offset = 0, bytes = 0;
+};
+
+// Where everything that does not survive a step lies in one arena. Persistent tensors are laid out by
+// Variables, in front of it.
+struct MemoryPlan {
+  std::vector<Block> blocks;
+  std::size_t device_bytes = 0;       // size of the arena: the highest end of a block
+  std::size_t lower_bound_bytes = 0;  // maximum over the steps of the bytes live in it
+  std::vector<Block> host_blocks;     // swapped activations in the pinned host arena
+  std::size_t host_bytes = 0;
+};
+
+// workspace: bytes by NodeId. A node's output 0 takes over the block of an input where the op permits
+// it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both tensors
+// have a block at one offset that overlap in that one step.
+MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
+                       std::span<const std::size_t> workspace);
+
+}  // namespace cnn

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "runtime/device.h"
+#include "runtime/graph.h"
+
+namespace cnn {
+
+struct Compute {
+  NodeId node{};  // a node that appears twice is a recomputation
+};
+struct Offload {
+  TensorId tensor{};  // device -> host; its device bytes are free afterwards. Outputs leave this way.
+};
+struct Fetch {
+  TensorId tensor{};  // host -> device. Inputs start on the host, so a batch arrives this way.
+};
+using Action = std::variant<Compute, Offload, Fetch>;
+
+struct Step {
+  Action action;
+  Lane lane = Lane::compute;
+  std::vector<StepId> after;  // waits on steps of other lanes, filled by link()
+};
+
+struct Schedule {
+  std::vector<Step> steps;  // steps of one lane run in this order
+};
+
+// Nodes in their order, but a node that only mutates persistent tensors (an optimizer bucket) runs as
+// soon as its inputs are there and every earlier reader and writer of what it mutates has run, so that
+// gradients die early. Inputs are fetched just before their first use, outputs leave right after their
+// producer.
+Schedule make_schedule(const Graph& graph);
+
+std::string to_string(const Graph& graph, const Action& action);
+
+}  // namespace cnn

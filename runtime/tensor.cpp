@@ -1,0 +1,114 @@
+#include "runtime/tensor.h"
+
+#include <bit>
+#include <cmath>
+
+#include "runtime/error.h"
+
+namespace cnn {
+
+std::size_t size_of(DataType type) {
+  switch (type) {
+    case DataType::f32:
+    case DataType::i32:
+      return 4;
+    case DataType::f16:
+    case DataType::bf16:
+      return 2;
+    case DataType::u8:
+      return 1;
+  }
+  throw Error("size_of: no such data type");
+}
+
+std::string_view name_of(DataType type) {
+  constexpr std::array<std::string_view, 5> names{"f32", "f16", "bf16", "i32", "u8"};
+  return names.at(static_cast<std::size_t>(type));
+}
+
+std::string_view name_of(Layout layout) {
+  constexpr std::array<std::string_view, 4> names{"nchw", "nhwc", "nchw16c", "packed"};
+  return names.at(static_cast<std::size_t>(layout));
+}
+
+Shape::Shape(std::initializer_list<std::int64_t> dims)
+    : Shape(std::span<const std::int64_t>(dims.begin(), dims.size())) {}
+
+Shape::Shape(std::span<const std::int64_t> dims) : rank_(dims.size()) {
+  check(rank_ <= max_rank, "a shape has at most five dimensions");
+  for (std::size_t axis = 0; axis < rank_; ++axis) {
+    check(dims[axis] >= 0, "a dimension cannot be negative");
+    dims_[axis] = dims[axis];
+  }
+}
+
+std::int64_t Shape::elements() const {
+  std::int64_t product = 1;
+  for (const std::int64_t dim : *this) {
+    product *= dim;
+  }
+  return product;
+}
+
+std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(shape[axis]);
+  }
+  return text + "]";
+}
+
+std::size_t TensorDesc::bytes() const {
+  if (layout == Layout::packed) {
+    check(packing != nullptr, "a packed tensor without a packing");
+    return packing->bytes;
+  }
+  auto elements = static_cast<std::size_t>(shape.elements());
+  if (layout == Layout::nchw16c && shape.rank() >= 2 && shape[1] > 0) {
+    const auto channels = static_cast<std::size_t>(shape[1]);
+    elements = elements / channels * ((channels + 15) / 16 * 16);
+  }
+  return elements * size_of(type);
+}
+
+bool TensorDesc::operator==(const TensorDesc& other) const {
+  if (shape != other.shape || type != other.type || layout != other.layout) {
+    return false;
+  }
+  if (packing == nullptr || other.packing == nullptr) {
+    return packing == other.packing;
+  }
+  return *packing == *other.packing;
+}
+
+std::string to_string(const TensorDesc& desc) {
+  std::string text{name_of(desc.type)};
+  text += to_string(desc.shape) + " ";
+  if (desc.layout == Layout::packed && desc.packing != nullptr) {
+    return text + std::string(desc.packing->backend) + ":" + desc.packing->tag;
+  }
+  return text + std::string(name_of(desc.layout));
+}
+
+TensorDesc plain(const TensorDesc& desc) {
+  TensorDesc result;
+  result.shape = desc.shape;
+  const bool real = desc.type != DataType::i32 && desc.type != DataType::u8;
+  result.type = real ? DataType::f32 : desc.type;
+  return result;
+}
+
+BFloat16 to_bf16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  if (std::isnan(value)) {
+    return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};  // quiet, never rounded to infinity
+  }
+  const std::uint32_t round = 0x7fff + ((bits >> 16) & 1);
+  return {static_cast<std::uint16_t>((bits + round) >> 16)};
+}
+
+float to_float(BFloat16 value) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
+}
+
+}  // namespace cnn

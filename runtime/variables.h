@@ -1,0 +1,42 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph.h"
+#include "runtime/tensor.h"
+
+namespace cnn {
+
+struct Variable {
+  TensorInfo info;         // as in the graph that declared it, with the layout it has in memory
+  std::size_t offset = 0;  // in the persistent storage, a multiple of 64
+};
+
+// The named tensors that survive a step: parameters and state. Training, evaluation and checkpoints
+// share one set. Lays them out one after another; the storage itself belongs to the caller.
+class Variables {
+ public:
+  // Takes every parameter and state of the graph, in its order.
+  explicit Variables(const Graph& graph);
+
+  std::span<const Variable> all() const { return variables_; }
+  std::size_t bytes() const { return bytes_; }
+  const Variable* find(std::string_view name) const;  // nullptr: no such variable
+
+  // `storage` (64-byte aligned, at least bytes()) must outlive this object.
+  void attach(std::byte* storage) { storage_ = storage; }
+  TensorView view(const Variable& variable) const;
+  // Storage of the variable of that name; throws if it is missing or has another description.
+  TensorView view(const TensorInfo& info) const;
+
+ private:
+  std::vector<Variable> variables_;
+  std::size_t bytes_ = 0;
+  std::byte* storage_ = nullptr;
+};
+
+}  // namespace cnn

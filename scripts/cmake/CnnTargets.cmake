@@ -1,0 +1,50 @@
+# A target is its folder: cnn_folder(runtime/cpu DEPENDS runtime LIBRARIES ...) makes cnn_runtime_cpu of
+# every .cpp and .cu in runtime/cpu, and cnn_tests(runtime) one GoogleTest binary of tests/runtime.
+
+function(cnn_target_name folder out)
+  string(REPLACE "/" "_" name "cnn_${folder}")
+  set(${out} ${name} PARENT_SCOPE)
+endfunction()
+
+function(cnn_link target)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES" ${ARGN})
+  foreach(folder IN LISTS ARG_DEPENDS)
+    cnn_target_name(${folder} dependency)
+    target_link_libraries(${target} PUBLIC ${dependency})
+  endforeach()
+  target_link_libraries(${target} PUBLIC ${ARG_LIBRARIES})
+endfunction()
+
+function(cnn_folder folder)
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*.cu)
+  file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
+  list(FILTER sources EXCLUDE REGEX "main\\.cpp$")
+  cnn_target_name(${folder} target)
+  add_library(${target} STATIC ${sources})
+  set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+  target_sources(${target} PUBLIC FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
+  target_include_directories(${target} PUBLIC ${PROJECT_SOURCE_DIR})
+  target_compile_features(${target} PUBLIC cxx_std_20)
+  cnn_link(${target} ${ARGN})
+endfunction()
+
+function(cnn_tests folder)
+  if(NOT CNN_TESTS)
+    return()
+  endif()
+  cmake_parse_arguments(ARG "" "" "DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  cnn_target_name(${folder} target)
+  add_executable(${target}_tests ${sources})
+  target_compile_definitions(${target}_tests PRIVATE CNN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  cnn_link(${target}_tests DEPENDS ${folder} ${ARG_DEPENDS} LIBRARIES ${ARG_LIBRARIES}
+           GTest::gtest_main GTest::gmock)
+  # A suite whose name starts with Slow runs on demand only.
+  gtest_discover_tests(${target}_tests TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
+  gtest_discover_tests(${target}_tests TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
+                       TEST_LIST ${target}_slow_tests PROPERTIES LABELS slow TIMEOUT 3600)
+endfunction()
