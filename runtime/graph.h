@@ -27,8 +27,8 @@ struct Initializer {
   double stddev = 0;  // of the untruncated normal; draws beyond two of it are drawn again
 };
 
-// The order of axes under which other programs know a parameter: O, I, H, W of ours becomes H, W, I, O
-// of a convolution or H, W, O, I of a depthwise one; everything else is stored as it is.
+// The order of axes under which other programs know a parameter: O, I, H, W of ours becomes H, W,
+// I, O of a convolution or H, W, O, I of a depthwise one; everything else is stored as it is.
 enum class SavedAs : std::uint8_t { same, hwio, hwoi };
 
 struct TensorInfo {
@@ -56,6 +56,7 @@ struct Traits {
   bool training = true;              // batch statistics, gradients; else moving averages
   bool dropout = true;               // only with training
   DataType compute = DataType::f32;  // type of activations; parameters stay f32
+  std::uint64_t seed = 1234;         // of dropout masks and synthetic labels
   std::string scope = "v/cg/";       // prefix of every parameter's name
 };
 
@@ -66,8 +67,8 @@ struct ParameterOptions {
   bool decay = true;
 };
 
-// A static graph, append-only: nodes stand in a valid order by construction. Values point to it, so it
-// is neither copied nor moved.
+// A static graph, append-only: nodes stand in a valid order by construction. Values point to it, so
+// it is neither copied nor moved.
 class Graph {
  public:
   explicit Graph(Traits traits = {});
@@ -88,8 +89,8 @@ class Graph {
   TensorId add_tensor(TensorInfo info);
   void add_node(Node node);
 
-  // "conv" -> "<scope>conv0", then "conv1", ...: numbered per kind over the whole graph, whatever the
-  // scope. Layers name their parameters below it.
+  // "conv" -> "<scope>conv0", then "conv1", ...: numbered per kind over the whole graph, whatever
+  // the scope. Layers name their parameters below it.
   std::string unique_name(std::string_view kind);
 
   std::span<const Node> nodes() const { return nodes_; }

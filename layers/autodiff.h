@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/graph.h"
+
+namespace cnn::layers {
+
+// Appends nodes that compute d loss / d wrt[i], by asking each op in reverse order and adding where
+// gradients meet (one Add over all of them). `seed` is d loss / d loss, f32 []. Only what is needed
+// for `wrt` is built: no data gradient of the first layer. Nothing: loss does not depend on wrt[i].
+std::vector<std::optional<Value>> gradients(Value loss, std::span<const Value> wrt, Value seed);
+
+}  // namespace cnn::layers

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "layers/conv.h"
+#include "runtime/graph.h"
+#include "runtime/op.h"
+
+namespace cnn::layers {
+
+struct BatchNormAttributes {
+  double epsilon = 1e-3;
+  bool scale = false;  // has a gamma
+  bool relu = false;
+  bool residual = false;  // adds a tensor of x's shape before the activation
+  double decay = 0.999;   // of the moving averages, for append_moving_averages
+  std::string variables;  // prefix of the layer's variables: "v/cg/conv0/batchnorm0/"
+};
+
+// Training form. With m, v the mean and biased variance of x over N, H, W:
+//   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
+// in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C]. Pure:
+// the running statistics are updated by a MovingAverage node.
+class BatchNorm final : public Op {
+ public:
+  explicit BatchNorm(BatchNormAttributes a) : attributes(std::move(a)) {}
+  std::string_view name() const override { return "batch_norm"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
+
+  BatchNormAttributes attributes;
+};
+
+// With g = dy, or with relu g = dy where the output was positive, n = N H W, xhat = (x - m) /
+// sqrt(v + e):
+//   dbeta = sum g, dgamma = sum g xhat, dx = gamma / sqrt(v + e) (g - dbeta / n - xhat dgamma / n)
+// in: x, [gamma], beta, m, v, dy, and with relu and residual also y (without a residual the sign is
+// recomputed from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and
+// residual]. out[0] may overwrite dy.
+class BatchNormBackward final : public Op {
+ public:
+  explicit BatchNormBackward(BatchNormAttributes a) : attributes(std::move(a)) {}
+  std::string_view name() const override { return "batch_norm_backward"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool may_overwrite(std::size_t input) const override;
+
+  BatchNormAttributes attributes;
+};
+
+// Inference form: m and v are the moving averages. in: x, [gamma], beta, m, v, [residual]. out: y.
+class BatchNormInference final : public Op {
+ public:
+  explicit BatchNormInference(BatchNormAttributes a) : attributes(std::move(a)) {}
+  std::string_view name() const override { return "batch_norm_inference"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool may_overwrite(std::size_t input) const override { return input == 0; }
+
+  BatchNormAttributes attributes;
+};
+
+// Folds an inference batch norm into the convolution before it: w' = w s, b' = (bias - m) s + beta
+// with s[o] = gamma[o] / sqrt(v[o] + epsilon). in: w [O,...] f32, [gamma], beta, m, v, [bias]. out:
+// w' f32, b' f32 [O].
+class FoldBatchNorm final : public Op {
+ public:
+  FoldBatchNorm(double eps, bool has_scale, bool has_bias)
+      : epsilon(eps), scale(has_scale), bias(has_bias) {}
+  std::string_view name() const override { return "fold_batch_norm"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+
+  double epsilon;
+  bool scale, bias;
+};
+
+// moving = decay * moving + (1 - decay) * batch for every batch norm of the network at once; the
+// batch variance is the unbiased one, v n / (n - 1). in: for each layer moving_mean (mutated),
+// moving_variance (mutated), m, v, all f32 [C]. No output.
+class MovingAverage final : public Op {
+ public:
+  struct Layer {
+    double decay = 0;
+    double count = 0;  // n = N H W
+  };
+  explicit MovingAverage(std::vector<Layer> l) : layers(std::move(l)) {}
+  std::string_view name() const override { return "moving_average"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool mutates(std::size_t input) const override { return input % 4 < 2; }
+
+  std::vector<Layer> layers;
+};
+
+struct BatchNormOptions {
+  double decay = 0.999;
+  double epsilon = 1e-3;
+  bool scale = false;
+  bool decay_parameters = false;  // gamma and beta take part in the L2 term (mobilenet only)
+};
+
+// A layer "batchnorm<N>" with gamma (if scale), beta, moving_mean, moving_variance, created in that
+// order. Training graphs get BatchNorm, others BatchNormInference.
+Value batch_norm(Value x, const BatchNormOptions& options);
+
+// conv without bias, batch norm named below it ("conv3/batchnorm3/beta"), and a ReLU if
+// options.relu.
+Value conv_bn(Value x, ConvOptions options, const BatchNormOptions& norm);
+
+// Appends the one MovingAverage node of a training graph; none if it has no BatchNorm.
+void append_moving_averages(Graph& graph);
+
+}  // namespace cnn::layers

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "runtime/graph.h"
+
+namespace cnn::layers {
+
+// Fills plain row-major f32 values. Draw i depends on (seed, name, i) only: counter-based, so the
+// order and the threads do not matter. Truncated normals are cut at two stddev by drawing again.
+void fill(const Initializer& initializer, std::uint64_t seed, std::string_view name,
+          std::span<float> values);
+
+// 64 random bits for counter i of a stream: the splitmix64 finaliser of
+// stream + (i + 1) * 0x9E3779B97F4A7C15.
+std::uint64_t random_bits(std::uint64_t stream, std::uint64_t i);
+std::uint64_t fnv1a(std::string_view text);  // 64-bit FNV-1a
+
+}  // namespace cnn::layers

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/graph.h"
+#include "runtime/op.h"
+
+namespace cnn::layers {
+
+enum class Rule : std::uint8_t { sgd, momentum, rmsprop, adam };
+
+// One row per optimizer: its name on the command line and its slots per parameter, as checkpoints
+// name them ("<parameter>/Momentum"), with the value they start at.
+struct RuleRow {
+  struct Slot {
+    std::string_view suffix;
+    double start = 0;
+  };
+  std::string_view name;
+  Rule rule{};
+  std::vector<Slot> slots;
+};
+const std::vector<RuleRow>& rules();
+const RuleRow& find_rule(std::string_view name);  // throws Error that lists the names
+
+struct UpdateAttributes {
+  Rule rule = Rule::sgd;
+  double momentum = 0.9;
+  double rmsprop_decay = 0.9, rmsprop_momentum = 0.9, rmsprop_epsilon = 1.0;
+  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
+  double weight_decay = 0;
+  std::optional<double> clip;         // clamps every element of the whole gradient to [-clip, clip]
+  double loss_scale = 1;              // gradients are divided by it
+  bool automatic_loss_scale = false;  // the scale is a state; see the inputs of Update
+  std::vector<bool> decay;            // by parameter: takes part in the L2 term
+};
+
+// One pass over a bucket of parameters. With g = gradient / loss scale + weight_decay * w (if the
+// parameter decays), then clipped:
+//   sgd       w -= lr g
+//   momentum  a = m a + g; w -= lr g + lr m a                        (Nesterov)
+//   rmsprop   s = d s + (1 - d) g^2; b = m b + lr g / sqrt(s + e); w -= b
+//   adam      m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
+//             w -= lr sqrt(1 - beta2_power) / (1 - beta1_power) m / (sqrt(v) + e)
+// in: learning_rate f32 [], then with automatic_loss_scale: loss_scale f32 [] and found_inf i32 []
+// (if it is not 0 nothing is written), then with adam: beta1_power f32 [], beta2_power f32 [], then
+// all parameters (mutated), all gradients, and for each slot kind the slots of all parameters
+// (mutated). A parameter, its gradient and slots share one layout: the rule is element-wise,
+// padding stays zero. out: f32 [], sum of w^2 / 2 over the decaying parameters before the update (0
+// without weight decay), accumulated in double.
+class Update final : public Op {
+ public:
+  Update(UpdateAttributes a, std::size_t n) : attributes(std::move(a)), parameters(n) {}
+  std::string_view name() const override { return "update"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool mutates(std::size_t input) const override;
+
+  std::size_t first_parameter() const;  // index of the first parameter among the inputs
+  std::size_t first_gradient() const { return first_parameter() + parameters; }
+  std::size_t first_slot() const { return first_gradient() + parameters; }
+  std::size_t slots() const;  // per parameter
+
+  UpdateAttributes attributes;
+  std::size_t parameters;
+};
+
+// found_inf = 1 if any element of any input is inf or nan, else 0. in: gradients. out: i32 [].
+class FoundInf final : public Op {
+ public:
+  std::string_view name() const override { return "found_inf"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+};
+
+// After a step: found_inf -> scale /= 2, count = 0; else count < n -> count += 1; else scale *= 2,
+// count = 0. in: loss_scale f32 [] (mutated), count f32 [] (mutated), found_inf i32 []. No output.
+class AdvanceLossScale final : public Op {
+ public:
+  explicit AdvanceLossScale(double n) : every_n(n) {}
+  std::string_view name() const override { return "advance_loss_scale"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool mutates(std::size_t input) const override { return input < 2; }
+
+  double every_n;
+};
+
+// beta1_power *= beta1, beta2_power *= beta2 unless found_inf. in: both powers f32 [] (mutated),
+// [found_inf i32 []]. No output.
+class AdvanceAdam final : public Op {
+ public:
+  AdvanceAdam(double b1, double b2) : beta1(b1), beta2(b2) {}
+  std::string_view name() const override { return "advance_adam"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  bool mutates(std::size_t input) const override { return input < 2; }
+
+  double beta1, beta2;
+};
+
+struct OptimizerOptions {
+  UpdateAttributes update;               // `decay` is filled from the parameters
+  double loss_scale_every_n = 1000;      // with automatic_loss_scale; starts at update.loss_scale
+  std::size_t bucket_bytes = 64u << 20;  // of parameters in one Update node
+};
+
+// d loss / d loss: what gradients() starts from. The constant loss scale, or the state
+// "loss_scale".
+Value loss_seed(Graph& graph, const OptimizerOptions& options);
+
+// Appends the update of all parameters: states for slots ("<parameter>/Momentum"...), the learning
+// rate as input "learning_rate" f32 [], Update nodes in buckets in the order the gradients were
+// made, and the nodes that advance scale and powers. Returns the L2 sum (f32 []); multiply by
+// weight_decay for the loss. parameters[i] goes with gradients[i].
+Value append_update(Graph& graph, std::span<const Value> parameters,
+                    std::span<const Value> gradients, const OptimizerOptions& options);
+
+}  // namespace cnn::layers
