@@ -2,9 +2,19 @@
 add_compile_options(
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-psabi)
 if(CNN_WARNINGS_AS_ERRORS)
-  add_compile_options(-Werror)
+  # Newer compilers warn about more, some of it wrongly: they show it, but do not keep a newcomer from building.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    add_compile_options(-Werror)
+  else()
+    message(STATUS "Warnings are errors with g++ 12 only")
+  endif()
 endif()
 if(CNN_SANITIZE)
   add_compile_options(-fsanitize=${CNN_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CNN_SANITIZE})
+endif()
+
+find_program(CNN_CCACHE ccache)
+if(CNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CNN_CCACHE})
 endif()

@@ -1,0 +1,254 @@
+#!/usr/bin/env python3
+"""Checks which folder may include which, and the other rules that a glance at the sources can check.
+
+    check_layers.py [ROOT]      prints one line for each violation; exit code 1 if there is any
+    check_layers.py --self-test seeds violations in a scratch tree and checks that each is found
+"""
+import pathlib
+import re
+import sys
+import tempfile
+
+# Folder -> folders it may include besides itself. This table is the design; cmake links by the same arrows.
+ARROWS = {
+    "runtime": [],
+    "runtime/cpu": ["runtime"],
+    "runtime/cuda": ["runtime"],
+    "layers": ["runtime"],
+    "layers/cpu": ["layers", "runtime", "runtime/cpu"],
+    "layers/no_cpu": ["layers", "runtime", "runtime/cpu"],
+    "layers/cuda": ["layers", "runtime", "runtime/cuda"],
+    "models": ["layers", "runtime"],
+    "lms": ["runtime"],
+    "allreduce": ["runtime"],
+    "allreduce/mpi": ["allreduce", "runtime"],
+    "allreduce/cuda": ["allreduce", "runtime", "runtime/cuda"],
+    "data": ["runtime"],
+    "bench": ["runtime", "runtime/cpu", "layers", "layers/cpu", "layers/no_cpu", "models", "lms", "allreduce",
+              "allreduce/mpi", "data"],
+    "bench/no_cuda": ["bench"],
+    "bench/cuda": ["*"],
+    # Fixtures of all tests: no fast kernels, no data, no program.
+    "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
+}
+
+# Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
+LIBRARIES = {
+    r"(oneapi/)?dnnl": ["layers/cpu"],
+    r"omp\.h": ["layers/cpu"],
+    r"cuda|cublas|curand|nvrtc|nvtx": ["runtime/cuda", "layers/cuda", "allreduce/cuda", "bench/cuda"],
+    r"cudnn": ["layers/cuda"],
+    r"nccl": ["allreduce/cuda"],
+    r"mpi\.h": ["allreduce/mpi"],
+    r"jpeglib|turbojpeg|zlib": ["data"],
+    r"nlohmann/": ["data", "bench"],
+    r"fmt/|cxxopts": ["bench"],
+    r"gtest/|gmock/": [],
+}
+
+TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "layers", "runtime", "lms", "allreduce",
+             "data", "bench", "scripts", "tests", "build"}
+SOURCES = {".h", ".cpp", ".cu", ".cuh", ".hpp", ".c", ".cc"}
+LONGEST = 500
+LONGEST_CMAKE = 300  # all CMake files together
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
+DIRECTIVE = re.compile(r"^\s*#\s*(define|undef|if|ifdef|ifndef|elif|elifdef|else|endif)\b")
+
+
+def arrows_of(folder):
+    """The folders that may be included from `folder`; None if the table does not know it."""
+    if folder in ARROWS:
+        allowed = ARROWS[folder]
+        return list(ARROWS) if allowed == ["*"] else allowed + [folder]
+    if not folder.startswith("tests/"):
+        return None
+    # tests/X: X with its sub-folders, what these may include, fixtures.
+    tested = folder.removeprefix("tests/")
+    inside = [f for f in ARROWS if f == tested or f.startswith(tested + "/")]
+    allowed = {folder, "tests/support", *ARROWS["tests/support"]}
+    for f in inside:
+        allowed.update(arrows_of(f))
+    return sorted(allowed) if inside else None
+
+
+def may_use_library(folder, owners):
+    if folder.startswith("tests/"):
+        tested = folder.removeprefix("tests/")
+        return any(o == tested or o.startswith(tested + "/") for o in owners) or not owners
+    return folder in owners
+
+
+def without_comments(text):
+    """Blanks comments, keeping line numbers; strings that look like comments matter to no rule here."""
+    return re.sub(r"/\*.*?\*/|//[^\n]*", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+
+
+def sources(root):
+    tops = {folder.split("/")[0] for folder in ARROWS} | {"tests"}
+    for top in sorted(tops):
+        yield from sorted(p for p in (root / top).rglob("*") if p.suffix in SOURCES and p.is_file())
+
+
+def check_include(root, path, folder, bracket, name):
+    allowed = arrows_of(folder)
+    if bracket == "<":
+        for pattern, owners in LIBRARIES.items():
+            if re.match(pattern, name) and not may_use_library(folder, owners):
+                yield f"{folder} must not use the library of <{name}>"
+        return
+    target = pathlib.PurePosixPath(name)
+    if ".." in target.parts or "/" not in name or not (root / name).is_file():
+        yield f'"{name}" is not a file by its path from the top folder'
+    elif allowed is not None and str(target.parent) not in allowed:
+        yield f'{folder} must not include {target.parent} ("{name}")'
+
+
+def check_source(root, path, includes):
+    folder = path.parent.relative_to(root).as_posix()
+    text = path.read_text(encoding="utf-8")
+    if arrows_of(folder) is None:
+        yield 1, f"folder {folder} is not in the table of folders"
+    length = text.count("\n")
+    if length > LONGEST:
+        yield length, f"{length} lines; the limit is {LONGEST}"
+    if path.suffix in {".h", ".cuh", ".hpp"} and "#pragma once" not in text:
+        yield 1, "a header without #pragma once"
+    for number, line in enumerate(without_comments(text).split("\n"), 1):
+        if directive := DIRECTIVE.match(line):
+            yield number, f"#{directive[1]}: no macros and no conditional compilation"
+        if include := INCLUDE.match(line):
+            includes.setdefault(path.relative_to(root).as_posix(), []).append(include[2])
+            for problem in check_include(root, path, folder, include[1], include[2]):
+                yield number, problem
+
+
+def cycles(graph):
+    """One line for each cycle that a depth-first walk of {node: successors} closes."""
+    state, stack = {}, []
+
+    def visit(node):
+        state[node] = "open"
+        stack.append(node)
+        for successor in sorted(graph.get(node, ())):
+            if state.get(successor) == "open":
+                yield " -> ".join(stack[stack.index(successor):] + [successor])
+            elif successor not in state:
+                yield from visit(successor)
+        stack.pop()
+        state[node] = "done"
+
+    for node in sorted(graph):
+        if node not in state:
+            yield from visit(node)
+
+
+def folder_graph(includes):
+    graph = {}
+    for source, names in includes.items():
+        folder = source.rpartition("/")[0]
+        targets = {name.rpartition("/")[0] for name in names if name.rpartition("/")[0] in ARROWS}
+        graph.setdefault(folder, set()).update(targets - {folder})
+    return graph
+
+
+def check(root):
+    """All violations under `root`, as lines that an editor can jump to."""
+    problems, includes = [], {}
+    for path in sources(root):
+        where = path.relative_to(root)
+        problems += [f"{where}:{line}: {what}" for line, what in check_source(root, path, includes)]
+    problems += [f"include cycle: {c}" for c in cycles(includes)]
+    problems += [f"folder cycle: {c}" for c in cycles(folder_graph(includes))]
+    for entry in sorted(root.iterdir()):
+        if entry.name not in TOP_LEVEL and not entry.name.startswith("."):
+            problems.append(f"{entry.name}: does not belong in the top folder")
+    scripts = root / "scripts"
+    cmake = [p for p in (root / "CMakeLists.txt", *scripts.rglob("*.cmake"), *root.glob("tests/**/CMakeLists.txt"))
+             if p.is_file()]
+    lines = sum(p.read_text().count("\n") for p in cmake)
+    if lines > LONGEST_CMAKE:
+        problems.append(f"CMake files: {lines} lines together; the limit is {LONGEST_CMAKE}")
+    for path in sorted(p for p in scripts.rglob("*") if p.suffix in {".sh", ".py"}):
+        length = path.read_text().count("\n")
+        if length > LONGEST:
+            problems.append(f"{path.relative_to(root)}:{length}: {length} lines; the limit is {LONGEST}")
+    return problems
+
+
+CLEAN = {
+    "CMakeLists.txt": "project(x)\n",
+    "runtime/tensor.h": "#pragma once\n#include <vector>\n",
+    "runtime/cpu/device.h": '#pragma once\n#include "runtime/tensor.h"\n',
+    "layers/conv.h": '#pragma once\n// #define in a comment is no macro\n#include "runtime/tensor.h"\n',
+    "layers/cpu/conv.cpp": '#include <dnnl.hpp>\n#include "layers/conv.h"\n#include "runtime/cpu/device.h"\n',
+    "models/lenet.cpp": '#include "layers/conv.h"\n',
+    "bench/main.cpp": '#include <fmt/core.h>\n#include "models/lenet.h"\n',
+    "models/lenet.h": "#pragma once\n",
+    "layers/cpu/onednn.h": "#pragma once\n#include <dnnl.hpp>\n",
+    "data/dataset.h": "#pragma once\n",
+    "bench/config.h": "#pragma once\n",
+    "tests/layers/conv_test.cpp": '#include <gtest/gtest.h>\n#include "layers/conv.h"\n#include "tests/support/n.h"\n',
+    "tests/support/n.h": '#pragma once\n#include "layers/conv.h"\n',
+}
+
+# What is added to the clean tree, and the words that the report of it must have.
+SEEDED = [
+    ("models/bad.cpp", '#include "data/dataset.h"\n', "models must not include data"),
+    ("runtime/up.cpp", '#include "layers/conv.h"\n', "runtime must not include layers"),
+    ("layers/fast.cpp", '#include "layers/cpu/onednn.h"\n', "layers must not include layers/cpu"),
+    ("models/up.cpp", '#include "bench/config.h"\n', "models must not include bench"),
+    ("models/gone.cpp", '#include "layers/gone.h"\n', "is not a file by its path"),
+    ("bench/x.h", '#pragma once\n#include "tests/support/n.h"\n', "bench must not include tests/support"),
+    ("data/swap.cpp", '#include "models/lenet.h"\n', "data must not include models"),
+    ("tests/models/m_test.cpp", '#include "bench/config.h"\n', "tests/models must not include bench"),
+    ("tests/runtime/t_test.cpp", '#include "models/lenet.h"\n', "tests/runtime must not include models"),
+    ("layers/flat.cpp", '#include "conv.h"\n', "is not a file by its path"),
+    ("layers/dots.cpp", '#include "../runtime/tensor.h"\n', "is not a file by its path"),
+    ("layers/macro.cpp", "#define LIMIT 3\n", "#define: no macros"),
+    ("layers/feature.cpp", "#ifdef USE_X\n#endif\n", "#ifdef: no macros"),
+    ("layers/spaced.cpp", "# if X\n# endif\n", "#if: no macros"),
+    ("runtime/print.cpp", "#include <fmt/core.h>\n", "must not use the library of <fmt/core.h>"),
+    ("layers/blas.cpp", "#include <oneapi/dnnl/dnnl.hpp>\n", "must not use the library"),
+    ("models/test.cpp", "#include <gtest/gtest.h>\n", "must not use the library"),
+    ("runtime/long.cpp", "\n" * 501, "501 lines; the limit is 500"),
+    ("scripts/long.sh", "\n" * 501, "501 lines; the limit is 500"),
+    ("scripts/cmake/Long.cmake", "\n" * 300, "301 lines together"),
+    ("runtime/twice.h", '#include "runtime/tensor.h"\n', "without #pragma once"),
+    ("engine/core.h", "#pragma once\n", "engine: does not belong in the top folder"),
+    ("runtime/tpu/device.h", "#pragma once\n", "folder runtime/tpu is not in the table"),
+    ("notes.txt", "", "notes.txt: does not belong"),
+    ("runtime/loop.h", '#pragma once\n#include "runtime/loop.h"\n', "include cycle: runtime/loop.h -> runtime/loop.h"),
+    ("runtime/back.cpp", '#include "runtime/cpu/device.h"\n', "folder cycle: runtime -> runtime/cpu -> runtime"),
+]
+
+
+def self_test():
+    def report(extra):
+        with tempfile.TemporaryDirectory() as name:
+            root = pathlib.Path(name)
+            for path, text in {**CLEAN, **extra}.items():
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text(text)
+            return check(root)
+
+    failures = [f"the clean tree is not clean: {line}" for line in report({})]
+    for path, text, expected in SEEDED:
+        found = report({path: text})
+        if not any(expected in line for line in found):
+            failures.append(f"{path}: expected '{expected}', found {found}")
+    print("\n".join(failures) or f"{len(SEEDED)} seeded violations found")
+    return 1 if failures else 0
+
+
+def main(arguments):
+    if arguments == ["--self-test"]:
+        return self_test()
+    root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).resolve().parent.parent)
+    problems = check(root)
+    print("\n".join(problems) or "layers: nothing to complain about")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,24 @@
+# Tests that need no compiled code. Only one preset runs them: what they find does not depend on the build.
+
+# cnn_script_test(name LABEL unit COMMAND ...): exit code 77 means skipped, with the reason in the output.
+function(cnn_script_test name)
+  cmake_parse_arguments(ARG "" "LABEL" "COMMAND" ${ARGN})
+  add_test(NAME ${name} COMMAND ${ARG_COMMAND} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} SKIP_RETURN_CODE 77 TIMEOUT 1800)
+endfunction()
+
+if(CNN_TESTS AND NOT CNN_SANITIZE)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  set(scripts ${PROJECT_SOURCE_DIR}/scripts)
+  cnn_script_test(scripts.layers LABEL unit COMMAND Python3::Interpreter ${scripts}/check_layers.py)
+  cnn_script_test(scripts.layers_self_test LABEL unit
+                  COMMAND Python3::Interpreter ${scripts}/check_layers.py --self-test)
+  file(GLOB script_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/scripts/*_test.sh)
+  foreach(script IN LISTS script_tests)
+    get_filename_component(name ${script} NAME_WE)
+    cnn_script_test(scripts.${name} LABEL unit COMMAND bash ${script})
+  endforeach()
+  cnn_script_test(scripts.format LABEL lint COMMAND ${scripts}/format.sh --check)
+  # On two cores all sources take longer than a reader waits; those left out are named.
+  cnn_script_test(scripts.tidy LABEL lint COMMAND ${scripts}/tidy.sh --seconds=300)
+endif()

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Builds everything and runs the tests.
+#
+#   scripts/test.sh             all tests but the slow ones, the linters and those that need a GPU
+#   scripts/test.sh --slow      the slow ones too
+#   scripts/test.sh ... -R X    further arguments go to ctest
+set -euo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+excluded='slow|lint|gpu'
+if [[ ${1:-} == --slow ]]; then
+  excluded='lint|gpu'
+  shift
+fi
+preset=$(default_preset)
+"$root/scripts/setup.sh"
+build "$preset"
+exec ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" \
+  --label-exclude "$excluded" "$@" </dev/null

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Every script parses; those with a linter at hand are clean by it as well.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+shopt -s nullglob
+scripts=(scripts/*.sh tests/scripts/*.sh .ci/run)
+for script in "${scripts[@]}"; do
+  bash -n "$script"
+done
+for script in scripts/*.py scripts/peers/*.py; do
+  python3 -c 'import ast, sys; ast.parse(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1])' "$script"
+done
+if command -v shellcheck >/dev/null; then
+  shellcheck "${scripts[@]}"
+else
+  echo "shellcheck is not installed: syntax only"
+fi
