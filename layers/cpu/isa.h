@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace cnn::layers::cpu {
+
+// Instruction sets that choose kernels and layouts.
+struct Isa {
+  bool avx2 = false;         // with FMA and F16C
+  bool avx512 = false;       // F, CD, BW, DQ, VL: Skylake-SP and later
+  bool avx512_bf16 = false;  // bf16 dot products
+  bool amx_bf16 = false;     // bf16 tiles
+  bool operator==(const Isa&) const = default;
+};
+
+Isa hardware_isa();   // what processor and operating system have
+Isa effective_isa();  // the same, limited to what oneDNN may use (ONEDNN_MAX_CPU_ISA): use this one
+std::string to_string(const Isa& isa);  // "avx2 avx512 avx512_bf16"
+
+// The layout in which a network of such activations runs fastest, measured on whole convolutions.
+Layout preferred_layout(DataType type);
+
+// Name and version of a library as it runs, for reports.
+struct LibraryVersion {
+  std::string name, version;
+};
+std::vector<LibraryVersion> library_versions();  // oneDNN with its effective instruction set
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "runtime/kernel.h"
+
+// One function per file of this folder, each adding the rows of that file. kernels.cpp lists them.
+namespace cnn::layers::cpu {
+
+// By oneDNN.
+void add_conv_rows(KernelTable& table);     // Conv2d and its two gradients
+void add_dense_rows(KernelTable& table);    // Dense and its two gradients
+void add_pool_rows(KernelTable& table);     // MaxPool, AveragePool and their gradients
+void add_lrn_rows(KernelTable& table);      // Lrn and its gradient
+void add_convert_rows(KernelTable& table);  // Convert, Flatten, Unflatten, Normalise
+
+// Own loops.
+void add_batch_norm_rows(KernelTable& table);
+void add_activation_rows(KernelTable& table);
+void add_elementwise_rows(KernelTable& table);
+void add_concat_rows(KernelTable& table);
+void add_dropout_rows(KernelTable& table);
+void add_loss_rows(KernelTable& table);
+void add_optimizer_rows(KernelTable& table);
+void add_spatial_mean_rows(KernelTable& table);
+
+}  // namespace cnn::layers::cpu
