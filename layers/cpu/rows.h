@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/cpu/simd/loops.h"
 #include "runtime/kernel.h"
 
 // One function per file of this folder, each adding the rows of that file. kernels.cpp lists them.
@@ -10,16 +11,17 @@ void add_conv_rows(KernelTable& table);     // Conv2d and its two gradients
 void add_dense_rows(KernelTable& table);    // Dense and its two gradients
 void add_pool_rows(KernelTable& table);     // MaxPool, AveragePool and their gradients
 void add_lrn_rows(KernelTable& table);      // Lrn and its gradient
-void add_convert_rows(KernelTable& table);  // Convert, Flatten, Unflatten, Normalise
+void add_convert_rows(KernelTable& table);  // Convert
 
-// Own loops.
-void add_batch_norm_rows(KernelTable& table);
-void add_activation_rows(KernelTable& table);
-void add_elementwise_rows(KernelTable& table);
-void add_concat_rows(KernelTable& table);
-void add_dropout_rows(KernelTable& table);
-void add_loss_rows(KernelTable& table);
-void add_optimizer_rows(KernelTable& table);
-void add_spatial_mean_rows(KernelTable& table);
+// Own loops, in the instruction set of `loops`, which must outlive the table.
+void add_batch_norm_rows(KernelTable& table, const Loops& loops);
+void add_activation_rows(KernelTable& table, const Loops& loops);
+void add_elementwise_rows(KernelTable& table, const Loops& loops);  // Add, Scale, Fill, Normalise
+void add_concat_rows(KernelTable& table, const Loops& loops);  // Concat, Split, Pad-, SliceChannels
+void add_dropout_rows(KernelTable& table, const Loops& loops);
+void add_loss_rows(KernelTable& table, const Loops& loops);
+void add_optimizer_rows(KernelTable& table, const Loops& loops);
+void add_spatial_mean_rows(KernelTable& table, const Loops& loops);
+void add_flatten_rows(KernelTable& table, const Loops& loops);
 
 }  // namespace cnn::layers::cpu

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+
+// The inner loops of our own kernels, one table per instruction set. Only plain pointers cross this
+// border, and no code is shared between the variants: an inline function compiled for two
+// instruction sets would be merged by the linker into either of them.
+//
+// Matrices are pixels x channels, row-major without gaps: a piece of an nhwc tensor (columns = C),
+// or of one channel block of nchw16c (columns = 16). Loops run on the calling thread, and are pure
+// functions of their arguments. In and out may be the same array, else they do not overlap.
+namespace cnn::layers::cpu {
+
+// A normalised activation: y = relu?((x - mean) * scale + shift + residual?).
+struct NormaliseRows {
+  const void* x = nullptr;
+  const void* residual = nullptr;  // nothing is added if null
+  void* y = nullptr;
+  const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // [columns]
+  std::int64_t rows = 0, columns = 0;
+  bool relu = false;
+};
+
+// Where the gradient of a normalised activation passes: everywhere, where the output recomputed
+// from x is positive, or where the output y is.
+enum class Gate : std::uint8_t { open, recomputed, output };
+
+struct NormaliseGradientRows {
+  const void *x = nullptr, *dy = nullptr;
+  const void* y = nullptr;  // Gate::output
+  void* g = nullptr;        // gated dy is written here if not null
+  void* dx = nullptr;
+  const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // as in the forward pass
+  const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset
+  std::int64_t rows = 0, columns = 0;
+  Gate gate = Gate::open;
+};
+
+// Running moments of each column over `count` rows seen so far. scratch: floats, 2 x columns.
+struct Moments {
+  double* mean = nullptr;
+  double* squares = nullptr;  // sum of (x - mean)^2
+  float* scratch = nullptr;
+  double count = 0;
+};
+
+// Loops over one element type; pointers to void are to f32, or to bf16 as 16-bit words. n elements.
+struct TypedLoops {
+  void (*relu)(const void* x, void* y, std::int64_t n, float limit);
+  void (*relu_backward)(const void* dy, const void* y, void* dx, std::int64_t n, float limit);
+  void (*add)(const void* const* x, std::int64_t inputs, void* y, std::int64_t n, bool relu);
+  void (*scale)(const void* x, void* y, std::int64_t n, float factor);
+  void (*fill)(void* y, std::int64_t n, float value);
+  void (*affine_f32)(const float* x, void* y, std::int64_t n, const float* scale_and_shift);
+  void (*affine_u8)(const std::uint8_t* x, void* y, std::int64_t n, const float* scale_and_shift);
+  // y = keep[i] ? factor x : 0; bit i of the mask words.
+  void (*select)(const void* x, void* y, std::int64_t n, const std::uint8_t* keep, float factor);
+
+  // Adds the rows of x to the moments; sums[c] += sum of column c.
+  void (*moments)(const void* x, std::int64_t rows, std::int64_t columns, Moments& moments);
+  void (*column_sums)(const void* x, std::int64_t rows, std::int64_t columns, float* sums);
+  void (*normalise)(const NormaliseRows& of);
+  // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: as long.
+  void (*gradient_sums)(const NormaliseGradientRows& of, double* sums, float* scratch);
+  void (*gradient)(const NormaliseGradientRows& of);
+  // Each of the rows of y is values[columns].
+  void (*repeat)(const float* values, void* y, std::int64_t rows, std::int64_t columns);
+};
+
+// One piece of a parameter with its gradient and slots, updated in place.
+struct UpdatePiece {
+  float* w = nullptr;
+  const float* g = nullptr;
+  float *slot0 = nullptr, *slot1 = nullptr;
+  std::int64_t n = 0;
+};
+struct UpdateFactors {  // see layers/optimizer.h for the formulas
+  float rate = 0;       // learning rate, for adam with its bias correction
+  float unscale = 1;    // 1 / loss scale
+  float decay = 0;      // weight decay of this parameter, or 0
+  float clip = 0;       // infinity: no clipping
+  float momentum = 0;   // momentum, rmsprop
+  float keep0 = 0, keep1 = 0;  // decay of slot 0 and 1: rmsprop, adam
+  float epsilon = 0;
+};
+
+struct Loops {
+  const char* name;  // "avx2", "avx512"
+  TypedLoops f32, bf16;
+  void (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
+  void (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);
+  void (*rmsprop)(const UpdatePiece& piece, const UpdateFactors& by);
+  void (*adam)(const UpdatePiece& piece, const UpdateFactors& by);
+  double (*sum_of_squares)(const float* x, std::int64_t n);
+  bool (*all_finite)(const float* x, std::int64_t n);
+  // keep[i / 8] bit i % 8: 24 random bits of counter first + i of the stream fall below threshold.
+  void (*random_below)(std::uint64_t stream, std::uint64_t first, std::int64_t n,
+                       std::uint32_t threshold, std::uint8_t* keep);
+};
+
+const Loops& avx2_loops();    // call only where the processor has AVX2, FMA and F16C
+const Loops& avx512_loops();  // call only where it has AVX-512 F, BW, DQ, VL
+
+}  // namespace cnn::layers::cpu
