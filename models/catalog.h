@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/model.h"
+
+namespace cnn::models {
+
+// Every model, in the order of data sets imagenet, cifar10, mnist.
+const std::vector<Model>& all();
+
+// The names of a data set's models, separated by commas and blanks; empty for no such data set.
+std::string names(std::string_view data_set);
+
+// Throws Error that lists the known names.
+const Model& find(std::string_view data_set, std::string_view name);
+
+}  // namespace cnn::models

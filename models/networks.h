@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "runtime/op.h"
+
+namespace cnn::models {
+
+// The networks without their last layer: images [N, C, H, W] -> features [N, K]. Names and order of
+// the parameters are those of the checkpoints of tf_cnn_benchmarks. All throw Error that names the
+// layer if the images are too small for it.
+
+Value trivial(Value images);
+Value lenet(Value images);
+Value alexnet(Value images);
+Value alexnet_cifar(Value images);
+Value overfeat(Value images);
+Value googlenet(Value images);
+Value inception3(Value images);
+Value inception4(Value images);
+Value mobilenet(Value images);
+Value mnist_deep(Value images);
+
+// convolutions: of each of the five groups.
+Value vgg(Value images, const std::array<int, 5>& convolutions);
+
+// v1_5: the stride of a bottleneck is on its 3x3 convolution. v2: activations come first.
+enum class ResnetVersion : std::uint8_t { v1, v1_5, v2 };
+
+// blocks: bottlenecks in each of the four stages.
+Value resnet(Value images, ResnetVersion version, const std::array<int, 4>& blocks);
+
+// blocks: in each of the three stages; depth 6 blocks + 2.
+Value resnet_cifar(Value images, ResnetVersion version, int blocks);
+
+// layers: in each of the three dense blocks. growth: channels that each of them adds.
+Value densenet(Value images, int layers, int growth);
+
+}  // namespace cnn::models
