@@ -1,0 +1,126 @@
+#include "bench/roofline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <vector>
+
+#include "layers/dense.h"
+#include "layers/elementwise.h"
+#include "layers/initializer.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// One op with its operands in memory of its own, ready to be run again and again.
+class Bench {
+ public:
+  Bench(const Backend& backend, const Op& op, const std::vector<TensorDesc>& in, Layout image)
+      : stream_(backend.device->make_stream(Lane::compute)) {
+    Signature asked{.in = in, .out = op.infer(in)};
+    for (TensorDesc& desc : asked.out) {
+      desc.layout = desc.shape.rank() == 4 ? image : Layout::nchw;
+    }
+    const std::optional<KernelSpec> spec = backend.kernels.describe(op, asked);
+    check(spec.has_value(), "no kernel measures " + std::string(op.name()));
+    kernel_ = backend.kernels.make(op, {.in = spec->in, .out = spec->out});
+    for (const TensorDesc& desc : spec->in) {
+      operands_.in.push_back(view(backend, desc));
+    }
+    for (const TensorDesc& desc : spec->out) {
+      operands_.out.push_back(view(backend, desc));
+    }
+    const TensorView workspace =
+        view(backend, {Shape{static_cast<std::int64_t>(spec->workspace)}, DataType::u8});
+    operands_.workspace = {workspace.data, spec->workspace};
+  }
+
+  // The best seconds of one run within a time budget, after a warm-up.
+  double best_seconds(double budget_seconds) {
+    run();
+    const Clock::time_point start = Clock::now();
+    double best = run();
+    while (seconds_since(start) < budget_seconds) {
+      best = std::min(best, run());
+    }
+    return best;
+  }
+
+ private:
+  double run() {
+    const Clock::time_point start = Clock::now();
+    kernel_->run(*stream_, operands_);
+    stream_->synchronize();
+    return seconds_since(start);
+  }
+
+  // Random values in (-1, 1) whatever the layout: the exponent bits of each 16-bit half are
+  // bounded.
+  TensorView view(const Backend& backend, const TensorDesc& desc) {
+    const std::size_t bytes = std::max<std::size_t>(desc.bytes(), 64);
+    buffers_.push_back(backend.device->allocate(bytes));
+    std::vector<std::uint16_t> halves(bytes / 2 + 1);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      const std::uint64_t bits = layers::random_bits(1, i);
+      halves[i] = static_cast<std::uint16_t>(0x3e00U | (bits & 0x81ffU));
+    }
+    stream_->copy(buffers_.back().data(), reinterpret_cast<const std::byte*>(halves.data()), bytes);
+    stream_->synchronize();
+    return {desc, buffers_.back().data()};
+  }
+
+  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<Kernel> kernel_;
+  std::vector<Buffer> buffers_;
+  Operands operands_;
+};
+
+}  // namespace
+
+Ceilings measure_ceilings(const Backend& backend, DataType compute) {
+  constexpr double budget = 0.3;
+  Ceilings ceilings;
+  {
+    constexpr std::int64_t side = 1536;
+    const layers::Dense op({.bias = false, .relu = false});
+    Bench bench(backend, op, {{Shape{side, side}, compute}, {Shape{side, side}, DataType::f32}},
+                Layout::nchw);
+    ceilings.flops_per_second = 2.0 * side * side * side / bench.best_seconds(budget);
+  }
+  {
+    const Layout layout = backend.preferred_layout(compute);
+    const TensorDesc desc{Shape{64, 64, 64, 64}, compute, layout};  // 64 MiB in f32
+    Bench bench(backend, layers::Scale(0.5F), {desc}, layout);
+    ceilings.bytes_per_second =
+        2.0 * static_cast<double>(desc.bytes()) / bench.best_seconds(budget);
+  }
+  return ceilings;
+}
+
+double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings) {
+  double seconds = 0;
+  const Graph& graph = *plan.graph;
+  for (const Node& node : graph.nodes()) {
+    std::vector<TensorDesc> in;
+    double bytes = 0;
+    for (const TensorId input : node.inputs) {
+      in.push_back(graph.info(input).desc);
+      bytes += static_cast<double>(in.back().bytes());
+    }
+    for (const TensorId output : node.outputs) {
+      bytes += static_cast<double>(graph.info(output).desc.bytes());
+    }
+    seconds +=
+        std::max(node.op->flops(in) / ceilings.flops_per_second, bytes / ceilings.bytes_per_second);
+  }
+  return seconds;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "runtime/device.h"
+#include "runtime/kernel.h"
+#include "runtime/variables.h"
+
+namespace cnn::bench {
+
+// Moves variables between the device, where they may be packed, and plain row-major f32 values on
+// the host. Not for use while a step runs.
+class VariableIo {
+ public:
+  // References must outlive this object.
+  VariableIo(Device& device, const KernelTable& kernels, Variables& variables);
+
+  // values: shape.elements() floats in the logical order (O, I, H, W).
+  void write(const Variable& variable, std::span<const float> values);
+  void read(const Variable& variable, std::span<float> values);
+
+  // Starting values of every variable, by seed and name.
+  void initialize(std::uint64_t seed);
+
+ private:
+  void convert(const TensorView& from, const TensorView& to);
+  Buffer& plain_buffer(std::size_t bytes);
+
+  Device& device_;
+  const KernelTable& kernels_;
+  Variables& variables_;
+  std::unique_ptr<Stream> stream_;
+  Buffer plain_;  // device memory for one plain tensor; grows to the largest that needed it
+};
+
+// The shape under which a checkpoint knows a variable, and its values in that order.
+Shape saved_shape(const TensorInfo& info);
+void to_saved_order(const TensorInfo& info, std::span<const float> plain, std::span<float> saved);
+void from_saved_order(const TensorInfo& info, std::span<const float> saved, std::span<float> plain);
+
+}  // namespace cnn::bench
