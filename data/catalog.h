@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/dataset.h"
+
+namespace cnn::data {
+
+using OpenDataset = std::unique_ptr<Dataset> (*)(const Options&);
+
+struct Row {
+  std::string_view name;
+  std::string_view in_path;  // a --data_dir that contains this means this data set; empty: never
+  int classes = 0;
+  std::int64_t training_examples = 0,
+               validation_examples = 0;  // of the original, for synthetic input
+  OpenDataset open = nullptr;            // nullptr: synthetic input only
+};
+
+std::span<const Row> catalog();
+const Row& find(std::string_view name);  // throws, listing the names
+
+// Opens files for reading. Throws if they are missing or damaged, naming the file.
+std::unique_ptr<Dataset> open(std::string_view name, const Options& options);
+
+// The data set that --data_name would name: the first whose name occurs in the path, `imagenet`
+// without a path. Throws if none does.
+std::string_view guess_name(std::string_view data_dir);
+
+std::unique_ptr<Dataset> open_mnist(const Options& options);
+std::unique_ptr<Dataset> open_cifar10(const Options& options);
+std::unique_ptr<Dataset> open_tensors(const Options& options);
+
+}  // namespace cnn::data

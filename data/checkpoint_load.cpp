@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "data/checkpoint.h"
+#include "data/file.h"
+#include "data/safetensors.h"
+#include "runtime/error.h"
+
+namespace cnn::data {
+namespace {
+
+using Entry = SafetensorsFile::Entry;
+
+constexpr std::string_view step_name = "global_step";
+constexpr std::array<std::string_view, 5> slot_kinds{"Momentum", "RMSProp", "RMSProp_1", "Adam",
+                                                     "Adam_1"};
+// Scalars that upstream's optimizers and automatic loss scale keep.
+constexpr std::array<std::string_view, 2> adam_scalars{"beta1_power", "beta2_power"};
+constexpr std::array<std::string_view, 2> scale_scalars{"loss_scale", "loss_scale_normal_steps"};
+
+template <std::size_t n>
+bool contains(const std::array<std::string_view, n>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Upstream calls the variables of its modes v/... or v0/...; here they are the same.
+std::string unified(std::string_view name) {
+  constexpr std::string_view replicated = "v0/";
+  return name.starts_with(replicated) ? std::string("v/").append(name.substr(replicated.size()))
+                                      : std::string(name);
+}
+
+using ByName = std::map<std::string, const Entry*, std::less<>>;
+
+ByName entries_by_unified_name(const SafetensorsFile& file) {
+  ByName entries;
+  for (const auto& [name, entry] : file.entries()) {
+    check(entries.emplace(unified(name), &entry).second,
+          "it has the variable " + printable(name) + " both as v/ and as v0/");
+  }
+  return entries;
+}
+
+// A scalar, or one element, of any integer or floating type.
+std::int64_t read_step(const SafetensorsFile& file, const Entry& entry) {
+  check(entry.tensor.shape.elements() == 1, "its global_step is no scalar");
+  if (entry.tensor.type == StoredType::i64) {
+    std::int64_t step = 0;
+    file.read(entry, 0, std::as_writable_bytes(std::span(&step, 1)));
+    check(step >= 0, "its global_step is negative");
+    return step;
+  }
+  float step = 0;
+  file.read_f32(entry, std::span(&step, 1));
+  check(step >= 0 && step < 0x1p62F && std::floor(step) == step, "its global_step is no step");
+  return static_cast<std::int64_t>(step);
+}
+
+// The kind of slot, if the name is that of a wanted variable followed by one.
+std::string_view slot_kind(std::string_view name, const std::set<std::string>& variables) {
+  const std::size_t slash = name.rfind('/');
+  if (slash == std::string_view::npos || !contains(slot_kinds, name.substr(slash + 1)) ||
+      !variables.contains(std::string(name.substr(0, slash)))) {
+    return {};
+  }
+  return name.substr(slash + 1);
+}
+
+// Throws at the first tensor that nobody knows. Returns the kinds of slots that nobody wants.
+std::set<std::string> examine_extras(const ByName& entries, std::span<const NamedTensor> model) {
+  std::set<std::string> wanted;
+  std::set<std::string> variables;
+  for (const NamedTensor& tensor : model) {
+    wanted.insert(unified(tensor.name));
+    if (tensor.required) {
+      variables.insert(unified(tensor.name));
+    }
+  }
+  std::set<std::string> unused;
+  for (const auto& [name, entry] : entries) {
+    if (wanted.contains(name) || name == step_name || contains(scale_scalars, name)) {
+      continue;
+    }
+    const std::string_view kind =
+        contains(adam_scalars, name) ? std::string_view(name) : slot_kind(name, variables);
+    check(!kind.empty(), "the model has no variable " + printable(entry->tensor.name) +
+                             ", which it holds; is it of another model?");
+    unused.emplace(kind);
+  }
+  return unused;
+}
+
+std::string notice_of(const std::set<std::string>& kinds, const std::string& path) {
+  std::string list;
+  for (const std::string& kind : kinds) {
+    list += (list.empty() ? "" : ", ") + kind;
+  }
+  return path + " holds slots of another optimizer (" + list + "), which are not used";
+}
+
+struct Found {
+  std::size_t index = 0;  // of what is wanted
+  const Entry* entry = nullptr;
+};
+
+std::vector<Found> match(const ByName& entries, std::span<const NamedTensor> wanted,
+                         Loaded& loaded) {
+  std::vector<Found> found;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto at = entries.find(unified(wanted[i].name));
+    if (at == entries.end()) {
+      check(!wanted[i].required, "it has no variable " + wanted[i].name);
+      loaded.missing.push_back(i);
+      continue;
+    }
+    const Shape& shape = at->second->tensor.shape;
+    check(shape == wanted[i].shape, "variable " + wanted[i].name + " has the shape " +
+                                        to_string(shape) + " there, but the model's is " +
+                                        to_string(wanted[i].shape));
+    found.push_back({i, at->second});
+  }
+  return found;
+}
+
+// The scratch is as large as the largest tensor.
+void read_values(const SafetensorsFile& file, std::span<const Found> found, const ValueSink& sink) {
+  std::size_t largest = 0;
+  for (const Found& one : found) {
+    largest = std::max(largest, static_cast<std::size_t>(one.entry->tensor.shape.elements()));
+  }
+  std::vector<float> scratch(largest);
+  for (const Found& one : found) {
+    const auto values =
+        std::span(scratch).first(static_cast<std::size_t>(one.entry->tensor.shape.elements()));
+    file.read_f32(*one.entry, values);
+    sink(one.index, values);
+  }
+}
+
+}  // namespace
+
+Loaded load(const std::filesystem::path& path, std::span<const NamedTensor> wanted,
+            const ValueSink& sink, Purpose purpose) {
+  const SafetensorsFile file(path);
+  Loaded loaded;
+  std::vector<Found> found;
+  try {
+    const ByName entries = entries_by_unified_name(file);
+    found = match(entries, wanted, loaded);
+    const std::set<std::string> unused = examine_extras(entries, wanted);
+    if (!unused.empty() && purpose == Purpose::training) {
+      loaded.notices.push_back(notice_of(unused, path.string()));
+    }
+    const auto step = entries.find(step_name);
+    loaded.global_step = step == entries.end() ? step_of(path) : read_step(file, *step->second);
+  } catch (const Error& error) {
+    throw Error("cannot load the checkpoint " + path.string() + ": " + error.what());
+  }
+  read_values(file, found, sink);
+  return loaded;
+}
+
+}  // namespace cnn::data

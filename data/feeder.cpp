@@ -1,0 +1,168 @@
+#include "data/feeder.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn::data {
+namespace {
+
+constexpr std::size_t alignment = 64;
+// Examples that a thread takes at once: few locks for small images, no idle threads for large ones.
+constexpr std::size_t piece_bytes = 256U << 10;
+
+std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
+
+Buffer plain_memory(std::size_t bytes) {
+  auto* data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));
+  return {data, bytes,
+          [](std::byte* memory) { ::operator delete (memory, std::align_val_t{alignment}); }};
+}
+
+FeederOptions checked(FeederOptions options) {
+  check(options.batch >= 1, "a batch needs at least one example");
+  check(options.threads >= 1, "a feeder needs at least one thread");
+  check(options.buffers >= 1, "a feeder needs at least one buffer");
+  check(options.shard >= 0 && options.shard < options.shards, "a feeder's shard does not exist");
+  check(options.first_step >= 0, "the global step cannot be negative");
+  // Positions are 64-bit numbers; half of them is left for the run.
+  std::int64_t position = 0;
+  const bool fits =
+      !__builtin_mul_overflow(options.batch, std::int64_t{options.shards}, &position) &&
+      !__builtin_mul_overflow(position, options.first_step, &position) &&
+      position <= std::numeric_limits<std::int64_t>::max() / 2;
+  check(fits, "the global step is too large for this batch size");
+  return options;
+}
+
+}  // namespace
+
+std::int64_t Sequence::operator[](std::int64_t position) const {
+  const std::int64_t within = position % size_;
+  return order_ == Order::sequential ? within : Permutation(size_, seed_, position / size_)(within);
+}
+
+Feeder::Feeder(const Dataset& dataset, FeederOptions options)
+    : dataset_(dataset),
+      options_(checked(std::move(options))),
+      format_(dataset.format()),
+      sequence_(dataset.size(), dataset.may_shuffle() ? options_.order : Order::sequential,
+                options_.seed),
+      slots_(static_cast<std::size_t>(options_.buffers)) {
+  check(dataset.size() > 0, "a data set without examples");
+  allocate();
+  for (int i = 0; i < options_.threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+}
+
+void Feeder::allocate() {
+  const auto batch = static_cast<std::size_t>(options_.batch);
+  const std::size_t label_bytes = aligned(batch * sizeof(std::int32_t));
+  std::size_t image_bytes = 0;
+  check(!__builtin_mul_overflow(batch, format_.bytes(), &image_bytes) &&
+            image_bytes <= std::numeric_limits<std::size_t>::max() / 2,
+        "the batch is larger than memory");
+  const std::size_t bytes = aligned(image_bytes) + label_bytes;
+  for (Slot& slot : slots_) {
+    memory_.push_back(options_.device == nullptr ? plain_memory(bytes)
+                                                 : options_.device->allocate_host(bytes));
+    std::byte* data = memory_.back().data();
+    auto* labels = reinterpret_cast<std::int32_t*>(data + aligned(image_bytes));
+    std::uninitialized_fill_n(labels, batch, 0);
+    slot.batch.images = {data, image_bytes};
+    slot.batch.labels = {labels, batch};
+  }
+}
+
+const Batch& Feeder::next() {
+  const auto start = std::chrono::steady_clock::now();
+  std::unique_lock lock(mutex_);
+  if (given_back_ < delivered_) {
+    Slot& before = slot_of(given_back_);
+    before.filled = 0;
+    ++given_back_;
+    room_.notify_all();
+  }
+  Slot& slot = slot_of(delivered_);
+  filled_.wait(lock, [this, &slot] { return slot.filled == options_.batch; });
+  if (slot.error != nullptr) {
+    std::rethrow_exception(slot.error);
+  }
+  slot.batch.step = options_.first_step + delivered_;
+  ++delivered_;
+  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+  slot.batch.seconds_waited = waited.count();
+  return slot.batch;
+}
+
+void Feeder::work(const std::stop_token& stop) {
+  std::vector<std::byte> scratch(options_.transform ? format_.bytes() : 0);
+  Piece piece;
+  while (take(stop, piece)) {
+    std::exception_ptr error;
+    try {
+      fill(piece, scratch);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slot_of(piece.begin / options_.batch);
+    // Of several errors the first in order, so that a run fails the same way every time.
+    if (error != nullptr && (slot.error == nullptr || piece.begin < slot.failed_example)) {
+      slot.error = error;
+      slot.failed_example = piece.begin;
+    }
+    slot.filled += piece.end - piece.begin;
+    if (slot.filled == options_.batch) {
+      filled_.notify_one();
+    }
+  }
+}
+
+bool Feeder::take(const std::stop_token& stop, Piece& piece) {
+  std::unique_lock lock(mutex_);
+  const bool room = room_.wait(lock, stop, [this] {
+    return next_example_ / options_.batch < given_back_ + options_.buffers;
+  });
+  if (!room || stop.stop_requested()) {
+    return false;
+  }
+  const auto most = static_cast<std::int64_t>(
+      std::max<std::size_t>(1, piece_bytes / std::max<std::size_t>(1, format_.bytes())));
+  const std::int64_t end_of_batch = (next_example_ / options_.batch + 1) * options_.batch;
+  piece.begin = next_example_;
+  piece.end = std::min(end_of_batch, piece.begin + most);
+  next_example_ = piece.end;
+  return true;
+}
+
+void Feeder::fill(const Piece& piece, std::span<std::byte> scratch) {
+  for (std::int64_t example = piece.begin; example < piece.end; ++example) {
+    read(example, scratch);
+  }
+}
+
+void Feeder::read(std::int64_t example, std::span<std::byte> scratch) {
+  const std::int64_t batch = example / options_.batch;
+  const std::int64_t within = example % options_.batch;
+  const std::int64_t position =
+      ((options_.first_step + batch) * options_.shards + options_.shard) * options_.batch + within;
+  Batch& target = slot_of(batch).batch;
+  const auto at = static_cast<std::size_t>(within);
+  const auto image = target.images.subspan(at * format_.bytes(), format_.bytes());
+  std::int32_t* label = &target.labels[at];
+  if (options_.transform) {
+    dataset_.read(sequence_[position], {scratch, label});
+    options_.transform(scratch, image, position);
+  } else {
+    dataset_.read(sequence_[position], {image, label});
+  }
+}
+
+}  // namespace cnn::data

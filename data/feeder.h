@@ -1,0 +1,107 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <span>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/permutation.h"
+#include "runtime/device.h"
+
+namespace cnn::data {
+
+enum class Order : std::uint8_t { shuffled, sequential };
+
+struct FeederOptions {
+  std::int64_t batch = 1;  // examples per step of this feeder
+  int threads = 1;         // that read
+  int buffers = 2;         // batches in memory; one is the caller's, the others are filled ahead
+  Order order =
+      Order::shuffled;  // anew in every epoch; ignored if the data set may not be shuffled
+  std::uint64_t seed = 0;
+  std::int64_t first_step = 0;  // global step of the first batch
+  // Feeders of several ranks share a global batch of batch * shards examples; this one takes the
+  // part number `shard`.
+  int shard = 0, shards = 1;
+  Transform transform;       // empty: images as the data set has them
+  Device* device = nullptr;  // whose host memory the batches lie in; nullptr: plain memory
+};
+
+// One batch, valid until the following call of Feeder::next.
+struct Batch {
+  std::span<std::byte> images;  // batch x ImageFormat, aligned to 64 bytes
+  std::span<std::int32_t> labels;
+  std::int64_t step = 0;      // the global step it is for
+  double seconds_waited = 0;  // how long next() blocked
+};
+
+// The index of the example at a position of the endless sequence that training reads. Position 0 is
+// the first example of global step 0; every epoch has its own order.
+class Sequence {
+ public:
+  Sequence(std::int64_t size, Order order, std::uint64_t seed)
+      : size_(size), order_(order), seed_(seed) {}
+  std::int64_t operator[](std::int64_t position) const;
+
+ private:
+  std::int64_t size_;
+  Order order_;
+  std::uint64_t seed_;
+};
+
+// Threads that fill batches ahead of the step that needs them. What a batch holds depends on the
+// options and its step only, not on threads or time. Allocates in the constructor only.
+class Feeder {
+ public:
+  // `dataset` must outlive the feeder. Throws on options that make no sense.
+  Feeder(const Dataset& dataset, FeederOptions options);
+  Feeder(const Feeder&) = delete;
+  Feeder& operator=(const Feeder&) = delete;
+
+  // Blocks until the next batch is complete; the batch before it is filled anew from then on. If an
+  // example of it could not be read, throws that error, now and ever after. One thread at a time.
+  const Batch& next();
+
+ private:
+  struct Slot {
+    Batch batch;
+    std::int64_t filled = 0;   // examples
+    std::exception_ptr error;  // of the first example that failed
+    std::int64_t failed_example = 0;
+  };
+  struct Piece {
+    std::int64_t begin = 0, end = 0;  // examples since the first batch; all of one batch
+  };
+
+  void allocate();
+  void work(const std::stop_token& stop);
+  bool take(const std::stop_token& stop, Piece& piece);  // false: stop
+  void fill(const Piece& piece, std::span<std::byte> scratch);
+  void read(std::int64_t example, std::span<std::byte> scratch);
+  Slot& slot_of(std::int64_t batch) {
+    return slots_[static_cast<std::size_t>(batch) % slots_.size()];
+  }
+
+  const Dataset& dataset_;
+  const FeederOptions options_;
+  const ImageFormat format_;
+  const Sequence sequence_;
+  std::vector<Buffer> memory_;
+  std::vector<Slot> slots_;
+
+  std::mutex mutex_;                   // guards what follows, and filled and error of the slots
+  std::condition_variable_any room_;   // a batch was given back
+  std::condition_variable filled_;     // a batch is complete
+  std::int64_t next_example_ = 0;      // not yet taken by a thread
+  std::int64_t delivered_ = 0;         // batches that next() returned
+  std::int64_t given_back_ = 0;        // batches that may be overwritten
+  std::vector<std::jthread> threads_;  // last: ended before what they use is destroyed
+};
+
+}  // namespace cnn::data

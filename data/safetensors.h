@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/file.h"
+#include "runtime/tensor.h"
+
+namespace cnn::data {
+
+// The safetensors format: 8 bytes length (little endian), a JSON object {name: {dtype, shape,
+// data_offsets}}, then the tensors' bytes, row-major, one after another without holes.
+
+enum class StoredType : std::uint8_t { f32, f16, bf16, f64, i8, u8, i32, i64 };
+std::size_t size_of(StoredType type);
+std::string_view name_of(StoredType type);  // as in the file: "F32"
+
+struct StoredTensor {
+  std::string name;
+  StoredType type = StoredType::f32;
+  Shape shape;
+
+  std::uint64_t bytes() const;  // throws if that is more than 2^63
+};
+
+// The whole header is checked when the file is opened; the tensors' bytes stay on the disk. read()
+// may be called by any thread. Everything throws Error that names the file and the tensor.
+class SafetensorsFile {
+ public:
+  struct Entry {
+    StoredTensor tensor;
+    std::uint64_t offset = 0;  // in the file
+    std::uint64_t bytes = 0;
+  };
+
+  explicit SafetensorsFile(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return file_.path(); }
+  const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
+  const Entry* find(std::string_view name) const;  // nullptr: no such tensor
+  // Fills `into` with the bytes of the tensor that start at `offset` in it.
+  void read(const Entry& entry, std::uint64_t offset, std::span<std::byte> into) const;
+  // The whole tensor, whatever its type, as f32; `into` has as many elements as it.
+  void read_f32(const Entry& entry, std::span<float> into) const;
+
+ private:
+  void parse_header();
+  void check_offsets(std::uint64_t data_start) const;
+
+  InputFile file_;
+  std::map<std::string, Entry, std::less<>> entries_;
+};
+
+// The bytes of tensor number `index`; they must stay as they are until the next call. So a caller
+// hands out its own memory, or one scratch for all tensors.
+using TensorSource = std::function<std::span<const std::byte>(std::size_t index)>;
+
+// Writes a complete file or leaves what was there (see AtomicFile). Asks for each tensor once, in
+// order.
+void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
+                       const TensorSource& source);
+
+}  // namespace cnn::data
