@@ -1,0 +1,68 @@
+#include "models/catalog.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "runtime/error.h"
+
+namespace cnn::models {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+using testing::ThrowsMessage;
+
+TEST(Catalog, FindsAModelByDataSetAndName) {
+  const Model& model = find("imagenet", "resnet50");
+  EXPECT_EQ(model.image_size, 224);
+  EXPECT_EQ(model.batch_size, 64);
+  EXPECT_EQ(model.classes, 1001);
+  EXPECT_EQ(model.channels, 3);
+  EXPECT_EQ(model.rate.rule, RateRule::resnet);
+  EXPECT_EQ(model.fp16_loss_scale, 128);
+}
+
+TEST(Catalog, KeepsModelsOfOneNameOnTwoDataSetsApart) {
+  EXPECT_EQ(find("imagenet", "alexnet").batch_size, 512);
+  EXPECT_EQ(find("cifar10", "alexnet").batch_size, 128);
+  EXPECT_EQ(find("cifar10", "alexnet").classes, 11);
+  EXPECT_EQ(find("mnist", "lenet").channels, 1);
+  EXPECT_EQ(find("mnist", "lenet").classes, 10);
+}
+
+TEST(Catalog, PrintsLenetAsLenet5) {
+  EXPECT_EQ(find("imagenet", "lenet").printed_name, "lenet5");
+  EXPECT_EQ(find("imagenet", "vgg16").printed_name, "vgg16");
+}
+
+TEST(Catalog, HasEveryRowOnce) {
+  std::set<std::pair<std::string_view, std::string_view>> seen;
+  for (const Model& model : all()) {
+    EXPECT_TRUE(seen.emplace(model.data_set, model.name).second) << model.name;
+  }
+  EXPECT_EQ(seen.size(), 36u);
+}
+
+TEST(Catalog, NamesTheKnownModelsWhenItDoesNotKnowOne) {
+  EXPECT_THAT(
+      ([] { find("cifar10", "resnet50"); }),
+      ThrowsMessage<Error>(AllOf(StartsWith("Invalid model name 'resnet50' for dataset 'cifar10'"),
+                                 HasSubstr("resnet20, resnet20_v2"))));
+}
+
+TEST(Catalog, SaysWhichModelsOfOthersAreNotHere) {
+  for (const char* name : {"nasnetlarge", "official_resnet50_v2", "ssd300"}) {
+    EXPECT_THAT(([name] { find("imagenet", name); }),
+                ThrowsMessage<Error>(HasSubstr("is not built here")));
+  }
+}
+
+TEST(Catalog, SaysWhichDataSetsThereAre) {
+  EXPECT_THAT(([] { find("coco", "trivial"); }),
+              ThrowsMessage<Error>(HasSubstr("imagenet, cifar10 and mnist")));
+}
+
+}  // namespace
+}  // namespace cnn::models

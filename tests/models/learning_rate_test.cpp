@@ -1,0 +1,173 @@
+#include "models/learning_rate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "models/catalog.h"
+#include "runtime/error.h"
+
+namespace cnn::models {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+constexpr double tolerance = 5e-8;  // seven places
+
+struct Expected {
+  std::int64_t step;
+  double rate;
+};
+
+void expect_rates(const LearningRate& rate, std::initializer_list<Expected> all_expected) {
+  for (const Expected& expected : all_expected) {
+    EXPECT_NEAR(rate.at(expected.step), expected.rate, tolerance) << "at step " << expected.step;
+  }
+}
+
+LearningRate rate_of(std::string_view data_set, std::string_view model,
+                     const LearningRateOptions& options, const RateContext& context) {
+  return learning_rate(options, find(data_set, model).rate, context);
+}
+
+TEST(LearningRate, OfResnetFallsInFourStepsAfterAWarmUp) {
+  const LearningRate rate = rate_of("imagenet", "resnet50", {}, {.batch_size = 256});
+  expect_rates(rate, {{0, 0},
+                      {12511, 0.064},
+                      {25022, 0.128},
+                      {150136, 0.128},
+                      {150137, 0.0128},
+                      {300273, 0.0128},
+                      {300274, 0.00128},
+                      {10000000, 0.0000128}});
+}
+
+TEST(LearningRate, OfResnetGrowsWithTheBatchUnlessGradientsAreSummed) {
+  struct Case {
+    int devices;
+    bool replicated;
+    std::int64_t batch;
+    double base, expected;
+  };
+  for (const Case& c : {Case{1, false, 256, 0.050, 0.050}, Case{1, false, 128, 0.128, 0.064},
+                        Case{8, true, 2048, 0.128, 0.128}, Case{2, false, 512, 0.128, 0.256},
+                        Case{2, true, 13, 0.128, 0.0032500000000000003}}) {
+    const RateContext context{
+        .batch_size = c.batch, .devices = c.devices, .replicated = c.replicated};
+    EXPECT_EQ(scaled_resnet_rate(c.base, context), c.expected) << "batch " << c.batch;
+  }
+}
+
+TEST(LearningRate, OfResnetTakesTheBaseRateOfTheFlag) {
+  const LearningRate rate =
+      rate_of("imagenet", "resnet50", {.resnet_base_lr = 0.05}, {.batch_size = 256});
+  expect_rates(rate, {{150136, 0.05}, {150137, 0.005}});
+}
+
+TEST(LearningRate, IsTheInitialOneForEverIfOnlyThatIsGiven) {
+  const LearningRate rate = rate_of("imagenet", "resnet50", {.init_learning_rate = 1.0},
+                                    {.batch_size = 256, .replicated = true});
+  expect_rates(rate, {{0, 1}, {10000000, 1}});
+}
+
+TEST(LearningRate, RisesLinearlyWithTheWarmUpFlag) {
+  const LearningRate rate = rate_of(
+      "imagenet", "resnet50", {.init_learning_rate = 1.0, .num_learning_rate_warmup_epochs = 5},
+      {.batch_size = 256, .replicated = true});
+  expect_rates(rate, {{0, 0}, {12511, 0.5}, {25022, 1}, {10000000, 1}});
+}
+
+TEST(LearningRate, DecaysInStairsDownToItsMinimum) {
+  const LearningRate rate = rate_of("imagenet", "resnet50",
+                                    {.init_learning_rate = 1.0,
+                                     .num_epochs_per_decay = 2,
+                                     .learning_rate_decay_factor = 0.5,
+                                     .minimum_learning_rate = 0.375},
+                                    {.batch_size = 32});
+  expect_rates(
+      rate, {{0, 1}, {80071, 1}, {80072, 0.5}, {160143, 0.5}, {160144, 0.375}, {10000000, 0.375}});
+}
+
+TEST(LearningRate, FollowsAPiecewiseSchedule) {
+  const LearningRate rate =
+      rate_of("imagenet", "trivial", {.piecewise_learning_rate_schedule = "1;3;.1;5;.01"},
+              {.batch_size = 32});
+  expect_rates(
+      rate, {{0, 1}, {120108, 1}, {120109, 0.1}, {200181, 0.1}, {200182, 0.01}, {100000000, 0.01}});
+}
+
+TEST(LearningRate, WarmsUpToTheFirstRateOfAPiecewiseSchedule) {
+  const LearningRate rate = rate_of(
+      "cifar10", "trivial",
+      {.piecewise_learning_rate_schedule = "0.5;3;0.25", .num_learning_rate_warmup_epochs = 1},
+      {.batch_size = 50, .examples_per_epoch = 50000});
+  expect_rates(rate, {{0, 0}, {500, 0.25}, {1000, 0.5}, {2999, 0.5}, {3000, 0.25}});
+}
+
+TEST(LearningRate, OfCifarResnetFallsInThreeSteps) {
+  const LearningRate rate =
+      rate_of("cifar10", "resnet20", {}, {.batch_size = 128, .examples_per_epoch = 50000});
+  expect_rates(rate, {{0, 0.1},
+                      {31980, 0.1},
+                      {31981, 0.01},
+                      {47970, 0.01},
+                      {47971, 0.001},
+                      {117000, 0.001},
+                      {117001, 0.0002}});
+}
+
+TEST(LearningRate, OfDensenetFallsInThreeSteps) {
+  const LearningRate rate =
+      rate_of("cifar10", "densenet40_k12", {}, {.batch_size = 64, .examples_per_epoch = 50000});
+  expect_rates(rate, {{0, 0.1}, {117150, 0.1}, {117151, 0.01}, {175726, 0.001}, {234301, 0.0001}});
+}
+
+TEST(LearningRate, OfCifarAlexnetIsATenthEveryHundredEpochs) {
+  const LearningRate rate =
+      rate_of("cifar10", "alexnet", {}, {.batch_size = 128, .examples_per_epoch = 50000});
+  expect_rates(rate, {{0, 0.1}, {39061, 0.1}, {39062, 0.01}, {78123, 0.01}, {78124, 0.001}});
+}
+
+TEST(LearningRate, OfOtherModelsIsConstantAndIgnoresTheWarmUpFlag) {
+  const LearningRate rate =
+      rate_of("imagenet", "alexnet", {.num_learning_rate_warmup_epochs = 5}, {.batch_size = 512});
+  expect_rates(rate, {{0, 0.005}, {10000000, 0.005}});
+}
+
+TEST(LearningRate, RejectsFlagsThatContradictEachOther) {
+  const auto message = [](std::string_view part) {
+    return ThrowsMessage<Error>(HasSubstr(std::string(part)));
+  };
+  const auto checking = [](const LearningRateOptions& options) {
+    return [options] { check_options(options); };
+  };
+  EXPECT_THAT(checking({.init_learning_rate = 1.0, .learning_rate_decay_factor = 0.5}),
+              message("must be given together"));
+  EXPECT_THAT(checking({.num_epochs_per_decay = 2, .learning_rate_decay_factor = 0.5}),
+              message("--init_learning_rate"));
+  EXPECT_THAT(checking({.init_learning_rate = 1.0, .minimum_learning_rate = 0.375}),
+              message("--minimum_learning_rate needs"));
+  EXPECT_THAT(checking({.init_learning_rate = 1.0, .piecewise_learning_rate_schedule = "1;3;.1"}),
+              message("excludes"));
+}
+
+TEST(LearningRate, RejectsAPiecewiseScheduleItCannotRead) {
+  const auto reading = [](const std::string& text) {
+    return [text] { check_options({.piecewise_learning_rate_schedule = text}); };
+  };
+  EXPECT_THAT(reading("1;3"), ThrowsMessage<Error>(HasSubstr("odd number of parts")));
+  EXPECT_THAT(reading("fast"), ThrowsMessage<Error>(HasSubstr("'fast' is not a number")));
+  EXPECT_THAT(reading("1;2.5;.1"), ThrowsMessage<Error>(HasSubstr("'2.5' is not a whole")));
+  EXPECT_THAT(reading("1;5;.1;3;.01"), ThrowsMessage<Error>(HasSubstr("must grow")));
+}
+
+TEST(LearningRate, RejectsADecayIntervalShorterThanAStep) {
+  const LearningRateOptions options{
+      .init_learning_rate = 1.0, .num_epochs_per_decay = 0.001, .learning_rate_decay_factor = 0.5};
+  EXPECT_THAT(
+      ([&] { learning_rate(options, {}, {.batch_size = 100, .examples_per_epoch = 1000}); }),
+      ThrowsMessage<Error>(HasSubstr("shorter than one step")));
+}
+
+}  // namespace
+}  // namespace cnn::models
