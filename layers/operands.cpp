@@ -12,7 +12,7 @@ void require(bool ok, const Op& op, std::span<const TensorDesc> in, std::string_
   }
   std::string text = std::string(op.name()) + ": " + std::string(why) + ", given";
   for (const TensorDesc& desc : in) {
-    text += " " + to_string(desc) + ";";
+    text.append(" ").append(to_string(desc)).append(";");
   }
   text.back() = '.';
   throw Error(text);

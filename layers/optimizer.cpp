@@ -1,0 +1,312 @@
+#include "layers/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "layers/elementwise.h"
+#include "layers/operands.h"
+#include "runtime/error.h"
+
+namespace cnn::layers {
+
+const std::vector<RuleRow>& rules() {
+  static const std::vector<RuleRow> rows{
+      {"sgd", Rule::sgd, {}},
+      {"momentum", Rule::momentum, {{"Momentum", 0}}},
+      {"rmsprop", Rule::rmsprop, {{"RMSProp", 1}, {"RMSProp_1", 0}}},
+      {"adam", Rule::adam, {{"Adam", 0}, {"Adam_1", 0}}},
+  };
+  return rows;
+}
+
+const RuleRow& find_rule(std::string_view name) {
+  std::string names;
+  for (const RuleRow& row : rules()) {
+    if (row.name == name) {
+      return row;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(row.name);
+  }
+  throw Error("no optimizer is called '" + std::string(name) + "'; choose one of " + names);
+}
+
+namespace {
+
+const RuleRow& row_of(Rule rule) { return rules()[static_cast<std::size_t>(rule)]; }
+
+// One step of a rule on one element. `rate` is the learning rate, for adam with both bias
+// corrections in it; a and b are the element's slots, in the order of the rule's row.
+struct Step {
+  const UpdateAttributes& attributes;
+  double rate = 0;
+
+  double operator()(double w, double g, float* a, float* b) const {
+    const UpdateAttributes& u = attributes;
+    switch (u.rule) {
+      case Rule::sgd:
+        return w - rate * g;
+      case Rule::momentum:
+        *a = static_cast<float>(u.momentum * *a + g);
+        return w - rate * g - rate * u.momentum * *a;
+      case Rule::rmsprop:
+        *a = static_cast<float>(u.rmsprop_decay * *a + (1 - u.rmsprop_decay) * g * g);
+        *b = static_cast<float>(u.rmsprop_momentum * *b +
+                                rate * g / std::sqrt(*a + u.rmsprop_epsilon));
+        return w - *b;
+      case Rule::adam:
+        *a = static_cast<float>(u.adam_beta1 * *a + (1 - u.adam_beta1) * g);
+        *b = static_cast<float>(u.adam_beta2 * *b + (1 - u.adam_beta2) * g * g);
+        return w - rate * *a / (std::sqrt(*b) + u.adam_epsilon);
+    }
+    throw Error("update: no such rule");
+  }
+};
+
+bool is_scalar(const TensorDesc& desc, DataType type) {
+  return desc.shape.rank() == 0 && desc.type == type;
+}
+
+}  // namespace
+
+std::size_t Update::first_parameter() const {
+  return 1u + (attributes.automatic_loss_scale ? 2 : 0) + (attributes.rule == Rule::adam ? 2 : 0);
+}
+
+std::size_t Update::slots() const { return row_of(attributes.rule).slots.size(); }
+
+bool Update::mutates(std::size_t input) const {
+  const bool parameter = input >= first_parameter() && input < first_gradient();
+  return parameter || input >= first_slot();
+}
+
+std::vector<TensorDesc> Update::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, first_parameter() + parameters * (2 + slots()));
+  require(attributes.decay.size() == parameters, *this, in, "decay has an entry per parameter");
+  for (std::size_t i = 0; i < first_parameter(); ++i) {
+    const bool found_inf = attributes.automatic_loss_scale && i == 2;
+    require(is_scalar(in[i], found_inf ? DataType::i32 : DataType::f32), *this, in,
+            "rates, scales and powers are f32 [], found_inf is i32 []");
+  }
+  for (std::size_t i = first_parameter(); i < in.size(); ++i) {
+    const TensorDesc& own = in[first_parameter() + (i - first_parameter()) % parameters];
+    require(in[i].shape == own.shape && in[i].type == DataType::f32, *this, in,
+            "a parameter, its gradient and its slots are f32 of one shape");
+  }
+  return {described({}, DataType::f32)};
+}
+
+void Update::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  const auto scalar = [&](std::size_t i) -> double { return in[i].as<float>()[0]; };
+  const UpdateAttributes& u = attributes;
+  const bool skip = u.automatic_loss_scale && in[2].as<std::int32_t>()[0] != 0;
+  const double unscale = 1 / (u.automatic_loss_scale ? scalar(1) : u.loss_scale);
+  Step step{u, scalar(0)};
+  if (u.rule == Rule::adam) {
+    step.rate *= std::sqrt(1 - scalar(first_parameter() - 1)) / (1 - scalar(first_parameter() - 2));
+  }
+  double squares = 0;
+  for (std::size_t p = 0; p < parameters; ++p) {
+    const auto w = in[first_parameter() + p].as<float>();
+    const auto gradient = in[first_gradient() + p].as<float>();
+    const auto slot = [&](std::size_t s) {
+      return s < slots() ? in[first_slot() + s * parameters + p].as<float>().data() : nullptr;
+    };
+    float* const a = slot(0);
+    float* const b = slot(1);
+    const double decay = u.decay[p] ? u.weight_decay : 0;
+    for (std::size_t i = 0; i < w.size(); ++i) {
+      squares += decay != 0 ? static_cast<double>(w[i]) * w[i] : 0;
+      double g = gradient[i] * unscale + decay * w[i];
+      g = u.clip ? std::clamp(g, -*u.clip, *u.clip) : g;
+      if (!skip) {
+        w[i] =
+            static_cast<float>(step(w[i], g, a == nullptr ? a : a + i, b == nullptr ? b : b + i));
+      }
+    }
+  }
+  out[0].as<float>()[0] = static_cast<float>(squares / 2);
+}
+
+std::vector<TensorDesc> FoundInf::infer(std::span<const TensorDesc> in) const {
+  for (const TensorDesc& desc : in) {
+    require(is_real(desc.type), *this, in, "takes real tensors");
+  }
+  return {described({}, DataType::i32)};
+}
+
+void FoundInf::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  const bool finite = std::ranges::all_of(in, [](const TensorView& view) {
+    return std::ranges::all_of(view.as<float>(), [](float x) { return std::isfinite(x); });
+  });
+  out[0].as<std::int32_t>()[0] = finite ? 0 : 1;
+}
+
+std::vector<TensorDesc> AdvanceLossScale::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, 3);
+  require(is_scalar(in[0], DataType::f32) && is_scalar(in[1], DataType::f32) &&
+              is_scalar(in[2], DataType::i32),
+          *this, in, "takes f32 [], f32 [] and i32 []");
+  return {};
+}
+
+void AdvanceLossScale::reference(std::span<const TensorView> in,
+                                 std::span<const TensorView> /*out*/) const {
+  float& loss_scale = in[0].as<float>()[0];
+  float& count = in[1].as<float>()[0];
+  if (in[2].as<std::int32_t>()[0] != 0) {
+    loss_scale /= 2;
+    count = 0;
+  } else if (count < every_n) {
+    count += 1;
+  } else {
+    loss_scale *= 2;
+    count = 0;
+  }
+}
+
+std::vector<TensorDesc> AdvanceAdam::infer(std::span<const TensorDesc> in) const {
+  require(in.size() == 2 || in.size() == 3, *this, in, "takes two powers and perhaps found_inf");
+  require(is_scalar(in[0], DataType::f32) && is_scalar(in[1], DataType::f32) &&
+              (in.size() == 2 || is_scalar(in[2], DataType::i32)),
+          *this, in, "takes f32 [], f32 [] and i32 []");
+  return {};
+}
+
+void AdvanceAdam::reference(std::span<const TensorView> in,
+                            std::span<const TensorView> /*out*/) const {
+  if (in.size() == 3 && in[2].as<std::int32_t>()[0] != 0) {
+    return;
+  }
+  in[0].as<float>()[0] = static_cast<float>(in[0].as<float>()[0] * beta1);
+  in[1].as<float>()[0] = static_cast<float>(in[1].as<float>()[0] * beta2);
+}
+
+namespace {
+
+const TensorDesc scalar_desc(DataType type) { return described({}, type); }
+
+Value scalar_state(Graph& graph, std::string name, double start) {
+  return graph.state(std::move(name), scalar_desc(DataType::f32),
+                     {Initializer::Kind::constant, start, 0}, true);
+}
+
+// A slot is saved in the axes of its parameter, which Graph::state does not ask for.
+Value add_slot(Graph& graph, Value parameter, const RuleRow::Slot& slot) {
+  const TensorInfo& own = graph.info(parameter.id);
+  TensorInfo info{.name = own.name + "/" + std::string(slot.suffix),
+                  .desc = own.desc,
+                  .role = Role::state,
+                  .initializer = {Initializer::Kind::constant, slot.start, 0},
+                  .saved_as = own.saved_as,
+                  .saved = true};
+  return {&graph, graph.add_tensor(std::move(info))};
+}
+
+struct Trained {
+  Value parameter, gradient;
+};
+
+// Groups of at most `bytes` of parameters (or one larger parameter), in the order in which the
+// graph makes the gradients.
+std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Trained> trained,
+                                          std::size_t bytes) {
+  std::ranges::stable_sort(trained, {}, [&](const Trained& t) {
+    const std::optional<NodeId> producer = graph.producer(t.gradient.id);
+    return producer ? index_of(*producer) + 1 : 0;
+  });
+  std::vector<std::vector<Trained>> result;
+  std::size_t filled = 0;
+  for (const Trained& t : trained) {
+    const std::size_t size = t.parameter.desc().bytes();
+    if (result.empty() || filled + size > bytes) {
+      result.emplace_back();
+      filled = 0;
+    }
+    result.back().push_back(t);
+    filled += size;
+  }
+  return result;
+}
+
+// What every Update node of a graph reads first.
+std::vector<Value> append_head(Graph& graph, std::span<const Value> gradients,
+                               const OptimizerOptions& options) {
+  std::vector<Value> head{graph.input("learning_rate", scalar_desc(DataType::f32))};
+  if (options.update.automatic_loss_scale) {
+    const std::optional<TensorId> loss_scale = graph.find("loss_scale");
+    check(loss_scale.has_value(), "optimizer: gradients must start from loss_seed()");
+    head.push_back({&graph, *loss_scale});
+    head.push_back(emit_all(FoundInf(), gradients).front());
+  }
+  if (options.update.rule == Rule::adam) {
+    head.push_back(scalar_state(graph, "beta1_power", options.update.adam_beta1));
+    head.push_back(scalar_state(graph, "beta2_power", options.update.adam_beta2));
+  }
+  return head;
+}
+
+Value append_bucket(Graph& graph, std::span<const Value> head, std::span<const Trained> bucket,
+                    const UpdateAttributes& common) {
+  UpdateAttributes attributes = common;
+  attributes.decay.clear();
+  std::vector<Value> in(head.begin(), head.end());
+  for (const Trained& t : bucket) {
+    in.push_back(t.parameter);
+    attributes.decay.push_back(graph.info(t.parameter.id).decay);
+  }
+  for (const Trained& t : bucket) {
+    in.push_back(t.gradient);
+  }
+  for (const RuleRow::Slot& slot : row_of(attributes.rule).slots) {
+    for (const Trained& t : bucket) {
+      in.push_back(add_slot(graph, t.parameter, slot));
+    }
+  }
+  return emit_all(Update(std::move(attributes), bucket.size()), in).front();
+}
+
+// Scale and powers move on after every update has read them.
+void append_advances(Graph& graph, std::span<const Value> head, const OptimizerOptions& options) {
+  const UpdateAttributes& u = options.update;
+  if (u.automatic_loss_scale) {
+    const Value count = scalar_state(graph, "loss_scale_normal_steps", 0);
+    emit_all(AdvanceLossScale(options.loss_scale_every_n),
+             std::vector<Value>{head[1], count, head[2]});
+  }
+  if (u.rule == Rule::adam) {
+    std::vector<Value> in{head[head.size() - 2], head.back()};
+    if (u.automatic_loss_scale) {
+      in.push_back(head[2]);
+    }
+    emit_all(AdvanceAdam(u.adam_beta1, u.adam_beta2), in);
+  }
+}
+
+}  // namespace
+
+Value loss_seed(Graph& graph, const OptimizerOptions& options) {
+  if (options.update.automatic_loss_scale) {
+    return scalar_state(graph, "loss_scale", options.update.loss_scale);
+  }
+  return fill(graph, {}, static_cast<float>(options.update.loss_scale));
+}
+
+Value append_update(Graph& graph, std::span<const Value> parameters,
+                    std::span<const Value> gradients, const OptimizerOptions& options) {
+  check(parameters.size() == gradients.size() && !parameters.empty(),
+        "optimizer: takes a gradient for each of one or more parameters");
+  const std::vector<Value> head = append_head(graph, gradients, options);
+  std::vector<Trained> trained;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    trained.push_back({parameters[i], gradients[i]});
+  }
+  std::vector<Value> sums;
+  for (const auto& bucket : buckets(graph, std::move(trained), options.bucket_bytes)) {
+    sums.push_back(append_bucket(graph, head, bucket, options.update));
+  }
+  append_advances(graph, head, options);
+  return sums.size() == 1 ? sums.front() : emit_all(Add(), sums).front();
+}
+
+}  // namespace cnn::layers
