@@ -37,7 +37,7 @@ class Shape {
   static constexpr std::size_t max_rank = 5;
 
   Shape() = default;
-  Shape(std::initializer_list<std::int64_t> dims);  // NOLINT(google-explicit-constructor)
+  Shape(std::initializer_list<std::int64_t> dims);     // NOLINT(google-explicit-constructor)
   explicit Shape(std::span<const std::int64_t> dims);  // throws above max_rank or below zero
 
   std::size_t rank() const { return rank_; }
@@ -69,10 +69,10 @@ struct TensorDesc {
   Shape shape;  // logical, always N, C, H, W (weights O, I, H, W; matrices rows, columns)
   DataType type = DataType::f32;
   Layout layout = Layout::nchw;
-  std::shared_ptr<const Packing> packing;  // only with Layout::packed
+  std::shared_ptr<const Packing> packing = nullptr;  // only with Layout::packed
 
-  std::size_t bytes() const;                         // with the layout's padding
-  bool operator==(const TensorDesc& other) const;    // packings compare by value
+  std::size_t bytes() const;                       // with the layout's padding
+  bool operator==(const TensorDesc& other) const;  // packings compare by value
 };
 
 std::string to_string(const TensorDesc& desc);  // "bf16[32, 64, 56, 56] nhwc"
