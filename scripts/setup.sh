@@ -26,7 +26,8 @@ has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
 # The packages of the list that are not installed, one per line; one dpkg-query for all, so that it stays quick.
 missing_packages() {
-  dpkg-query -W -f='${binary:Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null |
+  # It fails where it does not know a package; that one is just not listed.
+  { dpkg-query -W -f='${binary:Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true; } |
     awk '$2 == "installed" {sub(/:.*/, "", $1); print $1}' | sort >"$scratch/have"
   printf '%s\n' "${packages[@]}" | sort | comm -23 - "$scratch/have"
 }
