@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace cnn::bench {
+
+// The machine as the result files describe it. Unknown numbers are 0.
+struct MachineInfo {
+  std::string host;
+  std::string cpu_name;               // "unknown" if /proc/cpuinfo does not tell
+  std::int64_t processors = 0;        // logical ones of the machine
+  double mhz = 0;                     // of the first processor, at the time of reading
+  std::int64_t memory_total = 0;      // bytes
+  std::int64_t memory_available = 0;  // bytes
+};
+
+// From the texts of /proc/cpuinfo and /proc/meminfo.
+MachineInfo parse_machine_info(std::string_view cpuinfo, std::string_view meminfo);
+
+// Of this machine; what cannot be read stays unknown.
+MachineInfo read_machine_info();
+
+// Highest resident memory of this process so far in bytes; nothing if the system does not tell.
+std::optional<std::int64_t> process_peak_bytes();
+
+}  // namespace cnn::bench

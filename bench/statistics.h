@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace cnn::bench {
+
+// Formulas over the step times t_1..t_n (seconds, timed steps only) that make the printed numbers.
+
+// Mean of the times; with weight a > 0 of the newest step, the mean weighted by (1-a)^(n-1), ...,
+// (1-a), 1. Throws Error without times.
+double average_seconds(std::span<const double> seconds, double ewma_weight = 0);
+
+// The middle of the sorted values, or the mean of the two middle ones. Throws Error without values.
+double median(std::vector<double> values);
+
+struct Speed {
+  double mean = 0;         // batch / average time, not the average of speeds
+  double uncertainty = 0;  // population standard deviation of batch / t_i, over sqrt(n)
+  double jitter = 0;       // 1.4826 * median of the distances from the median of batch / t_i
+};
+
+// images/sec of steps over `batch` examples each. Throws Error without times.
+Speed speed(std::span<const double> seconds, double batch, double ewma_weight = 0);
+
+// workers * steps * batch / elapsed; 0 if nothing was timed.
+double total_speed(std::int64_t steps, double batch, double elapsed_seconds,
+                   std::int64_t workers = 1);
+
+}  // namespace cnn::bench
