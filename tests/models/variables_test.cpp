@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/catalog.h"
+#include "runtime/graph.h"
 
 namespace cnn::models {
 namespace {
@@ -50,7 +51,8 @@ std::string saved_shape(const TensorInfo& info) {
   }
   std::string text;
   for (const std::int64_t dim : dims) {
-    text += (text.empty() ? "" : "x") + std::to_string(dim);
+    text += text.empty() ? "" : "x";
+    text += std::to_string(dim);
   }
   return text;
 }
