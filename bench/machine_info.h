@@ -9,7 +9,7 @@ namespace cnn::bench {
 
 // The machine as the result files describe it. Unknown numbers are 0.
 struct MachineInfo {
-  std::string host;
+  std::string host{};
   std::string cpu_name;               // "unknown" if /proc/cpuinfo does not tell
   std::int64_t processors = 0;        // logical ones of the machine
   double mhz = 0;                     // of the first processor, at the time of reading
