@@ -18,7 +18,7 @@ struct Isa {
 
 Isa hardware_isa();   // what processor and operating system have
 Isa effective_isa();  // the same, limited to what oneDNN may use (ONEDNN_MAX_CPU_ISA): use this one
-std::string to_string(const Isa& isa);  // "avx2 avx512 avx512_bf16"
+std::string to_string(const Isa& isa);  // "sse2 avx2 avx512"
 
 // The layout in which a network of such activations runs fastest, measured on whole convolutions.
 Layout preferred_layout(DataType type);

@@ -1,0 +1,87 @@
+#include "layers/cpu/threads.h"
+
+#include <atomic>
+#include <cerrno>
+#include <memory>
+#include <omp.h>
+#include <sched.h>
+#include <string>
+#include <system_error>
+
+#include "runtime/error.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+// A processor mask of any size: machines may have more processors than cpu_set_t has bits.
+class CpuMask {
+ public:
+  explicit CpuMask(int cpus) : cpus_(cpus), set_(CPU_ALLOC(cpus), &release) {
+    CPU_ZERO_S(bytes(), set_.get());
+  }
+  std::size_t bytes() const { return CPU_ALLOC_SIZE(cpus_); }
+  cpu_set_t* get() const { return set_.get(); }
+  void add(int cpu) { CPU_SET_S(cpu, bytes(), set_.get()); }
+  bool has(int cpu) const { return CPU_ISSET_S(cpu, bytes(), set_.get()); }
+
+ private:
+  static void release(cpu_set_t* set) { CPU_FREE(set); }
+
+  int cpus_;
+  std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set_;
+};
+
+constexpr int most_cpus = 8192;  // of any Linux kernel
+
+// Binds the calling thread; returns false if the system refuses.
+bool bind(std::span<const int> cpus) {
+  CpuMask mask(most_cpus);
+  for (const int cpu : cpus) {
+    mask.add(cpu);
+  }
+  return sched_setaffinity(0, mask.bytes(), mask.get()) == 0;
+}
+
+}  // namespace
+
+std::vector<int> affinity_cpus() {
+  const CpuMask mask(most_cpus);
+  if (sched_getaffinity(0, mask.bytes(), mask.get()) != 0) {
+    throw Error("cannot read the processors of this process: " +
+                std::generic_category().message(errno));
+  }
+  std::vector<int> cpus;
+  for (int cpu = 0; cpu < most_cpus; ++cpu) {
+    if (mask.has(cpu)) {
+      cpus.push_back(cpu);
+    }
+  }
+  return cpus;
+}
+
+void use_threads(std::span<const int> cpus, Caller caller) {
+  check(!cpus.empty(), "use_threads: no processor given; name at least one");
+  for (const int cpu : cpus) {
+    if (cpu < 0 || cpu >= most_cpus) {
+      throw Error("use_threads: there is no processor " + std::to_string(cpu));
+    }
+  }
+  const int threads = static_cast<int>(cpus.size());
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+  std::atomic<int> refused = -1;
+#pragma omp parallel num_threads(threads)
+  {
+    const auto index = static_cast<std::size_t>(omp_get_thread_num());
+    const bool all = index == 0 && caller == Caller::free;
+    if (!bind(all ? cpus : cpus.subspan(index, 1))) {
+      refused = cpus[index];
+    }
+  }
+  if (refused >= 0) {
+    throw Error("use_threads: this process may not run on processor " + std::to_string(refused) +
+                "; choose among those of its affinity mask");
+  }
+}
+
+}  // namespace cnn::layers::cpu
