@@ -15,7 +15,9 @@ ARROWS = {
     "runtime/cpu": ["runtime"],
     "runtime/cuda": ["runtime"],
     "layers": ["runtime"],
-    "layers/cpu": ["layers", "runtime", "runtime/cpu"],
+    "layers/cpu": ["layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
+    # Compiled for one instruction set each, so it shares no inline code with anyone.
+    "layers/cpu/simd": [],
     "layers/no_cpu": ["layers", "runtime", "runtime/cpu"],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],

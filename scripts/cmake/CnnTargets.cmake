@@ -34,6 +34,25 @@ function(cnn_folder folder)
   cnn_link(${target} ${scope} ${ARGN})
 endfunction()
 
+# cnn_program(name bench/main.cpp DEPENDS ...): an executable of one source and the folders.
+function(cnn_program name source)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/${source})
+    add_executable(${name} ${source})
+    cnn_link(${name} PUBLIC ${ARGN})
+  endif()
+endfunction()
+
+# Version and commit as a source of the folder, looked up at every build, since a commit does not configure.
+function(cnn_build_info folder)
+  cnn_target_name(${folder} target)
+  set(output ${PROJECT_BINARY_DIR}/build_info.cpp)
+  add_custom_target(${target}_info BYPRODUCTS ${output}
+    COMMAND ${CMAKE_COMMAND} -DSOURCE_DIR=${PROJECT_SOURCE_DIR} -DVERSION=${PROJECT_VERSION}
+            -DOUTPUT=${output} -P ${PROJECT_SOURCE_DIR}/scripts/cmake/WriteBuildInfo.cmake)
+  target_sources(${target} PRIVATE ${output})
+  add_dependencies(${target} ${target}_info)
+endfunction()
+
 function(cnn_tests folder)
   if(NOT CNN_TESTS)
     return()
