@@ -1,6 +1,7 @@
 #pragma once
 
-#include <optional>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,9 @@ struct Variable {
 // share one set. Lays them out one after another; the storage itself belongs to the caller.
 class Variables {
  public:
-  // Takes every parameter and state of the graph, in its order.
-  explicit Variables(const Graph& graph);
+  // Takes every parameter and state of the graph, in its order, then those of `more` (an evaluation
+  // of the same network) that have other names. Throws if a name stands for two variables.
+  explicit Variables(const Graph& graph, const Graph* more = nullptr);
 
   std::span<const Variable> all() const { return variables_; }
   std::size_t bytes() const { return bytes_; }
@@ -29,12 +31,15 @@ class Variables {
 
   // `storage` (64-byte aligned, at least bytes()) must outlive this object.
   void attach(std::byte* storage) { storage_ = storage; }
-  TensorView view(const Variable& variable) const;
+  TensorView view(const Variable& variable) const;  // throws before attach()
   // Storage of the variable of that name; throws if it is missing or has another description.
   TensorView view(const TensorInfo& info) const;
 
  private:
+  void take(const TensorInfo& info);
+
   std::vector<Variable> variables_;
+  std::map<std::string, std::size_t, std::less<>> index_;  // name -> place in variables_
   std::size_t bytes_ = 0;
   std::byte* storage_ = nullptr;
 };
