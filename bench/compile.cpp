@@ -14,7 +14,7 @@
 #include "layers/layout.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
-#include "models/catalog.h"
+#include "models/model.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -86,7 +86,7 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   options.update.weight_decay = config.weight_decay;
   options.update.clip = config.gradient_clip;
   if (config.use_fp16) {
-    options.update.loss_scale = config.fp16_loss_scale.value_or(models::default_loss_scale);
+    options.update.loss_scale = config.fp16_loss_scale.value_or(request.model.fp16_loss_scale);
     options.update.automatic_loss_scale = config.fp16_enable_auto_loss_scale;
     options.loss_scale_every_n = config.fp16_inc_loss_scale_every_n;
   }
@@ -159,7 +159,7 @@ Layout image_layout(const Graph& graph, Layout preferred) {
 Compiled compile(const CompileRequest& request, const Backend& backend,
                  std::span<const TensorInfo> fixed) {
   Forward forward = build_forward(request);
-  Compiled compiled;
+  Compiled compiled{.batch = request.batch, .classes = request.model.classes};
   compiled.facts = facts_of(*forward.graph, request.batch);
   compiled.layout = image_layout(*forward.graph, backend.preferred_layout(request.compute));
 

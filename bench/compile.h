@@ -43,6 +43,8 @@ struct Compiled {
   StepPlan plan;
   NetworkFacts facts;
   Layout layout = Layout::nchw;  // of images inside the network
+  std::int64_t batch = 0;
+  std::int64_t classes = 0;
 };
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.

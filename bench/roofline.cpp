@@ -110,9 +110,10 @@ double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings) {
   for (const Node& node : graph.nodes()) {
     std::vector<TensorDesc> in;
     double bytes = 0;
-    for (const TensorId input : node.inputs) {
-      in.push_back(graph.info(input).desc);
-      bytes += static_cast<double>(in.back().bytes());
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      in.push_back(graph.info(node.inputs[i]).desc);
+      const double passes = node.op->mutates(i) ? 2 : 1;  // read and written
+      bytes += passes * static_cast<double>(in.back().bytes());
     }
     for (const TensorId output : node.outputs) {
       bytes += static_cast<double>(graph.info(output).desc.bytes());

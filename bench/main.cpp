@@ -1,0 +1,65 @@
+#include <chrono>
+#include <fmt/format.h>
+#include <string>
+#include <vector>
+
+#include "bench/build_info.h"
+#include "bench/console.h"
+#include "bench/flags.h"
+#include "bench/result_json.h"
+#include "bench/runner.h"
+#include "layers/cpu/isa.h"
+
+namespace {
+
+using namespace cnn::bench;
+
+// Runs what the flags say. Whatever happens, the result file tells what is known.
+void run(const CommandLine& line, const std::vector<std::string>& words,
+         std::chrono::steady_clock::time_point process_start) {
+  Console console;
+  for (const std::string& notice : line.notices) {
+    console.note(notice);
+  }
+  ResultRecord record{.version = std::string(build_version())};
+  if (build_commit()) {
+    record.commit = std::string(*build_commit());
+  }
+  record.command = words;
+  record.started = std::chrono::system_clock::now();
+  record.config = line.config;
+  const auto write = [&] {
+    if (line.config.result_json) {
+      write_result(*line.config.result_json, record);
+    }
+  };
+  try {
+    run_benchmark(line.config, console, record, process_start);
+  } catch (const std::exception& error) {
+    record.error = error.what();
+    write();
+    throw;
+  }
+  write();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto process_start = std::chrono::steady_clock::now();
+  const std::vector<std::string> words(argv, argv + argc);
+  try {
+    const Abilities abilities{.cuda = false, .bf16 = cnn::layers::cpu::effective_isa().avx512};
+    const CommandLine line =
+        parse_flags(std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities);
+    if (wants_help(line.config)) {
+      fmt::print("{}", help_text(line.config));
+      return 1;  // as absl's flags do
+    }
+    run(line, words, process_start);
+    return 0;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+  }
+}
