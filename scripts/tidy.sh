@@ -45,14 +45,15 @@ check_one() {
   grep -q "\"file\": \".*/$file\"" "$commands" || return 0
   if ((deadline > 0 && $(date +%s) > deadline)); then
     echo "$file" >"$name.left"
-  elif ! "$tool" --quiet -p "$(dirname "$commands")" "$file" >"$name.log" 2>"$name.err"; then
+  elif ! "$tool" --quiet -p "$(dirname "$commands")" --extra-arg=-Wno-unknown-warning-option \
+    --extra-arg-before="-isystem$root/scripts/tidy" "$file" >"$name.log" 2>"$name.err"; then
     grep -v -E 'warnings? (generated|treated)|Suppressed|Use -header-filter' "$name.log" "$name.err" -h
     : >"$name.failed"
   fi
 }
 export -f check_one
 deadline=$((seconds > 0 ? $(date +%s) + seconds : 0))
-export report commands tool deadline
+export root report commands tool deadline
 
 # shellcheck disable=SC2016  # the inner shell expands it
 ((${#files[@]} == 0)) || printf '%s\0' "${files[@]}" | xargs -0 -P "$(nproc)" -I{} bash -c 'check_one "$1"' _ {}
