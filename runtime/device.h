@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace cnn {
@@ -64,16 +65,16 @@ class Stream {
  public:
   virtual ~Stream() = default;
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // any direction
-  // Runs work on the host in stream order. Keep its captures within 16 trivially copyable bytes (two
-  // pointers): larger ones make std::function allocate.
+  // Runs work on the host in stream order. Keep its captures within 16 trivially copyable bytes
+  // (two pointers): larger ones make std::function allocate.
   virtual void host(std::function<void()> work) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  // later work starts after the last record() made before now
   virtual void synchronize() = 0;       // blocks until the queue is empty
 };
 
-// Four queues that order work and copy bytes; kernels compute. Thread-safe but for its streams, each
-// of which is fed by one thread at a time.
+// Four queues that order work and copy bytes; kernels compute. Thread-safe but for its streams,
+// each of which is fed by one thread at a time.
 class Device {
  public:
   virtual ~Device() = default;

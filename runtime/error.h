@@ -7,12 +7,11 @@
 
 namespace cnn {
 
-// The only exception type of the project. what() is one line for the user: what is wrong, where, and
-// what to do. The source location is kept apart, for debugging.
+// The only exception type of the project. what() is one line for the user: what is wrong, where,
+// and what to do. The source location is kept apart, for debugging.
 class Error : public std::runtime_error {
  public:
-  explicit Error(std::string_view what,
-                 std::source_location at = std::source_location::current());
+  explicit Error(std::string_view what, std::source_location at = std::source_location::current());
   const std::source_location& where() const noexcept { return where_; }
 
  private:

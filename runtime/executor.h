@@ -1,8 +1,10 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,24 +16,63 @@
 
 namespace cnn {
 
-// Issues a program's steps on its lanes, step after step of training. Operands are resolved once, here;
-// run() allocates nothing and synchronises with the host once, at its end.
+// Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
+// here; run() allocates nothing and synchronises with the host once, at its end.
 class Executor {
  public:
-  // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; may be shared with
-  // another executor that does not run at the same time. All references must outlive the executor.
+  // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; may be shared
+  // with another executor that does not run at the same time. All references must outlive the
+  // executor. Throws if the arena is too small or a variable is missing or described differently.
   Executor(Program program, Device& device, Variables& variables, std::span<std::byte> arena);
+  Executor(Executor&&) = default;
 
   // inputs: host tensors in the order of graph.inputs(). Returns when the results are on the host.
+  // Throws the error of the first kernel or copy that failed; results are undefined then.
   void run(std::span<const TensorView> inputs);
   // The same step with the time of every step taken; slower.
   Timeline profile(std::span<const TensorView> inputs);
 
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
-  std::span<const TensorView> results() const;
-  const StepPlan& plan() const;
-  // The highest end of an operand or workspace in the arena that was handed to a kernel.
-  std::size_t measured_peak_bytes() const;
+  std::span<const TensorView> results() const { return results_; }
+  const StepPlan& plan() const { return program_.plan; }
+  // The highest end of an operand or workspace in the arena that was handed to a kernel or a copy.
+  std::size_t measured_peak_bytes() const { return measured_peak_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Stamps {
+    Clock::time_point start, end;
+  };
+  // A step with all its addresses. Exactly one of kernel and copy is set, or none: then there is
+  // nothing to do, as for an Offload of an input.
+  struct Issue {
+    Stream* stream = nullptr;
+    std::vector<Event*> waits;
+    Event* done = nullptr;  // nullptr: no step waits for it
+    Kernel* kernel = nullptr;
+    Operands operands;
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+    std::optional<std::size_t> input;  // copied from this input of the run, instead of `from`
+    std::size_t arena_end = 0;         // of the operands that lie in the arena
+  };
+  class Resolver;
+
+  void check_inputs(std::span<const TensorView> inputs) const;
+  void issue_all(std::span<const TensorView> inputs, Stamps* stamps);
+  void enqueue(const Issue& issue, std::span<const TensorView> inputs);
+  void synchronize();
+
+  Program program_;
+  std::span<std::byte> arena_;
+  Buffer host_arena_, result_bytes_;
+  std::vector<TensorView> results_;
+  std::vector<Issue> issues_;  // by StepId
+  std::vector<Stamps> stamps_;
+  std::size_t measured_peak_ = 0;
+  std::vector<std::unique_ptr<Event>> events_;
+  std::array<std::unique_ptr<Stream>, lane_count> streams_;  // last: they stop before all else goes
 };
 
 }  // namespace cnn

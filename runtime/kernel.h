@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <typeindex>
 #include <unordered_map>
 #include <utility>
@@ -19,6 +20,7 @@ namespace cnn {
 struct Signature {
   std::vector<TensorDesc> in, out;
 };
+std::string to_string(const Signature& signature);  // "(f32[2, 3] nchw) -> (f32[2, 3] nchw)"
 
 // Resolved once when a program is linked; outlives every run.
 struct Operands {
@@ -45,18 +47,19 @@ class KernelTable {
   using Describe = std::function<std::optional<KernelSpec>(const Op&, const Signature&)>;
   using Make = std::function<std::unique_ptr<Kernel>(const Op&, const Signature&)>;
 
-  // describe: (const O&, const Signature&) -> optional<KernelSpec>. The signature asked has the true
-  // shapes and types, and for each operand the layout it has or would best have; the spec answers with
-  // the layouts (and, for weights, packings and types) the kernel really takes. Nothing: this backend
-  // cannot run it so. make: (const O&, const Signature&) -> unique_ptr<Kernel> for a signature that
-  // equals a spec's in and out.
+  // describe: (const O&, const Signature&) -> optional<KernelSpec>. The signature asked has the
+  // true shapes and types, and for each operand the layout it has or would best have; the spec
+  // answers with the layouts (and, for weights, packings and types) the kernel really takes.
+  // Nothing: this backend cannot run it so. make: (const O&, const Signature&) ->
+  // unique_ptr<Kernel> for a signature that equals a spec's in and out.
   template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
-  void add(DescribeOp describe, MakeOp make) {
-    rows_[std::type_index(typeid(O))] = Row{
-        [describe](const Op& op, const Signature& s) {
-          return describe(static_cast<const O&>(op), s);
-        },
-        [make](const Op& op, const Signature& s) { return make(static_cast<const O&>(op), s); }};
+  void add(DescribeOp describe_op, MakeOp make_op) {
+    rows_[std::type_index(typeid(O))] = Row{[describe_op](const Op& op, const Signature& s) {
+                                              return describe_op(static_cast<const O&>(op), s);
+                                            },
+                                            [make_op](const Op& op, const Signature& s) {
+                                              return make_op(static_cast<const O&>(op), s);
+                                            }};
   }
   // Serves every op without a row, and every op whose row describes nothing.
   void otherwise(Describe describe, Make make);

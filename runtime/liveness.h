@@ -7,8 +7,8 @@
 
 namespace cnn {
 
-// One stay of a tensor on the device: from the step that produces or fetches it to the last step that
-// touches it, both included.
+// One stay of a tensor on the device: from the step that produces or fetches it to the last step
+// that touches it, both included.
 struct Residency {
   TensorId tensor{};
   StepId first{}, last{};

@@ -22,8 +22,8 @@ struct Block {
   std::size_t offset = 0, bytes = 0;
 };
 
-// Where everything that does not survive a step lies in one arena. Persistent tensors are laid out by
-// Variables, in front of it.
+// Where everything that does not survive a step lies in one arena. Persistent tensors are laid out
+// by Variables, in front of it.
 struct MemoryPlan {
   std::vector<Block> blocks;
   std::size_t device_bytes = 0;       // size of the arena: the highest end of a block
@@ -32,10 +32,27 @@ struct MemoryPlan {
   std::size_t host_bytes = 0;
 };
 
-// workspace: bytes by NodeId. A node's output 0 takes over the block of an input where the op permits
-// it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both tensors
-// have a block at one offset that overlap in that one step.
+// workspace: bytes by NodeId. A node's output 0 takes over the block of an input where the op
+// permits it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
+// tensors have a block at one offset that overlap in that one step.
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
+
+// Whether the planner may let output 0 of a node use the bytes of this input where its stay ends.
+bool may_take_over(const Graph& graph, const Node& node, std::size_t input);
+
+// Finds the blocks of a plan, which must outlive it; nullptr where there is none.
+class BlockIndex {
+ public:
+  BlockIndex(const Graph& graph, const MemoryPlan& memory);
+  const Block* tensor(TensorId id, StepId step) const;   // where a tensor lies during a step
+  const Block* workspace(NodeId id, StepId step) const;  // of the node that this step runs
+  const Block* host(TensorId id, StepId step) const;     // where a swapped tensor lies on the host
+
+ private:
+  static const Block* at(const std::vector<const Block*>& blocks, StepId step);
+
+  std::vector<std::vector<const Block*>> tensors_, workspaces_, hosts_;
+};
 
 }  // namespace cnn

@@ -43,8 +43,8 @@ class Op {
   // real type. Oracle of all tests and the fallback on the CPU.
   virtual void reference(std::span<const TensorView> in, std::span<const TensorView> out) const = 0;
 
-  // Adds nodes that compute d loss / d in[i] for each wanted i and returns them, nothing for an input
-  // that no gradient reaches. The default throws: no gradient is known.
+  // Adds nodes that compute d loss / d in[i] for each wanted i and returns them, nothing for an
+  // input that no gradient reaches. The default throws: no gradient is known.
   virtual std::vector<std::optional<Value>> backward(const Backprop& backprop) const;
 
   virtual bool mutates(std::size_t /*input*/) const { return false; }  // written in place: weights

@@ -11,7 +11,8 @@
 
 namespace cnn {
 
-// A planned step as data: it can be printed, verified, and simulated on a machine without the device.
+// A planned step as data: it can be printed, verified, and simulated on a machine without the
+// device.
 struct StepPlan {
   std::shared_ptr<const Graph> graph;
   std::vector<KernelSpec> specs;  // by NodeId
@@ -24,20 +25,24 @@ struct Program {
   std::vector<std::unique_ptr<Kernel>> kernels;  // by NodeId
 };
 
-// Describes every node of a graph whose layouts are settled, schedules it, plans its memory, links and
-// verifies it. Throws Error that names the op if the table cannot run a node as it stands.
+// Describes every node of a graph whose layouts are settled, schedules it, plans its memory, links
+// and verifies it. Throws Error that names the op if the table cannot run a node as it stands.
 StepPlan make_plan(std::shared_ptr<const Graph> graph, const KernelTable& table);
+// The same in two parts, for a schedule that was edited in between (swaps, recomputation).
+std::vector<KernelSpec> describe(const Graph& graph, const KernelTable& table);
+StepPlan make_plan(std::shared_ptr<const Graph> graph, std::vector<KernelSpec> specs,
+                   Schedule schedule);
 
 // Makes the kernels of a plan.
 Program make_program(StepPlan plan, const KernelTable& table);
 
-// Fills Step::after: waits for data and for bytes that are reused, at most one per other lane and step
-// (a later step of a lane implies the earlier ones).
+// Fills Step::after: waits for data and for bytes that are reused, at most one per other lane and
+// step (a later step of a lane implies the earlier ones).
 void link(const Graph& graph, Schedule& schedule, const MemoryPlan& memory);
 
-// Throws Error with names if a plan is wrong: a tensor used before it is there, two live blocks that
-// overlap (but for in-place pairs), a block outside the arena, a missing wait, an unaligned offset, or
-// a spec that disagrees with the descriptions in the graph.
+// Throws Error with names if a plan is wrong: a tensor used before it is there, two live blocks
+// that overlap (but for in-place pairs), a block outside the arena, a missing wait, an unaligned
+// offset, or a spec that disagrees with the descriptions in the graph.
 void verify(const StepPlan& plan);
 
 // One line per step: lane, what it does, layouts, offsets; then totals. For --print_plan.

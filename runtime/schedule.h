@@ -13,7 +13,8 @@ struct Compute {
   NodeId node{};  // a node that appears twice is a recomputation
 };
 struct Offload {
-  TensorId tensor{};  // device -> host; its device bytes are free afterwards. Outputs leave this way.
+  TensorId
+      tensor{};  // device -> host; its device bytes are free afterwards. Outputs leave this way.
 };
 struct Fetch {
   TensorId tensor{};  // host -> device. Inputs start on the host, so a batch arrives this way.
@@ -30,10 +31,11 @@ struct Schedule {
   std::vector<Step> steps;  // steps of one lane run in this order
 };
 
-// Nodes in their order, but a node that only mutates persistent tensors (an optimizer bucket) runs as
-// soon as its inputs are there and every earlier reader and writer of what it mutates has run, so that
-// gradients die early. Inputs are fetched just before their first use, outputs leave right after their
-// producer.
+// Nodes in their order, but for two kinds. A node that only mutates persistent tensors (an
+// optimizer bucket) runs as soon as its inputs are there and every earlier reader and writer of
+// what it mutates has run, so that gradients die early. A node of Lane::communicate runs as soon as
+// its inputs are there; an update that waits for it comes after the start of the next such node.
+// Inputs are fetched just before their first use, outputs leave right after their last.
 Schedule make_schedule(const Graph& graph);
 
 std::string to_string(const Graph& graph, const Action& action);

@@ -1,0 +1,83 @@
+#include "runtime/cpu/device.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <sys/mman.h>
+#include <utility>
+
+#include "runtime/cpu/memory.h"
+#include "runtime/cpu/stream.h"
+#include "runtime/error.h"
+
+namespace cnn {
+namespace {
+
+constexpr std::size_t cache_line = 64;
+constexpr std::size_t huge_page = std::size_t{2} << 20U;
+
+// Null if there is no memory.
+std::byte* allocate_bytes(std::size_t bytes) {
+  const std::size_t granule = bytes >= huge_page ? huge_page : cache_line;
+  if (bytes > std::numeric_limits<std::size_t>::max() - granule) {
+    return nullptr;
+  }
+  const std::size_t rounded = std::max(granule, (bytes + granule - 1) / granule * granule);
+  void* data = std::aligned_alloc(granule, rounded);
+  if (data != nullptr && granule == huge_page) {
+    // Only advice: without huge pages everything works, a little slower.
+    static_cast<void>(madvise(data, rounded, MADV_HUGEPAGE));
+  }
+  return static_cast<std::byte*>(data);
+}
+
+}  // namespace
+
+CpuDevice::CpuDevice(CpuOptions options)
+    : options_(std::move(options)), allocated_(std::make_shared<std::atomic<std::size_t>>(0)) {}
+
+std::size_t CpuDevice::memory_bytes() const {
+  const std::size_t available = available_memory();
+  if (options_.memory_limit == 0) {
+    return available;
+  }
+  return std::min(available, options_.memory_limit - allocated_->load());
+}
+
+std::unique_ptr<Stream> CpuDevice::make_stream(Lane /*lane*/) {
+  return std::make_unique<CpuStream>(options_.copy_bytes_per_second, options_.cpus);
+}
+
+std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }
+
+Buffer CpuDevice::allocate(std::size_t bytes) {
+  const std::size_t limit =
+      options_.memory_limit == 0 ? std::numeric_limits<std::size_t>::max() : options_.memory_limit;
+  std::size_t before = allocated_->load();
+  do {
+    if (bytes > limit - before) {
+      throw Error("out of memory: " + std::to_string(bytes) + " bytes asked, " +
+                  std::to_string(limit - before) + " of the device's limit of " +
+                  std::to_string(limit) + " are left");
+    }
+  } while (!allocated_->compare_exchange_weak(before, before + bytes));
+  std::byte* data = allocate_bytes(bytes);
+  if (data == nullptr) {
+    *allocated_ -= bytes;
+    throw Error("out of memory: " + std::to_string(bytes) + " bytes asked");
+  }
+  return {data, bytes, [counter = allocated_, bytes](std::byte* released) {
+            std::free(released);
+            *counter -= bytes;
+          }};
+}
+
+Buffer CpuDevice::allocate_host(std::size_t bytes) {
+  std::byte* data = allocate_bytes(bytes);
+  if (data == nullptr) {
+    throw Error("out of host memory: " + std::to_string(bytes) + " bytes asked");
+  }
+  return {data, bytes, [](std::byte* released) { std::free(released); }};
+}
+
+}  // namespace cnn

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace cnn {
+
+struct CpuOptions {
+  std::size_t memory_limit = 0;      // bytes that allocate() gives at most in all; 0: no limit
+  double copy_bytes_per_second = 0;  // of each stream's copies, as over a bus; 0: no limit
+  std::vector<int> cpus;             // cores for the threads of the streams; empty: any
+};
+
+// The processor as a device: a stream is a thread with a queue of fixed size, so lanes overlap. A
+// call on a stream whose queue is full blocks. An error in a piece of work makes its stream skip
+// all work, and so do streams that wait for it, until each is synchronised and throws it.
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(CpuOptions options = {});
+
+  std::string name() const override { return "cpu"; }
+  // The least of what the machine has free, what control groups leave, and what is left of the
+  // limit.
+  std::size_t memory_bytes() const override;
+  std::unique_ptr<Stream> make_stream(Lane lane) override;  // throws if it cannot pin the thread
+  std::unique_ptr<Event> make_event() override;
+  // Aligned to 64 bytes, from 2 MiB on to 2 MiB and in huge pages where the kernel has them. Not
+  // touched: the first to write decides on which memory node a page lies.
+  Buffer allocate(std::size_t bytes) override;
+  Buffer allocate_host(std::size_t bytes) override;  // does not count towards the limit
+
+ private:
+  CpuOptions options_;
+  std::shared_ptr<std::atomic<std::size_t>> allocated_;  // buffers may outlive the device
+};
+
+}  // namespace cnn

@@ -1,0 +1,31 @@
+#include "runtime/cpu/reference_kernel.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace cnn {
+namespace {
+
+std::vector<TensorDesc> all_plain(const std::vector<TensorDesc>& descs) {
+  std::vector<TensorDesc> result;
+  std::transform(descs.begin(), descs.end(), std::back_inserter(result), plain);
+  return result;
+}
+
+}  // namespace
+
+void ReferenceKernel::run(Stream& stream, const Operands& operands) {
+  stream.host([op = &op_, &operands] { op->reference(operands.in, operands.out); });
+}
+
+void add_reference(KernelTable& table) {
+  table.otherwise(
+      [](const Op& /*op*/, const Signature& asked) {
+        return KernelSpec{.workspace = 0, .in = all_plain(asked.in), .out = all_plain(asked.out)};
+      },
+      [](const Op& op, const Signature& /*signature*/) {
+        return std::make_unique<ReferenceKernel>(op);
+      });
+}
+
+}  // namespace cnn

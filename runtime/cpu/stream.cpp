@@ -1,0 +1,185 @@
+#include "runtime/cpu/stream.h"
+
+#include <chrono>
+#include <cstring>
+#include <pthread.h>
+#include <sched.h>
+#include <string>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn {
+
+void CpuEvent::reach(std::uint64_t record, const std::exception_ptr& error) {
+  {
+    std::unique_lock lock(mutex_);
+    // Records count up even if two streams make them.
+    changed_.wait(lock, [&] { return reached_ == record - 1; });
+    reached_ = record;
+    error_ = error;
+  }
+  changed_.notify_all();
+}
+
+std::exception_ptr CpuEvent::wait(std::uint64_t record) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return reached_ >= record; });
+  return error_;
+}
+
+CpuStream::CpuStream(double copy_bytes_per_second, const std::vector<int>& cpus)
+    : copy_bytes_per_second_(copy_bytes_per_second), thread_([this] { loop(); }) {
+  try {
+    pin(cpus);
+  } catch (...) {
+    free_entry().kind = Kind::stop;
+    publish();
+    thread_.join();
+    throw;
+  }
+}
+
+CpuStream::~CpuStream() {
+  free_entry().kind = Kind::stop;
+  publish();
+  thread_.join();
+}
+
+void CpuStream::pin(const std::vector<int>& cpus) {
+  if (cpus.empty()) {
+    return;
+  }
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::string list;
+  for (const int cpu : cpus) {
+    check(cpu >= 0 && cpu < CPU_SETSIZE, "a core's number is out of range");
+    CPU_SET(static_cast<std::size_t>(cpu), &set);
+    list += (list.empty() ? "" : ",") + std::to_string(cpu);
+  }
+  if (pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set) != 0) {
+    throw Error("cannot pin a stream to cores " + list + ": does this machine have them?");
+  }
+}
+
+CpuStream::Entry& CpuStream::free_entry() {
+  const std::uint32_t next = filled_.load(std::memory_order_relaxed);
+  for (std::uint32_t done = done_.load(std::memory_order_acquire); next - done == capacity;
+       done = done_.load(std::memory_order_acquire)) {
+    done_.wait(done, std::memory_order_acquire);
+  }
+  return ring_[next % capacity];
+}
+
+void CpuStream::publish() {
+  filled_.fetch_add(1, std::memory_order_release);
+  filled_.notify_one();
+}
+
+void CpuStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  Entry& entry = free_entry();
+  entry.kind = Kind::copy;
+  entry.to = to;
+  entry.from = from;
+  entry.bytes = bytes;
+  publish();
+}
+
+void CpuStream::host(std::function<void()> work) {
+  Entry& entry = free_entry();
+  entry.kind = Kind::host;
+  entry.work = std::move(work);
+  publish();
+}
+
+void CpuStream::record(Event& event) {
+  Entry& entry = free_entry();
+  entry.kind = Kind::record;
+  entry.event = &dynamic_cast<CpuEvent&>(event);
+  entry.record = entry.event->add_record();
+  publish();
+}
+
+void CpuStream::wait(Event& event) {
+  Entry& entry = free_entry();
+  entry.kind = Kind::wait;
+  entry.event = &dynamic_cast<CpuEvent&>(event);
+  entry.record = entry.event->records();
+  publish();
+}
+
+void CpuStream::synchronize() {
+  const std::uint32_t last = filled_.load(std::memory_order_relaxed);
+  for (std::uint32_t done = done_.load(std::memory_order_acquire); done != last;
+       done = done_.load(std::memory_order_acquire)) {
+    done_.wait(done, std::memory_order_acquire);
+  }
+  if (error_) {
+    std::rethrow_exception(std::exchange(error_, nullptr));
+  }
+}
+
+void CpuStream::loop() {
+  for (std::uint32_t next = 0;; ++next) {
+    filled_.wait(next, std::memory_order_acquire);
+    Entry& entry = ring_[next % capacity];
+    const bool stop = entry.kind == Kind::stop;
+    perform(entry);
+    done_.store(next + 1, std::memory_order_release);
+    done_.notify_all();
+    if (stop) {
+      return;
+    }
+  }
+}
+
+void CpuStream::perform(Entry& entry) {
+  try {
+    switch (entry.kind) {
+      case Kind::copy:
+        if (!error_) {
+          copy_at_speed(entry);
+        }
+        break;
+      case Kind::host:
+        if (!error_) {
+          entry.work();
+        }
+        entry.work = nullptr;
+        break;
+      case Kind::record:  // always: whoever waits must not hang
+        entry.event->reach(entry.record, error_);
+        break;
+      case Kind::wait:
+        if (const std::exception_ptr error = entry.event->wait(entry.record); error && !error_) {
+          error_ = error;
+        }
+        break;
+      case Kind::stop:
+        break;
+    }
+  } catch (...) {
+    error_ = std::current_exception();
+  }
+}
+
+// In pieces, so that a slow copy is slow all along, and not a fast one with a pause behind it.
+void CpuStream::copy_at_speed(const Entry& entry) const {
+  if (copy_bytes_per_second_ <= 0) {
+    std::memcpy(entry.to, entry.from, entry.bytes);
+    return;
+  }
+  constexpr std::size_t piece = std::size_t{1} << 18U;
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t at = 0; at < entry.bytes; at += piece) {
+    const std::size_t bytes = std::min(piece, entry.bytes - at);
+    const std::chrono::duration<double> due(static_cast<double>(at + bytes) /
+                                            copy_bytes_per_second_);
+    std::this_thread::sleep_until(
+        start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
+    std::memcpy(entry.to + at, entry.from + at, bytes);
+  }
+}
+
+}  // namespace cnn

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "runtime/device.h"
+
+namespace cnn {
+
+// Counts its records. A wait is for the records made before it, so it is never met too early.
+class CpuEvent final : public Event {
+ public:
+  // Called by who feeds a stream.
+  std::uint64_t add_record() { return ++records_; }
+  std::uint64_t records() const { return records_; }
+
+  // Called by the threads of streams. error: why the work before the record was not done, or null.
+  void reach(std::uint64_t record, const std::exception_ptr& error);
+  // Blocks until that record is reached; returns its error.
+  std::exception_ptr wait(std::uint64_t record);
+
+ private:
+  std::atomic<std::uint64_t> records_ = 0;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t reached_ = 0;  // guarded by mutex_, as is error_
+  std::exception_ptr error_;
+};
+
+// One thread that works through a ring of entries; see Stream and CpuDevice.
+class CpuStream final : public Stream {
+ public:
+  CpuStream(double copy_bytes_per_second, const std::vector<int>& cpus);
+  ~CpuStream() override;  // finishes what is queued
+  CpuStream(const CpuStream&) = delete;
+  CpuStream& operator=(const CpuStream&) = delete;
+
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void host(std::function<void()> work) override;
+  void record(Event& event) override;
+  void wait(Event& event) override;
+  void synchronize() override;
+
+ private:
+  enum class Kind : std::uint8_t { copy, host, record, wait, stop };
+  struct Entry {
+    Kind kind = Kind::stop;
+    std::byte* to = nullptr;  // copy
+    const std::byte* from = nullptr;
+    std::size_t bytes = 0;
+    std::function<void()> work;  // host
+    CpuEvent* event = nullptr;   // record, wait
+    std::uint64_t record = 0;
+  };
+  static constexpr std::uint32_t capacity = 1024;  // a power of two: counters wrap around
+
+  void pin(const std::vector<int>& cpus);
+  Entry& free_entry();  // the next to fill; blocks while the ring is full
+  void publish();       // hands it to the thread
+  void loop();
+  void perform(Entry& entry);
+  void copy_at_speed(const Entry& entry) const;
+
+  double copy_bytes_per_second_;
+  std::array<Entry, capacity> ring_;
+  std::atomic<std::uint32_t> filled_ = 0;  // entries ever filled, modulo 2^32
+  std::atomic<std::uint32_t> done_ = 0;    // entries ever done
+  std::exception_ptr error_;               // of the thread; of the caller once all is done
+  std::thread thread_;
+};
+
+}  // namespace cnn

@@ -1,0 +1,13 @@
+#include "runtime/device.h"
+
+#include <array>
+
+namespace cnn {
+
+std::string_view name_of(Lane lane) {
+  constexpr std::array<std::string_view, lane_count> names{"compute", "side", "copy_out", "copy_in",
+                                                           "communicate"};
+  return names.at(static_cast<std::size_t>(lane));
+}
+
+}  // namespace cnn

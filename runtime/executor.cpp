@@ -1,0 +1,249 @@
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include "runtime/access.h"
+#include "runtime/error.h"
+
+namespace cnn {
+
+// Turns the steps of a plan into issues.
+class Executor::Resolver {
+ public:
+  Resolver(Executor& executor, const Variables& variables)
+      : executor_(executor),
+        variables_(variables),
+        plan_(executor.program_.plan),
+        graph_(*plan_.graph),
+        index_(graph_, plan_.memory),
+        result_of_(graph_.tensors().size()),
+        input_of_(graph_.tensors().size()) {
+    for (std::size_t i = 0; i < graph_.inputs().size(); ++i) {
+      input_of_[index_of(graph_.inputs()[i])] = i;
+    }
+    for (std::size_t o = 0; o < graph_.outputs().size(); ++o) {
+      result_of_[index_of(graph_.outputs()[o].tensor)] = executor.results_[o].data;
+    }
+  }
+
+  Issue resolve(StepId id, const Action& action) const {
+    Issue issue;
+    if (const auto* compute = std::get_if<Compute>(&action)) {
+      resolve(issue, id, *compute);
+    } else if (const auto* offload = std::get_if<Offload>(&action)) {
+      const TensorView view = operand(offload->tensor, id, issue);
+      issue.from = view.data;
+      issue.bytes = view.desc.bytes();
+      issue.to = host_home(offload->tensor, id);  // null for an input: the host has it
+    } else {
+      const TensorId tensor = std::get<Fetch>(action).tensor;
+      const TensorView view = operand(tensor, id, issue);
+      issue.to = view.data;
+      issue.bytes = view.desc.bytes();
+      issue.input = input_of_[index_of(tensor)];
+      issue.from = host_home(tensor, id);
+    }
+    return issue;
+  }
+
+ private:
+  void resolve(Issue& issue, StepId id, const Compute& compute) const {
+    const Node& node = graph_.nodes()[index_of(compute.node)];
+    issue.kernel = executor_.program_.kernels.at(index_of(compute.node)).get();
+    for (const TensorId input : node.inputs) {
+      issue.operands.in.push_back(operand(input, id, issue));
+    }
+    for (const TensorId output : node.outputs) {
+      issue.operands.out.push_back(operand(output, id, issue));
+    }
+    if (const Block* block = index_.workspace(compute.node, id)) {
+      issue.operands.workspace = {place(*block, issue), block->bytes};
+    }
+  }
+
+  TensorView operand(TensorId tensor, StepId step, Issue& issue) const {
+    const TensorInfo& info = graph_.info(tensor);
+    if (is_persistent(info.role)) {
+      return variables_.view(info);
+    }
+    return {.desc = info.desc, .data = place(*index_.tensor(tensor, step), issue)};
+  }
+
+  std::byte* place(const Block& block, Issue& issue) const {
+    issue.arena_end = std::max(issue.arena_end, block.offset + block.bytes);
+    return executor_.arena_.data() + block.offset;
+  }
+
+  std::byte* host_home(TensorId tensor, StepId step) const {
+    if (result_of_[index_of(tensor)] != nullptr) {
+      return result_of_[index_of(tensor)];
+    }
+    const Block* block = index_.host(tensor, step);
+    return block == nullptr ? nullptr : executor_.host_arena_.data() + block->offset;
+  }
+
+  Executor& executor_;
+  const Variables& variables_;
+  const StepPlan& plan_;
+  const Graph& graph_;
+  BlockIndex index_;
+  std::vector<std::byte*> result_of_;                 // by TensorId
+  std::vector<std::optional<std::size_t>> input_of_;  // by TensorId
+};
+
+Executor::Executor(Program program, Device& device, Variables& variables,
+                   std::span<std::byte> arena)
+    : program_(std::move(program)), arena_(arena) {
+  const Graph& graph = *program_.plan.graph;
+  const MemoryPlan& memory = program_.plan.memory;
+  if (arena.size() < memory.device_bytes) {
+    throw Error("the arena has " + std::to_string(arena.size()) + " bytes, the plan needs " +
+                std::to_string(memory.device_bytes));
+  }
+  check(reinterpret_cast<std::uintptr_t>(arena.data()) % alignment == 0,
+        "the arena is not aligned to 64 bytes");
+  if (memory.host_bytes > 0) {
+    host_arena_ = device.allocate_host(memory.host_bytes);
+  }
+  std::size_t bytes = 0;
+  for (const Output& output : graph.outputs()) {
+    bytes += aligned(graph.info(output.tensor).desc.bytes());
+  }
+  if (bytes > 0) {
+    result_bytes_ = device.allocate_host(bytes);
+  }
+  std::byte* slot = result_bytes_.data();
+  for (const Output& output : graph.outputs()) {
+    const auto same = std::find_if(graph.outputs().begin(), graph.outputs().end(),
+                                   [&](const Output& o) { return o.tensor == output.tensor; });
+    const auto first = static_cast<std::size_t>(same - graph.outputs().begin());
+    const bool repeated = first < results_.size();  // under a second name: one slot for both
+    const TensorDesc& desc = graph.info(output.tensor).desc;
+    results_.push_back({.desc = desc, .data = repeated ? results_[first].data : slot});
+    slot += repeated ? 0 : aligned(desc.bytes());
+  }
+  const std::vector<Step>& steps = program_.plan.schedule.steps;
+  const Resolver resolver(*this, variables);
+  issues_.reserve(steps.size());
+  stamps_.resize(steps.size());
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    Issue issue = resolver.resolve(StepId{static_cast<std::uint32_t>(s)}, steps[s].action);
+    auto& stream = streams_[static_cast<std::size_t>(steps[s].lane)];
+    if (stream == nullptr) {
+      stream = device.make_stream(steps[s].lane);
+    }
+    issue.stream = stream.get();
+    for (const StepId wait : steps[s].after) {
+      Event*& done = issues_.at(index_of(wait)).done;
+      if (done == nullptr) {
+        events_.push_back(device.make_event());
+        done = events_.back().get();
+      }
+      issue.waits.push_back(done);
+    }
+    issues_.push_back(std::move(issue));
+  }
+}
+
+void Executor::run(std::span<const TensorView> inputs) {
+  check_inputs(inputs);
+  issue_all(inputs, nullptr);
+}
+
+Timeline Executor::profile(std::span<const TensorView> inputs) {
+  check_inputs(inputs);
+  const Clock::time_point begin = Clock::now();
+  issue_all(inputs, stamps_.data());
+  Timeline timeline;
+  timeline.reserve(stamps_.size());
+  const auto seconds = [&](Clock::time_point t) {
+    return std::chrono::duration<double>(t - begin).count();
+  };
+  for (const Stamps& stamps : stamps_) {
+    timeline.push_back({.start = seconds(stamps.start), .end = seconds(stamps.end)});
+  }
+  return timeline;
+}
+
+void Executor::check_inputs(std::span<const TensorView> inputs) const {
+  const Graph& graph = *program_.plan.graph;
+  if (inputs.size() != graph.inputs().size()) {
+    throw Error("the step takes " + std::to_string(graph.inputs().size()) + " inputs, not " +
+                std::to_string(inputs.size()));
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const TensorInfo& info = graph.info(graph.inputs()[i]);
+    if (inputs[i].desc != info.desc || inputs[i].data == nullptr) {
+      throw Error("input " + info.name + " must be " + to_string(info.desc) + ", not " +
+                  (inputs[i].data == nullptr ? "empty" : to_string(inputs[i].desc)));
+    }
+  }
+}
+
+void Executor::issue_all(std::span<const TensorView> inputs, Stamps* stamps) {
+  std::exception_ptr failure;
+  try {
+    for (std::size_t s = 0; s < issues_.size(); ++s) {
+      const Issue& issue = issues_[s];
+      for (Event* wait : issue.waits) {
+        issue.stream->wait(*wait);
+      }
+      if (stamps != nullptr) {
+        issue.stream->host([at = &stamps[s].start] { *at = Clock::now(); });
+      }
+      enqueue(issue, inputs);
+      if (stamps != nullptr) {
+        issue.stream->host([at = &stamps[s].end] { *at = Clock::now(); });
+      }
+      if (issue.done != nullptr) {
+        issue.stream->record(*issue.done);
+      }
+    }
+  } catch (...) {
+    failure = std::current_exception();  // what is queued must end before anything is touched
+  }
+  try {
+    synchronize();
+  } catch (...) {
+    failure = failure ? failure : std::current_exception();
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+void Executor::enqueue(const Issue& issue, std::span<const TensorView> inputs) {
+  measured_peak_ = std::max(measured_peak_, issue.arena_end);
+  if (issue.kernel != nullptr) {
+    issue.kernel->run(*issue.stream, issue.operands);
+    return;
+  }
+  const std::byte* from = issue.input ? inputs[*issue.input].data : issue.from;
+  if (issue.to != nullptr && issue.bytes > 0) {
+    issue.stream->copy(issue.to, from, issue.bytes);
+  }
+}
+
+// Every stream, even after an error: each must end its work and forget its error.
+void Executor::synchronize() {
+  std::exception_ptr failure;
+  for (const auto& stream : streams_) {
+    if (stream == nullptr) {
+      continue;
+    }
+    try {
+      stream->synchronize();
+    } catch (...) {
+      failure = failure ? failure : std::current_exception();
+    }
+  }
+  if (failure) {
+    std::rethrow_exception(failure);
+  }
+}
+
+}  // namespace cnn

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace cnn {
+
+// Bytes that must lie at one offset while steps first..last run.
+struct Interval {
+  std::uint32_t first = 0, last = 0;
+  std::size_t bytes = 0;  // a multiple of the alignment, not 0
+};
+
+struct Placement {
+  std::vector<std::size_t> offsets;  // of each interval
+  std::size_t height = 0;            // highest end
+};
+
+// The most bytes that live in one step: no placement is lower.
+std::size_t lower_bound(const std::vector<Interval>& intervals);
+
+// Dynamic storage allocation: intervals that share a step do not overlap. NP-hard; several orders,
+// each interval into the smallest gap that holds it, then rounds that place first what stuck out.
+// Stops at the lower bound. Depends on nothing but its argument; work is bounded.
+Placement place(const std::vector<Interval>& intervals);
+
+}  // namespace cnn

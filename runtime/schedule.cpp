@@ -1,0 +1,196 @@
+#include "runtime/schedule.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <tuple>
+
+#include "runtime/access.h"
+
+namespace cnn {
+namespace {
+
+// A node that moves stands right behind the graph's node of this index, or in front of all (-1).
+// A node that does not move is its own anchor.
+using Anchor = std::ptrdiff_t;
+
+bool is_update(const Graph& graph, const Node& node) {
+  bool mutates = false;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    mutates |= node.op->mutates(i) && is_persistent(graph.info(node.inputs[i]).role);
+  }
+  // Larger outputs would only live longer if they came earlier.
+  return mutates && std::all_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
+           return graph.info(output).desc.shape.elements() <= 1;
+         });
+}
+
+bool communicates(const Node& node) { return node.op->lane() == Lane::communicate; }
+
+// Lays nodes out; linear in the number of operands.
+class Ordering {
+ public:
+  explicit Ordering(const Graph& graph) : graph_(graph) {
+    next_communication_.assign(graph.nodes().size(), -1);
+    find_anchors();
+    find_next_communication();
+    find_anchors();  // now with the room that communication needs
+  }
+
+  std::vector<NodeId> nodes() const {
+    std::vector<std::tuple<Anchor, bool, std::uint32_t>> keys;
+    for (std::size_t n = 0; n < anchors_.size(); ++n) {
+      const bool moved = anchors_[n] != static_cast<Anchor>(n);
+      keys.emplace_back(anchors_[n], moved, static_cast<std::uint32_t>(n));
+    }
+    std::sort(keys.begin(), keys.end());
+    std::vector<NodeId> result;
+    for (const auto& key : keys) {
+      result.push_back(NodeId{std::get<2>(key)});
+    }
+    return result;
+  }
+
+ private:
+  void find_anchors() {
+    const std::size_t count = graph_.nodes().size();
+    written_.assign(graph_.tensors().size(), -1);
+    touched_.assign(graph_.tensors().size(), -1);
+    delayed_.assign(graph_.tensors().size(), -1);
+    anchors_.resize(count);
+    for (std::size_t n = 0; n < count; ++n) {
+      const Node& node = graph_.nodes()[n];
+      const auto own = static_cast<Anchor>(n);
+      const bool moves = is_update(graph_, node) || communicates(node);
+      anchors_[n] = moves ? std::min(earliest(node), own) : own;
+      remember(NodeId{static_cast<std::uint32_t>(n)}, anchors_[n]);
+    }
+  }
+
+  Anchor earliest(const Node& node) const {
+    Anchor anchor = -1;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const std::size_t tensor = index_of(node.inputs[i]);
+      anchor = std::max(anchor, node.op->mutates(i) ? touched_[tensor] : written_[tensor]);
+      if (!communicates(node)) {
+        anchor = std::max(anchor, delayed_[tensor]);
+      }
+    }
+    return anchor;
+  }
+
+  // An update right behind the exchange that it needs would keep the compute lane waiting. It comes
+  // behind the start of the next exchange instead, when the first has had time to finish.
+  void find_next_communication() {
+    Anchor next = static_cast<Anchor>(graph_.nodes().size());
+    for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
+      if (communicates(graph_.nodes()[n])) {
+        next_communication_[n] = next;
+        next = anchors_[n];
+      }
+    }
+  }
+
+  void remember(NodeId id, Anchor anchor) {
+    for (const Access& access : accesses(graph_, Compute{id})) {
+      const std::size_t tensor = index_of(access.tensor);
+      touched_[tensor] = std::max(touched_[tensor], anchor);
+      if (access.kind != Access::Kind::read) {
+        written_[tensor] = std::max(written_[tensor], anchor);
+        delayed_[tensor] = next_communication_[index_of(id)];
+      }
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<Anchor> anchors_;             // by NodeId
+  std::vector<Anchor> written_, touched_;   // by TensorId: the latest so far
+  std::vector<Anchor> delayed_;             // by TensorId: start of the exchange after its own
+  std::vector<Anchor> next_communication_;  // by NodeId, of nodes that communicate; else -1
+};
+
+// Adds the copies around the nodes.
+class Writer {
+ public:
+  Writer(const Graph& graph, std::vector<NodeId> order)
+      : graph_(graph),
+        order_(std::move(order)),
+        here_(graph.tensors().size()),
+        last_use_(graph.tensors().size(), order_.size()),
+        leaving_(order_.size() + 1) {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      for (const Access& access : accesses(graph_, Compute{order_[i]})) {
+        last_use_[index_of(access.tensor)] = i;
+      }
+    }
+    std::vector<bool> listed(graph.tensors().size());  // a tensor may be output under two names
+    for (const Output& output : graph_.outputs()) {
+      const std::size_t tensor = index_of(output.tensor);
+      if (!listed[tensor]) {
+        leaving_[last_use_[tensor]].push_back(output.tensor);
+      }
+      listed[tensor] = true;
+    }
+  }
+
+  Schedule write() {
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      const Node& node = graph_.nodes()[index_of(order_[i])];
+      for (const TensorId input : node.inputs) {
+        fetch(input);
+      }
+      schedule_.steps.push_back({.action = Compute{order_[i]}, .lane = node.op->lane()});
+      offload(leaving_[i]);
+    }
+    offload(leaving_.back());
+    return std::move(schedule_);
+  }
+
+ private:
+  void fetch(TensorId tensor) {
+    if (graph_.info(tensor).role == Role::input && !here_[index_of(tensor)]) {
+      here_[index_of(tensor)] = true;
+      schedule_.steps.push_back({.action = Fetch{tensor}, .lane = Lane::copy_in});
+    }
+  }
+
+  void offload(const std::vector<TensorId>& tensors) {
+    for (const TensorId tensor : tensors) {
+      fetch(tensor);  // an input that is an output, and nothing else
+      schedule_.steps.push_back({.action = Offload{tensor}, .lane = Lane::copy_out});
+    }
+  }
+
+  const Graph& graph_;
+  std::vector<NodeId> order_;
+  std::vector<bool> here_;                      // by TensorId: fetched
+  std::vector<std::size_t> last_use_;           // by TensorId: place in order_
+  std::vector<std::vector<TensorId>> leaving_;  // by place in order_: outputs whose last use it is
+  Schedule schedule_;
+};
+
+struct Describe {
+  const Graph& graph;
+
+  std::string operator()(const Compute& compute) const {
+    const std::size_t node = index_of(compute.node);
+    return std::string(graph.nodes()[node].op->name()) + "#" + std::to_string(node);
+  }
+  std::string operator()(const Offload& offload) const {
+    return "offload " + graph.info(offload.tensor).name;
+  }
+  std::string operator()(const Fetch& fetch) const {
+    return "fetch " + graph.info(fetch.tensor).name;
+  }
+};
+
+}  // namespace
+
+Schedule make_schedule(const Graph& graph) {
+  return Writer(graph, Ordering(graph).nodes()).write();
+}
+
+std::string to_string(const Graph& graph, const Action& action) {
+  return std::visit(Describe{graph}, action);
+}
+
+}  // namespace cnn

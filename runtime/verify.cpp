@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "runtime/access.h"
+#include "runtime/error.h"
+#include "runtime/liveness.h"
+#include "runtime/program.h"
+#include "runtime/waits.h"
+
+// Checks a plan from first principles: nothing here is shared with the planners but the definition
+// of what a step touches.
+namespace cnn {
+namespace {
+
+bool is_known(const LaneSteps& known, const LaneSteps& steps) {
+  return std::equal(steps.begin(), steps.end(), known.begin(), std::less_equal<>());
+}
+
+class Verifier {
+ public:
+  explicit Verifier(const StepPlan& plan)
+      : plan_(plan), graph_(*plan.graph), steps_(plan.schedule.steps) {}
+
+  void verify() {
+    check_specs();
+    check_nodes();
+    check_versions();
+    find_knowledge();
+    check_data_waits();
+    check_blocks();
+    check_overlaps();
+    check_host_blocks();
+  }
+
+ private:
+  std::string name(TensorId tensor) const { return graph_.info(tensor).name; }
+  std::string name(const Block& block) const {
+    if (const auto* tensor = std::get_if<TensorId>(&block.owner)) {
+      return name(*tensor);
+    }
+    return "the workspace of " + to_string(graph_, Compute{std::get<NodeId>(block.owner)});
+  }
+  std::string name(StepId step) const {
+    const std::size_t s = index_of(step);
+    return "step " + std::to_string(s) + " (" + to_string(graph_, steps_[s].action) + ")";
+  }
+  static StepId id(std::size_t step) { return StepId{static_cast<std::uint32_t>(step)}; }
+  static std::size_t end_of(const Block& block) { return block.offset + block.bytes; }
+  [[noreturn]] static void fail(const std::string& what) { throw Error("wrong plan: " + what); }
+
+  void check_specs() const {
+    check(plan_.specs.size() == graph_.nodes().size(), "wrong plan: a node has no kernel spec");
+    for (std::size_t n = 0; n < plan_.specs.size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      const auto agree = [&](TensorId tensor, const TensorDesc& desc) {
+        return graph_.info(tensor).desc == desc;
+      };
+      if (!std::equal(node.inputs.begin(), node.inputs.end(), plan_.specs[n].in.begin(),
+                      plan_.specs[n].in.end(), agree) ||
+          !std::equal(node.outputs.begin(), node.outputs.end(), plan_.specs[n].out.begin(),
+                      plan_.specs[n].out.end(), agree)) {
+        fail("the kernel of " + to_string(graph_, Compute{NodeId{static_cast<std::uint32_t>(n)}}) +
+             " takes " + to_string(Signature{plan_.specs[n].in, plan_.specs[n].out}) +
+             ", the graph has other operands");
+      }
+    }
+  }
+
+  // Every node runs; one that changes something in place runs once.
+  void check_nodes() const {
+    std::vector<int> runs(graph_.nodes().size());
+    for (const Step& step : steps_) {
+      if (const auto* compute = std::get_if<Compute>(&step.action)) {
+        ++runs.at(index_of(compute->node));
+      }
+    }
+    for (std::size_t n = 0; n < runs.size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      bool mutates = false;
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        mutates |= node.op->mutates(i);
+      }
+      if (runs[n] == 0 || (mutates && runs[n] > 1)) {
+        fail(to_string(graph_, Compute{NodeId{static_cast<std::uint32_t>(n)}}) + " runs " +
+             std::to_string(runs[n]) + " times");
+      }
+    }
+  }
+
+  // A tensor's version counts how often it was changed in place since it was made. Every step must
+  // meet the version that the order of the graph gives it: so a weight is never read after its
+  // update, and a recomputation sees what the first computation saw.
+  void check_versions() const {
+    std::vector<int> total(graph_.tensors().size());
+    std::vector<std::vector<int>> expected(graph_.nodes().size());  // by node and input
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      const Node& node = graph_.nodes()[n];
+      for (const TensorId input : node.inputs) {
+        expected[n].push_back(total[index_of(input)]);
+      }
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        total[index_of(node.inputs[i])] += node.op->mutates(i) ? 1 : 0;
+      }
+    }
+    std::vector<int> now(total.size());
+    std::vector<int> host(total.size());
+    std::vector<std::optional<int>> left(total.size());  // version of the last Offload
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      if (const auto* compute = std::get_if<Compute>(&steps_[s].action)) {
+        check_versions_of(id(s), expected[index_of(compute->node)], now);
+      } else if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
+        now[index_of(fetch->tensor)] = host[index_of(fetch->tensor)];
+      } else {
+        const std::size_t tensor = index_of(std::get<Offload>(steps_[s].action).tensor);
+        host[tensor] = now[tensor];
+        left[tensor] = now[tensor];
+      }
+    }
+    for (const Output& output : graph_.outputs()) {
+      if (left[index_of(output.tensor)] != total[index_of(output.tensor)]) {
+        fail("output " + output.name + " does not leave with its last value");
+      }
+    }
+  }
+
+  void check_versions_of(StepId step, const std::vector<int>& expected,
+                         std::vector<int>& now) const {
+    const auto& compute = std::get<Compute>(steps_[index_of(step)].action);
+    const Node& node = graph_.nodes()[index_of(compute.node)];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (now[index_of(node.inputs[i])] != expected[i]) {
+        fail(name(step) + " meets " + name(node.inputs[i]) + " after " +
+             std::to_string(now[index_of(node.inputs[i])]) + " changes in place instead of " +
+             std::to_string(expected[i]));
+      }
+    }
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      now[index_of(node.inputs[i])] += node.op->mutates(i) ? 1 : 0;
+    }
+    for (const TensorId output : node.outputs) {
+      now[index_of(output)] = 0;
+    }
+  }
+
+  void find_knowledge() {
+    Knowledge knowledge;
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      for (const StepId wait : steps_[s].after) {
+        if (index_of(wait) >= s) {
+          fail(name(id(s)) + " waits for step " + std::to_string(index_of(wait)) +
+               ", which does not come before it");
+        }
+      }
+      known_.push_back(knowledge.add(steps_[s]));
+    }
+  }
+
+  // What `step` must know: everything up to these steps of their lanes.
+  void check_known(StepId step, const LaneSteps& needed, const std::string& what) const {
+    if (!is_known(known_[index_of(step)], needed)) {
+      fail(name(step) + " does not wait for " + what);
+    }
+  }
+
+  // Reads come after the write they need and before the next, of each stay and each variable.
+  void check_data_waits() const {
+    struct History {
+      LaneSteps written = no_steps, touched = no_steps;
+    };
+    std::vector<History> device(graph_.tensors().size());
+    std::vector<History> host(graph_.tensors().size());
+    const auto use = [&](History& history, StepId step, bool writes, TensorId tensor) {
+      const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
+      check_known(step, writes ? history.touched : history.written,
+                  "the step that gives it " + name(tensor));
+      history.touched[lane] = static_cast<std::int64_t>(index_of(step));
+      if (writes) {
+        history.written = no_steps;
+        history.written[lane] = static_cast<std::int64_t>(index_of(step));
+      }
+    };
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      for (const Access& access : accesses(graph_, steps_[s].action)) {
+        History& history = device[index_of(access.tensor)];
+        if (access.kind == Access::Kind::define) {
+          history = {};  // other bytes: check_overlaps looks after them
+        }
+        use(history, id(s), access.kind != Access::Kind::read, access.tensor);
+      }
+      if (const auto* offload = std::get_if<Offload>(&steps_[s].action)) {
+        use(host[index_of(offload->tensor)], id(s), true, offload->tensor);
+      } else if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
+        use(host[index_of(fetch->tensor)], id(s), false, fetch->tensor);
+      }
+    }
+  }
+
+  // Every stay and every workspace has one block that is large enough, aligned and in the arena.
+  void check_blocks() {
+    const BlockIndex index(graph_, plan_.memory);
+    touched_.assign(plan_.memory.blocks.size(), no_steps);
+    const auto touch = [&](const Block& block, StepId step) {
+      LaneSteps& touched = touched_[static_cast<std::size_t>(&block - plan_.memory.blocks.data())];
+      touched[index_of_lane(steps_[index_of(step)].lane)] =
+          static_cast<std::int64_t>(index_of(step));
+    };
+    for (const Residency& stay : residencies(graph_, plan_.schedule)) {
+      const Block* block = index.tensor(stay.tensor, stay.first);
+      if (block == nullptr || block->first != stay.first || block->last < stay.last ||
+          block->bytes < graph_.info(stay.tensor).desc.bytes()) {
+        fail("no block holds " + name(stay.tensor) + " from " + name(stay.first) + " to " +
+             name(stay.last));
+      }
+      for (const StepId step : stay.touched_by) {
+        touch(*block, step);
+      }
+    }
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      const auto* compute = std::get_if<Compute>(&steps_[s].action);
+      if (compute == nullptr || plan_.specs[index_of(compute->node)].workspace == 0) {
+        continue;
+      }
+      const Block* block = index.workspace(compute->node, id(s));
+      if (block == nullptr || block->bytes < plan_.specs[index_of(compute->node)].workspace) {
+        fail("no block holds the workspace of " + name(id(s)));
+      }
+      touch(*block, id(s));
+    }
+    check_places(plan_.memory.blocks, plan_.memory.device_bytes, "arena");
+    check_places(plan_.memory.host_blocks, plan_.memory.host_bytes, "host arena");
+  }
+
+  void check_places(const std::vector<Block>& blocks, std::size_t size,
+                    std::string_view arena) const {
+    for (const Block& block : blocks) {
+      if (block.offset % alignment != 0) {
+        fail(name(block) + " lies at the unaligned offset " + std::to_string(block.offset));
+      }
+      if (end_of(block) > size) {
+        fail(name(block) + " ends at " + std::to_string(end_of(block)) + ", beyond the " +
+             std::string(arena) + " of " + std::to_string(size) + " bytes");
+      }
+    }
+  }
+
+  // Calls visit(earlier, later) for each two blocks that share bytes. Quadratic in the worst case,
+  // but only blocks that begin below the end of one are looked at.
+  template <class Visit>
+  static void for_overlapping(const std::vector<Block>& blocks, Visit visit) {
+    std::vector<std::size_t> order;
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      if (blocks[b].bytes > 0) {
+        order.push_back(b);
+      }
+    }
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t a, std::size_t b) { return blocks[a].offset < blocks[b].offset; });
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const Block& low = blocks[order[i]];
+      for (std::size_t j = i + 1; j < order.size() && blocks[order[j]].offset < end_of(low); ++j) {
+        const Block& high = blocks[order[j]];
+        const bool low_first = std::pair(low.first, low.last) <= std::pair(high.first, high.last);
+        low_first ? visit(order[i], order[j]) : visit(order[j], order[i]);
+      }
+    }
+  }
+
+  void check_overlaps() const {
+    const std::vector<Block>& blocks = plan_.memory.blocks;
+    for_overlapping(blocks, [&](std::size_t a, std::size_t b) {
+      if (blocks[a].last >= blocks[b].first && !is_in_place(blocks[a], blocks[b])) {
+        fail(name(blocks[a]) + " and " + name(blocks[b]) + " share bytes in " +
+             name(blocks[b].first));
+      }
+      LaneSteps before = touched_[a];
+      for (std::int64_t& step : before) {
+        // An in-place pair is touched by one and the same step.
+        step = step == static_cast<std::int64_t>(index_of(blocks[b].first)) ? -1 : step;
+      }
+      if (!is_known(known_[index_of(blocks[b].first)], before)) {
+        fail(name(blocks[b].first) + " does not wait for the last use of " + name(blocks[a]) +
+             ", whose bytes it takes");
+      }
+    });
+  }
+
+  bool is_in_place(const Block& from, const Block& to) const {
+    const auto* input = std::get_if<TensorId>(&from.owner);
+    const auto* output = std::get_if<TensorId>(&to.owner);
+    const auto* compute = std::get_if<Compute>(&steps_[index_of(to.first)].action);
+    if (input == nullptr || output == nullptr || compute == nullptr || from.last != to.first ||
+        from.offset != to.offset) {
+      return false;
+    }
+    const Node& node = graph_.nodes()[index_of(compute->node)];
+    const auto at = std::find(node.inputs.begin(), node.inputs.end(), *input);
+    return at != node.inputs.end() && !node.outputs.empty() && node.outputs.front() == *output &&
+           may_take_over(graph_, node, static_cast<std::size_t>(at - node.inputs.begin()));
+  }
+
+  void check_host_blocks() const {
+    const std::vector<Block>& blocks = plan_.memory.host_blocks;
+    const BlockIndex index(graph_, plan_.memory);
+    std::vector<LaneSteps> touched(blocks.size(), no_steps);
+    std::vector<bool> has_home(graph_.tensors().size());
+    for (const Output& output : graph_.outputs()) {
+      has_home[index_of(output.tensor)] = true;
+    }
+    for (std::size_t s = 0; s < steps_.size(); ++s) {
+      for (const Access& access : accesses(graph_, steps_[s].action)) {
+        const TensorInfo& info = graph_.info(access.tensor);
+        if (std::holds_alternative<Compute>(steps_[s].action) || info.role != Role::activation ||
+            has_home[index_of(access.tensor)]) {
+          continue;
+        }
+        const Block* block = index.host(access.tensor, id(s));
+        if (block == nullptr || block->bytes < info.desc.bytes()) {
+          fail("no host block holds " + info.name + " in " + name(id(s)));
+        }
+        touched[static_cast<std::size_t>(block - blocks.data())][index_of_lane(steps_[s].lane)] =
+            static_cast<std::int64_t>(s);
+      }
+    }
+    for_overlapping(blocks, [&](std::size_t a, std::size_t b) {
+      if (blocks[a].last >= blocks[b].first) {
+        fail(name(blocks[a]) + " and " + name(blocks[b]) + " share bytes on the host in " +
+             name(blocks[b].first));
+      }
+      check_known(blocks[b].first, touched[a],
+                  "the last use of the host copy of " + name(blocks[a]));
+    });
+  }
+
+  const StepPlan& plan_;
+  const Graph& graph_;
+  const std::vector<Step>& steps_;
+  std::vector<LaneSteps> known_;    // by StepId: finished before it starts
+  std::vector<LaneSteps> touched_;  // by block
+};
+
+}  // namespace
+
+void verify(const StepPlan& plan) {
+  check(plan.graph != nullptr, "wrong plan: it has no graph");
+  Verifier(plan).verify();
+}
+
+}  // namespace cnn
