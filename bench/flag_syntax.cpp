@@ -217,7 +217,7 @@ std::vector<std::string> similar_flags(std::string_view misspelt) {
   std::ranges::sort(near);
   std::vector<std::string> names;
   for (const auto& [distance, name] : near) {
-    if (names.size() < most) {
+    if (names.size() < most && distance == near.front().first) {
       names.push_back(name);
     }
   }

@@ -23,7 +23,7 @@ std::vector<std::string> expand_flag_files(std::span<const std::string> words);
 // --undefok does not name, with names that were probably meant.
 Arguments read_arguments(std::span<const std::string> words);
 
-// Names of known flags close to a misspelt one, best first; often none, at most three.
+// The known flags closest to a misspelt one, or that begin with it; often none, at most three.
 std::vector<std::string> similar_flags(std::string_view misspelt);
 
 }  // namespace cnn::bench

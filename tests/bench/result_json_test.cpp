@@ -1,0 +1,147 @@
+#include "bench/result_json.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<std::string> keys(const Json& json) {
+  std::vector<std::string> names;
+  for (const auto& item : json.items()) {
+    names.push_back(item.key());
+  }
+  return names;
+}
+
+ResultRecord example() {
+  ResultRecord record{.version = "0.1"};
+  record.command = {"cnn_benchmarks", "--model=lenet"};
+  record.config.model = "lenet";
+  record.config.undefok = {"a", "b"};
+  ResultMachine& machine = record.machine.emplace();
+  machine.info.host = "box";
+  machine.cores_used = 2;
+  machine.libraries = {{"oneDNN", "3.2"}};
+  record.model = ResultModel{.name = "lenet5", .data_set = "imagenet", .trainable_tensors = 8};
+  record.plan = ResultPlan{.layout = "nchw", .precision = "fp32", .arena_bytes = 100};
+  record.start = ResultStart{.process_to_first_step = 1.5};
+  record.steps = {{.step = 1, .seconds = 0.1, .loss = 7.25, .top_1 = 0.5, .top_5 = 1.0},
+                  {.step = 2, .seconds = 0.2, .loss = 7.125}};
+  record.warm_up_losses = {9, 8};
+  record.summary = ResultSummary{.images_per_sec = 42};
+  record.evaluation = {{.global_step = 12, .examples = 64, .top_1 = 0.25}};
+  return record;
+}
+
+TEST(ResultJson, HasTheAgreedKeys) {
+  const Json json = result_json(example());
+  EXPECT_THAT(keys(json), ElementsAre("program", "version", "commit", "command", "started",
+                                      "config", "machine", "model", "plan", "memory", "start",
+                                      "steps", "warm_up_losses", "summary", "evaluation"));
+  EXPECT_THAT(keys(json["machine"]),
+              ElementsAre("cpu", "gpu", "memory_bytes", "host", "libraries"));
+  EXPECT_THAT(keys(json["model"]),
+              ElementsAre("name", "data_set", "image_size", "classes", "trainable_parameters",
+                          "trainable_tensors", "forward_macs"));
+  EXPECT_THAT(keys(json["plan"]),
+              ElementsAre("layout", "precision", "arena_bytes", "lower_bound_bytes", "host_bytes",
+                          "workspace_bytes", "predicted_step_seconds", "lms"));
+  EXPECT_THAT(keys(json["summary"]),
+              ElementsAre("images_per_sec", "uncertainty", "jitter", "total_images_per_sec",
+                          "median_step_seconds", "percent_of_roofline"));
+  EXPECT_THAT(keys(json["evaluation"][0]), ElementsAre("global_step", "examples", "top_1", "top_5",
+                                                       "base_loss", "images_per_sec"));
+}
+
+TEST(ResultJson, HoldsTheNumbers) {
+  const Json json = result_json(example());
+  EXPECT_EQ(json["machine"]["libraries"]["oneDNN"], "3.2");
+  EXPECT_EQ(json["machine"]["cpu"]["cores_used"], 2);
+  EXPECT_EQ(json["steps"][0]["loss"], 7.25);
+  EXPECT_EQ(json["steps"][0]["top_1"], 0.5);
+  EXPECT_FALSE(json["steps"][1].contains("top_1"));
+  EXPECT_EQ(json["warm_up_losses"], Json::array({9.0, 8.0}));
+  EXPECT_TRUE(json["commit"].is_null());
+  EXPECT_TRUE(json["plan"]["lms"].is_null());
+  EXPECT_EQ(json["command"], Json::array({"cnn_benchmarks", "--model=lenet"}));
+}
+
+TEST(ResultJson, EchoesEveryFlagWithItsValue) {
+  const Json config = result_json(example())["config"];
+  EXPECT_EQ(config.size(), 180U);
+  EXPECT_EQ(config["model"], "lenet");
+  EXPECT_EQ(config["eval"], false);
+  EXPECT_EQ(config["display_every"], 10);
+  EXPECT_EQ(config["weight_decay"], 4e-5);
+  EXPECT_TRUE(config["num_batches"].is_null());
+  EXPECT_EQ(config["undefok"], Json::array({"a", "b"}));
+  EXPECT_FALSE(config.contains("learning_rate"));
+}
+
+TEST(ResultJson, IsValidForARunThatFailedEarly) {
+  ResultRecord record{.version = "0.1"};
+  record.error = "no such \"model\"\n";
+  const Json json = Json::parse(result_json(record).dump());
+  EXPECT_EQ(json["error"], "no such \"model\"\n");
+  EXPECT_TRUE(json["summary"].is_null());
+  EXPECT_TRUE(json["model"].is_null());
+  EXPECT_TRUE(json["steps"].empty());
+  EXPECT_TRUE(json["steps"].is_array());
+}
+
+TEST(ResultJson, WritesNumbersThatJsonLacksAsNull) {
+  ResultRecord record = example();
+  record.steps[0].loss = std::numeric_limits<double>::quiet_NaN();
+  record.steps[1].loss = std::numeric_limits<double>::infinity();
+  record.warm_up_losses = {-std::numeric_limits<double>::infinity()};
+  const Json json = Json::parse(result_json(record).dump());
+  EXPECT_TRUE(json["steps"][0]["loss"].is_null());
+  EXPECT_TRUE(json["steps"][1]["loss"].is_null());
+  EXPECT_TRUE(json["warm_up_losses"][0].is_null());
+}
+
+TEST(ResultJson, KeepsFullPrecision) {
+  ResultRecord record = example();
+  record.steps[0].seconds = 0.1 + 0.2;
+  EXPECT_EQ(Json::parse(result_json(record).dump())["steps"][0]["seconds"], 0.1 + 0.2);
+}
+
+TEST(ResultFile, IsReplacedAsAWhole) {
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "result_file";
+  std::filesystem::create_directories(folder);
+  const std::string path = (folder / "result.json").string();
+  std::ofstream(path) << "something older and longer than nothing";
+  ResultRecord record = example();
+  record.command.emplace_back("--train_dir=\xff");  // not UTF-8
+  write_result(path, record);
+  std::ifstream file(path);
+  EXPECT_EQ(Json::parse(file)["version"], "0.1");
+  const auto files = std::filesystem::directory_iterator(folder);
+  EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // no temporary stays
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ResultFile, ThatCannotBeWrittenIsAnError) {
+  EXPECT_THROW(write_result("/nowhere/at/all.json", example()), Error);
+}
+
+TEST(UtcText, HasMicroseconds) {
+  using namespace std::chrono;
+  EXPECT_EQ(utc_text(sys_days(year{2026} / 1 / 31) + hours(12) + microseconds(1500)),
+            "2026-01-31T12:00:00.001500Z");
+  EXPECT_EQ(utc_text({}), "1970-01-01T00:00:00.000000Z");
+}
+
+}  // namespace
+}  // namespace cnn::bench
