@@ -48,7 +48,7 @@ Backend make_backend(const Config& config) {
   check(isa.avx2, "this processor has no AVX2: the CPU backend needs AVX2 and FMA");
   backend.cpus = chosen_cpus(config);
   layers::cpu::use_threads(backend.cpus);
-  CpuDeviceOptions options;
+  CpuOptions options;
   options.on_stream_start = [cpus = backend.cpus](Lane lane) {
     if (lane == Lane::compute) {
       layers::cpu::use_threads(cpus);

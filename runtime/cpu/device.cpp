@@ -44,8 +44,12 @@ std::size_t CpuDevice::memory_bytes() const {
   return std::min(available, options_.memory_limit - allocated_->load());
 }
 
-std::unique_ptr<Stream> CpuDevice::make_stream(Lane /*lane*/) {
-  return std::make_unique<CpuStream>(options_.copy_bytes_per_second, options_.cpus);
+std::unique_ptr<Stream> CpuDevice::make_stream(Lane lane) {
+  auto stream = std::make_unique<CpuStream>(options_.copy_bytes_per_second, options_.cpus);
+  if (options_.on_stream_start) {
+    stream->host([prepare = options_.on_stream_start, lane] { prepare(lane); });
+  }
+  return stream;
 }
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }

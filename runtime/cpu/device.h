@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@ struct CpuOptions {
   std::size_t memory_limit = 0;      // bytes that allocate() gives at most in all; 0: no limit
   double copy_bytes_per_second = 0;  // of each stream's copies, as over a bus; 0: no limit
   std::vector<int> cpus;             // cores for the threads of the streams; empty: any
+  // First work of every stream, on its own thread; to prepare a team of threads there.
+  std::function<void(Lane)> on_stream_start;
 };
 
 // The processor as a device: a stream is a thread with a queue of fixed size, so lanes overlap. A
