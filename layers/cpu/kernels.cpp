@@ -2,9 +2,29 @@
 
 #include <array>
 
+#include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
+#include "layers/cpu/simd/loops.h"
 
 namespace cnn::layers::cpu {
+
+void add_own_kernels(KernelTable& table, const Loops& loops) {
+  using AddRows = void (*)(KernelTable&, const Loops&);
+  constexpr std::array all{AddRows{add_batch_norm_rows},
+                           AddRows{add_batch_norm_backward_rows},
+                           AddRows{add_batch_norm_inference_rows},
+                           AddRows{add_activation_rows},
+                           AddRows{add_elementwise_rows},
+                           AddRows{add_concat_rows},
+                           AddRows{add_dropout_rows},
+                           AddRows{add_loss_rows},
+                           AddRows{add_optimizer_rows},
+                           AddRows{add_spatial_mean_rows},
+                           AddRows{add_flatten_rows}};
+  for (const AddRows add_rows : all) {
+    add_rows(table, loops);
+  }
+}
 
 void add_kernels(KernelTable& table) {
   using AddRows = void (*)(KernelTable&);
@@ -13,6 +33,10 @@ void add_kernels(KernelTable& table) {
                                        add_convert_rows};
   for (const AddRows add_rows : all) {
     add_rows(table);
+  }
+  const Isa isa = effective_isa();
+  if (isa.avx2) {
+    add_own_kernels(table, isa.avx512 ? avx512_loops() : avx2_loops());
   }
 }
 

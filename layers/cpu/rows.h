@@ -13,8 +13,13 @@ void add_pool_rows(KernelTable& table);     // MaxPool, AveragePool and their gr
 void add_lrn_rows(KernelTable& table);      // Lrn and its gradient
 void add_convert_rows(KernelTable& table);  // Convert
 
+// All rows below: without oneDNN's.
+void add_own_kernels(KernelTable& table, const Loops& loops);
+
 // Own loops, in the instruction set of `loops`, which must outlive the table.
 void add_batch_norm_rows(KernelTable& table, const Loops& loops);
+void add_batch_norm_backward_rows(KernelTable& table, const Loops& loops);
+void add_batch_norm_inference_rows(KernelTable& table, const Loops& loops);
 void add_activation_rows(KernelTable& table, const Loops& loops);
 void add_elementwise_rows(KernelTable& table, const Loops& loops);  // Add, Scale, Fill, Normalise
 void add_concat_rows(KernelTable& table, const Loops& loops);  // Concat, Split, Pad-, SliceChannels

@@ -15,8 +15,23 @@ function(cnn_link target scope)
   target_link_libraries(${target} ${scope} ${ARG_LIBRARIES})
 endfunction()
 
+# x_avx2.cpp and x_avx512.cpp are compiled for that instruction set; who calls them asks the processor first.
+# (GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.)
+set(CNN_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(CNN_FLAGS_avx512 -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
+                     -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
+
+# Sources named after EXCLUDE stay out.
 function(cnn_folder folder)
+  cmake_parse_arguments(ARG "" "" "EXCLUDE;DEPENDS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp ${folder}/*.cu)
+  list(TRANSFORM ARG_EXCLUDE PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  list(REMOVE_ITEM sources ${ARG_EXCLUDE})
+  foreach(source IN LISTS sources)
+    if(source MATCHES "_(avx2|avx512)\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${CNN_FLAGS_${CMAKE_MATCH_1}}")
+    endif()
+  endforeach()
   file(GLOB headers CONFIGURE_DEPENDS ${folder}/*.h)
   list(FILTER sources EXCLUDE REGEX "main\\.cpp$")
   cnn_target_name(${folder} target)
@@ -31,7 +46,7 @@ function(cnn_folder folder)
   target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR} FILES ${headers})
   target_include_directories(${target} ${scope} ${PROJECT_SOURCE_DIR})
   target_compile_features(${target} ${scope} cxx_std_20)
-  cnn_link(${target} ${scope} ${ARGN})
+  cnn_link(${target} ${scope} DEPENDS ${ARG_DEPENDS} LIBRARIES ${ARG_LIBRARIES})
 endfunction()
 
 # cnn_program(name bench/main.cpp DEPENDS ...): an executable of one source and the folders.

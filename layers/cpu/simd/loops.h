@@ -53,14 +53,15 @@ struct TypedLoops {
   void (*fill)(void* y, std::int64_t n, float value);
   void (*affine_f32)(const float* x, void* y, std::int64_t n, const float* scale_and_shift);
   void (*affine_u8)(const std::uint8_t* x, void* y, std::int64_t n, const float* scale_and_shift);
-  // y = keep[i] ? factor x : 0; bit i of the mask words.
-  void (*select)(const void* x, void* y, std::int64_t n, const std::uint8_t* keep, float factor);
+  // y = bit i % 8 of keep[i / 8] ? x / divisor : 0.
+  void (*select)(const void* x, void* y, std::int64_t n, const std::uint8_t* keep, float divisor);
 
   // Adds the rows of x to the moments; sums[c] += sum of column c.
   void (*moments)(const void* x, std::int64_t rows, std::int64_t columns, Moments& moments);
   void (*column_sums)(const void* x, std::int64_t rows, std::int64_t columns, float* sums);
   void (*normalise)(const NormaliseRows& of);
-  // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: as long.
+  // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: as
+  // long.
   void (*gradient_sums)(const NormaliseGradientRows& of, double* sums, float* scratch);
   void (*gradient)(const NormaliseGradientRows& of);
   // Each of the rows of y is values[columns].
@@ -74,13 +75,14 @@ struct UpdatePiece {
   float *slot0 = nullptr, *slot1 = nullptr;
   std::int64_t n = 0;
 };
-struct UpdateFactors {  // see layers/optimizer.h for the formulas
-  float rate = 0;       // learning rate, for adam with its bias correction
-  float unscale = 1;    // 1 / loss scale
-  float decay = 0;      // weight decay of this parameter, or 0
-  float clip = 0;       // infinity: no clipping
-  float momentum = 0;   // momentum, rmsprop
+struct UpdateFactors {         // see layers/optimizer.h for the formulas
+  float rate = 0;              // learning rate, for adam with its bias correction
+  float unscale = 1;           // 1 / loss scale
+  float decay = 0;             // weight decay of this parameter, or 0
+  float clip = 0;              // infinity: no clipping
+  float momentum = 0;          // momentum, rmsprop
   float keep0 = 0, keep1 = 0;  // decay of slot 0 and 1: rmsprop, adam
+  float take0 = 0, take1 = 0;  // 1 - decay, from double: 1 - 0.999 in f32 is off by 1e-5
   float epsilon = 0;
 };
 

@@ -1,0 +1,162 @@
+#include <algorithm>
+#include <array>
+
+#include "layers/batch_norm.h"
+#include "layers/cpu/batch_norm_parts.h"
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+// in: x, [gamma], beta, m, v, dy, [y]. out: dx, dbeta, [dgamma], [g].
+class Backward {
+ public:
+  Backward(const BatchNormAttributes& a, const TensorDesc& x, const Loops& loops)
+      : attributes_(a), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
+
+  std::size_t workspace() const {
+    Carver carver;
+    const Scratch scratch(carver, chunks_);
+    return carver.bytes();
+  }
+
+  void operator()(const Operands& operands) const {
+    Carver carver(operands.workspace);
+    const Scratch scratch(carver, chunks_);
+    scratch.factors.set(vectors(operands), attributes_.epsilon, 0, x_.shape[1],
+                        chunks_.blocks.padded_channels());
+    two_passes(
+        chunks_, joins() ? 3 : 2, [&](std::int64_t item) { sum(operands, scratch, item); },
+        [&](const Unit& unit) { finish(operands, scratch, unit); },
+        [&](std::int64_t item) { differentiate(operands, scratch, item); });
+  }
+
+ private:
+  struct Scratch {
+    Scratch(Carver& carver, const Chunks& chunks)
+        : factors(carver, chunks.blocks.padded_channels()),
+          slope(carver.take<float>(chunks.blocks.padded_channels())),
+          offset(carver.take<float>(chunks.blocks.padded_channels())),
+          sums(carver.take<double>(chunks.items() * chunks.blocks.columns * 2)),
+          block(carver.take<float>(chunks.items() * chunks.blocks.columns * 2)) {}
+    Factors factors;
+    float *slope, *offset;
+    double* sums;  // by item: of g, then of g (x - m), by column
+    float* block;
+  };
+
+  // The gate is then read from y, and what passes it is the gradient of the residual.
+  bool joins() const { return attributes_.relu && attributes_.residual; }
+
+  BatchNormVectors vectors(const Operands& operands) const {
+    const std::size_t beta = attributes_.scale ? 2 : 1;
+    return {.gamma = attributes_.scale ? operands.in[1].as<float>().data() : nullptr,
+            .beta = operands.in[beta].as<float>().data(),
+            .mean = operands.in[beta + 1].as<float>().data(),
+            .variance = operands.in[beta + 2].as<float>().data()};
+  }
+
+  const TensorView& dy(const Operands& operands) const {
+    return operands.in[attributes_.scale ? 5 : 4];
+  }
+
+  NormaliseGradientRows common(const Operands& operands, const Scratch& scratch, std::int64_t item,
+                               std::int64_t offset) const {
+    const std::int64_t channel = chunks_.first_channel(item);
+    return {.x = advance(operands.in[0].data, offset, x_.type),
+            .dy = advance(dy(operands).data, offset, x_.type),
+            .mean = scratch.factors.mean + channel,
+            .scale = scratch.factors.scale + channel,
+            .shift = scratch.factors.shift + channel,
+            .slope = scratch.slope + channel,
+            .offset = scratch.offset + channel,
+            .columns = chunks_.blocks.columns,
+            .gate = attributes_.relu ? Gate::recomputed : Gate::open};
+  }
+
+  void sum(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
+    const std::int64_t width = chunks_.blocks.columns * 2;
+    double* const sums = scratch.sums + item * width;
+    std::fill_n(sums, width, 0.0);
+    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
+      NormaliseGradientRows of = common(operands, scratch, item, offset);
+      of.rows = rows;
+      if (joins()) {
+        of.gate = Gate::output;
+        of.y = advance(operands.in.back().data, offset, x_.type);
+        of.g = advance(operands.out.back().data, offset, x_.type);
+      }
+      loops_->gradient_sums(of, sums, scratch.block + item * width);
+    });
+  }
+
+  // dx = scale (g - sum g / n - (x - m) / (v + e) sum (g (x - m)) / n).
+  void finish(const Operands& operands, const Scratch& scratch, const Unit& unit) const {
+    std::array<double, 16> sum{}, product{};
+    const std::int64_t columns = chunks_.blocks.columns;
+    for (std::int64_t chunk = 0; chunk < chunks_.per_group; ++chunk) {
+      const std::int64_t item = unit.group * chunks_.per_group + chunk;
+      const double* const from = scratch.sums + item * columns * 2 + unit.column;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(unit.columns); ++i) {
+        sum[i] += from[i];
+        product[i] += (from + columns)[i];
+      }
+    }
+    const std::int64_t channel = unit.group * columns + unit.column;
+    const std::int64_t real = real_channels(channel, unit.columns, x_);
+    const auto count = static_cast<double>(chunks_.blocks.pixels());
+    std::fill_n(scratch.slope + channel, unit.columns, 0.0F);
+    std::fill_n(scratch.offset + channel, unit.columns, 0.0F);
+    for (std::int64_t c = channel; c < channel + real; ++c) {
+      const auto i = static_cast<std::size_t>(c - channel);
+      const auto at = static_cast<std::size_t>(c);
+      const double inverse = inverse_deviation(vectors(operands).variance[c], attributes_.epsilon);
+      const auto scale = static_cast<double>(scratch.factors.scale[c]);
+      scratch.slope[c] = static_cast<float>(-scale * inverse * inverse * product[i] / count);
+      scratch.offset[c] = static_cast<float>(-scale * sum[i] / count);
+      operands.out[1].as<float>()[at] = static_cast<float>(sum[i]);
+      if (attributes_.scale) {
+        operands.out[2].as<float>()[at] = static_cast<float>(product[i] * inverse);
+      }
+    }
+  }
+
+  void differentiate(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
+    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
+      NormaliseGradientRows of = common(operands, scratch, item, offset);
+      of.rows = rows;
+      of.dx = advance(operands.out[0].data, offset, x_.type);
+      if (joins()) {  // the first pass has written what passes the gate
+        of.gate = Gate::open;
+        of.dy = advance(operands.out.back().data, offset, x_.type);
+      }
+      loops_->gradient(of);
+    });
+  }
+
+  BatchNormAttributes attributes_;
+  TensorDesc x_;
+  Chunks chunks_;
+  const TypedLoops* loops_;
+};
+
+}  // namespace
+
+void add_batch_norm_backward_rows(KernelTable& table, const Loops& loops) {
+  table.add<BatchNormBackward>(
+      [&loops](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (!is_vectorised(asked.in[0].type)) {
+          return std::nullopt;
+        }
+        KernelSpec spec = in_layout(asked, channels_together(asked));
+        spec.workspace = Backward(op.attributes, spec.in[0], loops).workspace();
+        return spec;
+      },
+      [&loops](const BatchNormBackward& op, const Signature& s) {
+        return own_kernel(Backward(op.attributes, s.in[0], loops));
+      });
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,112 @@
+#include <algorithm>
+
+#include "layers/batch_norm.h"
+#include "layers/cpu/batch_norm_parts.h"
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+// in: x, [gamma], beta, m, v, [residual]. out: y.
+class Inference {
+ public:
+  Inference(const BatchNormAttributes& a, const TensorDesc& x, const Loops& loops)
+      : attributes_(a), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
+
+  std::size_t workspace() const {
+    Carver carver;
+    const Factors factors(carver, chunks_.blocks.padded_channels());
+    return carver.bytes();
+  }
+
+  void operator()(const Operands& operands) const {
+    Carver carver(operands.workspace);
+    const Factors factors(carver, chunks_.blocks.padded_channels());
+    const std::size_t beta = attributes_.scale ? 2 : 1;
+    factors.set({.gamma = attributes_.scale ? operands.in[1].as<float>().data() : nullptr,
+                 .beta = operands.in[beta].as<float>().data(),
+                 .mean = operands.in[beta + 1].as<float>().data(),
+                 .variance = operands.in[beta + 2].as<float>().data()},
+                attributes_.epsilon, 0, x_.shape[1], chunks_.blocks.padded_channels());
+    parallel_for(chunks_.items(), chunks_.grain(), [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t item = begin; item < end; ++item) {
+        normalise(operands, factors, item);
+      }
+    });
+  }
+
+ private:
+  void normalise(const Operands& operands, const Factors& factors, std::int64_t item) const {
+    const std::int64_t channel = chunks_.first_channel(item);
+    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
+      NormaliseRows of{.x = advance(operands.in[0].data, offset, x_.type),
+                       .y = advance(operands.out[0].data, offset, x_.type),
+                       .mean = factors.mean + channel,
+                       .scale = factors.scale + channel,
+                       .shift = factors.shift + channel,
+                       .rows = rows,
+                       .columns = chunks_.blocks.columns,
+                       .relu = attributes_.relu};
+      if (attributes_.residual) {
+        of.residual = advance(operands.in.back().data, offset, x_.type);
+      }
+      loops_->normalise(of);
+    });
+  }
+
+  BatchNormAttributes attributes_;
+  TensorDesc x_;
+  Chunks chunks_;
+  const TypedLoops* loops_;
+};
+
+// Weights are f32 and row-major here: a convolution's packing is a conversion after it.
+void fold(const FoldBatchNorm& op, const Operands& operands) {
+  const std::size_t beta = op.scale ? 2 : 1;
+  const auto vector = [&](std::size_t i) { return operands.in[i].as<float>(); };
+  const auto outputs = static_cast<std::int64_t>(operands.out[1].as<float>().size());
+  const std::int64_t each = operands.in[0].desc.shape.elements() / outputs;
+  const auto weights = operands.in[0].as<float>();
+  const auto folded = operands.out[0].as<float>();
+  parallel_for(outputs, elements_per_thread / each + 1, [&](std::int64_t begin, std::int64_t end) {
+    for (auto o = static_cast<std::size_t>(begin); o < static_cast<std::size_t>(end); ++o) {
+      const double gamma = op.scale ? static_cast<double>(vector(1)[o]) : 1;
+      const double s = gamma * inverse_deviation(vector(beta + 2)[o], op.epsilon);
+      const double bias = op.bias ? static_cast<double>(operands.in.back().as<float>()[o]) : 0;
+      const auto size = static_cast<std::size_t>(each);
+      std::ranges::transform(weights.subspan(o * size, size),
+                             folded.subspan(o * size, size).begin(),
+                             [s](float w) { return static_cast<float>(s * w); });
+      operands.out[1].as<float>()[o] = static_cast<float>(
+          (bias - static_cast<double>(vector(beta + 1)[o])) * s + vector(beta)[o]);
+    }
+  });
+}
+
+}  // namespace
+
+void add_batch_norm_inference_rows(KernelTable& table, const Loops& loops) {
+  table.add<BatchNormInference>(
+      [&loops](const BatchNormInference& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (!is_vectorised(asked.in[0].type)) {
+          return std::nullopt;
+        }
+        KernelSpec spec = in_layout(asked, channels_together(asked));
+        spec.workspace = Inference(op.attributes, spec.in[0], loops).workspace();
+        return spec;
+      },
+      [&loops](const BatchNormInference& op, const Signature& s) {
+        return own_kernel(Inference(op.attributes, s.in[0], loops));
+      });
+  table.add<FoldBatchNorm>(
+      [](const FoldBatchNorm&, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_layout(asked, Layout::nchw);
+      },
+      [](const FoldBatchNorm& op, const Signature&) {
+        return own_kernel([op](const Operands& operands) { fold(op, operands); });
+      });
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,163 @@
+#include "layers/elementwise.h"
+
+#include <algorithm>
+#include <array>
+#include <type_traits>
+
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+std::optional<KernelSpec> describe_same(const Signature& asked) {
+  return is_vectorised(asked.in[0].type) ? std::optional(like_first_input(asked)) : std::nullopt;
+}
+
+// Adds up to 16 tensors at once; more take another round over the sum so far.
+void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
+  constexpr std::size_t most = 16;
+  parallel_elements(o.out[0].desc, [&](std::int64_t first, std::int64_t n) {
+    std::array<const void*, most> from{};
+    std::size_t done = 0;
+    while (done < o.in.size()) {
+      std::size_t count = 0;
+      if (done > 0) {
+        from[count++] = at(o.out[0], first);
+      }
+      for (; count < most && done < o.in.size(); ++count, ++done) {
+        from[count] = at(o.in[done], first);
+      }
+      typed.add(from.data(), static_cast<std::int64_t>(count), at(o.out[0], first), n,
+                relu && done == o.in.size());
+    }
+  });
+}
+
+// Channels that only pad the last block of nchw16c stay zero.
+void fill_image(const TypedLoops& typed, float value, const TensorView& y) {
+  const Blocks blocks = blocks_of(y.desc);
+  const std::int64_t channels = y.desc.shape[1];
+  parallel_for(blocks.segments * blocks.groups, elements_per_thread / (blocks.rows * 16) + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   std::array<float, 16> lanes{};
+                   const std::int64_t left = channels - i % blocks.groups * 16;
+                   std::fill_n(lanes.begin(), std::min<std::int64_t>(16, left), value);
+                   typed.repeat(lanes.data(), at(y, i * blocks.rows * 16), blocks.rows, 16);
+                 }
+               });
+}
+
+void fill(const TypedLoops& typed, float value, const TensorView& y) {
+  if (y.desc.layout == Layout::nchw16c) {
+    fill_image(typed, value, y);
+    return;
+  }
+  parallel_elements(
+      y.desc, [&](std::int64_t first, std::int64_t n) { typed.fill(at(y, first), n, value); });
+}
+
+template <class To>
+To stored(float value) {
+  if constexpr (std::is_same_v<To, BFloat16>) {
+    return to_bf16(value);
+  } else {
+    return value;
+  }
+}
+
+// Pixel by pixel, from any layout to any other: images have few channels where this runs.
+template <class From, class To>
+void normalise_images(const Normalise& op, const TensorView& x, const TensorView& y) {
+  const Place from(x.desc), to(y.desc);
+  const std::int64_t channels = x.desc.shape[1];
+  const From* const in = x.as<From>().data();
+  To* const out = y.as<To>().data();
+  parallel_for(x.desc.shape[0] * from.pixels(), elements_per_thread / channels + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t n = i / from.pixels();
+                   const std::int64_t p = i % from.pixels();
+                   for (std::int64_t c = 0; c < channels; ++c) {
+                     const auto pixel = static_cast<float>(in[from(n, c, p)]);
+                     out[to(n, c, p)] = stored<To>(pixel * op.scale + op.shift);
+                   }
+                   for (std::int64_t c = channels; c < to.stored_channels(); ++c) {
+                     out[to(n, c, p)] = To{};
+                   }
+                 }
+               });
+}
+
+void normalise(const Loops& loops, const Normalise& op, const TensorView& x, const TensorView& y) {
+  const bool bytes = x.desc.type == DataType::u8;
+  if (x.desc.layout == y.desc.layout && x.desc.layout != Layout::nchw16c) {
+    const TypedLoops& typed = loops_of(loops, y.desc.type);
+    const std::array<float, 2> factors{op.scale, op.shift};
+    parallel_elements(x.desc, [&](std::int64_t first, std::int64_t n) {
+      if (bytes) {
+        typed.affine_u8(x.as<std::uint8_t>().data() + first, at(y, first), n, factors.data());
+      } else {
+        typed.affine_f32(x.as<float>().data() + first, at(y, first), n, factors.data());
+      }
+    });
+  } else if (y.desc.type == DataType::f32) {
+    bytes ? normalise_images<std::uint8_t, float>(op, x, y)
+          : normalise_images<float, float>(op, x, y);
+  } else {
+    bytes ? normalise_images<std::uint8_t, BFloat16>(op, x, y)
+          : normalise_images<float, BFloat16>(op, x, y);
+  }
+}
+
+std::optional<KernelSpec> describe_normalise(const Signature& asked) {
+  const bool packed = asked.in[0].layout == Layout::packed || asked.out[0].layout == Layout::packed;
+  if (packed || !is_vectorised(asked.out[0].type)) {
+    return std::nullopt;
+  }
+  return KernelSpec{.in = asked.in, .out = asked.out};
+}
+
+}  // namespace
+
+void add_elementwise_rows(KernelTable& table, const Loops& loops) {
+  table.add<Add>(
+      [](const Add&, const Signature& asked) { return describe_same(asked); },
+      [&loops](const Add& op, const Signature& s) {
+        const TypedLoops& typed = loops_of(loops, s.in[0].type);
+        return own_kernel([&typed, relu = op.relu](const Operands& o) { add_all(typed, relu, o); });
+      });
+  table.add<Scale>([](const Scale&, const Signature& asked) { return describe_same(asked); },
+                   [&loops](const Scale& op, const Signature& s) {
+                     const TypedLoops& typed = loops_of(loops, s.in[0].type);
+                     return own_kernel([&typed, factor = op.factor](const Operands& o) {
+                       parallel_elements(o.in[0].desc, [&](std::int64_t first, std::int64_t n) {
+                         typed.scale(at(o.in[0], first), at(o.out[0], first), n, factor);
+                       });
+                     });
+                   });
+  table.add<Fill>(
+      [](const Fill&, const Signature& asked) -> std::optional<KernelSpec> {
+        const TensorDesc& y = asked.out[0];
+        if (!is_vectorised(y.type) || y.layout == Layout::packed) {
+          return std::nullopt;
+        }
+        return KernelSpec{.out = asked.out};
+      },
+      [&loops](const Fill& op, const Signature& s) {
+        const TypedLoops& typed = loops_of(loops, s.out[0].type);
+        return own_kernel(
+            [&typed, value = op.value](const Operands& o) { fill(typed, value, o.out[0]); });
+      });
+  table.add<Normalise>(
+      [](const Normalise&, const Signature& asked) { return describe_normalise(asked); },
+      [&loops](const Normalise& op, const Signature&) {
+        return own_kernel(
+            [&loops, op](const Operands& o) { normalise(loops, op, o.in[0], o.out[0]); });
+      });
+}
+
+}  // namespace cnn::layers::cpu

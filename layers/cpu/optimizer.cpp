@@ -1,0 +1,202 @@
+#include "layers/optimizer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+// A piece of a tensor. All pieces together are one index space, cut evenly among threads, however
+// the sizes of the tensors differ.
+struct Part {
+  std::size_t tensor = 0;
+  std::int64_t first = 0, n = 0;
+  std::int64_t before = 0;  // elements of all parts before this one
+};
+
+std::vector<Part> parts_of(std::span<const TensorDesc> tensors) {
+  constexpr std::int64_t most = 16384;  // sums within a part, then over parts in order
+  std::vector<Part> parts;
+  std::int64_t before = 0;
+  for (std::size_t tensor = 0; tensor < tensors.size(); ++tensor) {
+    const std::int64_t elements = stored_elements(tensors[tensor]);
+    for (std::int64_t first = 0; first < elements; first += most) {
+      const std::int64_t n = std::min(most, elements - first);
+      parts.push_back({tensor, first, n, before});
+      before += n;
+    }
+  }
+  return parts;
+}
+
+// visit(index of the part) for all parts, on all threads.
+template <class Visit>
+void each_part(std::span<const Part> parts, const Visit& visit) {
+  if (parts.empty()) {
+    return;
+  }
+  const std::int64_t elements = parts.back().before + parts.back().n;
+  parallel_for(elements, elements_per_thread, [&](std::int64_t begin, std::int64_t end) {
+    auto part = std::ranges::lower_bound(parts, begin, {}, &Part::before);
+    for (; part != parts.end() && part->before < end; ++part) {
+      visit(static_cast<std::size_t>(part - parts.begin()));
+    }
+  });
+}
+
+class UpdateBucket {
+ public:
+  UpdateBucket(const Update& op, const Signature& s, const Loops& loops)
+      : op_(op),
+        parts_(parts_of(std::span(s.in).subspan(op.first_parameter(), op.parameters))),
+        loops_(&loops) {}
+
+  std::size_t workspace() const { return parts_.size() * sizeof(double); }
+
+  void operator()(const Operands& o) const {
+    const UpdateAttributes& a = op_.attributes;
+    const bool skip = a.automatic_loss_scale && o.in[2].as<std::int32_t>()[0] != 0;
+    const UpdateFactors common = factors(o);
+    auto* const squares = reinterpret_cast<double*>(o.workspace.data());
+    each_part(parts_, [&](std::size_t i) {
+      const Part& part = parts_[i];
+      const UpdatePiece piece = piece_of(o, part);
+      UpdateFactors by = common;
+      by.decay = a.decay[part.tensor] ? static_cast<float>(a.weight_decay) : 0;
+      // Before the update, and so close to it that its reading of w comes from the cache.
+      squares[i] = by.decay != 0 ? loops_->sum_of_squares(piece.w, piece.n) : 0;
+      if (!skip) {
+        update()(piece, by);
+      }
+    });
+    double sum = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      sum += squares[i];
+    }
+    o.out[0].as<float>()[0] = static_cast<float>(sum / 2);
+  }
+
+ private:
+  using UpdateLoop = void (*)(const UpdatePiece&, const UpdateFactors&);
+
+  UpdateLoop update() const {
+    switch (op_.attributes.rule) {
+      case Rule::sgd:
+        return loops_->sgd;
+      case Rule::momentum:
+        return loops_->momentum;
+      case Rule::rmsprop:
+        return loops_->rmsprop;
+      case Rule::adam:
+        return loops_->adam;
+    }
+    return nullptr;
+  }
+
+  UpdatePiece piece_of(const Operands& o, const Part& part) const {
+    const auto data = [&](std::size_t first) {
+      return o.in[first + part.tensor].as<float>().data() + part.first;
+    };
+    const auto slot = [&](std::size_t s) {
+      return s < op_.slots() ? data(op_.first_slot() + s * op_.parameters) : nullptr;
+    };
+    return {.w = data(op_.first_parameter()),
+            .g = data(op_.first_gradient()),
+            .slot0 = slot(0),
+            .slot1 = slot(1),
+            .n = part.n};
+  }
+
+  UpdateFactors factors(const Operands& o) const {
+    const UpdateAttributes& a = op_.attributes;
+    const auto scalar = [&](std::size_t i) { return static_cast<double>(o.in[i].as<float>()[0]); };
+    double rate = scalar(0);
+    if (a.rule == Rule::adam) {  // the powers of both betas stand before the parameters
+      const double beta1_power = scalar(op_.first_parameter() - 2);
+      const double beta2_power = scalar(op_.first_parameter() - 1);
+      rate *= std::sqrt(1 - beta2_power) / (1 - beta1_power);
+    }
+    const bool adam = a.rule == Rule::adam;
+    return {
+        .rate = static_cast<float>(rate),
+        .unscale = static_cast<float>(1 / (a.automatic_loss_scale ? scalar(1) : a.loss_scale)),
+        .clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
+        .momentum = static_cast<float>(a.rule == Rule::rmsprop ? a.rmsprop_momentum : a.momentum),
+        .keep0 = static_cast<float>(adam ? a.adam_beta1 : a.rmsprop_decay),
+        .keep1 = static_cast<float>(a.adam_beta2),
+        .take0 = static_cast<float>(1 - (adam ? a.adam_beta1 : a.rmsprop_decay)),
+        .take1 = static_cast<float>(1 - a.adam_beta2),
+        .epsilon = static_cast<float>(adam ? a.adam_epsilon : a.rmsprop_epsilon)};
+  }
+
+  Update op_;
+  std::vector<Part> parts_;
+  const Loops* loops_;
+};
+
+class FindInf {
+ public:
+  FindInf(const Signature& s, const Loops& loops) : parts_(parts_of(s.in)), loops_(&loops) {}
+
+  std::size_t workspace() const { return parts_.size(); }
+
+  void operator()(const Operands& o) const {
+    const std::span<std::byte> found = o.workspace.first(parts_.size());
+    each_part(parts_, [&](std::size_t i) {
+      const Part& part = parts_[i];
+      const float* const x = o.in[part.tensor].as<float>().data() + part.first;
+      found[i] = loops_->all_finite(x, part.n) ? std::byte{0} : std::byte{1};
+    });
+    o.out[0].as<std::int32_t>()[0] = std::ranges::find(found, std::byte{1}) == found.end() ? 0 : 1;
+  }
+
+ private:
+  std::vector<Part> parts_;
+  const Loops* loops_;
+};
+
+std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked,
+                                          const Loops& loops) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (std::size_t i = op.first_gradient(); i < spec.in.size(); ++i) {
+    const std::size_t parameter = (i - op.first_gradient()) % op.parameters;
+    spec.in[i] = spec.in[op.first_parameter() + parameter];
+  }
+  for (const TensorDesc& desc : std::span(spec.in).subspan(op.first_parameter())) {
+    if (desc.type != DataType::f32) {
+      return std::nullopt;
+    }
+  }
+  spec.workspace = UpdateBucket(op, {.in = spec.in, .out = spec.out}, loops).workspace();
+  return spec;
+}
+
+}  // namespace
+
+// AdvanceLossScale and AdvanceAdam have no rows: their reference loops touch three scalars.
+void add_optimizer_rows(KernelTable& table, const Loops& loops) {
+  table.add<Update>([&loops](const Update& op,
+                             const Signature& asked) { return describe_update(op, asked, loops); },
+                    [&loops](const Update& op, const Signature& s) {
+                      return own_kernel(UpdateBucket(op, s, loops));
+                    });
+  table.add<FoundInf>(
+      [&loops](const FoundInf&, const Signature& asked) -> std::optional<KernelSpec> {
+        for (const TensorDesc& desc : asked.in) {
+          if (desc.type != DataType::f32) {
+            return std::nullopt;
+          }
+        }
+        return KernelSpec{
+            .workspace = FindInf(asked, loops).workspace(), .in = asked.in, .out = asked.out};
+      },
+      [&loops](const FoundInf&, const Signature& s) { return own_kernel(FindInf(s, loops)); });
+}
+
+}  // namespace cnn::layers::cpu

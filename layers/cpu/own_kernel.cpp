@@ -1,0 +1,70 @@
+#include "layers/cpu/own_kernel.h"
+
+#include "runtime/error.h"
+
+namespace cnn::layers::cpu {
+
+Blocks blocks_of(const TensorDesc& image) {
+  const Shape& s = image.shape;
+  check(s.rank() == 4, "an image has four dimensions, not as " + to_string(image));
+  if (image.layout == Layout::nhwc) {
+    return {.rows = s[0] * s[2] * s[3], .columns = s[1]};
+  }
+  check(image.layout == Layout::nchw16c, "no kernel takes " + to_string(image));
+  return {.segments = s[0], .groups = (s[1] + 15) / 16, .rows = s[2] * s[3], .columns = 16};
+}
+
+Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3]) {
+  check(image.shape.rank() == 4 && image.layout != Layout::packed,
+        "no kernel takes " + to_string(image) + " as an image");
+  const std::int64_t channels = image.shape[1];
+  block_ = image.layout == Layout::nhwc ? channels : image.layout == Layout::nchw16c ? 16 : 1;
+  outer_ = (channels + block_ - 1) / block_;
+}
+
+bool is_vectorised(DataType type) { return type == DataType::f32 || type == DataType::bf16; }
+
+const TypedLoops& loops_of(const Loops& loops, DataType type) {
+  check(is_vectorised(type), "there are no loops over " + std::string(name_of(type)));
+  return type == DataType::f32 ? loops.f32 : loops.bf16;
+}
+
+Layout channels_together(const Signature& asked) {
+  for (const auto* side : {&asked.in, &asked.out}) {
+    if (!side->empty() && side->front().shape.rank() == 4) {
+      const Layout layout = side->front().layout;
+      if (layout == Layout::nhwc || layout == Layout::nchw16c) {
+        return layout;
+      }
+    }
+  }
+  return Layout::nhwc;
+}
+
+KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace) {
+  KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.layout = desc.shape.rank() == 4 ? layout : Layout::nchw;
+      desc.packing = nullptr;
+    }
+  }
+  return spec;
+}
+
+KernelSpec like_first_input(const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.layout = asked.in.front().layout;
+      desc.packing = asked.in.front().packing;
+    }
+  }
+  return spec;
+}
+
+std::int64_t stored_elements(const TensorDesc& desc) {
+  return static_cast<std::int64_t>(desc.bytes() / size_of(desc.type));
+}
+
+}  // namespace cnn::layers::cpu

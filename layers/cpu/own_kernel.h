@@ -1,0 +1,130 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/simd/loops.h"
+#include "runtime/kernel.h"
+
+// What our own kernels share: how operands lie, how a spec asks for it, and a kernel made of a
+// function object.
+namespace cnn::layers::cpu {
+
+// The channels of an image lie together for each pixel, all of them (nhwc) or 16 at a time
+// (nchw16c): as [segments][groups][rows][columns], each group a matrix of pixels x channels per
+// segment. In nhwc the whole tensor is one matrix.
+struct Blocks {
+  std::int64_t segments = 1, groups = 1, rows = 0, columns = 0;
+
+  std::int64_t pixels() const { return segments * rows; }  // per group
+  std::int64_t padded_channels() const { return groups * columns; }
+  std::int64_t elements() const { return pixels() * padded_channels(); }
+};
+Blocks blocks_of(const TensorDesc& image);  // nhwc or nchw16c
+
+// Visits the pixels [first, last) of a group: visit(offset in elements, rows) for each part that
+// lies together.
+template <class Visit>
+void each_run(const Blocks& b, std::int64_t group, std::int64_t first, std::int64_t last,
+              const Visit& visit) {
+  while (first < last) {
+    const std::int64_t segment = first / b.rows;
+    const std::int64_t row = first % b.rows;
+    const std::int64_t rows = last - first < b.rows - row ? last - first : b.rows - row;
+    visit(((segment * b.groups + group) * b.rows + row) * b.columns, rows);
+    first += rows;
+  }
+}
+
+// Where channel c of pixel p of image n lies, in elements, in every layout of images.
+class Place {
+ public:
+  explicit Place(const TensorDesc& image);
+  std::int64_t operator()(std::int64_t n, std::int64_t c, std::int64_t p) const {
+    return (((n * outer_ + c / block_) * pixels_ + p) * block_) + c % block_;
+  }
+  std::int64_t pixels() const { return pixels_; }
+  std::int64_t stored_channels() const { return outer_ * block_; }  // with padding
+
+ private:
+  std::int64_t outer_ = 0, block_ = 1, pixels_ = 0;  // [N][outer][pixels][block]
+};
+
+bool is_vectorised(DataType type);  // f32 or bf16: what TypedLoops exist for
+const TypedLoops& loops_of(const Loops& loops, DataType type);
+
+// nhwc or nchw16c: as the first input lies, else as the first output is asked for, else nhwc.
+Layout channels_together(const Signature& asked);
+
+// The same operands, images (rank 4) in this layout, everything else row-major.
+KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace = 0);
+
+// The same operands, all lying as the first input does, whatever that is: element-wise ops do not
+// care, and padding stays zero.
+KernelSpec like_first_input(const Signature& asked);
+
+// Elements in memory, with padding.
+std::int64_t stored_elements(const TensorDesc& desc);
+
+// A pointer `elements` further into an array of this type.
+inline std::byte* advance(std::byte* data, std::int64_t elements, DataType type) {
+  return data + elements * static_cast<std::int64_t>(size_of(type));
+}
+inline std::byte* at(const TensorView& view, std::int64_t element) {
+  return advance(view.data, element, view.desc.type);
+}
+
+// body(first, n) for ranges that cover all stored elements, each beginning at a cache line.
+template <class Body>
+void parallel_elements(const TensorDesc& desc, const Body& body) {
+  constexpr std::int64_t line = 64;
+  const std::int64_t elements = stored_elements(desc);
+  parallel_for((elements + line - 1) / line, elements_per_thread / line,
+               [&](std::int64_t first, std::int64_t last) {
+                 const std::int64_t end = last * line < elements ? last * line : elements;
+                 body(first * line, end - first * line);
+               });
+}
+
+// Hands out pieces of a workspace, each aligned to 64 bytes. Without data it only counts.
+class Carver {
+ public:
+  Carver() = default;
+  explicit Carver(std::span<std::byte> workspace) : data_(workspace.data()) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* const at = data_ == nullptr ? nullptr : data_ + bytes_;
+    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(at);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Calls work(operands) in stream order.
+template <class Work>
+class OwnKernel final : public Kernel {
+ public:
+  explicit OwnKernel(Work work) : work_(std::move(work)) {}
+  void run(Stream& stream, const Operands& operands) override {
+    stream.host([this, &operands] { work_(operands); });
+  }
+
+ private:
+  Work work_;
+};
+
+template <class Work>
+std::unique_ptr<Kernel> own_kernel(Work work) {
+  return std::make_unique<OwnKernel<Work>>(std::move(work));
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cpu/simd/loops.h"
+
+// Element-wise loops over arrays, as templates of the vector type V and the element type T.
+namespace cnn::layers::cpu {
+
+// body(i, lanes) for every vector of [0, n); the last may be a partial one.
+template <class V, class Body>
+void each_vector(std::int64_t n, const Body& body) {
+  std::int64_t i = 0;
+  for (; i + V::width <= n; i += V::width) {
+    body(i, typename V::All{});
+  }
+  if (i < n) {
+    body(i, V::first(n - i));
+  }
+}
+
+template <class V, class T>
+struct FlatLoops {
+  static void relu(const void* from, void* to, std::int64_t n, float limit) {
+    const T* x = static_cast<const T*>(from);
+    T* y = static_cast<T*>(to);
+    const auto upper = V::set(limit);
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) {  // operand order: NaN stays NaN
+      V::store(y + i, V::min(upper, V::max(V::zero(), V::load(x + i, lanes))), lanes);
+    });
+  }
+
+  static void relu_backward(const void* grad, const void* out, void* to, std::int64_t n,
+                            float limit) {
+    const T* dy = static_cast<const T*>(grad);
+    const T* y = static_cast<const T*>(out);
+    T* dx = static_cast<T*>(to);
+    const auto upper = V::set(limit);
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+      const auto value = V::load(y + i, lanes);
+      const auto above = V::where_above(V::load(dy + i, lanes), value, V::zero());
+      V::store(dx + i, V::where_above(above, upper, value), lanes);
+    });
+  }
+
+  static void add(const void* const* from, std::int64_t inputs, void* to, std::int64_t n,
+                  bool relu) {
+    const T* const* x = reinterpret_cast<const T* const*>(from);
+    T* y = static_cast<T*>(to);
+    // Without a ReLU the bound lies below everything; max keeps NaN in its second operand.
+    const auto bound = V::set(relu ? 0 : -__builtin_inff());
+    if (inputs == 2) {  // by far the most frequent
+      const T *a = x[0], *b = x[1];
+      each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+        V::store(y + i, V::max(bound, V::load(a + i, lanes) + V::load(b + i, lanes)), lanes);
+      });
+      return;
+    }
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+      auto sum = V::load(x[0] + i, lanes);
+      for (std::int64_t k = 1; k < inputs; ++k) {
+        sum = sum + V::load(x[k] + i, lanes);
+      }
+      V::store(y + i, V::max(bound, sum), lanes);
+    });
+  }
+
+  static void scale(const void* from, void* to, std::int64_t n, float factor) {
+    const T* x = static_cast<const T*>(from);
+    T* y = static_cast<T*>(to);
+    const auto by = V::set(factor);
+    each_vector<V>(
+        n, [&](std::int64_t i, auto lanes) { V::store(y + i, by * V::load(x + i, lanes), lanes); });
+  }
+
+  static void fill(void* to, std::int64_t n, float value) {
+    T* y = static_cast<T*>(to);
+    const auto all = V::set(value);
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) { V::store(y + i, all, lanes); });
+  }
+
+  template <class From>
+  static void affine(const From* x, void* to, std::int64_t n, const float* scale_and_shift) {
+    T* y = static_cast<T*>(to);
+    const auto by = V::set(scale_and_shift[0]);
+    const auto shift = V::set(scale_and_shift[1]);
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+      V::store(y + i, V::fma(V::load(x + i, lanes), by, shift), lanes);
+    });
+  }
+
+  static void select(const void* from, void* to, std::int64_t n, const std::uint8_t* keep,
+                     float divisor) {
+    const T* x = static_cast<const T*>(from);
+    T* y = static_cast<T*>(to);
+    const auto by = V::set(divisor);
+    each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+      V::store(y + i, V::where_bit(V::load(x + i, lanes) / by, keep + i / 8), lanes);
+    });
+  }
+};
+
+template <class V>
+double sum_of_squares(const float* x, std::int64_t n) {
+  auto low = V::wide_zero();
+  auto high = V::wide_zero();
+  each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+    const auto value = V::load(x + i, lanes);
+    low = V::wide_fma(V::wide_low(value), V::wide_low(value), low);
+    high = V::wide_fma(V::wide_high(value), V::wide_high(value), high);
+  });
+  double parts[V::wide_width];
+  V::wide_store(parts, low + high);
+  double sum = 0;
+  for (const double part : parts) {
+    sum += part;
+  }
+  return sum;
+}
+
+template <class V>
+bool all_finite(const float* x, std::int64_t n) {
+  bool finite = true;
+  each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+    finite = finite && !V::any_not_finite(V::load(x + i, lanes));
+  });
+  return finite;
+}
+
+// The hash of random_bits() in layers/initializer.h; V only names the variant, the compiler
+// vectorises the inner loop.
+template <class V>
+void random_below(std::uint64_t stream, std::uint64_t first, std::int64_t n,
+                  std::uint32_t threshold, std::uint8_t* keep) {
+  for (std::int64_t i = 0; i < n; i += 8) {
+    std::uint64_t chosen[8];
+    for (std::uint64_t k = 0; k < 8; ++k) {
+      const std::uint64_t index = first + static_cast<std::uint64_t>(i) + k;
+      std::uint64_t z = stream + (index + 1) * 0x9E3779B97F4A7C15ULL;
+      z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+      z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+      z = (z ^ (z >> 31)) >> 40;
+      chosen[k] = z < threshold ? 1ULL << k : 0;
+    }
+    std::uint64_t bits = 0;
+    for (const std::uint64_t bit : chosen) {
+      bits |= bit;
+    }
+    keep[i / 8] = static_cast<std::uint8_t>(bits);
+  }
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,123 @@
+#include <cstdint>
+#include <immintrin.h>
+
+#include "layers/cpu/simd/table.h"
+
+// Everything here is compiled for this instruction set. The vector type, which is local to this
+// file, is an argument of all loop templates, so that no other file can share their code.
+namespace cnn::layers::cpu {
+
+namespace {
+
+// Vectors of 8 floats, and what the loop templates ask of them.
+struct Avx2 {
+  using Float = __m256;
+  using Word = std::uint16_t;  // bf16
+  static constexpr std::int64_t width = 8;
+  struct All {};
+  struct First {
+    std::int64_t count;
+  };
+
+  static First first(std::int64_t count) { return {count}; }
+
+  static Float zero() { return _mm256_setzero_ps(); }
+  static Float set(float value) { return _mm256_set1_ps(value); }
+
+  static Float load(const float* from, All) { return _mm256_loadu_ps(from); }
+  static Float load(const float* from, First lanes) {
+    return _mm256_maskload_ps(from, mask(lanes.count));
+  }
+  static Float load(const Word* from, All) {
+    return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+  }
+  static Float load(const Word* from, First lanes) {  // AVX2 has no masks for 16-bit words
+    alignas(16) Word words[8] = {};
+    __builtin_memcpy(words, from, static_cast<std::size_t>(lanes.count) * sizeof(Word));
+    return widen(_mm_load_si128(reinterpret_cast<const __m128i*>(words)));
+  }
+  static Float load(const std::uint8_t* from, All) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes));
+  }
+  static Float load(const std::uint8_t* from, First lanes) {
+    std::uint8_t bytes[8] = {};
+    __builtin_memcpy(bytes, from, static_cast<std::size_t>(lanes.count));
+    return load(bytes, All{});
+  }
+
+  static void store(float* to, Float value, All) { _mm256_storeu_ps(to, value); }
+  static void store(float* to, Float value, First lanes) {
+    _mm256_maskstore_ps(to, mask(lanes.count), value);
+  }
+  static void store(Word* to, Float value, All) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to), narrow(value));
+  }
+  static void store(Word* to, Float value, First lanes) {
+    alignas(16) Word words[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(words), narrow(value));
+    __builtin_memcpy(to, words, static_cast<std::size_t>(lanes.count) * sizeof(Word));
+  }
+
+  static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
+  // Both return b where a or b is NaN.
+  static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
+  static Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
+  static Float sqrt(Float a) { return _mm256_sqrt_ps(a); }
+  // value where x > bound, else 0.
+  static Float where_above(Float value, Float x, Float bound) {
+    return _mm256_and_ps(value, _mm256_cmp_ps(x, bound, _CMP_GT_OQ));
+  }
+  // value in the lanes whose bit is set, else 0.
+  static Float where_bit(Float value, const std::uint8_t* bits) {
+    const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
+    const __m256i chosen = _mm256_and_si256(_mm256_set1_epi32(bits[0]), lane);
+    return _mm256_and_ps(value, _mm256_castsi256_ps(_mm256_cmpeq_epi32(chosen, lane)));
+  }
+  static bool any_not_finite(Float x) {  // by its exponent: inf or nan
+    const __m256i magnitude =
+        _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
+    const __m256i above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
+    return _mm256_testz_si256(above, above) == 0;
+  }
+
+  // Four doubles; wide_low and wide_high are the halves of a vector.
+  using Wide = __m256d;
+  static constexpr std::int64_t wide_width = 4;
+  static Wide wide_zero() { return _mm256_setzero_pd(); }
+  static Wide wide_low(Float x) { return _mm256_cvtps_pd(_mm256_castps256_ps128(x)); }
+  static Wide wide_high(Float x) { return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1)); }
+  static Wide wide_fma(Wide a, Wide b, Wide c) { return _mm256_fmadd_pd(a, b, c); }
+  static void wide_store(double* to, Wide value) { _mm256_storeu_pd(to, value); }
+
+ private:
+  static __m256i mask(std::int64_t count) {  // sign bits of the first `count` lanes
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
+  }
+  static Float widen(__m128i words) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
+  }
+  // Round to nearest even as to_bf16: NaN stays NaN.
+  static __m128i narrow(Float value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i upper = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    const __m256i carry = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, carry), 16);
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    const __m256i chosen = _mm256_blendv_epi8(rounded, quiet, nan);
+    const __m256i packed = _mm256_packus_epi32(chosen, chosen);  // within each half
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0b1000));
+  }
+};
+
+}  // namespace
+
+const Loops& avx2_loops() {
+  static constexpr Loops loops = make_loops<Avx2>("avx2");
+  return loops;
+}
+
+}  // namespace cnn::layers::cpu

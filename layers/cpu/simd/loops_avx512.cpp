@@ -1,0 +1,108 @@
+#include <cstdint>
+#include <immintrin.h>
+
+#include "layers/cpu/simd/table.h"
+
+// Everything here is compiled for this instruction set. The vector type, which is local to this
+// file, is an argument of all loop templates, so that no other file can share their code.
+namespace cnn::layers::cpu {
+
+namespace {
+
+// Vectors of 16 floats, and what the loop templates ask of them.
+struct Avx512 {
+  using Float = __m512;
+  using Word = std::uint16_t;  // bf16
+  static constexpr std::int64_t width = 16;
+  struct All {};
+  struct First {
+    __mmask16 mask;
+  };
+
+  static First first(std::int64_t count) { return {static_cast<__mmask16>((1u << count) - 1)}; }
+
+  static Float zero() { return _mm512_setzero_ps(); }
+  static Float set(float value) { return _mm512_set1_ps(value); }
+
+  static Float load(const float* from, All) { return _mm512_loadu_ps(from); }
+  static Float load(const float* from, First lanes) {
+    return _mm512_maskz_loadu_ps(lanes.mask, from);
+  }
+  static Float load(const Word* from, All) {
+    return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  static Float load(const Word* from, First lanes) {
+    return widen(_mm256_maskz_loadu_epi16(lanes.mask, from));
+  }
+  static Float load(const std::uint8_t* from, All) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(bytes));
+  }
+  static Float load(const std::uint8_t* from, First lanes) {
+    return _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(lanes.mask, from)));
+  }
+
+  static void store(float* to, Float value, All) { _mm512_storeu_ps(to, value); }
+  static void store(float* to, Float value, First lanes) {
+    _mm512_mask_storeu_ps(to, lanes.mask, value);
+  }
+  static void store(Word* to, Float value, All) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), narrow(value));
+  }
+  static void store(Word* to, Float value, First lanes) {
+    _mm256_mask_storeu_epi16(to, lanes.mask, narrow(value));
+  }
+
+  static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
+  // Both return b where a or b is NaN.
+  static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
+  static Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
+  static Float sqrt(Float a) { return _mm512_sqrt_ps(a); }
+  // value where x > bound, else 0.
+  static Float where_above(Float value, Float x, Float bound) {
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, bound, _CMP_GT_OQ), value);
+  }
+  // value in the lanes whose bit is set, else 0.
+  static Float where_bit(Float value, const std::uint8_t* bits) {
+    return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits[0] | (bits[1] << 8)), value);
+  }
+  static bool any_not_finite(Float x) {  // by its exponent: inf or nan
+    const __m512i magnitude =
+        _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
+    return _mm512_cmpge_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000)) != 0;
+  }
+
+  // Eight doubles; wide_low and wide_high are the halves of a vector.
+  using Wide = __m512d;
+  static constexpr std::int64_t wide_width = 8;
+  static Wide wide_zero() { return _mm512_setzero_pd(); }
+  static Wide wide_low(Float x) { return _mm512_cvtps_pd(_mm512_castps512_ps256(x)); }
+  static Wide wide_high(Float x) { return _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1)); }
+  static Wide wide_fma(Wide a, Wide b, Wide c) { return _mm512_fmadd_pd(a, b, c); }
+  static void wide_store(double* to, Wide value) { _mm512_storeu_pd(to, value); }
+
+ private:
+  static Float widen(__m256i words) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
+  }
+  // Round to nearest even as to_bf16: NaN stays NaN.
+  static __m256i narrow(Float value) {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i upper = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    const __m512i carry = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, carry), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m512i quiet = _mm512_or_si512(upper, _mm512_set1_epi32(0x40));
+    return _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, nan, quiet));
+  }
+};
+
+}  // namespace
+
+const Loops& avx512_loops() {
+  static constexpr Loops loops = make_loops<Avx512>("avx512");
+  return loops;
+}
+
+}  // namespace cnn::layers::cpu

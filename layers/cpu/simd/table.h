@@ -1,0 +1,45 @@
+#pragma once
+
+#include "layers/cpu/simd/flat_loops.h"
+#include "layers/cpu/simd/loops.h"
+#include "layers/cpu/simd/matrix_loops.h"
+#include "layers/cpu/simd/update_loops.h"
+
+namespace cnn::layers::cpu {
+
+template <class V, class T>
+constexpr TypedLoops typed_loops() {
+  using Flat = FlatLoops<V, T>;
+  using Matrix = MatrixLoops<V, T>;
+  return {.relu = Flat::relu,
+          .relu_backward = Flat::relu_backward,
+          .add = Flat::add,
+          .scale = Flat::scale,
+          .fill = Flat::fill,
+          .affine_f32 = Flat::template affine<float>,
+          .affine_u8 = Flat::template affine<std::uint8_t>,
+          .select = Flat::select,
+          .moments = Matrix::moments,
+          .column_sums = Matrix::column_sums,
+          .normalise = Matrix::normalise,
+          .gradient_sums = Matrix::gradient_sums,
+          .gradient = Matrix::gradient,
+          .repeat = Matrix::repeat};
+}
+
+// Every loop compiled for the vectors V.
+template <class V>
+constexpr Loops make_loops(const char* name) {
+  return {.name = name,
+          .f32 = typed_loops<V, float>(),
+          .bf16 = typed_loops<V, std::uint16_t>(),
+          .sgd = update_sgd<V>,
+          .momentum = update_momentum<V>,
+          .rmsprop = update_rmsprop<V>,
+          .adam = update_adam<V>,
+          .sum_of_squares = sum_of_squares<V>,
+          .all_finite = all_finite<V>,
+          .random_below = random_below<V>};
+}
+
+}  // namespace cnn::layers::cpu
