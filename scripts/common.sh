@@ -42,6 +42,8 @@ build() {
   say "building preset $preset ..."
   if ! (
     cd "$root"
+    # With ccache, objects from another checkout of the same sources are taken as well.
+    export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
     cmake --preset "$preset"
     cmake --build --preset "$preset" --parallel "$(jobs)" "$@"
   ) >"$log" 2>&1 </dev/null; then
