@@ -1,0 +1,94 @@
+#include "layers/activation.h"
+#include "layers/concat.h"
+#include "layers/dropout.h"
+#include "layers/elementwise.h"
+#include "layers/lrn.h"
+#include "layers/operands.h"
+#include "tests/layers/cases.h"
+
+namespace cnn::tests {
+
+namespace {
+
+// A function of one image.
+Case unary(std::string name, const Shape& shape, std::function<Value(Value)> function) {
+  return {.name = std::move(name),
+          .build = [=](Graph& graph) { return function(image(graph, "x", shape)); }};
+}
+
+// A function of images of one shape.
+Case join(std::string name, std::size_t count, bool with_relu) {
+  return {.name = std::move(name), .build = [=](Graph& graph) {
+            std::vector<Value> parts;
+            for (std::size_t i = 0; i < count; ++i) {
+              parts.push_back(image(graph, "x" + std::to_string(i), {2, 17, 5, 3}));
+            }
+            return emit_all(layers::Add(with_relu), parts).front();
+          }};
+}
+
+Case concat_of(std::string name, std::vector<std::int64_t> channels) {
+  return {.name = std::move(name), .build = [=](Graph& graph) {
+            std::vector<Value> parts;
+            for (const std::int64_t count : channels) {
+              parts.push_back(image(graph, "x" + std::to_string(parts.size()), {2, count, 3, 5}));
+            }
+            return layers::concat(parts);
+          }};
+}
+
+std::optional<Value> normalise(Graph& graph, DataType from) {
+  const Value x = graph.input("pixels", layers::described({2, 3, 5, 7}, from));
+  emit(layers::Normalise(1 / 127.5F, -1, graph.traits().compute), {x});
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Case> elementwise_cases() {
+  const Shape odd{2, 17, 5, 7};
+  return {
+      unary("relu", odd, layers::relu),
+      unary("relu_of_100_channels", {3, 100, 3, 3}, layers::relu),
+      unary("relu_of_a_matrix", {5, 33}, layers::relu),
+      unary("relu6", odd, [](Value x) { return layers::relu6(layers::scale(x, 9)); }),
+      unary("scale", odd, [](Value x) { return layers::scale(x, -0.375F); }),
+      unary("add_to_itself", odd, [](Value x) { return layers::add(x, x); }),
+      join("add_2", 2, false),
+      join("add_3", 3, false),
+      join("add_5_relu", 5, true),
+      unary("convert_to_f32", odd,
+            [](Value x) { return emit(layers::Convert(DataType::f32), {x}); }),
+      unary("convert_to_bf16_and_back", odd,
+            [](Value x) {
+              return layers::convert(layers::convert(x, DataType::bf16), DataType::f32);
+            }),
+      {.name = "fill",
+       .build = [](Graph& graph) -> std::optional<Value> {
+         layers::fill(graph, {3, 7}, 1.5F);
+         layers::fill(graph, {}, -2.0F);
+         return std::nullopt;
+       }},
+      {.name = "normalise_u8",
+       .build = [](Graph& graph) { return normalise(graph, DataType::u8); }},
+      {.name = "normalise_f32",
+       .build = [](Graph& graph) { return normalise(graph, DataType::f32); }},
+      concat_of("concat_blocks_of_16", {16, 32, 16}),
+      concat_of("concat_odd", {3, 17, 1, 20}),
+      concat_of("concat_of_one", {12}),
+      concat_of("concat_densenet", {24, 12}),
+      unary("pad_channels_resnet20", {2, 16, 5, 5},
+            [](Value x) { return layers::pad_channels(x, 8, 8); }),
+      unary("pad_channels_odd", {2, 5, 3, 4},
+            [](Value x) { return layers::pad_channels(x, 2, 11); }),
+      unary("dropout_of_an_image", odd, [](Value x) { return layers::dropout(x, 0.8); }),
+      unary("dropout_of_a_matrix", {4, 100}, [](Value x) { return layers::dropout(x, 0.5); }),
+      unary("lrn_alexnet_cifar", {2, 64, 5, 5},
+            [](Value x) { return layers::lrn(x, {.radius = 4, .alpha = 0.001 / 9}); }),
+      unary("lrn_few_channels", {2, 5, 3, 4}, [](Value x) { return layers::lrn(x, {}); }),
+      unary("lrn_odd_channels", {2, 17, 3, 4},
+            [](Value x) { return layers::lrn(x, {.radius = 2, .bias = 2, .alpha = 0.5}); }),
+  };
+}
+
+}  // namespace cnn::tests

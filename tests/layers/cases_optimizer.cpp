@@ -1,0 +1,65 @@
+#include "layers/operands.h"
+#include "layers/optimizer.h"
+#include "tests/layers/cases.h"
+
+namespace cnn::tests {
+
+namespace {
+
+using layers::Rule;
+using layers::UpdateAttributes;
+
+// Three parameters, one of which does not decay, and their gradients as inputs.
+Case update(std::string name, UpdateAttributes attributes) {
+  const auto build = [attributes](Graph& graph) -> std::optional<Value> {
+    layers::OptimizerOptions options{.update = attributes};
+    layers::loss_seed(graph, options);
+    std::vector<Value> parameters;
+    std::vector<Value> gradients;
+    for (const Shape& shape : {Shape{17, 5, 3, 3}, Shape{33}, Shape{20, 11}}) {
+      const std::string suffix = std::to_string(parameters.size());
+      const TensorDesc desc = layers::described(shape, DataType::f32);
+      parameters.push_back(
+          graph.parameter("w" + suffix, desc, {.initializer = {}, .decay = suffix != "1"}));
+      gradients.push_back(graph.input("g" + suffix, desc));
+    }
+    layers::append_update(graph, parameters, gradients, options);
+    return std::nullopt;
+  };
+  return {.name = std::move(name), .build = build};
+}
+
+UpdateAttributes rule(Rule which) {
+  UpdateAttributes attributes;
+  attributes.rule = which;
+  return attributes;
+}
+
+UpdateAttributes with_everything(Rule which) {
+  UpdateAttributes attributes = rule(which);
+  attributes.weight_decay = 0.125;
+  attributes.clip = 0.75;
+  attributes.loss_scale = 2;
+  return attributes;
+}
+
+UpdateAttributes automatic(Rule which) {
+  UpdateAttributes attributes = with_everything(which);
+  attributes.automatic_loss_scale = true;
+  return attributes;
+}
+
+}  // namespace
+
+std::vector<Case> optimizer_cases() {
+  std::vector<Case> result;
+  for (const layers::RuleRow& row : layers::rules()) {
+    const std::string name = "update_" + std::string(row.name);
+    result.push_back(update(name, rule(row.rule)));
+    result.push_back(update(name + "_with_decay_clip_and_scale", with_everything(row.rule)));
+    result.push_back(update(name + "_with_automatic_loss_scale", automatic(row.rule)));
+  }
+  return result;
+}
+
+}  // namespace cnn::tests

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/cpu/rows.h"
+#include "layers/dense.h"
+#include "layers/elementwise.h"
+#include "runtime/error.h"
+#include "tests/layers/cpu/run_op.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+using test::random_values;
+using test::Storage;
+using test::Values;
+
+KernelTable table_of_conversions() {
+  KernelTable table;
+  add_convert_rows(table);
+  return table;
+}
+
+TensorDesc packed(Shape shape, DataType type, std::string tag, std::size_t bytes) {
+  const auto packing = std::make_shared<const Packing>(Packing{"onednn", std::move(tag), bytes});
+  return {.shape = shape, .type = type, .layout = Layout::packed, .packing = packing};
+}
+
+TEST(Convert, PutsChannelsIntoBlocksOfSixteenAndZeroesTheRest) {
+  const Values x{{.shape = {1, 2, 1, 2}}, {1, 2, 3, 4}};
+  const TensorDesc blocked{.shape = {1, 2, 1, 2}, .layout = Layout::nchw16c};
+  const Storage bytes = test::pack(table_of_conversions(), x, blocked);
+  const auto* value = reinterpret_cast<const float*>(bytes.data());
+  ASSERT_EQ(bytes.bytes(), 32 * sizeof(float));
+  EXPECT_EQ(std::vector<float>(value, value + 4), (std::vector<float>{1, 3, 0, 0}));
+  EXPECT_EQ(std::vector<float>(value + 16, value + 20), (std::vector<float>{2, 4, 0, 0}));
+  EXPECT_EQ(value[15], 0);
+  EXPECT_EQ(value[31], 0);
+}
+
+TEST(Convert, ReturnsEveryValueFromEveryLayoutAndType) {
+  const KernelTable table = table_of_conversions();
+  const Values x = random_values({2, 19, 3, 5}, DataType::bf16, 1);
+  for (const DataType type : {DataType::f32, DataType::bf16}) {
+    for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
+      const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = layout};
+      EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data)
+          << to_string(desc);
+    }
+  }
+}
+
+TEST(Convert, KeepsBytesAndIntegersWhenOnlyTheLayoutChanges) {
+  const KernelTable table = table_of_conversions();
+  for (const DataType type : {DataType::u8, DataType::i32}) {
+    const Values x{{.shape = {1, 2, 1, 3}, .type = type}, {0, 1, 2, 253, 254, 255}};
+    const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = Layout::nhwc};
+    EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data)
+        << to_string(desc);
+  }
+}
+
+TEST(Convert, RoundsToTheNearestBf16AndTiesToEven) {
+  const KernelTable table = table_of_conversions();
+  // One unit of bf16 at 1 is 1/128.
+  const Values x{{.shape = {4}}, {1 + 1.0F / 256, 1 + 3.0F / 256, 1 + 1.0F / 300, -2.5F}};
+  const TensorDesc desc{.shape = {4}, .type = DataType::bf16};
+  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data,
+            (std::vector<float>{1, 1 + 4.0F / 256, 1, -2.5F}));
+}
+
+TEST(Convert, TakesScalars) {
+  const KernelTable table = table_of_conversions();
+  const Values x{{.shape = {}}, {1.5F}};
+  const TensorDesc desc{.shape = {}, .type = DataType::bf16};
+  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data);
+}
+
+TEST(Convert, ReadsAndWritesPackedWeights) {
+  const KernelTable table = table_of_conversions();
+  const Values w = random_values({20, 3, 2, 2}, DataType::bf16, 2);
+  const TensorDesc blocked =
+      packed(w.desc.shape, DataType::f32, "same Acdb16a", 32 * 3 * 4 * sizeof(float));
+  const Storage bytes = test::pack(table, w, blocked);
+  // [o / 16][h][w][i][o % 16]: input channel 1 of filter 5 at (1, 0).
+  const auto* value = reinterpret_cast<const float*>(bytes.data());
+  EXPECT_EQ(value[((1 * 2 + 0) * 3 + 1) * 16 + 5], w.data[(5 * 3 + 1) * 4 + 2]);
+  EXPECT_EQ(test::unpack(table, bytes, blocked).data, w.data);
+}
+
+TEST(Convert, ChangesBetweenTwoPackings) {
+  const KernelTable table = table_of_conversions();
+  const Values w = random_values({64, 32}, DataType::bf16, 2);  // [inputs, outputs]
+  const TensorDesc from =
+      packed(w.desc.shape, DataType::f32, "transposed AB16b16a", 64 * 32 * sizeof(float));
+  const TensorDesc to =
+      packed(w.desc.shape, DataType::bf16, "transposed AB8b16a2b", 64 * 32 * sizeof(BFloat16));
+  const Storage bytes = test::pack(table, w, from);
+  const Storage other(to.bytes());
+  const Convert op(DataType::bf16);
+  const Operands operands{{{from, bytes.data()}}, {{to, other.data()}}, {}};
+  test::InlineStream stream;
+  table.make(op, {{from}, {to}})->run(stream, operands);
+  EXPECT_EQ(test::unpack(table, other, to).data, w.data);
+}
+
+TEST(Convert, RefusesAPackingThatItCannotRead) {
+  const KernelTable table = table_of_conversions();
+  const TensorDesc from{.shape = {4, 4}};
+  const TensorDesc to = packed({4, 4}, DataType::f32, "same nonsense", 64);
+  EXPECT_THROW(table.describe(Convert(DataType::f32), {{from}, {to}}), Error);
+}
+
+TEST(Flatten, AndItsInverseKeepChannelsFastestWhateverTheLayout) {
+  const KernelTable table = table_of_conversions();
+  const Shape image{2, 19, 3, 4};
+  for (const DataType type : {DataType::f32, DataType::bf16}) {
+    const Values x = random_values(image, type, 3);
+    const Values flat = random_values({2, 19 * 12}, type, 4);
+    for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
+      const test::Ran forward = test::run_fast(table, Flatten(), {x}, layout);
+      EXPECT_EQ(forward.spec.in[0].layout, layout);
+      EXPECT_EQ(forward.out[0].data, test::run_reference(Flatten(), {x})[0].data);
+      const test::Ran backward = test::run_fast(table, Unflatten(image), {flat}, layout);
+      EXPECT_EQ(backward.spec.out[0].layout, layout);
+      EXPECT_EQ(backward.out[0].data, test::run_reference(Unflatten(image), {flat})[0].data);
+      EXPECT_TRUE(backward.zero_padding);
+    }
+  }
+}
+
+TEST(Normalise, ScalesAndShiftsBytesAndFloatsIntoEitherType) {
+  const KernelTable table = table_of_conversions();
+  const Values bytes{{.shape = {1, 3, 1, 2}, .type = DataType::u8}, {0, 1, 2, 127, 128, 255}};
+  for (const DataType type : {DataType::f32, DataType::bf16}) {
+    const Normalise op(1.0F / 128, -1, type);
+    const std::vector<float> expected =
+        type == DataType::f32
+            ? std::vector<float>{-1, -127.0F / 128, -126.0F / 128, -1.0F / 128, 0, 127.0F / 128}
+            : test::run_reference(op, {bytes})[0].data;
+    const test::Ran ran = test::run_fast(table, op, {bytes}, Layout::nhwc);
+    EXPECT_LE(test::distance(ran.out[0], Values{ran.out[0].desc, expected}), 1.0 / 256);
+    const Values floats{{.shape = {1, 3, 1, 2}}, bytes.data};
+    EXPECT_EQ(test::run_fast(table, op, {floats}, Layout::nchw).out[0].data, ran.out[0].data);
+  }
+}
+
+TEST(Normalise, NeverShiftsPadding) {
+  const KernelTable table = table_of_conversions();
+  const TensorDesc x{.shape = {1, 3, 2, 2}, .type = DataType::u8, .layout = Layout::nchw16c};
+  const TensorDesc y{.shape = {1, 3, 2, 2}, .layout = Layout::nchw16c};
+  const auto spec = table.describe(Normalise(1, 1, DataType::f32), {{x}, {y}});
+  EXPECT_EQ(spec->in[0].layout, Layout::nchw);
+  EXPECT_EQ(spec->out[0].layout, Layout::nchw);
+}
+
+}  // namespace
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,68 @@
+#include "layers/cpu/threads.h"
+
+#include <gtest/gtest.h>
+#include <mutex>
+#include <omp.h>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+// Runs on a thread of its own: threads keep what use_threads does to them.
+template <class Work>
+void on_a_thread(Work work) {
+  std::thread(work).join();
+}
+
+TEST(UseThreads, GivesTheCallersTeamOneThreadPerProcessor) {
+  on_a_thread([] {
+    const std::vector<int> cpus = affinity_cpus();
+    use_threads(cpus);
+    EXPECT_EQ(omp_get_max_threads(), static_cast<int>(cpus.size()));
+    use_threads(std::span(cpus).first(1));
+    EXPECT_EQ(omp_get_max_threads(), 1);
+  });
+}
+
+TEST(UseThreads, PinsEveryThreadButTheCaller) {
+  on_a_thread([] {
+    const std::vector<int> cpus = affinity_cpus();
+    use_threads(cpus);
+    std::mutex mutex;
+    std::set<std::vector<int>> masks;
+#pragma omp parallel
+    {
+      const std::lock_guard lock(mutex);
+      masks.insert(omp_get_thread_num() == 0 ? std::vector<int>{} : affinity_cpus());
+    }
+    std::set<std::vector<int>> expected{{}};
+    for (std::size_t i = 1; i < cpus.size(); ++i) {
+      expected.insert({cpus[i]});
+    }
+    EXPECT_EQ(masks, expected);
+    EXPECT_EQ(affinity_cpus(), cpus);
+  });
+}
+
+TEST(UseThreads, PinsTheCallerWhenAsked) {
+  on_a_thread([] {
+    const std::vector<int> cpus = affinity_cpus();
+    use_threads(cpus, Caller::pinned);
+    EXPECT_EQ(affinity_cpus(), std::vector<int>{cpus[0]});
+  });
+}
+
+TEST(UseThreads, RefusesNoProcessorAndImpossibleOnes) {
+  on_a_thread([] {
+    EXPECT_THROW(use_threads({}), Error);
+    EXPECT_THROW(use_threads(std::vector<int>{-1}), Error);
+    EXPECT_THROW(use_threads(std::vector<int>{8191}), Error);
+  });
+}
+
+}  // namespace
+}  // namespace cnn::layers::cpu

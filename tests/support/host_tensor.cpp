@@ -1,0 +1,147 @@
+#include "tests/support/host_tensor.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace cnn::tests {
+
+namespace {
+
+constexpr std::size_t line = 64;  // alignment, and bytes of the guard
+constexpr std::byte guard{0xA5};
+
+// Places of the elements of a tensor: rows of channels of pixels, stored in blocks of channels.
+struct Order {
+  std::int64_t outer = 1, channels = 1, pixels = 1;
+  std::int64_t block = 1;  // channels that lie side by side
+
+  explicit Order(const TensorDesc& desc) {
+    const Shape& shape = desc.shape;
+    outer = shape.rank() > 0 ? shape[0] : 1;
+    channels = shape.rank() > 1 ? shape[1] : 1;
+    for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
+      pixels *= shape[axis];
+    }
+    switch (desc.layout) {
+      case Layout::nchw:
+        return;
+      case Layout::nhwc:
+        block = channels;
+        return;
+      case Layout::nchw16c:
+        block = 16;
+        return;
+      case Layout::packed:
+        break;
+    }
+    throw Error("a test cannot see into the packed tensor " + to_string(desc));
+  }
+
+  std::int64_t padded_channels() const { return (channels + block - 1) / block * block; }
+
+  // visit(stored index, row-major index or -1 for a padded channel)
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (std::int64_t n = 0; n < outer; ++n) {
+      for (std::int64_t c = 0; c < padded_channels(); ++c) {
+        for (std::int64_t p = 0; p < pixels; ++p) {
+          const std::int64_t stored =
+              n * padded_channels() * pixels + (c / block * pixels + p) * block + c % block;
+          visit(static_cast<std::size_t>(stored),
+                c < channels ? (n * channels + c) * pixels + p : -1);
+        }
+      }
+    }
+  }
+};
+
+template <class Stored, class Plain, class ToStored>
+void pack_as(const TensorView& from, const TensorView& to, ToStored to_stored) {
+  const auto values = from.as<Plain>();
+  const auto stored = to.as<Stored>();
+  Order(to.desc).for_each([&](std::size_t at, std::int64_t i) {
+    stored[at] = to_stored(i < 0 ? Plain{} : values[static_cast<std::size_t>(i)]);
+  });
+}
+
+template <class Stored, class Plain, class ToPlain>
+void unpack_as(const TensorView& from, const TensorView& to, ToPlain to_plain) {
+  const auto stored = from.as<Stored>();
+  const auto values = to.as<Plain>();
+  Order(from.desc).for_each([&](std::size_t at, std::int64_t i) {
+    const Plain value = to_plain(stored[at]);
+    if (i >= 0) {
+      values[static_cast<std::size_t>(i)] = value;
+    } else if (value != Plain{}) {
+      throw Error("a padded channel of " + to_string(from.desc) + " is not zero");
+    }
+  });
+}
+
+constexpr auto same = [](auto value) { return value; };
+
+}  // namespace
+
+HostTensor::HostTensor(TensorDesc desc) : desc_(std::move(desc)) {
+  const std::size_t size = desc_.bytes();
+  bytes_.assign(size + 2 * line, std::byte{0xFF});
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
+  data_ = bytes_.data() + (line - address % line) % line;
+  std::fill_n(data_ + size, line, guard);
+}
+
+bool HostTensor::guard_is_intact() const {
+  const std::byte* end = data_ + desc_.bytes();
+  return std::all_of(end, end + line, [](std::byte b) { return b == guard; });
+}
+
+HostTensor copy_of(const TensorView& view) {
+  HostTensor copy(view.desc);
+  std::memcpy(copy.view().data, view.data, view.desc.bytes());
+  return copy;
+}
+
+void pack(const TensorView& plain_values, const TensorView& stored) {
+  switch (stored.desc.type) {
+    case DataType::f32:
+      return pack_as<float, float>(plain_values, stored, same);
+    case DataType::bf16:
+      return pack_as<BFloat16, float>(plain_values, stored, to_bf16);
+    case DataType::i32:
+      return pack_as<std::int32_t, std::int32_t>(plain_values, stored, same);
+    case DataType::u8:
+      return pack_as<std::uint8_t, std::uint8_t>(plain_values, stored, same);
+    case DataType::f16:
+      break;
+  }
+  throw Error("tests do not store " + to_string(stored.desc));
+}
+
+void unpack(const TensorView& stored, const TensorView& plain_values) {
+  switch (stored.desc.type) {
+    case DataType::f32:
+      return unpack_as<float, float>(stored, plain_values, same);
+    case DataType::bf16:
+      return unpack_as<BFloat16, float>(stored, plain_values, to_float);
+    case DataType::i32:
+      return unpack_as<std::int32_t, std::int32_t>(stored, plain_values, same);
+    case DataType::u8:
+      return unpack_as<std::uint8_t, std::uint8_t>(stored, plain_values, same);
+    case DataType::f16:
+      break;
+  }
+  throw Error("tests do not store " + to_string(stored.desc));
+}
+
+void round_to(DataType type, const TensorView& plain_values) {
+  if (type == DataType::bf16) {
+    for (float& value : plain_values.as<float>()) {
+      value = to_float(to_bf16(value));
+    }
+  }
+}
+
+}  // namespace cnn::tests

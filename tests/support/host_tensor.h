@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "runtime/tensor.h"
+
+namespace cnn::tests {
+
+// One tensor on the host, 64-byte aligned. Starts as all ones in every bit: NaN in every real type,
+// so that what nobody writes shows. A guard behind the last byte shows writes past the end.
+class HostTensor {
+ public:
+  explicit HostTensor(TensorDesc desc);
+  HostTensor(HostTensor&&) = default;
+  HostTensor& operator=(HostTensor&&) = default;
+  TensorView view() const { return {desc_, data_}; }
+  const TensorDesc& desc() const { return desc_; }
+  bool guard_is_intact() const;
+
+ private:
+  TensorDesc desc_;
+  std::vector<std::byte> bytes_;  // with room to align; moving it keeps its address
+  std::byte* data_ = nullptr;
+};
+
+HostTensor copy_of(const TensorView& view);
+
+// Between plain values (row-major; f32 for real types) and the stored form: f32 or bf16 in nchw,
+// nhwc or nchw16c, i32 and u8. unpack throws Error if a padded channel is not zero, both throw on a
+// layout or type they do not know.
+void pack(const TensorView& plain_values, const TensorView& stored);
+void unpack(const TensorView& stored, const TensorView& plain_values);
+
+// Rounds plain f32 values to what `type` can hold.
+void round_to(DataType type, const TensorView& plain_values);
+
+}  // namespace cnn::tests

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/tensor.h"
+
+namespace cnn::tests {
+
+// Where and how two plain tensors of one shape differ by more than they may, in words; nothing if
+// they do not. Real values may differ by tolerance times the larger of |expected| and the root mean
+// square of all expected values; integers must be equal; NaN equals NaN.
+std::optional<std::string> difference(const TensorView& expected, const TensorView& actual,
+                                      double tolerance);
+
+}  // namespace cnn::tests

@@ -1,0 +1,106 @@
+#include "tests/support/op_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "layers/elementwise.h"
+#include "runtime/error.h"
+
+namespace cnn::tests {
+
+namespace {
+
+void run_kernel(const KernelTable& table, const Op& op, const KernelSpec& spec, Operands operands) {
+  TensorDesc bytes;
+  bytes.shape = {static_cast<std::int64_t>(spec.workspace)};
+  bytes.type = DataType::u8;
+  const HostTensor workspace(bytes);
+  operands.workspace = {workspace.view().data, spec.workspace};
+  ImmediateStream stream;
+  table.make(op, {spec.in, spec.out})->run(stream, operands);
+  check(workspace.guard_is_intact(), "a kernel wrote past its workspace");
+}
+
+// Packed forms are known to the kernels only: their own Convert opens and closes them.
+void convert_by_kernel(const KernelTable& table, const TensorView& from, const TensorView& to) {
+  const layers::Convert convert(to.desc.type);
+  const auto spec = table.describe(convert, {{from.desc}, {to.desc}});
+  check(spec && spec->in[0] == from.desc && spec->out[0] == to.desc,
+        "no kernel converts " + to_string(from.desc) + " to " + to_string(to.desc));
+  run_kernel(table, convert, *spec, {{from}, {to}, {}});
+}
+
+HostTensor stored(const KernelTable& table, const TensorView& plain_values,
+                  const TensorDesc& desc) {
+  HostTensor result(desc);
+  if (desc.layout != Layout::packed) {
+    pack(plain_values, result.view());
+  } else {
+    convert_by_kernel(table, plain_values, result.view());
+  }
+  return result;
+}
+
+HostTensor opened(const KernelTable& table, const HostTensor& tensor) {
+  check(tensor.guard_is_intact(), "a kernel wrote past the end of " + to_string(tensor.desc()));
+  HostTensor result(plain(tensor.desc()));
+  if (tensor.desc().layout != Layout::packed) {
+    unpack(tensor.view(), result.view());
+  } else {
+    convert_by_kernel(table, tensor.view(), result.view());
+  }
+  return result;
+}
+
+bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  return std::memcmp(a.view().data, b.view().data, a.desc().bytes()) == 0;
+}
+
+}  // namespace
+
+void ImmediateStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+
+std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
+                            std::span<const TensorView> in,
+                            std::optional<std::size_t> overwritten) {
+  const std::optional<KernelSpec> spec = table.describe(op, asked);
+  if (!spec || (overwritten && spec->in[*overwritten].bytes() != spec->out[0].bytes())) {
+    return std::nullopt;
+  }
+  OpRun result{.signature = {spec->in, spec->out}, .before = {}, .after = {}, .out = {}};
+  std::vector<HostTensor> inputs;
+  std::vector<HostTensor> outputs;
+  Operands operands;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    result.before.push_back(copy_of(in[i]));
+    round_to(spec->in[i].type, result.before.back().view());
+    inputs.push_back(stored(table, in[i], spec->in[i]));
+    operands.in.push_back(inputs.back().view());
+  }
+  for (const TensorDesc& desc : spec->out) {
+    outputs.emplace_back(desc);
+    operands.out.push_back(outputs.back().view());
+  }
+  if (overwritten) {
+    operands.out[0].data = operands.in[*overwritten].data;
+  }
+  run_kernel(table, op, *spec, operands);
+  if (overwritten) {
+    std::memcpy(outputs[0].view().data, operands.out[0].data, outputs[0].desc().bytes());
+  }
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    result.after.push_back(overwritten == i ? copy_of(result.before[i].view())
+                                            : opened(table, inputs[i]));
+    check(op.mutates(i) || same_bytes(result.before[i], result.after[i]),
+          "the kernel changed its input " + std::to_string(i));
+  }
+  for (const HostTensor& output : outputs) {
+    result.out.push_back(opened(table, output));
+  }
+  return result;
+}
+
+}  // namespace cnn::tests

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/graph.h"
+#include "runtime/kernel.h"
+#include "tests/support/host_tensor.h"
+
+namespace cnn::tests {
+
+// A stream that does everything at once, on the calling thread.
+class ImmediateStream final : public Stream {
+ public:
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void host(std::function<void()> work) override { work(); }
+  void record(Event& /*event*/) override {}
+  void wait(Event& /*event*/) override {}
+  void synchronize() override {}
+};
+
+// What a kernel made of its operands. All tensors are plain.
+struct OpRun {
+  Signature signature;             // what the kernel ran in
+  std::vector<HostTensor> before;  // its inputs, rounded to the types it reads
+  std::vector<HostTensor> after;   // its inputs afterwards: mutated ones have changed
+  std::vector<HostTensor> out;
+};
+
+// Runs one op by the kernel of a table. `asked` as the layout pass would ask; `in` are plain
+// values. Outputs and workspace start as NaN. overwritten: this input shares its bytes with output
+// 0. Nothing: the table has no kernel for it, or (with `overwritten`) the two differ in size.
+// Throws Error on a write past an operand's end, on padding that is not zero, and on an input that
+// changed although the op does not mutate it.
+std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
+                            std::span<const TensorView> in,
+                            std::optional<std::size_t> overwritten = std::nullopt);
+
+}  // namespace cnn::tests
