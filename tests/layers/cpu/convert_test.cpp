@@ -22,13 +22,21 @@ KernelTable table_of_conversions() {
   return table;
 }
 
+Values given(Shape shape, std::vector<float> data, DataType type = DataType::f32) {
+  Values values;
+  values.desc.shape = shape;
+  values.desc.type = type;
+  values.data = std::move(data);
+  return values;
+}
+
 TensorDesc packed(Shape shape, DataType type, std::string tag, std::size_t bytes) {
   const auto packing = std::make_shared<const Packing>(Packing{"onednn", std::move(tag), bytes});
   return {.shape = shape, .type = type, .layout = Layout::packed, .packing = packing};
 }
 
 TEST(Convert, PutsChannelsIntoBlocksOfSixteenAndZeroesTheRest) {
-  const Values x{{.shape = {1, 2, 1, 2}}, {1, 2, 3, 4}};
+  const Values x = given({1, 2, 1, 2}, {1, 2, 3, 4});
   const TensorDesc blocked{.shape = {1, 2, 1, 2}, .layout = Layout::nchw16c};
   const Storage bytes = test::pack(table_of_conversions(), x, blocked);
   const auto* value = reinterpret_cast<const float*>(bytes.data());
@@ -54,7 +62,7 @@ TEST(Convert, ReturnsEveryValueFromEveryLayoutAndType) {
 TEST(Convert, KeepsBytesAndIntegersWhenOnlyTheLayoutChanges) {
   const KernelTable table = table_of_conversions();
   for (const DataType type : {DataType::u8, DataType::i32}) {
-    const Values x{{.shape = {1, 2, 1, 3}, .type = type}, {0, 1, 2, 253, 254, 255}};
+    const Values x = given({1, 2, 1, 3}, {0, 1, 2, 253, 254, 255}, type);
     const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = Layout::nhwc};
     EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data)
         << to_string(desc);
@@ -64,7 +72,7 @@ TEST(Convert, KeepsBytesAndIntegersWhenOnlyTheLayoutChanges) {
 TEST(Convert, RoundsToTheNearestBf16AndTiesToEven) {
   const KernelTable table = table_of_conversions();
   // One unit of bf16 at 1 is 1/128.
-  const Values x{{.shape = {4}}, {1 + 1.0F / 256, 1 + 3.0F / 256, 1 + 1.0F / 300, -2.5F}};
+  const Values x = given({4}, {1 + 1.0F / 256, 1 + 3.0F / 256, 1 + 1.0F / 300, -2.5F});
   const TensorDesc desc{.shape = {4}, .type = DataType::bf16};
   EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data,
             (std::vector<float>{1, 1 + 4.0F / 256, 1, -2.5F}));
@@ -72,7 +80,7 @@ TEST(Convert, RoundsToTheNearestBf16AndTiesToEven) {
 
 TEST(Convert, TakesScalars) {
   const KernelTable table = table_of_conversions();
-  const Values x{{.shape = {}}, {1.5F}};
+  const Values x = given({}, {1.5F});
   const TensorDesc desc{.shape = {}, .type = DataType::bf16};
   EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data);
 }
@@ -132,7 +140,7 @@ TEST(Flatten, AndItsInverseKeepChannelsFastestWhateverTheLayout) {
 
 TEST(Normalise, ScalesAndShiftsBytesAndFloatsIntoEitherType) {
   const KernelTable table = table_of_conversions();
-  const Values bytes{{.shape = {1, 3, 1, 2}, .type = DataType::u8}, {0, 1, 2, 127, 128, 255}};
+  const Values bytes = given({1, 3, 1, 2}, {0, 1, 2, 127, 128, 255}, DataType::u8);
   for (const DataType type : {DataType::f32, DataType::bf16}) {
     const Normalise op(1.0F / 128, -1, type);
     const std::vector<float> expected =
@@ -140,8 +148,8 @@ TEST(Normalise, ScalesAndShiftsBytesAndFloatsIntoEitherType) {
             ? std::vector<float>{-1, -127.0F / 128, -126.0F / 128, -1.0F / 128, 0, 127.0F / 128}
             : test::run_reference(op, {bytes})[0].data;
     const test::Ran ran = test::run_fast(table, op, {bytes}, Layout::nhwc);
-    EXPECT_LE(test::distance(ran.out[0], Values{ran.out[0].desc, expected}), 1.0 / 256);
-    const Values floats{{.shape = {1, 3, 1, 2}}, bytes.data};
+    EXPECT_LE(test::distance(ran.out[0], given({1, 3, 1, 2}, expected)), 1.0 / 256);
+    const Values floats = given({1, 3, 1, 2}, bytes.data);
     EXPECT_EQ(test::run_fast(table, op, {floats}, Layout::nchw).out[0].data, ran.out[0].data);
   }
 }

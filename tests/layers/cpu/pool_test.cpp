@@ -19,6 +19,8 @@ struct PoolCase {
   std::string name;
   Shape x;
   Window window;
+  // oneDNN adds gradients where windows overlap in bf16: the more of them, the more rounding.
+  double bf16_tolerance = 1.0 / 128;
 };
 
 std::vector<PoolCase> pool_cases() {
@@ -30,7 +32,7 @@ std::vector<PoolCase> pool_cases() {
       {"googlenet_odd", {1, 17, 9, 7}, {3, 3, 2, 2, 1, 1, 1, 1}},
       {"densenet_24", {2, 24, 6, 6}, {2, 2, 2, 2}},
       {"whole_image", {2, 16, 5, 5}, {5, 5, 1, 1}},
-      {"wide", {1, 16, 6, 20}, {15, 17, 1, 3, 7, 7, 8, 8}},
+      {"wide", {1, 16, 6, 20}, {15, 17, 1, 3, 7, 7, 8, 8}, 1.0 / 32},
   };
 }
 
@@ -55,7 +57,7 @@ class PoolDirections : public testing::TestWithParam<Parameter> {
   void expect_equal(const Op& op, const std::vector<Values>& in) const {
     const test::Ran ran = test::run_fast(table_, op, in, std::get<1>(GetParam()));
     const std::vector<Values> expected = test::run_reference(op, in);
-    const double tolerance = type() == DataType::bf16 ? 1.0 / 128 : 1e-6;
+    const double tolerance = type() == DataType::bf16 ? pool().bf16_tolerance : 1e-6;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_LE(distance(ran.out[i], expected[i]), tolerance)
           << "output " << i << " of " << to_string(Signature{ran.spec.in, ran.spec.out});
