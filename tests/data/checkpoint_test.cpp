@@ -1,0 +1,226 @@
+#include "data/checkpoint.h"
+
+#include <chrono>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+#include "runtime/error.h"
+#include "tests/data/files.h"
+
+namespace cnn::data {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::vector<NamedTensor> two_variables{{"v/a", {2}}, {"v/b", {2, 3}}};
+
+// Every value is `value`.
+fs::path save_constant(const SaveOptions& options, float value) {
+  std::vector<float> values;
+  return save(options, two_variables, [&](std::size_t index) {
+    values.assign(index == 0 ? 2 : 6, value);
+    return std::span<const float>(values);
+  });
+}
+
+std::vector<float> load_all(const fs::path& path) {
+  std::vector<float> all;
+  load(path, two_variables, [&](std::size_t, std::span<const float> values) {
+    all.insert(all.end(), values.begin(), values.end());
+  });
+  return all;
+}
+
+TEST(Checkpoint, IsFoundAndLoadedAsSaved) {
+  const TemporaryFolder folder;
+  const fs::path dir = folder.path() / "new" / "folder";
+  const fs::path path = save_constant({.train_dir = dir, .global_step = 110}, 2.5F);
+  EXPECT_EQ(path, dir / "model.ckpt-110.safetensors");
+  EXPECT_EQ(find_newest(dir), path);
+  EXPECT_EQ(read_text(dir / "checkpoint"),
+            "model_checkpoint_path: \"model.ckpt-110.safetensors\"\n");
+  EXPECT_EQ(load_all(path), std::vector<float>(8, 2.5F));
+}
+
+TEST(Checkpoint, KeepsTheNewestOnesOnly) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-notes.txt", "mine");
+  for (const std::int64_t step : {9, 10, 100, 101}) {
+    save_constant({.train_dir = folder.path(), .global_step = step, .max_to_keep = 2}, 1);
+  }
+  EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-100.safetensors",
+                                          "model.ckpt-101.safetensors", "model.ckpt-notes.txt"));
+  save_constant({.train_dir = folder.path(), .global_step = 102, .max_to_keep = 0}, 1);
+  EXPECT_EQ(folder.names().size(), 5U);
+}
+
+TEST(Checkpoint, NeverDeletesTheOneJustSavedEvenWithTheLowestNumber) {
+  const TemporaryFolder folder;
+  for (const std::int64_t step : {100, 200, 5}) {
+    save_constant({.train_dir = folder.path(), .global_step = step, .max_to_keep = 1}, 1);
+  }
+  EXPECT_EQ(find_newest(folder.path()), folder.path() / "model.ckpt-5.safetensors");
+  EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-5.safetensors"));
+}
+
+TEST(Checkpoint, ReplacesOneOfTheSameStep) {
+  const TemporaryFolder folder;
+  save_constant({.train_dir = folder.path(), .global_step = 7}, 1);
+  const fs::path path = save_constant({.train_dir = folder.path(), .global_step = 7}, 2);
+  EXPECT_EQ(load_all(path), std::vector<float>(8, 2));
+}
+
+TEST(FindNewest, FindsNothingWhereNothingIs) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(find_newest(folder.path()), std::nullopt);
+  EXPECT_EQ(find_newest(folder.path() / "no"), std::nullopt);
+  EXPECT_EQ(find_newest(folder.path() / "model.ckpt-3"), std::nullopt);
+  EXPECT_EQ(find_newest(""), std::nullopt);
+}
+
+TEST(FindNewest, TakesAPathWithOrWithoutItsEnding) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.write("model.ckpt-189.safetensors", "");
+  EXPECT_EQ(find_newest(path), path);
+  EXPECT_EQ(find_newest(folder.path() / "model.ckpt-189"), path);
+}
+
+TEST(FindNewest, TakesTheHighestNumberWithoutAnIndex) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-9.safetensors", "");
+  const fs::path highest = folder.write("model.ckpt-10.safetensors", "");
+  folder.write("model.ckpt-99.safetensors.tmp", "");
+  folder.write("model.ckpt-98.txt", "");
+  folder.write("model.ckpt--97.safetensors", "");
+  folder.write("model.ckpt-99999999999999999999.safetensors", "");
+  folder.write("my-model.ckpt-96.safetensors", "");
+  fs::create_directory(folder.path() / "model.ckpt-95.safetensors");
+  EXPECT_EQ(find_newest(folder.path()), highest);
+}
+
+TEST(FindNewest, PrefersTheIndexUnlessItsFileIsGone) {
+  const TemporaryFolder folder;
+  const fs::path low = folder.write("model.ckpt-9.safetensors", "");
+  const fs::path high = folder.write("model.ckpt-10.safetensors", "");
+  folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-9\"\nmore: \"x\"\n");
+  EXPECT_EQ(find_newest(folder.path()), low);
+  folder.write("checkpoint", "model.ckpt-9.safetensors");
+  EXPECT_EQ(find_newest(folder.path()), low);
+  folder.write("checkpoint", "model_checkpoint_path: \"" + low.string() + "\"\n");
+  EXPECT_EQ(find_newest(folder.path()), low);
+  for (const std::string text : {"", "\n", "\"", "model_checkpoint_path: \"model.ckpt-7\"",
+                                 "/etc/passwd", "..", "model_checkpoint_path: \"\""}) {
+    folder.write("checkpoint", text);
+    EXPECT_EQ(find_newest(folder.path()), high) << text;
+  }
+  folder.write("checkpoint", std::string(1'000'000, 'x'));
+  EXPECT_EQ(find_newest(folder.path()), high);
+}
+
+TEST(FindNewest, SaysThatItCannotReadCheckpointsOfTensorFlow) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-110.index", "");
+  folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-110\"\n");
+  EXPECT_THAT(error_of([&] { find_newest(folder.path()); }),
+              AllOf(HasSubstr("model.ckpt-110.index"), HasSubstr("TensorFlow")));
+}
+
+TEST(StepOf, IsTheNumberAfterTheLastDash) {
+  EXPECT_EQ(step_of("/path/to/checkpoints/model.ckpt-1243"), 1243);
+  EXPECT_EQ(step_of("a-1/model.ckpt-12.safetensors"), 12);
+  EXPECT_EQ(step_of("model.ckpt"), 0);
+  EXPECT_EQ(step_of("model.ckpt-x"), 0);
+  EXPECT_EQ(step_of("model-3.ckpt-99999999999999999999"), 0);
+}
+
+TEST(Checkpoint, CleansUpAfterAKilledWriter) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-3.safetensors.tmp", "half");
+  folder.write("checkpoint.tmp", "half");
+  folder.write("notes.tmp", "mine");
+  save_constant({.train_dir = folder.path(), .global_step = 4}, 1);
+  EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-4.safetensors", "notes.tmp"));
+}
+
+TEST(Checkpoint, SaysWhichFolderCannotBeMade) {
+  const TemporaryFolder folder;
+  const fs::path file = folder.write("file", "");
+  for (const fs::path& dir : {file, file / "sub", fs::path("/proc/no"), fs::path()}) {
+    EXPECT_THAT(error_of([&] { save_constant({.train_dir = dir}, 1); }),
+                AllOf(HasSubstr("cannot be made"), HasSubstr(dir.string())));
+  }
+}
+
+// A limit of the size of files stands for a full disk: the write fails half-way.
+TEST(Checkpoint, LeavesTheOldOneWhenTheDiskIsFull) {
+  const TemporaryFolder folder;
+  const fs::path old = save_constant({.train_dir = folder.path(), .global_step = 1}, 5);
+  struct rlimit before {};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  struct rlimit small = before;
+  small.rlim_cur = 100;
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  const std::string error = error_of(
+      [&] { save_constant({.train_dir = folder.path(), .global_step = 2, .max_to_keep = 1}, 6); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_THAT(error, AllOf(HasSubstr("cannot write"), HasSubstr("model.ckpt-2.safetensors")));
+  EXPECT_EQ(find_newest(folder.path()), old);
+  EXPECT_EQ(load_all(old), std::vector<float>(8, 5));
+  EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-1.safetensors"));
+}
+
+TEST(Checkpoint, LeavesTheOldOneWhenTheValuesCannotBeHad) {
+  const TemporaryFolder folder;
+  save_constant({.train_dir = folder.path(), .global_step = 1}, 5);
+  EXPECT_THAT(error_of([&] {
+                save({.train_dir = folder.path(), .global_step = 2}, two_variables,
+                     [](std::size_t) -> std::span<const float> { throw Error("device is gone"); });
+              }),
+              HasSubstr("device is gone"));
+  EXPECT_THAT(folder.names(), ElementsAre("checkpoint", "model.ckpt-1.safetensors"));
+}
+
+// The step is also the value, so that a mixture of two checkpoints would show.
+[[noreturn]] void save_until_killed(const fs::path& dir, std::int64_t step) {
+  while (true) {
+    ++step;
+    save_constant({.train_dir = dir, .global_step = step, .max_to_keep = 2},
+                  static_cast<float>(step));
+  }
+}
+
+TEST(Checkpoint, SurvivesAKillAtAnyTime) {
+  const TemporaryFolder folder;
+  std::int64_t last = 1;
+  save_constant({.train_dir = folder.path(), .global_step = last}, 1);
+  for (int round = 0; round < 40; ++round) {
+    const pid_t child = ::fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      save_until_killed(folder.path(), last);
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(1000 + 337 * round));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    const auto newest = find_newest(folder.path());
+    ASSERT_TRUE(newest.has_value());
+    const std::int64_t step = step_of(*newest);
+    ASSERT_GE(step, last);
+    ASSERT_EQ(load_all(*newest), std::vector<float>(8, static_cast<float>(step)));
+    last = step;
+  }
+  EXPECT_GT(last, 1);
+}
+
+}  // namespace
+}  // namespace cnn::data

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/safetensors.h"
+
+namespace cnn::data {
+
+// A new empty folder, removed with all that is in it.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path write(const std::string& name, const std::string& bytes) const;
+  std::vector<std::string> names() const;  // sorted
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string read_text(const std::filesystem::path& path);
+std::string gzip(const std::string& bytes);
+// What the Error said that `work` threw; empty if it threw none.
+std::string error_of(const std::function<void()>& work);
+
+std::string little_endian(std::uint64_t number, int bytes);
+// An idx file of unsigned bytes.
+std::string idx(const std::vector<std::uint32_t>& dims, const std::string& elements);
+// An MNIST training set of `count` images: image i has all pixels i, label i mod 10.
+void write_mnist(const TemporaryFolder& folder, std::uint32_t count);
+// A safetensors file with this header and these bytes after it.
+std::string safetensors(const std::string& header, const std::string& bytes);
+// A `tensors` data set of `count` images 2 x 1 x 3: image i has the values 6 i .. 6 i + 5, label i.
+std::filesystem::path write_tensors(const TemporaryFolder& folder, std::int64_t count);
+
+struct ReadExample {
+  std::vector<std::uint8_t> image;
+  std::int32_t label = 0;
+};
+ReadExample read_one(const Dataset& dataset, std::int64_t index);
+
+}  // namespace cnn::data
