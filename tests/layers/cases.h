@@ -24,6 +24,8 @@ struct Case {
   std::function<std::optional<Value>(Graph&)> build;
   Weight weight = Weight::small;
   double tolerance = 2e-5;  // of f32, see difference()
+  // bf16 results may differ by a unit in the last place, 2^-8 to 2^-7 of the value.
+  double bf16_tolerance = 0.01;
   bool training = true;
 };
 

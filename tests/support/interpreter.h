@@ -24,6 +24,8 @@ class Interpreter {
 
   void run();  // all nodes in their order
   void run(const Node& node);
+  // Takes over what a node made elsewhere: its inputs afterwards and its outputs, both plain.
+  void adopt(const Node& node, std::span<const TensorView> in, std::span<const TensorView> out);
   std::vector<TensorView> views(std::span<const TensorId> ids) const;
   const Graph& graph() const { return graph_; }
 
