@@ -1,0 +1,141 @@
+#include "layers/batch_norm.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+#include "tests/layers/cpu/own_kernels.h"
+#include "tests/support/op_runner.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::BatchNorm;
+using layers::BatchNormAttributes;
+using layers::BatchNormBackward;
+
+class BatchNormForms : public testing::TestWithParam<Form> {
+ protected:
+  TensorDesc image(Shape shape) const {
+    return {.shape = shape, .type = GetParam().type, .layout = GetParam().layout};
+  }
+  static TensorDesc vector(std::int64_t size) { return {.shape = Shape{size}}; }
+
+  OpRun run(const Op& op, const Signature& asked, const std::vector<const HostTensor*>& in) const {
+    std::vector<TensorView> views;
+    for (const HostTensor* tensor : in) {
+      views.push_back(tensor->view());
+    }
+    return run_op(own_kernels(*GetParam().loops), op, asked, views).value();
+  }
+};
+
+// Small images finish one block of channels after another, large ones go twice over the whole
+// tensor; both in one and in several chunks.
+TEST_P(BatchNormForms, EqualTheReferenceAtOddAndLargeShapes) {
+  for (const Shape& shape : {Shape{2, 5, 3, 7}, Shape{3, 35, 1, 1}, Shape{1, 130, 9, 9},
+                             Shape{5, 19, 37, 61}, Shape{4, 16, 97, 101}}) {
+    const HostTensor x = draws(shape, GetParam().type, 1);
+    const HostTensor residual = draws(shape, GetParam().type, 2);
+    const HostTensor gamma = draws({shape[1]}, DataType::f32, 3);
+    const HostTensor beta = draws({shape[1]}, DataType::f32, 4);
+    const HostTensor dy = draws(shape, GetParam().type, 5);
+    const HostTensor y = draws(shape, GetParam().type, 6);
+    const HostTensor mean = draws({shape[1]}, DataType::f32, 7);
+    const HostTensor variance = constant({shape[1]}, 0.75F);
+    BatchNormAttributes a{.scale = true, .relu = true, .residual = true};
+    expect_like_reference(BatchNorm(a), {&x, &gamma, &beta, &residual}, GetParam(), 2e-5);
+    expect_like_reference(BatchNormBackward(a), {&x, &gamma, &beta, &mean, &variance, &dy, &y},
+                          GetParam(), 2e-5);
+    a.relu = false;
+    a.scale = false;
+    expect_like_reference(BatchNormBackward(a), {&x, &beta, &mean, &variance, &dy}, GetParam(),
+                          2e-5);
+  }
+}
+
+// The output's sign is not stored. beta puts a quarter of the outputs within rounding of zero; a
+// gradient of one everywhere then counts how many outputs the gate takes for positive.
+TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
+  const Shape shape{3, 20, 11, 13};
+  HostTensor x = draws(shape, GetParam().type, 1);
+  for (std::size_t i = 0; i < x.view().as<float>().size(); i += 4) {
+    x.view().as<float>()[i] = 0.3125F;
+  }
+  const BatchNormAttributes plain_attributes{.epsilon = 1e-3, .scale = true};
+  const HostTensor gamma = draws({20}, DataType::f32, 3);
+  HostTensor beta = constant({20}, 0);
+  const Signature asked{.in = {image(shape), vector(20), vector(20)},
+                        .out = {image(shape), vector(20), vector(20)}};
+  const OpRun probe = run(BatchNorm(plain_attributes), asked, {&x, &gamma, &beta});
+  for (std::size_t c = 0; c < 20; ++c) {  // y(0.3125) = 0, but for rounding
+    beta.view().as<float>()[c] = -probe.out[0].view().as<float>()[c * 143 + (4 - c * 143 % 4) % 4];
+  }
+  const BatchNormAttributes a{.epsilon = 1e-3, .scale = true, .relu = true};
+  const OpRun forward = run(BatchNorm(a), asked, {&x, &gamma, &beta});
+  const HostTensor dy = constant(shape, 1);
+  const Signature back{
+      .in = {image(shape), vector(20), vector(20), vector(20), vector(20), image(shape)},
+      .out = {image(shape), vector(20), vector(20)}};
+  const OpRun gradient =
+      run(BatchNormBackward(a), back, {&x, &gamma, &beta, &forward.out[1], &forward.out[2], &dy});
+  for (std::size_t c = 0; c < 20; ++c) {
+    float positive = 0;
+    for (std::size_t i = 0; i < shape.elements() / 1; ++i) {
+      const bool own = i / 143 % 20 == c;
+      positive += own && forward.out[0].view().as<float>()[i] > 0 ? 1 : 0;
+    }
+    EXPECT_EQ(gradient.out[1].view().as<float>()[c], positive) << "channel " << c;
+  }
+}
+
+TEST_P(BatchNormForms, KeepAVarianceThatIsSmallBesideTheMean) {
+  const Shape shape{2, 3, 40, 40};
+  HostTensor x = constant(shape, 256);
+  for (std::size_t i = 0; i < x.view().as<float>().size(); i += 2) {
+    x.view().as<float>()[i] = 258;  // mean 257, variance 1
+  }
+  const HostTensor beta = constant({3}, 0);
+  const OpRun result = run(
+      BatchNorm(BatchNormAttributes{}),
+      {.in = {image(shape), vector(3)}, .out = {image(shape), vector(3), vector(3)}}, {&x, &beta});
+  for (std::size_t c = 0; c < 3; ++c) {
+    EXPECT_EQ(result.out[1].view().as<float>()[c], 257);
+    EXPECT_FLOAT_EQ(result.out[2].view().as<float>()[c], 1);
+  }
+}
+
+TEST_P(BatchNormForms, DoNotDependOnTheNumberOfThreads) {
+  const Shape shape{6, 33, 57, 59};
+  const HostTensor x = draws(shape, GetParam().type, 1);
+  const HostTensor dy = draws(shape, GetParam().type, 2);
+  const HostTensor beta = draws({33}, DataType::f32, 3);
+  const HostTensor variance = constant({33}, 0.3F);
+  const BatchNormAttributes a{.relu = true};
+  std::vector<OpRun> forward, backward;
+  for (const int threads : {1, 2, 5}) {
+    const Threads team(threads);
+    forward.push_back(
+        run(BatchNorm(a),
+            {.in = {image(shape), vector(33)}, .out = {image(shape), vector(33), vector(33)}},
+            {&x, &beta}));
+    backward.push_back(run(BatchNormBackward(a),
+                           {.in = {image(shape), vector(33), vector(33), vector(33), image(shape)},
+                            .out = {image(shape), vector(33)}},
+                           {&x, &beta, &beta, &variance, &dy}));
+  }
+  for (const std::vector<OpRun>* runs : {&forward, &backward}) {
+    for (std::size_t other = 1; other < runs->size(); ++other) {
+      for (std::size_t i = 0; i < runs->front().out.size(); ++i) {
+        const TensorView one = runs->front().out[i].view();
+        EXPECT_EQ(std::memcmp(one.data, (*runs)[other].out[i].view().data, one.desc.bytes()), 0)
+            << "output " << i;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Own, BatchNormForms, testing::ValuesIn(all_forms()),
+                         [](const auto& info) { return name_of(info.param); });
+
+}  // namespace
+}  // namespace cnn::tests

@@ -1,0 +1,86 @@
+#include "layers/window.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layers/operands.h"
+#include "runtime/error.h"
+
+namespace cnn::layers {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+struct Row {
+  std::int64_t kernel, stride, size;
+  Padding padding;
+  std::int64_t before, after, out;
+};
+
+Window square(std::int64_t kernel, std::int64_t stride) {
+  return {.kernel_h = kernel, .kernel_w = kernel, .stride_h = stride, .stride_w = stride};
+}
+
+// The examples of TensorFlow's rule, and the layers of the networks.
+TEST(Padded, FollowsTensorFlow) {
+  constexpr Row rows[] = {
+      {3, 2, 112, Padding::same, 0, 1, 56},
+      {3, 2, 32, Padding::same, 0, 1, 16},
+      {7, 2, 224, Padding::same, 2, 3, 112},
+      {3, 1, 56, Padding::same, 1, 1, 56},
+      {1, 2, 56, Padding::same, 0, 0, 28},
+      {5, 1, 28, Padding::same, 2, 2, 28},
+      {2, 1, 5, Padding::same, 0, 1, 5},
+      {11, 4, 227, Padding::valid, 0, 0, 55},
+      {3, 2, 147, Padding::valid, 0, 0, 73},
+      {2, 2, 7, Padding::valid, 0, 0, 3},
+      {7, 2, 224, Padding::same_resnet, 3, 3, 112},
+      {3, 2, 56, Padding::same_resnet, 1, 1, 28},
+      {3, 1, 56, Padding::same_resnet, 1, 1, 56},
+      {1, 2, 56, Padding::same_resnet, 0, 0, 28},
+  };
+  for (const Row& row : rows) {
+    SCOPED_TRACE(testing::Message() << row.kernel << "/" << row.stride << " on " << row.size);
+    const Window w = padded(square(row.kernel, row.stride), row.padding, row.size, row.size, "x");
+    EXPECT_EQ(w.pad_top, row.before);
+    EXPECT_EQ(w.pad_left, row.before);
+    EXPECT_EQ(w.pad_bottom, row.after);
+    EXPECT_EQ(w.pad_right, row.after);
+    EXPECT_EQ(w.output_h(row.size), row.out);
+    EXPECT_EQ(w.output_w(row.size), row.out);
+  }
+}
+
+TEST(Padded, TreatsHeightAndWidthApart) {
+  const Window w = padded({.kernel_h = 1, .kernel_w = 7}, Padding::same, 9, 11, "x");
+  EXPECT_EQ(w, (Window{.kernel_h = 1, .kernel_w = 7, .pad_left = 3, .pad_right = 3}));
+}
+
+TEST(Padded, NamesTheLayerThatDoesNotFit) {
+  EXPECT_THAT([] { padded(square(7, 1), Padding::valid, 5, 9, "v/cg/conv3"); },
+              ThrowsMessage<Error>(AllOf(HasSubstr("v/cg/conv3"), HasSubstr("7x7"),
+                                         HasSubstr("5x9"), HasSubstr("--image_size"))));
+}
+
+TEST(Inside, FindsTheOutputsThatSeeAPixel) {
+  struct Case {
+    std::int64_t outputs, size, stride, offset, begin, end;
+  };
+  // Input position = output * stride + offset, and must lie in [0, size).
+  constexpr Case cases[] = {
+      {5, 5, 1, 0, 0, 5},  {5, 5, 1, -1, 1, 5}, {5, 5, 1, 1, 0, 4},
+      {3, 6, 2, -1, 1, 3}, {3, 6, 2, 1, 0, 3},  {4, 2, 2, -4, 2, 3},
+  };
+  for (const Case& c : cases) {
+    const Range range = inside(c.outputs, c.size, c.stride, c.offset);
+    EXPECT_EQ(range.begin, c.begin) << c.offset;
+    EXPECT_EQ(range.end, c.end) << c.offset;
+  }
+  const Range none = inside(3, 2, 1, 5);
+  EXPECT_GE(none.begin, none.end);
+}
+
+}  // namespace
+}  // namespace cnn::layers
