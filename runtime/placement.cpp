@@ -16,9 +16,11 @@ struct Placed {
 };
 
 // The smallest gap between the placed intervals that live at the same time, else above them all.
+// Nearly all of the time is spent here.
 std::size_t best_offset(const std::vector<Placed>& placed, const Interval& interval) {
+  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
   std::size_t best = 0;
-  std::size_t best_gap = std::numeric_limits<std::size_t>::max();
+  std::size_t best_gap = none;
   std::size_t cursor = 0;
   for (const Placed& other : placed) {  // by offset
     if (other.last < interval.first || interval.last < other.first) {
@@ -31,7 +33,7 @@ std::size_t best_offset(const std::vector<Placed>& placed, const Interval& inter
     }
     cursor = std::max(cursor, other.end);
   }
-  return best_gap == std::numeric_limits<std::size_t>::max() ? cursor : best;
+  return best_gap == none ? cursor : best;
 }
 
 Placement place_in(const Order& order, const std::vector<Interval>& intervals) {
@@ -94,13 +96,64 @@ std::vector<Order> first_orders(const std::vector<Interval>& intervals) {
   return orders;
 }
 
-// Puts in front what ends above `limit`.
-void advance(Order& order, const Placement& placement, const std::vector<Interval>& intervals,
-             std::size_t limit) {
-  std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
-    return placement.offsets[i] + intervals[i].bytes > limit;
-  });
-}
+// Improves the best order by repeated small changes; the same every time.
+class Search {
+ public:
+  Search(const std::vector<Interval>& intervals, std::size_t good_enough)
+      : intervals_(intervals), good_enough_(good_enough) {}
+
+  bool is_done() const { return best_.height <= good_enough_; }
+  Placement best() { return std::move(best_); }
+
+  void attempt(const Order& order) {
+    latest_ = place_in(order, intervals_);
+    latest_order_ = order;
+    if (latest_.height < best_.height) {
+      best_ = latest_;
+      best_order_ = order;
+      rounds_since_ = 0;
+    } else {
+      ++rounds_since_;
+    }
+  }
+
+  // What stuck out comes first; when that leads nowhere, back to the best order with a few changed
+  // places.
+  void improve() {
+    constexpr int patience = 6;
+    const bool stuck = rounds_since_ >= patience;
+    if (stuck) {
+      rounds_since_ = 0;
+    }
+    Order order = stuck ? best_order_ : latest_order_;
+    const std::size_t limit = good_enough_;
+    const Placement& placement = stuck ? best_ : latest_;
+    std::stable_partition(order.begin(), order.end(), [&](std::uint32_t i) {
+      return placement.offsets[i] + intervals_[i].bytes > limit;
+    });
+    if (stuck) {
+      for (int change = 0; change < 4; ++change) {
+        std::swap(order[random() % order.size()], order[random() % order.size()]);
+      }
+    }
+    attempt(order);
+  }
+
+ private:
+  // Knuth's linear congruential generator; the low bits are poor.
+  std::size_t random() {
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>(random_ >> 33U);
+  }
+
+  const std::vector<Interval>& intervals_;
+  std::size_t good_enough_;
+  Placement best_{.offsets = {}, .height = std::numeric_limits<std::size_t>::max()};
+  Placement latest_;
+  Order best_order_, latest_order_;
+  int rounds_since_ = 0;  // since the best
+  std::uint64_t random_ = 1;
+};
 
 }  // namespace
 
@@ -113,30 +166,24 @@ std::size_t lower_bound(const std::vector<Interval>& intervals) {
 }
 
 Placement place(const std::vector<Interval>& intervals) {
+  if (intervals.empty()) {
+    return {};
+  }
+  constexpr std::size_t comparisons = 12'000'000;  // some 30 ms
+  constexpr std::size_t most_rounds = 2000;
   const std::size_t bound = lower_bound(intervals);
-  Placement best{.offsets = {}, .height = std::numeric_limits<std::size_t>::max()};
-  Order best_order;
-  const auto attempt = [&](const Order& order) {
-    Placement placement = place_in(order, intervals);
-    if (placement.height < best.height) {
-      best = placement;
-      best_order = order;
-    }
-    return placement;
-  };
+  Search search(intervals, bound + bound / 500);
   for (const Order& order : first_orders(intervals)) {
-    attempt(order);
-    if (best.height <= bound) {
-      return best;
+    if (!search.is_done()) {
+      search.attempt(order);
     }
   }
-  Order order = best_order;
-  Placement current = best;
-  for (int round = 0; round < 40 && best.height > bound; ++round) {
-    advance(order, current, intervals, bound);
-    current = attempt(order);
+  const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
+  const std::size_t rounds = std::min(most_rounds, comparisons / of_one_round);
+  for (std::size_t round = 0; round < rounds && !search.is_done(); ++round) {
+    search.improve();
   }
-  return best;
+  return search.best();
 }
 
 }  // namespace cnn

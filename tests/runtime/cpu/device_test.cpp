@@ -1,0 +1,261 @@
+#include "runtime/cpu/device.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <thread>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::size_t address(const Buffer& buffer) {
+  return reinterpret_cast<std::uintptr_t>(buffer.data());
+}
+
+TEST(CpuDevice, AlignsBuffers) {
+  CpuDevice device;
+  EXPECT_EQ(address(device.allocate(1)) % 64, 0U);
+  EXPECT_EQ(address(device.allocate(std::size_t{5} << 20U)) % (std::size_t{2} << 20U), 0U);
+  EXPECT_EQ(address(device.allocate_host(100)) % 64, 0U);
+  EXPECT_EQ(device.allocate(100).bytes(), 100U);
+}
+
+TEST(CpuDevice, KeepsItsMemoryLimitAndTakesBytesBack) {
+  CpuDevice device({.memory_limit = 1000});
+  EXPECT_EQ(device.memory_bytes(), 1000U);
+  {
+    const Buffer first = device.allocate(600);
+    EXPECT_EQ(device.memory_bytes(), 400U);
+    try {
+      device.allocate(500);
+      FAIL() << "beyond the limit";
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(),
+                   "out of memory: 500 bytes asked, 400 of the device's limit of 1000 are left");
+    }
+    EXPECT_NO_THROW(device.allocate_host(5000)) << "the host is not the device";
+  }
+  EXPECT_EQ(device.memory_bytes(), 1000U);
+}
+
+TEST(CpuDevice, SaysHowMuchWasAskedWhenThereIsNoMemory) {
+  CpuDevice device;
+  try {
+    device.allocate(SIZE_MAX - 5);
+    FAIL() << "got it";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "out of memory: 18446744073709551610 bytes asked");
+  }
+}
+
+TEST(CpuDevice, BuffersMayOutliveTheDevice) {
+  Buffer buffer;
+  {
+    CpuDevice device;
+    buffer = device.allocate(100);
+  }
+  buffer.data()[99] = std::byte{1};
+  EXPECT_EQ(buffer.data()[99], std::byte{1});
+}
+
+TEST(CpuDevice, RefusesCoresThatAreNotThere) {
+  EXPECT_THROW(CpuDevice({.cpus = {1023}}).make_stream(Lane::compute), Error);
+  EXPECT_THROW(CpuDevice({.cpus = {-1}}).make_stream(Lane::compute), Error);
+}
+
+TEST(CpuDevice, PinsStreamsToItsCores) {
+  cpu_set_t allowed;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+  int core = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(core), &allowed)) {
+    ++core;
+  }
+  CpuDevice device({.cpus = {core}});
+  const auto stream = device.make_stream(Lane::compute);
+  int ran_on = -1;
+  stream->host([&ran_on] { ran_on = sched_getcpu(); });
+  stream->synchronize();
+  EXPECT_EQ(ran_on, core);
+}
+
+TEST(CpuStream, RunsWorkInOrderOnAnotherThread) {
+  CpuDevice device;
+  const auto stream = device.make_stream(Lane::compute);
+  std::vector<int> order;
+  std::thread::id thread = std::this_thread::get_id();
+  for (int i = 0; i < 3000; ++i) {  // more than the queue holds
+    stream->host([&order, i] { order.push_back(i); });
+  }
+  stream->host([&thread] { thread = std::this_thread::get_id(); });
+  stream->synchronize();
+  ASSERT_EQ(order.size(), 3000U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+  EXPECT_NE(thread, std::this_thread::get_id());
+}
+
+TEST(CpuStream, Copies) {
+  CpuDevice device;
+  const auto stream = device.make_stream(Lane::copy_in);
+  const std::vector<std::byte> from(1000, std::byte{7});
+  std::vector<std::byte> to(1000);
+  stream->copy(to.data(), from.data(), 1000);
+  stream->synchronize();
+  EXPECT_EQ(to, from);
+}
+
+TEST(CpuStream, CopiesNoFasterThanAsked) {
+  CpuDevice device({.copy_bytes_per_second = 10e6});
+  const auto stream = device.make_stream(Lane::copy_in);
+  const std::vector<std::byte> from(500'000, std::byte{7});
+  std::vector<std::byte> to(from.size());
+  const auto start = std::chrono::steady_clock::now();
+  stream->copy(to.data(), from.data(), from.size());
+  stream->synchronize();
+  EXPECT_GE(std::chrono::steady_clock::now() - start, milliseconds(50));
+  EXPECT_EQ(to, from);
+}
+
+TEST(CpuStream, LanesOverlap) {
+  CpuDevice device;
+  const auto a = device.make_stream(Lane::compute);
+  const auto b = device.make_stream(Lane::side);
+  std::promise<void> from_a;
+  std::promise<void> from_b;
+  // Each waits for the other: possible only if both run at once.
+  a->host([&] {
+    from_a.set_value();
+    from_b.get_future().wait();
+  });
+  b->host([&] {
+    from_b.set_value();
+    from_a.get_future().wait();
+  });
+  a->synchronize();
+  b->synchronize();
+}
+
+TEST(CpuEvent, OrdersTwoStreams) {
+  CpuDevice device;
+  const auto first = device.make_stream(Lane::compute);
+  const auto second = device.make_stream(Lane::side);
+  const auto event = device.make_event();
+  for (int round = 0; round < 50; ++round) {  // the same event again and again
+    int value = 0;
+    int seen = 0;
+    first->host([&value] {
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+      value = 1;
+    });
+    first->record(*event);
+    second->wait(*event);
+    second->host([&] { seen = value; });
+    second->synchronize();
+    first->synchronize();
+    EXPECT_EQ(seen, 1);
+  }
+}
+
+TEST(CpuEvent, IsMetAtOnceIfItWasNeverRecorded) {
+  CpuDevice device;
+  const auto stream = device.make_stream(Lane::compute);
+  const auto event = device.make_event();
+  stream->wait(*event);
+  EXPECT_NO_THROW(stream->synchronize());
+}
+
+TEST(CpuEvent, MakesAWaitStandForTheRecordsBeforeItOnly) {
+  CpuDevice device;
+  const auto fast = device.make_stream(Lane::compute);
+  const auto slow = device.make_stream(Lane::side);
+  const auto event = device.make_event();
+  std::promise<void> release;
+  fast->record(*event);
+  fast->wait(*event);
+  slow->host([&] { release.get_future().wait(); });
+  slow->record(*event);  // moved: but the wait came before
+  fast->synchronize();
+  release.set_value();
+  slow->synchronize();
+}
+
+TEST(CpuEvent, MayBeWaitedForByManyStreams) {
+  CpuDevice device;
+  const auto source = device.make_stream(Lane::compute);
+  const auto event = device.make_event();
+  std::atomic<int> value = 0;
+  std::atomic<int> sum = 0;
+  source->host([&] {
+    std::this_thread::sleep_for(milliseconds(5));
+    value = 1;
+  });
+  source->record(*event);
+  std::vector<std::unique_ptr<Stream>> streams;
+  for (int i = 0; i < 4; ++i) {
+    streams.push_back(device.make_stream(Lane::side));
+    streams.back()->wait(*event);
+    streams.back()->host([&] { sum += value; });
+  }
+  for (const auto& stream : streams) {
+    stream->synchronize();
+  }
+  EXPECT_EQ(sum, 4);
+  source->synchronize();
+}
+
+TEST(CpuStream, ThrowsTheFirstErrorOnceAndSkipsTheWorkBehindIt) {
+  CpuDevice device;
+  const auto stream = device.make_stream(Lane::compute);
+  bool ran = false;
+  stream->host([] { throw Error("first"); });
+  stream->host([] { throw Error("second"); });
+  stream->host([&ran] { ran = true; });
+  try {
+    stream->synchronize();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "first");
+  }
+  EXPECT_FALSE(ran);
+  stream->host([&ran] { ran = true; });
+  EXPECT_NO_THROW(stream->synchronize());
+  EXPECT_TRUE(ran);
+}
+
+TEST(CpuStream, PassesAnErrorOnToThoseWhoWaitForIt) {
+  CpuDevice device;
+  const auto failing = device.make_stream(Lane::compute);
+  const auto waiting = device.make_stream(Lane::side);
+  const auto event = device.make_event();
+  bool ran = false;
+  failing->host([] { throw Error("broken"); });
+  failing->record(*event);
+  waiting->wait(*event);
+  waiting->host([&ran] { ran = true; });
+  EXPECT_THROW(waiting->synchronize(), Error);
+  EXPECT_FALSE(ran);
+  EXPECT_THROW(failing->synchronize(), Error);
+}
+
+TEST(CpuStream, FinishesItsWorkBeforeItEnds) {
+  int done = 0;
+  {
+    CpuDevice device;
+    const auto stream = device.make_stream(Lane::compute);
+    for (int i = 0; i < 10; ++i) {
+      stream->host([&done] { ++done; });
+    }
+  }
+  EXPECT_EQ(done, 10);
+}
+
+}  // namespace
+}  // namespace cnn

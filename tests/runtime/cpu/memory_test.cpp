@@ -1,0 +1,86 @@
+#include "runtime/cpu/memory.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <string>
+#include <unistd.h>
+
+#include "runtime/error.h"
+
+namespace cnn {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A made-up root with proc and sys.
+class AvailableMemory : public ::testing::Test {
+ protected:
+  AvailableMemory()
+      : root_(fs::temp_directory_path() /
+              ("memory_test_" + std::to_string(getpid()) + "_" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:    5000 kB\nCached: 1 kB\n");
+  }
+  ~AvailableMemory() override { fs::remove_all(root_); }
+
+  void write(const std::string& file, const std::string& text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+  std::size_t available() const { return available_memory(root_); }
+
+  fs::path root_;
+};
+
+constexpr std::size_t kib = 1024;
+
+TEST_F(AvailableMemory, IsWhatTheKernelSaysWithoutGroups) { EXPECT_EQ(available(), 5000 * kib); }
+
+TEST_F(AvailableMemory, ThrowsIfTheKernelSaysNothing) {
+  write("proc/meminfo", "MemTotal: 9000 kB\n");
+  EXPECT_THROW(available(), Error);
+}
+
+TEST_F(AvailableMemory, IsWhatAGroupOfVersion2LeavesWithoutItsCache) {
+  write("proc/self/cgroup", "0::/work\n");
+  write("sys/fs/cgroup/work/memory.max", "1048576\n");
+  write("sys/fs/cgroup/work/memory.current", "500000\n");
+  EXPECT_EQ(available(), 548576U);
+  write("sys/fs/cgroup/work/memory.stat", "anon 5\nactive_file 7\ninactive_file 100000\n");
+  EXPECT_EQ(available(), 648576U);
+}
+
+TEST_F(AvailableMemory, LooksAtGroupsAboveToo) {
+  write("proc/self/cgroup", "0::/slice/work\n");
+  write("sys/fs/cgroup/slice/memory.max", "1000000\n");
+  write("sys/fs/cgroup/slice/memory.current", "900000\n");
+  write("sys/fs/cgroup/slice/work/memory.max", "max\n");
+  write("sys/fs/cgroup/slice/work/memory.current", "100\n");
+  EXPECT_EQ(available(), 100000U);
+}
+
+TEST_F(AvailableMemory, LooksAtTheMountWhereThePathIsOutsideTheContainer) {
+  write("proc/self/cgroup", "0::/../../unseen\n");
+  write("sys/fs/cgroup/memory.max", "3000000\n");
+  write("sys/fs/cgroup/memory.current", "1000000\n");
+  EXPECT_EQ(available(), 2000000U);
+}
+
+TEST_F(AvailableMemory, IsWhatAGroupOfVersion1Leaves) {
+  write("proc/self/cgroup", "5:cpu,cpuacct:/other\n4:memory:/docker\n");
+  write("sys/fs/cgroup/memory/docker/memory.limit_in_bytes", "2000000\n");
+  write("sys/fs/cgroup/memory/docker/memory.usage_in_bytes", "500000\n");
+  EXPECT_EQ(available(), 1500000U);
+}
+
+TEST_F(AvailableMemory, IsNothingInAGroupThatIsFull) {
+  write("proc/self/cgroup", "0::/\n");
+  write("sys/fs/cgroup/memory.max", "1000\n");
+  write("sys/fs/cgroup/memory.current", "2000\n");
+  EXPECT_EQ(available(), 0U);
+}
+
+TEST(AvailableMemoryHere, IsPlausible) { EXPECT_GT(available_memory(), std::size_t{1} << 20U); }
+
+}  // namespace
+}  // namespace cnn

@@ -1,0 +1,310 @@
+#include "runtime/executor.h"
+
+#include <chrono>
+#include <cstring>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+#include "tests/support/test_graphs.h"
+#include "tests/support/test_ops.h"
+#include "tests/support/test_step.h"
+
+namespace cnn {
+namespace {
+
+using std::chrono::microseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::Combine;
+using tests::Descend;
+using tests::floats;
+using tests::random_graph;
+using tests::Relu;
+using tests::Scale;
+using tests::test_kernels;
+using tests::TestStep;
+using tests::with_random_edits;
+
+// The outcome of three steps.
+std::vector<float> outcome_of(StepPlan plan, const KernelTable& table, CpuOptions options = {}) {
+  TestStep step(std::move(plan), table, std::move(options));
+  for (int i = 0; i < 3; ++i) {
+    step.run();
+  }
+  EXPECT_TRUE(step.canaries_are_intact());
+  return step.outcome();
+}
+
+// Compares bits: a NaN equals itself, zeros of two signs differ.
+void expect_identical(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+// y = 2 x + 1; w -= y / 4.
+std::shared_ptr<Graph> small_graph() {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->input("x", floats(2));
+  const Value w = graph->parameter("w", floats(2), {});
+  const Value y = emit(Scale(2), {x});
+  graph->output("y", y);
+  graph->output("w sum", emit(Descend(), {w, y}));
+  return graph;
+}
+
+TEST(Executor, ComputesAStepAndKeepsVariables) {
+  TestStep step(make_plan(small_graph(), test_kernels()), test_kernels());
+  step.inputs()[0].as<float>()[0] = 1;
+  step.inputs()[0].as<float>()[1] = -3;
+  const std::vector<float> before = step.outcome();
+  step.run();
+  step.run();
+  const std::vector<float> after = step.outcome();  // y, sum, w
+  EXPECT_THAT(std::vector<float>(after.begin(), after.begin() + 2), ElementsAre(3, -5));
+  EXPECT_EQ(after[3], before[3] - 2 * 0.75F);
+  EXPECT_EQ(after[4], before[4] + 2 * 1.25F);
+  EXPECT_EQ(after[2], before[3] - 0.75F + before[4] + 1.25F) << "the sum before the second update";
+}
+
+TEST(Executor, ReadsTheInputsOfEachRun) {
+  TestStep step(make_plan(small_graph(), test_kernels()), test_kernels());
+  for (const float x : {1.0F, 7.0F}) {
+    step.inputs()[0].as<float>()[0] = x;
+    step.run();
+    EXPECT_EQ(step.executor().results()[0].as<float>()[0], 2 * x + 1);
+  }
+}
+
+TEST(Executor, GivesAnOutputUnderEachOfItsNames) {
+  auto graph = std::make_shared<Graph>();
+  const Value y = emit(Scale(2), {graph->input("x", floats(1))});
+  graph->output("first", y);
+  graph->output("x", {graph.get(), graph->inputs()[0]});
+  graph->output("second", y);
+  TestStep step(make_plan(graph, test_kernels()), test_kernels());
+  step.inputs()[0].as<float>()[0] = 4;
+  step.run();
+  const auto results = step.executor().results();
+  EXPECT_EQ(results[0].as<float>()[0], 9);
+  EXPECT_EQ(results[1].as<float>()[0], 4);
+  EXPECT_EQ(results[2].as<float>()[0], 9);
+}
+
+TEST(Executor, RefusesWrongInputs) {
+  TestStep step(make_plan(small_graph(), test_kernels()), test_kernels());
+  EXPECT_THROW(step.executor().run({}), Error);
+  std::vector<TensorView> inputs(step.inputs().begin(), step.inputs().end());
+  inputs[0].desc = floats(3);
+  EXPECT_THROW(step.executor().run(inputs), Error);
+}
+
+TEST(Executor, RefusesAnArenaThatIsTooSmallOrUnaligned) {
+  CpuDevice device;
+  Program program = make_program(make_plan(small_graph(), test_kernels()), test_kernels());
+  Variables variables(*program.plan.graph);
+  const Buffer storage = device.allocate(variables.bytes());
+  variables.attach(storage.data());
+  const Buffer arena = device.allocate(1024);
+  EXPECT_THROW(Executor(std::move(program), device, variables, {arena.data(), 64}), Error);
+  Program other = make_program(make_plan(small_graph(), test_kernels()), test_kernels());
+  EXPECT_THROW(Executor(std::move(other), device, variables, {arena.data() + 4, 512}), Error);
+}
+
+TEST(Executor, MeasuresThePeakThatWasPlanned) {
+  TestStep step(make_plan(random_graph(1), test_kernels({.workspace = 100})), test_kernels());
+  EXPECT_EQ(step.executor().measured_peak_bytes(), 0U);
+  step.run();
+  EXPECT_LE(step.executor().measured_peak_bytes(), step.executor().plan().memory.device_bytes);
+  EXPECT_EQ(aligned(step.executor().measured_peak_bytes()),
+            step.executor().plan().memory.device_bytes);
+}
+
+TEST(Executor, ProfilesEveryStep) {
+  const KernelTable table = test_kernels({.longest_delay = microseconds(500)});
+  TestStep step(make_plan(random_graph(2), table), table);
+  step.run();
+  const Timeline timeline = step.executor().profile(step.inputs());
+  const StepPlan& plan = step.executor().plan();
+  ASSERT_EQ(timeline.size(), plan.schedule.steps.size());
+  for (std::size_t s = 0; s < timeline.size(); ++s) {
+    EXPECT_LE(0, timeline[s].start);
+    EXPECT_LE(timeline[s].start, timeline[s].end);
+    for (const StepId wait : plan.schedule.steps[s].after) {
+      EXPECT_LE(timeline[index_of(wait)].end, timeline[s].start) << "step " << s;
+    }
+  }
+}
+
+TEST(Executor, ProfilesTheSameStepThatItRuns) {
+  const StepPlan plan = make_plan(random_graph(3), test_kernels());
+  TestStep ran(plan, test_kernels());
+  TestStep profiled(plan, test_kernels());
+  ran.run();
+  profiled.executor().profile(profiled.inputs());
+  expect_identical(ran.outcome(), profiled.outcome());
+}
+
+class Failing final : public tests::TestOp {
+ public:
+  Failing(Lane lane, const bool& fails) : TestOp({.lane = lane}), fails_(fails) {}
+  std::string_view name() const override { return "failing"; }
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override {
+    check(!fails_, "the kernel broke");
+    Scale(1).reference(in, out);
+  }
+
+ private:
+  const bool& fails_;
+};
+
+TEST(Executor, ThrowsWhatAKernelThrewOnAnyLaneAndRunsAgain) {
+  for (const Lane lane : {Lane::compute, Lane::side, Lane::communicate}) {
+    bool fails = true;
+    auto graph = std::make_shared<Graph>();
+    const Value x = graph->input("x", floats(4));
+    Value y = emit(Failing(lane, fails), {x});
+    for (int i = 0; i < 20; ++i) {  // work on all lanes that waits for the one that broke
+      y = emit(Scale(1, {.lane = i % 2 == 0 ? Lane::side : Lane::compute}), {y});
+    }
+    graph->output("y", y);
+    KernelTable table;
+    add_reference(table);
+    TestStep step(make_plan(graph, table), table);
+    for (int i = 0; i < 3; ++i) {
+      try {
+        step.run();
+        FAIL() << "no error";
+      } catch (const Error& error) {
+        EXPECT_STREQ(error.what(), "the kernel broke");
+      }
+    }
+    fails = false;
+    step.run();
+    EXPECT_EQ(step.executor().results()[0].as<float>()[0], step.inputs()[0].as<float>()[0] + 21);
+  }
+}
+
+TEST(Executor, ThrowsWhatAKernelThrowsWhileItIsEnqueued) {
+  class Refusing final : public Kernel {
+   public:
+    void run(Stream& /*stream*/, const Operands& /*operands*/) override { throw Error("refused"); }
+  };
+  Program program = make_program(make_plan(random_graph(4), test_kernels()), test_kernels());
+  program.kernels[20] = std::make_unique<Refusing>();
+  TestStep step(std::move(program));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THROW(step.run(), Error);
+  }
+}
+
+TEST(Executor, GivesIdenticalResultsEveryTime) {
+  const KernelTable table = test_kernels({.workspace = 100, .longest_delay = microseconds(100)});
+  const StepPlan plan = make_plan(random_graph(5), table);
+  const auto first = outcome_of(plan, table);
+  for (int i = 0; i < 5; ++i) {
+    expect_identical(first, outcome_of(plan, table));
+  }
+}
+
+TEST(Executor, SwapsAndRecomputesWithoutChangingABit) {
+  int kept = 0;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    const StepPlan plain = make_plan(random_graph(seed), test_kernels({.workspace = 100}));
+    const StepPlan edited = with_random_edits(plain, seed, 30, kept);
+    expect_identical(outcome_of(plain, test_kernels()), outcome_of(edited, test_kernels()));
+  }
+  EXPECT_GT(kept, 50) << "swaps and recomputations that were really made";
+}
+
+TEST(Executor, WaitsForSlowCopiesAndSlowKernels) {
+  const KernelTable slow = test_kernels({.workspace = 100, .longest_delay = microseconds(200)});
+  int kept = 0;
+  for (unsigned seed = 20; seed < 24; ++seed) {
+    const StepPlan plain = make_plan(random_graph(seed), slow);
+    const StepPlan edited = with_random_edits(plain, seed, 30, kept);
+    const auto expected = outcome_of(plain, test_kernels());
+    expect_identical(expected, outcome_of(edited, test_kernels(), {.copy_bytes_per_second = 1e6}));
+    expect_identical(expected, outcome_of(edited, slow, {.copy_bytes_per_second = 1e6}));
+  }
+  EXPECT_GT(kept, 15);
+}
+
+TEST(Executor, SwapsToTheHostAndBack) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->input("x", floats(64));
+  const Value a = emit(Scale(1), {x});
+  const Value b = emit(Scale(2), {a});
+  const Value c = emit(Relu(), {b});
+  graph->output("d", emit(Combine(), {c, a}));
+  StepPlan plan = make_plan(graph, test_kernels());
+  EXPECT_EQ(plan.memory.device_bytes, 3 * 256U);
+  Schedule schedule;
+  schedule.steps = {{.action = Fetch{x.id}, .lane = Lane::copy_in},
+                    {.action = Compute{NodeId{0}}},
+                    {.action = Compute{NodeId{1}}},
+                    {.action = Offload{a.id}, .lane = Lane::copy_out},
+                    {.action = Compute{NodeId{2}}},
+                    {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                    {.action = Compute{NodeId{3}}},
+                    {.action = Offload{graph->outputs()[0].tensor}, .lane = Lane::copy_out}};
+  StepPlan swapped = make_plan(graph, plan.specs, schedule);
+  EXPECT_EQ(swapped.memory.host_bytes, 256U);
+  EXPECT_EQ(swapped.memory.device_bytes, 3 * 256U);
+  expect_identical(outcome_of(plan, test_kernels()), outcome_of(swapped, test_kernels()));
+}
+
+// Fills with NaN what nobody needs any more, right behind the node that used it last.
+class Forgetting final : public Kernel {
+ public:
+  explicit Forgetting(std::unique_ptr<Kernel> inner) : inner_(std::move(inner)) {}
+  void forget(std::span<std::byte> bytes) { freed_.push_back(bytes); }
+  void run(Stream& stream, const Operands& operands) override {
+    inner_->run(stream, operands);
+    stream.host([this] {
+      for (const std::span<std::byte> bytes : freed_) {
+        std::memset(bytes.data(), 0xFF, bytes.size());
+      }
+    });
+  }
+
+ private:
+  std::unique_ptr<Kernel> inner_;
+  std::vector<std::span<std::byte>> freed_;
+};
+
+TEST(Executor, NeverReadsBytesThatWereFreed) {
+  int forgotten = 0;
+  for (unsigned seed = 30; seed < 36; ++seed) {
+    const StepPlan plan = make_plan(random_graph(seed), test_kernels({.workspace = 100}));
+    Program program = make_program(plan, test_kernels());
+    std::vector<Forgetting*> kernels;
+    for (auto& kernel : program.kernels) {
+      auto forgetting = std::make_unique<Forgetting>(std::move(kernel));
+      kernels.push_back(forgetting.get());
+      kernel = std::move(forgetting);
+    }
+    TestStep step(std::move(program));
+    for (const Block& block : plan.memory.blocks) {
+      const auto* compute = std::get_if<Compute>(&plan.schedule.steps[index_of(block.last)].action);
+      const bool taken_over =
+          std::any_of(plan.memory.blocks.begin(), plan.memory.blocks.end(), [&](const Block& b) {
+            return b.first == block.last && b.offset == block.offset && &b != &block;
+          });
+      if (compute != nullptr && !taken_over) {
+        kernels[index_of(compute->node)]->forget({step.arena() + block.offset, block.bytes});
+        ++forgotten;
+      }
+    }
+    for (int i = 0; i < 3; ++i) {
+      step.run();
+    }
+    expect_identical(outcome_of(plan, test_kernels()), step.outcome());
+  }
+  EXPECT_GT(forgotten, 100);
+}
+
+}  // namespace
+}  // namespace cnn

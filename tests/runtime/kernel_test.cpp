@@ -1,0 +1,98 @@
+#include "runtime/kernel.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+#include "tests/support/test_ops.h"
+
+namespace cnn {
+namespace {
+
+using tests::floats;
+using tests::Relu;
+using tests::Scale;
+
+class NamedKernel final : public Kernel {
+ public:
+  explicit NamedKernel(std::string name) : name_(std::move(name)) {}
+  void run(Stream& /*stream*/, const Operands& /*operands*/) override {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+const Signature small{.in = {floats(2)}, .out = {floats(2)}};
+const Signature large{.in = {floats(200)}, .out = {floats(200)}};
+
+// Scale has a row that takes at most 100 elements; with a fallback for all else if asked.
+KernelTable table_with(bool fallback) {
+  KernelTable table;
+  table.add<Scale>(
+      [](const Scale& /*op*/, const Signature& s) -> std::optional<KernelSpec> {
+        if (s.in[0].shape.elements() > 100) {
+          return std::nullopt;
+        }
+        return KernelSpec{.workspace = 8, .in = s.in, .out = s.out};
+      },
+      [](const Scale& /*op*/, const Signature& /*s*/) {
+        return std::make_unique<NamedKernel>("row");
+      });
+  if (fallback) {
+    table.otherwise(
+        [](const Op& /*op*/, const Signature& s) {
+          return KernelSpec{.workspace = 0, .in = s.in, .out = s.out};
+        },
+        [](const Op& /*op*/, const Signature& /*s*/) {
+          return std::make_unique<NamedKernel>("fallback");
+        });
+  }
+  return table;
+}
+
+std::string made(const KernelTable& table, const Op& op, const Signature& signature) {
+  return dynamic_cast<NamedKernel&>(*table.make(op, signature)).name();
+}
+
+TEST(KernelTable, TakesTheRowOfTheOpsType) {
+  const KernelTable table = table_with(true);
+  EXPECT_EQ(table.describe(Scale(2), small)->workspace, 8U);
+  EXPECT_EQ(made(table, Scale(2), small), "row");
+  EXPECT_EQ(made(table, Relu(), small), "fallback");
+}
+
+TEST(KernelTable, FallsBackWhereTheRowCannotRunIt) {
+  const KernelTable table = table_with(true);
+  EXPECT_EQ(table.describe(Scale(2), large)->workspace, 0U);
+  EXPECT_EQ(made(table, Scale(2), large), "fallback");
+}
+
+TEST(KernelTable, DescribesNothingWithoutRowAndFallback) {
+  const KernelTable table = table_with(false);
+  EXPECT_FALSE(table.describe(Relu(), small));
+  EXPECT_FALSE(table.describe(Scale(2), large));
+}
+
+TEST(KernelTable, NamesOpAndSignatureThatNoKernelRuns) {
+  const KernelTable table = table_with(false);
+  try {
+    table.make(Scale(2), large);
+    FAIL() << "a kernel was made";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "no kernel of this backend runs scale on (f32[200] nchw) -> (f32[200] nchw)");
+  }
+}
+
+TEST(KernelTable, MakesNoKernelForASignatureThatItDidNotOffer) {
+  KernelTable table;
+  add_reference(table);
+  const TensorDesc nhwc{.shape = {1, 2, 3, 4}, .layout = Layout::nhwc};
+  EXPECT_EQ(table.describe(Relu(), {{nhwc}, {nhwc}})->in[0].layout, Layout::nchw);
+  EXPECT_THROW(table.make(Relu(), {{nhwc}, {nhwc}}), Error);
+}
+
+}  // namespace
+}  // namespace cnn

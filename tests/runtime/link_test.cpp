@@ -1,0 +1,143 @@
+#include <chrono>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "runtime/error.h"
+#include "runtime/liveness.h"
+#include "runtime/program.h"
+#include "runtime/waits.h"
+#include "tests/support/test_ops.h"
+#include "tests/support/test_step.h"
+
+namespace cnn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using tests::Combine;
+using tests::Descend;
+using tests::floats;
+using tests::Scale;
+
+std::vector<std::vector<StepId>> waits_of(const Graph& graph, Schedule schedule) {
+  const std::vector<std::size_t> none(graph.nodes().size());
+  const MemoryPlan memory = plan_memory(graph, schedule, none);
+  link(graph, schedule, memory);
+  std::vector<std::vector<StepId>> waits;
+  for (const Step& step : schedule.steps) {
+    waits.push_back(step.after);
+  }
+  return waits;
+}
+
+TEST(Link, WaitsForDataOfOtherLanes) {
+  Graph graph;
+  const Value x = graph.input("x", floats(4));
+  graph.output("y", emit(Scale(2), {x}));
+  // fetch x, scale, offload
+  EXPECT_THAT(waits_of(graph, make_schedule(graph)),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+}
+
+TEST(Link, AddsNoWaitWithinALane) {
+  Graph graph;
+  const Value x = graph.state("x", floats(4), {}, false);
+  emit(Scale(3), {emit(Scale(2), {x})});
+  EXPECT_THAT(waits_of(graph, make_schedule(graph)), ElementsAre(IsEmpty(), IsEmpty()));
+}
+
+TEST(Link, WaitsForBytesThatAreReused) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  graph.output("a", a);
+  emit(Scale(2), {x});
+  // scale#0, offload a, scale#1: the second lies where a was.
+  EXPECT_THAT(waits_of(graph, make_schedule(graph)),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+}
+
+TEST(Link, LetsAnUpdateWaitForReadersOnOtherLanes) {
+  Graph graph;
+  const Value w = graph.parameter("w", floats(16), {});
+  const Value g = graph.state("g", floats(16), {}, false);
+  emit(Scale(1, {.lane = Lane::side}), {w});
+  emit(Descend(), {w, g});
+  emit(Scale(2, {.lane = Lane::side}), {w});
+  EXPECT_THAT(waits_of(graph, make_schedule(graph)),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+}
+
+TEST(Link, LeavesOutWhatAnotherWaitImplies) {
+  Graph graph;
+  const Value x = graph.input("x", floats(16));
+  const Value a = emit(Scale(1), {x});
+  emit(Combine({.lane = Lane::side}), {a, x});
+  // fetch x, scale#0 after the fetch, combine#1 after scale#0 only.
+  EXPECT_THAT(waits_of(graph, make_schedule(graph)),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+}
+
+TEST(Link, OrdersOffloadAndFetchOfASwappedTensor) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  emit(Scale(2), {a});
+  Schedule schedule;
+  schedule.steps = {{.action = Compute{NodeId{0}}, .lane = Lane::compute},
+                    {.action = Offload{a.id}, .lane = Lane::copy_out},
+                    {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                    {.action = Compute{NodeId{1}}, .lane = Lane::compute}};
+  EXPECT_THAT(waits_of(graph, schedule),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1}),
+                          ElementsAre(StepId{2})));
+}
+
+TEST(Link, RefusesAPlanWithoutABlock) {
+  Graph graph;
+  graph.output("y", emit(Scale(2), {graph.input("x", floats(4))}));
+  Schedule schedule = make_schedule(graph);
+  EXPECT_THROW(link(graph, schedule, MemoryPlan{}), Error);
+}
+
+TEST(Link, IsFastOnALongSchedule) {
+  Graph graph;
+  Value x = graph.state("x", floats(16), {}, false);
+  std::vector<Value> forward;
+  for (int i = 0; i < 5000; ++i) {
+    x = emit(Scale(1, {.lane = i % 3 == 0 ? Lane::side : Lane::compute}), {x});
+    forward.push_back(x);
+  }
+  for (int i = 5000; i-- > 0;) {
+    x = emit(Combine(), {x, forward[static_cast<std::size_t>(i)]});
+  }
+  Schedule schedule = make_schedule(graph);
+  MemoryPlan memory;  // every tensor at its own place: placing them is not what is measured
+  std::uint32_t step = 0;
+  for (const Residency& stay : residencies(graph, schedule)) {
+    memory.blocks.push_back({.owner = stay.tensor,
+                             .first = stay.first,
+                             .last = stay.last,
+                             .offset = 64 * step++,
+                             .bytes = 64});
+  }
+  const auto start = std::chrono::steady_clock::now();
+  link(graph, schedule, memory);
+  // A quadratic algorithm takes some 10^8 visits of blocks here.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+}
+
+TEST(Knowledge, FollowsLanesAndWaits) {
+  Knowledge knowledge;
+  knowledge.add({.action = Compute{}, .lane = Lane::compute});
+  knowledge.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
+  const LaneSteps known =
+      knowledge.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
+  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 by way of step 1";
+  EXPECT_THAT(knowledge.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
+  EXPECT_THAT(knowledge.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
+}
+
+}  // namespace
+}  // namespace cnn

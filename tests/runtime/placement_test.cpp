@@ -1,0 +1,94 @@
+#include "runtime/placement.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <random>
+
+namespace cnn {
+namespace {
+
+// Steps, then bytes.
+Interval interval(std::uint32_t first, std::uint32_t last, std::size_t bytes) {
+  return {.first = first, .last = last, .bytes = bytes};
+}
+
+void expect_disjoint(const std::vector<Interval>& intervals, const Placement& placement) {
+  for (std::size_t a = 0; a < intervals.size(); ++a) {
+    EXPECT_LE(placement.offsets[a] + intervals[a].bytes, placement.height);
+    for (std::size_t b = 0; b < a; ++b) {
+      const bool together =
+          intervals[a].first <= intervals[b].last && intervals[b].first <= intervals[a].last;
+      const bool share = placement.offsets[a] < placement.offsets[b] + intervals[b].bytes &&
+                         placement.offsets[b] < placement.offsets[a] + intervals[a].bytes;
+      EXPECT_FALSE(together && share) << a << " and " << b;
+    }
+  }
+}
+
+TEST(LowerBound, IsTheMostThatLivesInOneStep) {
+  EXPECT_EQ(lower_bound({}), 0U);
+  EXPECT_EQ(lower_bound({interval(0, 1, 64), interval(1, 2, 128), interval(2, 3, 640)}), 768U);
+}
+
+TEST(Place, UsesBytesAgainOnceTheyAreFree) {
+  const Placement placement = place({interval(0, 1, 64), interval(2, 3, 64), interval(4, 5, 64)});
+  EXPECT_EQ(placement.height, 64U);
+}
+
+TEST(Place, KeepsApartWhatMeetsInOneStepOnly) {
+  const std::vector<Interval> intervals{interval(0, 5, 64), interval(5, 9, 64)};
+  const Placement placement = place(intervals);
+  EXPECT_EQ(placement.height, 128U);
+  expect_disjoint(intervals, placement);
+}
+
+TEST(Place, FindsTheOptimumThatFirstFitByTimeMisses) {
+  // By time: 64 at 0, 64 at 64, then 128 finds only the hole of 64 below and must go on top.
+  const std::vector<Interval> intervals{interval(0, 1, 64), interval(0, 3, 64),
+                                        interval(2, 3, 128)};
+  const Placement placement = place(intervals);
+  EXPECT_EQ(placement.height, 192U);
+  expect_disjoint(intervals, placement);
+}
+
+TEST(Place, NestsLikeTheForwardAndBackwardPassOfANetwork) {
+  std::vector<Interval> intervals;
+  std::mt19937 random(3);
+  for (std::uint32_t layer = 0; layer < 60; ++layer) {
+    intervals.push_back(interval(layer, 120 - layer, 64 * (1 + random() % 50)));
+    intervals.push_back(interval(120 - layer, 121 - layer, 64 * (1 + random() % 50)));
+  }
+  const Placement placement = place(intervals);
+  expect_disjoint(intervals, placement);
+  EXPECT_LE(static_cast<double>(placement.height),
+            1.02 * static_cast<double>(lower_bound(intervals)));
+}
+
+TEST(Place, IsAlwaysDisjointAndNeverBelowTheBound) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Interval> intervals;
+    for (int i = 0; i < 60; ++i) {
+      const std::uint32_t first = random() % 50;
+      intervals.push_back(interval(first, first + random() % 20, 64 * (1 + random() % 30)));
+    }
+    const Placement placement = place(intervals);
+    expect_disjoint(intervals, placement);
+    EXPECT_GE(placement.height, lower_bound(intervals));
+    EXPECT_LE(static_cast<double>(placement.height),
+              1.15 * static_cast<double>(lower_bound(intervals)));
+  }
+}
+
+TEST(Place, GivesTheSameAnswerEveryTime) {
+  std::vector<Interval> intervals;
+  std::mt19937 random(2);
+  for (int i = 0; i < 100; ++i) {
+    const std::uint32_t first = random() % 90;
+    intervals.push_back(interval(first, first + random() % 30, 64 * (1 + random() % 30)));
+  }
+  EXPECT_EQ(place(intervals).offsets, place(intervals).offsets);
+}
+
+}  // namespace
+}  // namespace cnn

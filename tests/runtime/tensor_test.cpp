@@ -1,0 +1,100 @@
+#include "runtime/tensor.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+#include <limits>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn {
+namespace {
+
+TEST(Shape, CountsItsElements) {
+  EXPECT_EQ(Shape({2, 3, 4, 5}).elements(), 120);
+  EXPECT_EQ(Shape().elements(), 1) << "a scalar";
+  EXPECT_EQ(Shape({7, 0}).elements(), 0);
+}
+
+TEST(Shape, IsEqualOnlyToTheSameDimensions) {
+  EXPECT_EQ(Shape({2, 3}), Shape({2, 3}));
+  EXPECT_NE(Shape({2, 3}), Shape({2, 3, 1}));
+  EXPECT_NE(Shape({2, 3}), Shape({3, 2}));
+}
+
+TEST(Shape, RefusesSixDimensionsAndNegativeOnes) {
+  EXPECT_THROW(Shape({1, 1, 1, 1, 1, 1}), Error);
+  EXPECT_THROW(Shape({2, -1}), Error);
+}
+
+TEST(Shape, PrintsItself) {
+  EXPECT_EQ(to_string(Shape({32, 64, 56, 56})), "[32, 64, 56, 56]");
+  EXPECT_EQ(to_string(Shape()), "[]");
+}
+
+TEST(TensorDesc, CountsBytesByType) {
+  const Shape shape{2, 3};
+  EXPECT_EQ((TensorDesc{.shape = shape, .type = DataType::f32}).bytes(), 24U);
+  EXPECT_EQ((TensorDesc{.shape = shape, .type = DataType::bf16}).bytes(), 12U);
+  EXPECT_EQ((TensorDesc{.shape = shape, .type = DataType::f16}).bytes(), 12U);
+  EXPECT_EQ((TensorDesc{.shape = shape, .type = DataType::i32}).bytes(), 24U);
+  EXPECT_EQ((TensorDesc{.shape = shape, .type = DataType::u8}).bytes(), 6U);
+}
+
+TEST(TensorDesc, PadsChannelsToBlocksOfSixteen) {
+  const TensorDesc desc{.shape = {2, 17, 3, 3}, .layout = Layout::nchw16c};
+  EXPECT_EQ(desc.bytes(), 2U * 32 * 9 * 4);
+}
+
+TEST(TensorDesc, TakesTheBytesOfItsPacking) {
+  TensorDesc desc{.shape = {4, 3, 1, 1}, .layout = Layout::packed};
+  EXPECT_THROW(desc.bytes(), Error) << "no packing";
+  desc.packing = std::make_shared<Packing>(Packing{.backend = "test", .tag = "a", .bytes = 100});
+  EXPECT_EQ(desc.bytes(), 100U);
+}
+
+TEST(TensorDesc, ComparesPackingsByValue) {
+  const auto desc = [](const char* tag) {
+    TensorDesc result{.shape = {4}, .layout = Layout::packed};
+    result.packing = std::make_shared<Packing>(Packing{.backend = "test", .tag = tag, .bytes = 64});
+    return result;
+  };
+  EXPECT_EQ(desc("a"), desc("a"));
+  EXPECT_NE(desc("a"), desc("b"));
+  EXPECT_NE(desc("a"), (TensorDesc{.shape = {4}, .layout = Layout::packed}));
+}
+
+TEST(TensorDesc, PrintsTypeShapeAndLayout) {
+  EXPECT_EQ(to_string(TensorDesc{.shape = {2, 3}, .type = DataType::bf16, .layout = Layout::nhwc}),
+            "bf16[2, 3] nhwc");
+}
+
+TEST(Plain, MakesRealTypesF32AndKeepsIntegers) {
+  const TensorDesc half{.shape = {5}, .type = DataType::f16, .layout = Layout::nhwc};
+  EXPECT_EQ(plain(half), (TensorDesc{.shape = {5}}));
+  const TensorDesc pixels{.shape = {5}, .type = DataType::u8, .layout = Layout::nhwc};
+  EXPECT_EQ(plain(pixels), (TensorDesc{.shape = {5}, .type = DataType::u8}));
+}
+
+TEST(BFloat16, RoundsToNearestEven) {
+  EXPECT_EQ(to_bf16(1.0F).bits, 0x3F80);
+  EXPECT_EQ(to_bf16(1.00390625F).bits, 0x3F80) << "half way, down to even";
+  EXPECT_EQ(to_bf16(1.01171875F).bits, 0x3F82) << "half way, up to even";
+  EXPECT_EQ(to_float(to_bf16(-2.5F)), -2.5F);
+}
+
+TEST(BFloat16, KeepsInfinityAndNan) {
+  EXPECT_TRUE(std::isinf(to_float(to_bf16(std::numeric_limits<float>::infinity()))));
+  EXPECT_TRUE(std::isnan(to_float(to_bf16(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(TensorView, GivesTypedElements) {
+  std::vector<float> values{1, 2, 3};
+  const TensorView view{.desc = {.shape = {3}},
+                        .data = reinterpret_cast<std::byte*>(values.data())};
+  EXPECT_EQ(view.as<float>().size(), 3U);
+  EXPECT_EQ(view.as<float>()[2], 3);
+}
+
+}  // namespace
+}  // namespace cnn

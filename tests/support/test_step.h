@@ -1,0 +1,148 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/cpu/device.h"
+#include "runtime/executor.h"
+#include "runtime/kernel.h"
+#include "runtime/program.h"
+#include "runtime/variables.h"
+
+namespace cnn::tests {
+
+// How the kernels of test_kernels() behave besides computing what their op says.
+struct TestKernelOptions {
+  std::size_t workspace = 0;                  // bytes; filled with NaN by every kernel that has it
+  std::chrono::microseconds longest_delay{};  // kernels sleep up to this long, each its own time
+};
+
+// Poisons outputs and workspace with NaN, then runs the plain loops.
+class TestKernel final : public Kernel {
+ public:
+  TestKernel(const Op& op, std::chrono::microseconds delay) : op_(op), delay_(delay) {}
+
+  void run(Stream& stream, const Operands& operands) override {
+    stream.host([this, &operands] { compute(operands); });
+  }
+
+ private:
+  static void poison(std::byte* data, std::size_t bytes) { std::memset(data, 0xFF, bytes); }
+
+  void compute(const Operands& operands) const {
+    if (delay_.count() > 0) {
+      std::this_thread::sleep_for(delay_);
+    }
+    poison(operands.workspace.data(), operands.workspace.size());
+    for (const TensorView& out : operands.out) {
+      const bool in_place = std::any_of(operands.in.begin(), operands.in.end(),
+                                        [&](const TensorView& in) { return in.data == out.data; });
+      if (!in_place) {
+        poison(out.data, out.desc.bytes());
+      }
+    }
+    op_.reference(operands.in, operands.out);
+  }
+
+  const Op& op_;
+  std::chrono::microseconds delay_;
+};
+
+inline KernelTable test_kernels(TestKernelOptions options = {}) {
+  KernelTable table;
+  table.otherwise(
+      [options](const Op& /*op*/, const Signature& asked) {
+        return KernelSpec{.workspace = options.workspace, .in = asked.in, .out = asked.out};
+      },
+      [options, made = std::make_shared<int>(0)](const Op& op, const Signature& /*signature*/) {
+        const int share = ++*made * 7 % 11;  // tenths of the longest delay
+        return std::make_unique<TestKernel>(op, options.longest_delay * share / 10);
+      });
+  return table;
+}
+
+// Numbers that differ from one another and are exact in f32.
+inline void fill(std::span<float> values, int seed) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = static_cast<float>((static_cast<int>(i) * 37 + seed * 11) % 101) / 32 - 1;
+  }
+}
+
+// A program with all that it needs to run: device, variables, inputs, arena with canaries behind.
+class TestStep {
+ public:
+  TestStep(StepPlan plan, const KernelTable& table, CpuOptions options = {})
+      : TestStep(make_program(std::move(plan), table), options) {}
+
+  explicit TestStep(Program program, CpuOptions options = {})
+      : device_(std::move(options)), variables_(*program.plan.graph) {
+    const Graph& graph = *program.plan.graph;
+    storage_ = device_.allocate(variables_.bytes());
+    variables_.attach(storage_.data());
+    int seed = 0;
+    for (const Variable& variable : variables_.all()) {
+      fill(variables_.view(variable).as<float>(), ++seed);
+    }
+    arena_bytes_ = program.plan.memory.device_bytes;
+    arena_ = device_.allocate(arena_bytes_ + canary_bytes);
+    std::memset(arena_.data(), 0xFF, arena_bytes_);
+    std::memset(arena_.data() + arena_bytes_, canary, canary_bytes);
+    for (const TensorId input : graph.inputs()) {
+      const TensorDesc& desc = graph.info(input).desc;
+      input_bytes_.push_back(device_.allocate_host(desc.bytes()));
+      inputs_.push_back({.desc = desc, .data = input_bytes_.back().data()});
+      fill(inputs_.back().as<float>(), ++seed);
+    }
+    executor_.emplace(std::move(program), device_, variables_,
+                      std::span(arena_.data(), arena_bytes_));
+  }
+
+  void run() { executor_->run(inputs_); }
+  Executor& executor() { return *executor_; }
+  std::span<const TensorView> inputs() const { return inputs_; }
+  std::byte* arena() const { return arena_.data(); }
+
+  // Everything a step leaves behind: results, then variables.
+  std::vector<float> outcome() const {
+    std::vector<float> values;
+    const auto append = [&](const TensorView& view) {
+      const auto floats = view.as<float>();
+      values.insert(values.end(), floats.begin(), floats.end());
+    };
+    for (const TensorView& result : executor_->results()) {
+      append(result);
+    }
+    for (const Variable& variable : variables_.all()) {
+      append(variables_.view(variable));
+    }
+    return values;
+  }
+
+  bool canaries_are_intact() const {
+    const std::byte* end = arena_.data() + arena_bytes_;
+    return std::all_of(end, end + canary_bytes, [](std::byte b) { return b == std::byte{canary}; });
+  }
+
+ private:
+  static constexpr std::size_t canary_bytes = 4096;
+  static constexpr unsigned char canary = 0xA5;
+
+  CpuDevice device_;
+  Variables variables_;
+  Buffer storage_, arena_;
+  std::size_t arena_bytes_ = 0;
+  std::vector<Buffer> input_bytes_;
+  std::vector<TensorView> inputs_;
+  std::optional<Executor> executor_;
+};
+
+}  // namespace cnn::tests
