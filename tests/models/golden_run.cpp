@@ -1,0 +1,295 @@
+#include "tests/models/golden_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "layers/autodiff.h"
+#include "layers/batch_norm.h"
+#include "layers/cpu/isa.h"
+#include "layers/cpu/kernels.h"
+#include "layers/elementwise.h"
+#include "layers/fuse.h"
+#include "layers/initializer.h"
+#include "layers/layout.h"
+#include "layers/loss.h"
+#include "layers/optimizer.h"
+#include "models/catalog.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+#include "runtime/program.h"
+#include "tests/support/formula.h"
+
+namespace cnn::tests {
+namespace {
+
+// Axes of a tensor in the order of checkpoints.
+std::vector<std::size_t> saved_axes(const TensorInfo& info) {
+  switch (info.saved_as) {
+    case SavedAs::hwio:
+      return {2, 3, 1, 0};
+    case SavedAs::hwoi:
+      return {2, 3, 0, 1};
+    case SavedAs::same:
+      break;
+  }
+  std::vector<std::size_t> axes(info.desc.shape.rank());
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    axes[i] = i;
+  }
+  return axes;
+}
+
+Shape saved_shape(const TensorInfo& info) {
+  std::vector<std::int64_t> dims;
+  for (const std::size_t axis : saved_axes(info)) {
+    dims.push_back(info.desc.shape[axis]);
+  }
+  return Shape(dims);
+}
+
+// For each element in the order of checkpoints its place in the plain tensor.
+std::vector<std::size_t> plain_places(const TensorInfo& info) {
+  const Shape& shape = info.desc.shape;
+  std::vector<std::int64_t> strides(shape.rank(), 1);
+  for (std::size_t axis = shape.rank(); axis-- > 1;) {
+    strides[axis - 1] = strides[axis] * shape[axis];
+  }
+  std::vector<std::size_t> places{0};
+  for (const std::size_t axis : saved_axes(info)) {
+    std::vector<std::size_t> finer;
+    finer.reserve(places.size() * static_cast<std::size_t>(shape[axis]));
+    for (const std::size_t place : places) {
+      for (std::int64_t i = 0; i < shape[axis]; ++i) {
+        finer.push_back(place + static_cast<std::size_t>(i * strides[axis]));
+      }
+    }
+    places = std::move(finer);
+  }
+  return places;
+}
+
+std::vector<float> to_saved(const TensorInfo& info, std::span<const float> plain_values) {
+  std::vector<float> saved;
+  saved.reserve(plain_values.size());
+  for (const std::size_t place : plain_places(info)) {
+    saved.push_back(plain_values[place]);
+  }
+  return saved;
+}
+
+// [N, pixels, 3] -> [N, 3, pixels].
+std::vector<float> channels_first(std::span<const float> nhwc, std::int64_t batch) {
+  const std::size_t pixels = nhwc.size() / static_cast<std::size_t>(3 * batch);
+  std::vector<float> nchw(nhwc.size());
+  for (std::size_t i = 0; i < nhwc.size(); ++i) {
+    const std::size_t image = i / (3 * pixels);
+    const std::size_t pixel = i / 3 % pixels;
+    nchw[(image * 3 + i % 3) * pixels + pixel] = nhwc[i];
+  }
+  return nchw;
+}
+
+std::vector<float> starting_values(const TensorInfo& info, const Golden& golden) {
+  std::vector<float> values(static_cast<std::size_t>(info.desc.shape.elements()));
+  if (!golden.after.contains(info.name) && info.role != Role::parameter &&
+      !info.name.ends_with("/moving_mean") && !info.name.ends_with("/moving_variance")) {
+    layers::fill(info.initializer, golden.seed, info.name, values);  // a slot
+    return values;
+  }
+  const std::vector<float> saved = formula_variable(info.name, saved_shape(info), golden.seed);
+  const std::vector<std::size_t> places = plain_places(info);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[places[i]] = saved[i];
+  }
+  return values;
+}
+
+}  // namespace
+
+Engine reference_engine() {
+  Engine engine;
+  add_reference(engine.kernels);
+  return engine;
+}
+
+Engine cpu_engine() {
+  Engine engine{
+      .layout = layers::cpu::preferred_layout(DataType::f32), .images = Layout::nhwc, .fuse = true};
+  add_reference(engine.kernels);
+  layers::cpu::add_kernels(engine.kernels);
+  return engine;
+}
+
+GoldenRun::GoldenRun(const Golden& golden, const Engine& engine)
+    : golden_(golden), engine_(engine), stream_(device_.make_stream(Lane::compute)) {
+  const std::shared_ptr<Graph> graph = build();
+  const Rewritten laid_out = layers::assign_layouts(*graph, engine.kernels, engine.layout);
+  StepPlan plan = make_plan(laid_out.graph, engine.kernels);
+  variables_.emplace(*laid_out.graph);
+  storage_ = device_.allocate(variables_->bytes());
+  variables_->attach(storage_.data());
+  arena_ = device_.allocate(plan.memory.device_bytes);
+  load();
+  const std::int32_t background = golden.data_set == "imagenet" ? 1 : 0;
+  const auto classes =
+      static_cast<std::int32_t>(models::find(golden.data_set, golden.model).classes);
+  images_ = formula_images(golden.batch_size, golden.image_size, golden.seed);
+  if (engine.images == Layout::nchw) {
+    images_ = channels_first(images_, golden.batch_size);
+  }
+  labels_ = formula_labels(golden.batch_size, background, classes - 1, golden.seed);
+  rate_ = static_cast<float>(golden.learning_rate);
+  inputs_ = inputs(*laid_out.graph);
+  executor_.emplace(make_program(std::move(plan), engine.kernels), device_, *variables_,
+                    std::span(arena_.data(), arena_.bytes()));
+}
+
+std::shared_ptr<Graph> GoldenRun::build() {
+  const models::Model& model = models::find(golden_.data_set, golden_.model);
+  auto graph = std::make_shared<Graph>(Traits{.training = golden_.training, .dropout = false});
+  const Shape shape{golden_.batch_size, model.channels, golden_.image_size, golden_.image_size};
+  const Value raw = graph->input("images", {.shape = shape, .layout = engine_.images});
+  const Value images = emit(layers::Normalise(1, 0, DataType::f32), {raw});
+  const Value labels =
+      graph->input("labels", {.shape = {golden_.batch_size}, .type = DataType::i32});
+  const Value logits = models::logits(model, images);
+  const Value loss = layers::softmax_cross_entropy(logits, labels);
+  graph->output("logits", logits);
+  graph->output("base_loss", loss);
+  std::optional<TensorId> end = loss.id;
+  if (engine_.fuse) {
+    const Rewritten fused = layers::fuse_activations(*graph);
+    end = fused.was[index_of(loss.id)];
+    graph = golden_.training ? fused.graph : layers::fold_batch_norms(*fused.graph).graph;
+  }
+  if (golden_.training) {
+    append_training(*graph, {graph.get(), end.value()});
+  }
+  return graph;
+}
+
+void GoldenRun::append_training(Graph& graph, Value loss) {
+  std::vector<Value> parameters;
+  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
+    if (graph.tensors()[i].role == Role::parameter) {
+      parameters.push_back({&graph, TensorId{i}});
+      parameters_.push_back(graph.tensors()[i].name);
+    }
+  }
+  layers::OptimizerOptions options;
+  options.update.rule = layers::find_rule(golden_.optimizer).rule;
+  options.update.weight_decay = golden_.weight_decay;
+  std::vector<Value> gradients;
+  for (const std::optional<Value>& gradient :
+       layers::gradients(loss, parameters, layers::loss_seed(graph, options))) {
+    gradients.push_back(gradient.value());
+    graph.output(parameters_[gradients.size() - 1], gradients.back());
+  }
+  layers::append_moving_averages(graph);
+  graph.output("l2", layers::append_update(graph, parameters, gradients, options));
+}
+
+void GoldenRun::load() {
+  for (const Variable& variable : variables_->all()) {
+    std::vector<float> values = starting_values(variable.info, golden_);
+    move({plain(variable.info.desc), reinterpret_cast<std::byte*>(values.data())},
+         variables_->view(variable));
+  }
+}
+
+void GoldenRun::move(const TensorView& from, const TensorView& to) {
+  if (from.desc == to.desc) {
+    stream_->copy(to.data, from.data, from.desc.bytes());
+    stream_->synchronize();
+    return;
+  }
+  const layers::Convert op(to.desc.type);
+  const Signature signature{.in = {from.desc}, .out = {to.desc}};
+  const std::optional<KernelSpec> spec = engine_.kernels.describe(op, signature);
+  check(spec && spec->in == signature.in && spec->out == signature.out,
+        "no kernel converts " + to_string(from.desc) + " to " + to_string(to.desc));
+  const Buffer workspace = device_.allocate(spec->workspace + 1);
+  const Operands operands{
+      .in = {from}, .out = {to}, .workspace = {workspace.data(), spec->workspace}};
+  const std::unique_ptr<Kernel> kernel = engine_.kernels.make(op, signature);
+  kernel->run(*stream_, operands);
+  stream_->synchronize();
+}
+
+std::vector<TensorView> GoldenRun::inputs(const Graph& graph) {
+  std::vector<TensorView> views;
+  for (const TensorId id : graph.inputs()) {
+    const TensorInfo& info = graph.info(id);
+    void* data = nullptr;
+    if (info.name == "images") {
+      data = images_.data();
+    } else if (info.name == "labels") {
+      data = labels_.data();
+    } else if (info.name == "learning_rate") {
+      data = &rate_;
+    } else {
+      check(info.name == "global_step", "unknown input " + info.name);
+      data = &step_;
+    }
+    views.push_back({info.desc, static_cast<std::byte*>(data)});
+  }
+  return views;
+}
+
+void GoldenRun::step() {
+  executor_->run(inputs_);
+  ++step_;
+}
+
+std::span<const float> GoldenRun::output(std::string_view name) const {
+  const std::span<const Output> outputs = executor_->plan().graph->outputs();
+  const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const Output& output) { return output.name == name; });
+  check(found != outputs.end(), "no output is called " + std::string(name));
+  return executor_->results()[static_cast<std::size_t>(found - outputs.begin())].as<float>();
+}
+
+std::vector<float> GoldenRun::variable(std::string_view name) {
+  const Variable* variable = variables_->find(name);
+  check(variable != nullptr, "no variable is called " + std::string(name));
+  std::vector<float> values(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+  move(variables_->view(*variable),
+       {plain(variable->info.desc), reinterpret_cast<std::byte*>(values.data())});
+  return to_saved(variable->info, values);
+}
+
+std::vector<std::string> GoldenRun::variables() const {
+  std::vector<std::string> names;
+  for (const Variable& variable : variables_->all()) {
+    if (variable.info.saved && golden_.after.contains(variable.info.name)) {
+      names.push_back(variable.info.name);
+    }
+  }
+  return names;
+}
+
+std::vector<float> GoldenRun::gradient(std::string_view parameter) const {
+  const TensorInfo& info = variables_->find(parameter)->info;
+  std::vector<float> gradient = to_saved(info, output(parameter));
+  if (info.decay) {
+    const std::vector<float> start = formula_variable(parameter, saved_shape(info), golden_.seed);
+    for (std::size_t i = 0; i < gradient.size(); ++i) {
+      gradient[i] += static_cast<float>(golden_.weight_decay) * start[i];
+    }
+  }
+  return gradient;
+}
+
+double GoldenRun::total_loss() const {
+  return output("base_loss")[0] + golden_.weight_decay * output("l2")[0];
+}
+
+double norm(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) {
+    sum += static_cast<double>(value) * value;
+  }
+  return std::sqrt(sum);
+}
+
+}  // namespace cnn::tests
