@@ -33,6 +33,11 @@ ARROWS = {
     # Fixtures of all tests: no fast kernels, no data, no program.
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
 }
+# What the tests of a folder may use beyond what the folder itself may.
+MORE_FOR_TESTS = {
+    # Whole networks against recorded values: by the plain loops they would take hours.
+    "tests/models": ["layers/cpu", "layers/cpu/simd", "layers/no_cpu"],
+}
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
 LIBRARIES = {
@@ -43,7 +48,7 @@ LIBRARIES = {
     r"nccl": ["allreduce/cuda"],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "bench"],
+    r"nlohmann/": ["data", "bench", "tests/models"],
     r"fmt/|cxxopts": ["bench"],
     r"gtest/|gmock/": [],
 }
@@ -68,7 +73,7 @@ def arrows_of(folder):
     # tests/X: X with its sub-folders, what these may include, fixtures.
     tested = folder.removeprefix("tests/")
     inside = [f for f in ARROWS if f == tested or f.startswith(tested + "/")]
-    allowed = {folder, "tests/support", *ARROWS["tests/support"]}
+    allowed = {folder, "tests/support", *ARROWS["tests/support"], *MORE_FOR_TESTS.get(folder, [])}
     for f in inside:
         allowed.update(arrows_of(f))
     return sorted(allowed) if inside else None
@@ -77,7 +82,7 @@ def arrows_of(folder):
 def may_use_library(folder, owners):
     if folder.startswith("tests/"):
         tested = folder.removeprefix("tests/")
-        return any(o == tested or o.startswith(tested + "/") for o in owners) or not owners
+        return any(o in (folder, tested) or o.startswith(tested + "/") for o in owners) or not owners
     return folder in owners
 
 
