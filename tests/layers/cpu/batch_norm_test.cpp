@@ -1,5 +1,6 @@
 #include "layers/batch_norm.h"
 
+#include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -67,8 +68,11 @@ TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
   const Signature asked{.in = {image(shape), vector(20), vector(20)},
                         .out = {image(shape), vector(20), vector(20)}};
   const OpRun probe = run(BatchNorm(plain_attributes), asked, {&x, &gamma, &beta});
-  for (std::size_t c = 0; c < 20; ++c) {  // y(0.3125) = 0, but for rounding
-    beta.view().as<float>()[c] = -probe.out[0].view().as<float>()[c * 143 + (4 - c * 143 % 4) % 4];
+  for (std::size_t c = 0; c < 20; ++c) {  // y(0.3125) = 0, but for the rounding of the product
+    const float mean = probe.out[1].view().as<float>()[c];
+    const double variance = probe.out[2].view().as<float>()[c];
+    const auto scale = static_cast<float>(gamma.view().as<float>()[c] / std::sqrt(variance + 1e-3));
+    beta.view().as<float>()[c] = -(0.3125F - mean) * scale;
   }
   const BatchNormAttributes a{.epsilon = 1e-3, .scale = true, .relu = true};
   const OpRun forward = run(BatchNorm(a), asked, {&x, &gamma, &beta});
@@ -80,7 +84,7 @@ TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
       run(BatchNormBackward(a), back, {&x, &gamma, &beta, &forward.out[1], &forward.out[2], &dy});
   for (std::size_t c = 0; c < 20; ++c) {
     float positive = 0;
-    for (std::size_t i = 0; i < shape.elements() / 1; ++i) {
+    for (std::size_t i = 0; i < x.view().as<float>().size(); ++i) {
       const bool own = i / 143 % 20 == c;
       positive += own && forward.out[0].view().as<float>()[i] > 0 ? 1 : 0;
     }
@@ -135,7 +139,7 @@ TEST_P(BatchNormForms, DoNotDependOnTheNumberOfThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Own, BatchNormForms, testing::ValuesIn(all_forms()),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& row) { return name_of(row.param); });
 
 }  // namespace
 }  // namespace cnn::tests

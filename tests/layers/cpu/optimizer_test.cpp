@@ -147,7 +147,7 @@ TEST_P(Optimizers, FindAnInfinityOrNanWhereverItStands) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Own, Optimizers, testing::ValuesIn(runnable_loops()),
-                         [](const auto& info) { return info.param->name; });
+                         [](const auto& row) { return row.param->name; });
 
 }  // namespace
 }  // namespace cnn::tests

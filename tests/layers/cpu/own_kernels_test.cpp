@@ -180,7 +180,7 @@ TEST_P(OwnKernels, KeepNanVisible) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Own, OwnKernels, testing::ValuesIn(all_forms()),
-                         [](const auto& info) { return name_of(info.param); });
+                         [](const auto& row) { return name_of(row.param); });
 
 }  // namespace
 }  // namespace cnn::tests
