@@ -11,7 +11,10 @@ constexpr double mebi = 1024.0 * 1024.0;
 class PlanText {
  public:
   explicit PlanText(const StepPlan& plan)
-      : plan_(plan), graph_(*plan.graph), index_(graph_, plan.memory) {}
+      : plan_(plan), graph_(*plan.graph), index_(graph_, plan.memory) {
+    out_.setf(std::ios::fixed);
+    out_.precision(1);
+  }
 
   std::string text() {
     for (std::size_t s = 0; s < plan_.schedule.steps.size(); ++s) {

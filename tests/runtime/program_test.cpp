@@ -193,8 +193,20 @@ TEST(Verify, FindsHostBlocksThatOverlap) {
 
 TEST(PlanText, HasALineForEveryStepAndTotals) {
   EXPECT_EQ(to_string(small_plan(100)),
-            "    0 copy_in     fetch x                       f32[16] nchw @0+64\n"
-            "");
+            "    0 copy_in     fetch x                       f32[16] nchw @128+64\n"
+            "    1 compute     scale#0                       f32[16] nchw @192+64"
+            "  workspace @0+100  after 0\n"
+            "    2 compute     combine#1                     f32[16] nchw @128+64"
+            "  workspace @0+100\n"
+            "    3 compute     descend#3                     f32[] nchw @256+4  workspace @0+100\n"
+            "    4 compute     combine#2                     f32[16] nchw @256+64"
+            "  workspace @0+100\n"
+            "    5 copy_out    offload combine#2             f32[16] nchw @256+64  after 4\n"
+            "6 steps\n"
+            "arena                          320 bytes, 0.0 MiB\n"
+            "lower bound                    320 bytes, 0.0 MiB\n"
+            "largest workspace              100 bytes, 0.0 MiB\n"
+            "swapped to the host              0 bytes, 0.0 MiB\n");
 }
 
 }  // namespace
