@@ -179,9 +179,14 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   } else if (fuse) {
     graph = layers::fold_batch_norms(*graph).graph;
   }
-  const Rewritten laid_out =
-      layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed);
-  compiled.plan = make_plan(laid_out.graph, backend.kernels);
+  std::shared_ptr<Graph> laid_out =
+      layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed).graph;
+  if (request.phase == Phase::forward_only && request.config.freeze_when_forward_only) {
+    layers::Frozen frozen = layers::freeze_constants(*laid_out);
+    laid_out = std::move(frozen.graph);
+    compiled.preparations = std::move(frozen.preparations);
+  }
+  compiled.plan = make_plan(std::move(laid_out), backend.kernels);
   return compiled;
 }
 

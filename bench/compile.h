@@ -4,9 +4,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "bench/backend.h"
 #include "bench/config.h"
+#include "layers/freeze.h"
 #include "models/model.h"
 #include "runtime/program.h"
 
@@ -45,6 +47,7 @@ struct Compiled {
   Layout layout = Layout::nchw;  // of images inside the network
   std::int64_t batch = 0;
   std::int64_t classes = 0;
+  std::vector<layers::Preparation> preparations;  // to run once, with --freeze_when_forward_only
 };
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.

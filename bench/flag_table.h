@@ -40,9 +40,9 @@ struct Flag {
 };
 
 // The target of a row: reaches<&Config::model>.
-template <auto Member>
+template <auto member>
 Target reaches(Config& config) {
-  return &(config.*Member);
+  return &(config.*member);
 }
 
 struct FlagGroup {

@@ -16,9 +16,7 @@ constexpr Flag mode_rows[] = {
      .help = "time inference only: no loss, no gradients, no update"},
     {.name = "freeze_when_forward_only",
      .target = reaches<&Config::freeze_when_forward_only>,
-     .help = "with --forward_only, treat variables as constants before timing",
-     .treatment = Treatment::later,
-     .note = "use --forward_only alone, which times the inference network unfrozen"},
+     .help = "with --forward_only, fold and pack the weights once before timing"},
 };
 
 constexpr Flag size_rows[] = {

@@ -142,6 +142,11 @@ void Session::allocate() {
   variables_->attach(arena_.data());
   io_.emplace(*backend_.device, backend_.kernels, *variables_);
   io_->initialize(static_cast<std::uint64_t>(job_.config->tf_random_seed));
+  if (main_compiled_) {
+    for (const layers::Preparation& preparation : main_compiled_->preparations) {
+      io_->prepare(preparation);
+    }
+  }
 }
 
 std::optional<Session::Restored> Session::restore(const std::string& folder_or_path) {

@@ -62,21 +62,40 @@ Buffer& VariableIo::plain_buffer(std::size_t bytes) {
   return plain_;
 }
 
-void VariableIo::convert(const TensorView& from, const TensorView& to) {
-  const layers::Convert op(to.desc.type);
-  const Signature signature{.in = {from.desc}, .out = {to.desc}};
+void VariableIo::run(const Op& op, std::vector<TensorView> in, std::vector<TensorView> out) {
+  Operands operands{.in = std::move(in), .out = std::move(out)};
+  Signature signature;
+  for (const TensorView& view : operands.in) {
+    signature.in.push_back(view.desc);
+  }
+  for (const TensorView& view : operands.out) {
+    signature.out.push_back(view.desc);
+  }
   const std::optional<KernelSpec> spec = kernels_.describe(op, signature);
   check(spec && spec->in == signature.in && spec->out == signature.out,
-        "no kernel converts " + to_string(from.desc) + " to " + to_string(to.desc));
+        "no kernel runs " + std::string(op.name()) + " on " + to_string(signature.in.front()) +
+            " giving " + to_string(signature.out.front()));
   Buffer workspace;
   if (spec->workspace > 0) {
     workspace = device_.allocate(spec->workspace);
+    operands.workspace = {workspace.data(), spec->workspace};
   }
   const std::unique_ptr<Kernel> kernel = kernels_.make(op, signature);
-  const Operands operands{
-      .in = {from}, .out = {to}, .workspace = {workspace.data(), spec->workspace}};
   kernel->run(*stream_, operands);
   stream_->synchronize();
+}
+
+void VariableIo::prepare(const layers::Preparation& preparation) {
+  const auto views = [&](const std::vector<std::string>& names) {
+    std::vector<TensorView> result;
+    for (const std::string& name : names) {
+      const Variable* variable = variables_.find(name);
+      check(variable != nullptr, "there is no variable " + name + " to prepare");
+      result.push_back(variables_.view(*variable));
+    }
+    return result;
+  };
+  run(*preparation.op, views(preparation.inputs), views(preparation.outputs));
 }
 
 void VariableIo::write(const Variable& variable, std::span<const float> values) {
@@ -92,7 +111,7 @@ void VariableIo::write(const Variable& variable, std::span<const float> values) 
   }
   std::byte* staged = plain_buffer(values.size_bytes()).data();
   stream_->copy(staged, bytes, values.size_bytes());
-  convert({plain_desc, staged}, view);
+  run(layers::Convert(view.desc.type), {{plain_desc, staged}}, {view});
 }
 
 void VariableIo::read(const Variable& variable, std::span<float> values) {
@@ -104,7 +123,7 @@ void VariableIo::read(const Variable& variable, std::span<float> values) {
   const std::byte* source = view.data;
   if (view.desc != plain_desc) {
     std::byte* staged = plain_buffer(values.size_bytes()).data();
-    convert(view, {plain_desc, staged});
+    run(layers::Convert(plain_desc.type), {view}, {{plain_desc, staged}});
     source = staged;
   }
   stream_->copy(bytes, source, values.size_bytes());

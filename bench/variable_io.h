@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
+#include "layers/freeze.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 #include "runtime/variables.h"
@@ -21,11 +23,14 @@ class VariableIo {
   void write(const Variable& variable, std::span<const float> values);
   void read(const Variable& variable, std::span<float> values);
 
+  // Runs an op once on variables, by name.
+  void prepare(const layers::Preparation& preparation);
+
   // Starting values of every variable, by seed and name.
   void initialize(std::uint64_t seed);
 
  private:
-  void convert(const TensorView& from, const TensorView& to);
+  void run(const Op& op, std::vector<TensorView> in, std::vector<TensorView> out);
   Buffer& plain_buffer(std::size_t bytes);
 
   Device& device_;
