@@ -84,6 +84,7 @@ TEST(MetricLog, WritesOneObjectPerLine) {
 
 std::vector<std::string> names(const std::vector<Metric>& metrics) {
   std::vector<std::string> result;
+  result.reserve(metrics.size());
   for (const Metric& metric : metrics) {
     result.push_back(metric.name);
   }

@@ -14,7 +14,6 @@ namespace cnn::bench {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 using testing::Pair;
 
 Arguments read(std::vector<std::string> words) { return read_arguments(words); }
@@ -86,8 +85,8 @@ TEST(FlagSyntax, IgnoresUnknownFlagsThatUndefokNames) {
 
 class FlagFiles : public testing::Test {
  protected:
-  FlagFiles() { std::filesystem::create_directories(folder_); }
-  ~FlagFiles() override { std::filesystem::remove_all(folder_); }
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::string file(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name) << text;
