@@ -1,0 +1,24 @@
+#include "layers/lrn.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/literals.h"
+
+namespace cnn::layers {
+namespace {
+
+using testing::FloatNear;
+using testing::Pointwise;
+using tests::floats;
+using tests::run;
+using tests::tensor;
+
+TEST(Lrn, DividesByTheNeighboursSquares) {
+  const auto x = tensor({1, 3, 1, 1}, {1, 2, 3});
+  const auto y = run(Lrn({.radius = 1, .bias = 1, .alpha = 1, .beta = 1}), x);
+  EXPECT_THAT(floats(y[0]), Pointwise(FloatNear(1e-6F), {1 / 6.0F, 2 / 15.0F, 3 / 14.0F}));
+}
+
+}  // namespace
+}  // namespace cnn::layers

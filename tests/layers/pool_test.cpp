@@ -1,0 +1,63 @@
+#include "layers/pool.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layers/operands.h"
+#include "tests/support/literals.h"
+
+namespace cnn::layers {
+namespace {
+
+using testing::ElementsAre;
+using tests::floats;
+using tests::run;
+using tests::tensor;
+
+// 1 2 3
+// 4 5 6
+// 7 8 9
+tests::HostTensor nine() { return tensor({1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}); }
+
+TEST(Pool, TakesTheFirstMaximumAndNeverPadding) {
+  const Window window{
+      .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_top = 1, .pad_left = 1};
+  const auto x = tensor({1, 1, 3, 3}, {-1, -2, -2, -3, -7, -7, -5, -7, -7});
+  const auto y = run(MaxPool(window, true), x);
+  EXPECT_THAT(floats(y[0]), ElementsAre(-1, -2, -3, -7));
+  EXPECT_THAT(y[1].view().as<std::uint8_t>(), ElementsAre(3, 2, 1, 0));
+}
+
+TEST(Pool, SendsTheGradientToTheMaximum) {
+  const Window window{.kernel_h = 2, .kernel_w = 2};
+  const auto dx =
+      run(MaxPoolBackward(window, {1, 1, 3, 3}), tensor({1, 1, 2, 2}, {1, 10, 100, 1000}),
+          tensor<std::uint8_t>({1, 1, 2, 2}, {3, 2, 1, 0}));
+  EXPECT_THAT(floats(dx[0]), ElementsAre(0, 0, 0, 0, 1111, 0, 0, 0, 0));
+}
+
+TEST(Pool, AveragesOverThePixelsInsideTheImage) {
+  const Window window{
+      .kernel_h = 2, .kernel_w = 2, .stride_h = 2, .stride_w = 2, .pad_bottom = 1, .pad_right = 1};
+  const auto y = run(AveragePool(window), nine());
+  EXPECT_THAT(floats(y[0]), ElementsAre(3, 4.5, 7.5, 9));
+  const auto dx =
+      run(AveragePoolBackward(window, {1, 1, 3, 3}), tensor({1, 1, 2, 2}, {4, 2, 6, 5}));
+  EXPECT_THAT(floats(dx[0]), ElementsAre(1, 1, 1, 1, 1, 1, 3, 3, 5));
+}
+
+TEST(Pool, AveragesWholeImages) {
+  const auto y = run(SpatialMean(), tensor({1, 2, 1, 2}, {1, 2, 10, 30}));
+  EXPECT_THAT(floats(y[0]), ElementsAre(1.5, 20));
+}
+
+TEST(Pool, KeepsIndicesOnlyWhereAGradientMayNeedThem) {
+  for (const bool training : {false, true}) {
+    Graph graph({.training = training});
+    max_pool(graph.input("x", described({1, 3, 8, 8}, DataType::f32)), {});
+    EXPECT_EQ(graph.nodes().back().outputs.size(), training ? 2 : 1);
+  }
+}
+
+}  // namespace
+}  // namespace cnn::layers
