@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "layers/cpu/rows.h"
-#include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "runtime/error.h"
 #include "tests/layers/cpu/run_op.h"
@@ -118,49 +117,6 @@ TEST(Convert, RefusesAPackingThatItCannotRead) {
   const TensorDesc from{.shape = {4, 4}};
   const TensorDesc to = packed({4, 4}, DataType::f32, "same nonsense", 64);
   EXPECT_THROW(table.describe(Convert(DataType::f32), {{from}, {to}}), Error);
-}
-
-TEST(Flatten, AndItsInverseKeepChannelsFastestWhateverTheLayout) {
-  const KernelTable table = table_of_conversions();
-  const Shape image{2, 19, 3, 4};
-  for (const DataType type : {DataType::f32, DataType::bf16}) {
-    const Values x = random_values(image, type, 3);
-    const Values flat = random_values({2, 19 * 12}, type, 4);
-    for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
-      const test::Ran forward = test::run_fast(table, Flatten(), {x}, layout);
-      EXPECT_EQ(forward.spec.in[0].layout, layout);
-      EXPECT_EQ(forward.out[0].data, test::run_reference(Flatten(), {x})[0].data);
-      const test::Ran backward = test::run_fast(table, Unflatten(image), {flat}, layout);
-      EXPECT_EQ(backward.spec.out[0].layout, layout);
-      EXPECT_EQ(backward.out[0].data, test::run_reference(Unflatten(image), {flat})[0].data);
-      EXPECT_TRUE(backward.zero_padding);
-    }
-  }
-}
-
-TEST(Normalise, ScalesAndShiftsBytesAndFloatsIntoEitherType) {
-  const KernelTable table = table_of_conversions();
-  const Values bytes = given({1, 3, 1, 2}, {0, 1, 2, 127, 128, 255}, DataType::u8);
-  for (const DataType type : {DataType::f32, DataType::bf16}) {
-    const Normalise op(1.0F / 128, -1, type);
-    const std::vector<float> expected =
-        type == DataType::f32
-            ? std::vector<float>{-1, -127.0F / 128, -126.0F / 128, -1.0F / 128, 0, 127.0F / 128}
-            : test::run_reference(op, {bytes})[0].data;
-    const test::Ran ran = test::run_fast(table, op, {bytes}, Layout::nhwc);
-    EXPECT_LE(test::distance(ran.out[0], given({1, 3, 1, 2}, expected)), 1.0 / 256);
-    const Values floats = given({1, 3, 1, 2}, bytes.data);
-    EXPECT_EQ(test::run_fast(table, op, {floats}, Layout::nchw).out[0].data, ran.out[0].data);
-  }
-}
-
-TEST(Normalise, NeverShiftsPadding) {
-  const KernelTable table = table_of_conversions();
-  const TensorDesc x{.shape = {1, 3, 2, 2}, .type = DataType::u8, .layout = Layout::nchw16c};
-  const TensorDesc y{.shape = {1, 3, 2, 2}, .layout = Layout::nchw16c};
-  const auto spec = table.describe(Normalise(1, 1, DataType::f32), {{x}, {y}});
-  EXPECT_EQ(spec->in[0].layout, Layout::nchw);
-  EXPECT_EQ(spec->out[0].layout, Layout::nchw);
 }
 
 }  // namespace
