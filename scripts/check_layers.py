@@ -32,6 +32,8 @@ ARROWS = {
     "bench/cuda": ["*"],
     # Fixtures of all tests: no fast kernels, no data, no program.
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
+    # The program as its users see it: started as a process.
+    "tests/program": [],
 }
 # What the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {
@@ -48,7 +50,7 @@ LIBRARIES = {
     r"nccl": ["allreduce/cuda"],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "bench", "tests/models"],
+    r"nlohmann/": ["data", "bench", "tests/models", "tests/program"],
     r"fmt/|cxxopts": ["bench"],
     r"gtest/|gmock/": [],
 }

@@ -1,0 +1,103 @@
+#include "tests/program/program.h"
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <regex>
+#include <sstream>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace cnn::tests {
+namespace {
+
+pid_t start(const std::vector<std::string>& flags, const std::string& out, const std::string& err) {
+  std::vector<std::string> words{CNN_PROGRAM};
+  words.insert(words.end(), flags.begin(), flags.end());
+  std::vector<char*> arguments;
+  for (std::string& word : words) {
+    arguments.push_back(word.data());
+  }
+  arguments.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr int mode = 0600;
+    dup2(open(out.c_str(), O_CREAT | O_TRUNC | O_WRONLY, mode), STDOUT_FILENO);
+    dup2(open(err.c_str(), O_CREAT | O_TRUNC | O_WRONLY, mode), STDERR_FILENO);
+    execv(arguments.front(), arguments.data());
+    _exit(127);
+  }
+  return child;
+}
+
+int status_of(pid_t child) {
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+std::vector<std::string> Finished::lines() const {
+  std::vector<std::string> result;
+  std::istringstream stream(out);
+  for (std::string line; std::getline(stream, line);) {
+    result.push_back(line);
+  }
+  return result;
+}
+
+std::vector<std::string> Finished::step_lines() const {
+  static const std::regex step("[0-9]+\timages/sec: .*");
+  std::vector<std::string> result;
+  for (const std::string& line : lines()) {
+    if (std::regex_match(line, step)) {
+      result.push_back(line);
+    }
+  }
+  return result;
+}
+
+Finished run_program(const std::vector<std::string>& flags) {
+  const TemporaryFolder folder;
+  Finished finished;
+  finished.status = status_of(start(flags, folder / "out", folder / "err"));
+  finished.out = read_file(folder / "out");
+  finished.err = read_file(folder / "err");
+  return finished;
+}
+
+void run_and_kill(const std::vector<std::string>& flags, int milliseconds) {
+  const TemporaryFolder folder;
+  const pid_t child = start(flags, folder / "out", folder / "err");
+  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+  kill(child, SIGKILL);
+  status_of(child);
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::string name = (std::filesystem::temp_directory_path() / "cnn_XXXXXX").string();
+  path_ = mkdtemp(name.data());
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+}  // namespace cnn::tests
