@@ -45,11 +45,9 @@ build() {
     # With ccache, objects from another checkout of the same sources are taken as well.
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
     cmake --preset "$preset"
-    cmake --build --preset "$preset" --parallel "$(jobs)" "$@"
+    cmake --build --preset "$preset" --parallel "$(jobs)" "$@" -- -k 0
   ) >"$log" 2>&1 </dev/null; then
-    # Compilers report the cause first and ninja stops last: errors with what stands beside them, then the end.
-    grep -n -A 4 -E 'error|Error|undefined reference' "$log" | head -60 >&2 || true
-    tail -n 15 "$log" >&2
+    grep -A 3 -E ': (fatal )?error|^CMake Error|undefined reference' "$log" | head -80 >&2 || tail -n 30 "$log" >&2
     die "preset $preset does not build; all of the output is in $log"
   fi
 }
