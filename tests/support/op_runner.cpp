@@ -31,6 +31,17 @@ void convert_by_kernel(const KernelTable& table, const TensorView& from, const T
   run_kernel(table, convert, *spec, {{from}, {to}, {}});
 }
 
+bool same_bytes(const HostTensor& a, const HostTensor& b) {
+  return std::memcmp(a.view().data, b.view().data, a.desc().bytes()) == 0;
+}
+
+HostTensor opened_within_bounds(const KernelTable& table, const HostTensor& tensor) {
+  check(tensor.guard_is_intact(), "a kernel wrote past the end of " + to_string(tensor.desc()));
+  return opened(table, tensor.view());
+}
+
+}  // namespace
+
 HostTensor stored(const KernelTable& table, const TensorView& plain_values,
                   const TensorDesc& desc) {
   HostTensor result(desc);
@@ -42,22 +53,15 @@ HostTensor stored(const KernelTable& table, const TensorView& plain_values,
   return result;
 }
 
-HostTensor opened(const KernelTable& table, const HostTensor& tensor) {
-  check(tensor.guard_is_intact(), "a kernel wrote past the end of " + to_string(tensor.desc()));
-  HostTensor result(plain(tensor.desc()));
-  if (tensor.desc().layout != Layout::packed) {
-    unpack(tensor.view(), result.view());
+HostTensor opened(const KernelTable& table, const TensorView& tensor) {
+  HostTensor result(plain(tensor.desc));
+  if (tensor.desc.layout != Layout::packed) {
+    unpack(tensor, result.view());
   } else {
-    convert_by_kernel(table, tensor.view(), result.view());
+    convert_by_kernel(table, tensor, result.view());
   }
   return result;
 }
-
-bool same_bytes(const HostTensor& a, const HostTensor& b) {
-  return std::memcmp(a.view().data, b.view().data, a.desc().bytes()) == 0;
-}
-
-}  // namespace
 
 void ImmediateStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, bytes);
@@ -93,12 +97,12 @@ std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signat
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
     result.after.push_back(overwritten == i ? copy_of(result.before[i].view())
-                                            : opened(table, inputs[i]));
+                                            : opened_within_bounds(table, inputs[i]));
     check(op.mutates(i) || same_bytes(result.before[i], result.after[i]),
           "the kernel changed its input " + std::to_string(i));
   }
   for (const HostTensor& output : outputs) {
-    result.out.push_back(opened(table, output));
+    result.out.push_back(opened_within_bounds(table, output));
   }
   return result;
 }

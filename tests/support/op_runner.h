@@ -37,4 +37,9 @@ std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signat
                             std::span<const TensorView> in,
                             std::optional<std::size_t> overwritten = std::nullopt);
 
+// A tensor in the form of `desc`, and a stored one made plain again; packed forms, which only the
+// kernels know, by the table's own Convert.
+HostTensor stored(const KernelTable& table, const TensorView& plain_values, const TensorDesc& desc);
+HostTensor opened(const KernelTable& table, const TensorView& tensor);
+
 }  // namespace cnn::tests

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "runtime/cpu/device.h"
+#include "runtime/executor.h"
+#include "runtime/kernel.h"
+#include "tests/support/host_tensor.h"
+
+namespace cnn::tests {
+
+// A graph on the CPU device, all the way that the program takes it: layouts, plan, executor.
+// Parameters, state and inputs start with fill_by_name()'s values, like an Interpreter's.
+class RunningGraph {
+ public:
+  // table: with the reference loops as its fallback; must outlive this. image: layout of images.
+  RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
+
+  void run();
+  // Plain, in the order of the graph's outputs.
+  std::span<const TensorView> results() const { return executor_->results(); }
+  HostTensor variable(std::string_view name) const;  // plain; throws if there is none
+  const Graph& planned() const { return *executor_->plan().graph; }
+  Executor& executor() { return *executor_; }
+
+ private:
+  void fill(const Graph& graph);
+
+  const KernelTable& table_;
+  CpuDevice device_;
+  std::unique_ptr<Variables> variables_;
+  Buffer storage_, arena_;
+  std::vector<HostTensor> inputs_;
+  std::unique_ptr<Executor> executor_;
+};
+
+}  // namespace cnn::tests
