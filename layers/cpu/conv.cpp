@@ -67,15 +67,19 @@ struct Images {
 std::vector<Images> candidates(const Images& asked) {
   const Layout x = asked.x.layout, y = asked.y.layout;
   std::vector<std::array<Layout, 2>> pairs;
-  if (asked.x.shape[1] < 4 && y == Layout::nchw16c) {
-    pairs.push_back({Layout::nchw, y});
-  }
-  for (const std::array<Layout, 2>& pair :
+  // Wherever blocks come up, so that asking again with the answer gives that answer.
+  const auto push = [&](Layout from, Layout to) {
+    if (asked.x.shape[1] < 4 && to == Layout::nchw16c) {
+      pairs.push_back({Layout::nchw, to});
+    }
+    pairs.push_back({from, to});
+  };
+  for (const auto& [from, to] :
        {std::array{x, y}, std::array{y, y}, std::array{x, x}, std::array{Layout::nchw, y}}) {
-    pairs.push_back(pair);
+    push(from, to);
   }
   for (const Layout layout : {Layout::nchw16c, Layout::nhwc, Layout::nchw}) {
-    pairs.push_back({layout, layout});
+    push(layout, layout);
   }
   std::vector<Images> result;
   for (const auto& [from, to] : pairs) {
