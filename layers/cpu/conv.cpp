@@ -62,24 +62,16 @@ struct Images {
   TensorDesc x, y;
 };
 
-// The layouts to try, best first. A first convolution reads few channels faster from a plain image
-// than from padded blocks.
+// The layouts to try, best first. What is asked comes first, so that a spec asked again answers
+// itself. A first convolution reads few channels faster from a plain image than from padded blocks.
 std::vector<Images> candidates(const Images& asked) {
   const Layout x = asked.x.layout, y = asked.y.layout;
-  std::vector<std::array<Layout, 2>> pairs;
-  // Wherever blocks come up, so that asking again with the answer gives that answer.
-  const auto push = [&](Layout from, Layout to) {
-    if (asked.x.shape[1] < 4 && to == Layout::nchw16c) {
-      pairs.push_back({Layout::nchw, to});
-    }
-    pairs.push_back({from, to});
-  };
-  for (const auto& [from, to] :
-       {std::array{x, y}, std::array{y, y}, std::array{x, x}, std::array{Layout::nchw, y}}) {
-    push(from, to);
+  std::vector<std::array<Layout, 2>> pairs{{x, y}, {y, y}, {x, x}};
+  if (asked.x.shape[1] < 4) {
+    pairs.push_back({Layout::nchw, Layout::nchw16c});
   }
   for (const Layout layout : {Layout::nchw16c, Layout::nhwc, Layout::nchw}) {
-    push(layout, layout);
+    pairs.push_back({layout, layout});
   }
   std::vector<Images> result;
   for (const auto& [from, to] : pairs) {

@@ -173,14 +173,18 @@ TEST(ConvPacking, WeightsOfBf16ConvolutionsAreBf16AndTheirGradientsF32) {
 
 TEST(ConvPacking, DescribingASpecAgainAnswersTheSame) {
   const KernelTable table = table_of_convs();
-  const ConvAttributes a{.window = square(7, 2, 3)};
-  const TensorDesc x{.shape = {1, 3, 16, 16}}, w{.shape = {64, 3, 7, 7}};
-  const TensorDesc y{.shape = {1, 64, 8, 8}, .layout = Layout::nhwc};
-  const auto once = table.describe(Conv2d(a), {{x, w}, {y}});
-  const auto twice = table.describe(Conv2d(a), {once->in, once->out});
-  EXPECT_EQ(once->in, twice->in);
-  EXPECT_EQ(once->out, twice->out);
-  EXPECT_EQ(once->workspace, twice->workspace);
+  const TensorDesc w{.shape = {5, 3, 1, 1}};
+  for (const Layout x_layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
+    for (const Layout y_layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
+      const TensorDesc x{.shape = {1, 3, 7, 9}, .layout = x_layout};
+      const TensorDesc y{.shape = {1, 5, 7, 9}, .layout = y_layout};
+      const auto once = table.describe(Conv2d({}), {{x, w}, {y}});
+      const auto twice = table.describe(Conv2d({}), {once->in, once->out});
+      EXPECT_EQ(once->in, twice->in);
+      EXPECT_EQ(once->out, twice->out);
+      EXPECT_EQ(once->workspace, twice->workspace);
+    }
+  }
 }
 
 }  // namespace
