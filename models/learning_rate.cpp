@@ -23,8 +23,9 @@ double rate_of(const PiecewiseRate& piecewise, std::int64_t step) {
 }
 
 double rate_of(const StaircaseRate& staircase, std::int64_t step) {
-  const auto stairs = static_cast<double>(step / staircase.steps);
-  return std::max(staircase.minimum, staircase.start * std::pow(staircase.factor, stairs));
+  const std::int64_t stairs = step / staircase.steps;
+  const double factor = std::pow(staircase.factor, static_cast<double>(stairs));
+  return std::max(staircase.minimum, staircase.start * factor);
 }
 
 // Goyal et al., 2017: five epochs of warm-up, a tenth of the rate after 30, 60, 80 and 90 epochs.

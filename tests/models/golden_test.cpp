@@ -134,7 +134,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"alexnet_cifar", cpu_engine}, Case{"resnet20_sgd", cpu_engine},
                     Case{"resnet20_momentum", cpu_engine, momentum_steps},
                     Case{"resnet20_rmsprop", cpu_engine}, Case{"resnet20_v2", cpu_engine},
-                    Case{"resnet56", cpu_engine}),
+                    Case{"resnet56", cpu_engine}, Case{"densenet40_k12", cpu_engine},
+                    Case{"mobilenet", cpu_engine}),
     test_name);
 
 // Tens of seconds and several gigabytes.
