@@ -57,6 +57,10 @@ StepValues TrainingLoop::step(std::int64_t local_step) {
 }
 
 void TrainingLoop::run() {
+  if (job_.warm_up !=
+      warm_up_batches(job_.config->num_warmup_batches, job_.config->autotune_threshold)) {
+    console_.print(warm_up_line(job_.warm_up));
+  }
   console_.print(running_warm_up_line);
   bool stop = false;
   std::int64_t local_step = -job_.warm_up;

@@ -102,11 +102,13 @@ class Planner {
     const Placement placement = place(intervals);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       for (const std::size_t block : chains_[c].blocks) {
-        plan_.blocks[block].offset = placement.offsets[c];
+        Block& placed = plan_.blocks[block];
+        placed.offset = placement.offsets[c];
+        plan_.device_bytes = std::max(plan_.device_bytes, placed.offset + placed.bytes);
       }
     }
-    plan_.device_bytes = placement.height;
-    plan_.lower_bound_bytes = lower_bound(intervals);
+    // The bound counts whole alignment units; the last of them need not be filled.
+    plan_.lower_bound_bytes = std::min(lower_bound(intervals), plan_.device_bytes);
   }
 
   // From each Offload of an activation to the last Fetch before the next one. Inputs come from the

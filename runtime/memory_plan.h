@@ -27,7 +27,7 @@ struct Block {
 struct MemoryPlan {
   std::vector<Block> blocks;
   std::size_t device_bytes = 0;       // size of the arena: the highest end of a block
-  std::size_t lower_bound_bytes = 0;  // maximum over the steps of the bytes live in it
+  std::size_t lower_bound_bytes = 0;  // maximum over the steps of the aligned bytes live in it
   std::vector<Block> host_blocks;     // swapped activations in the pinned host arena
   std::size_t host_bytes = 0;
 };
