@@ -98,7 +98,6 @@ class Executor::Resolver {
 Executor::Executor(Program program, Device& device, Variables& variables,
                    std::span<std::byte> arena)
     : program_(std::move(program)), arena_(arena) {
-  const Graph& graph = *program_.plan.graph;
   const MemoryPlan& memory = program_.plan.memory;
   if (arena.size() < memory.device_bytes) {
     throw Error("the arena has " + std::to_string(arena.size()) + " bytes, the plan needs " +
@@ -109,23 +108,30 @@ Executor::Executor(Program program, Device& device, Variables& variables,
   if (memory.host_bytes > 0) {
     host_arena_ = device.allocate_host(memory.host_bytes);
   }
+  place_results(device);
+  resolve(device, variables);
+}
+
+// One slot for each tensor that leaves, whatever the number of its names.
+void Executor::place_results(Device& device) {
+  const Graph& graph = *program_.plan.graph;
+  std::vector<std::optional<std::size_t>> slots(graph.tensors().size());
   std::size_t bytes = 0;
   for (const Output& output : graph.outputs()) {
-    bytes += aligned(graph.info(output.tensor).desc.bytes());
+    auto& slot = slots[index_of(output.tensor)];
+    if (!slot) {
+      slot = bytes;
+      bytes += aligned(graph.info(output.tensor).desc.bytes());
+    }
   }
-  if (bytes > 0) {
-    result_bytes_ = device.allocate_host(bytes);
-  }
-  std::byte* slot = result_bytes_.data();
+  result_bytes_ = device.allocate_host(std::max(bytes, alignment));
   for (const Output& output : graph.outputs()) {
-    const auto same = std::find_if(graph.outputs().begin(), graph.outputs().end(),
-                                   [&](const Output& o) { return o.tensor == output.tensor; });
-    const auto first = static_cast<std::size_t>(same - graph.outputs().begin());
-    const bool repeated = first < results_.size();  // under a second name: one slot for both
-    const TensorDesc& desc = graph.info(output.tensor).desc;
-    results_.push_back({.desc = desc, .data = repeated ? results_[first].data : slot});
-    slot += repeated ? 0 : aligned(desc.bytes());
+    results_.push_back({.desc = graph.info(output.tensor).desc,
+                        .data = result_bytes_.data() + *slots[index_of(output.tensor)]});
   }
+}
+
+void Executor::resolve(Device& device, const Variables& variables) {
   const std::vector<Step>& steps = program_.plan.schedule.steps;
   const Resolver resolver(*this, variables);
   issues_.reserve(steps.size());

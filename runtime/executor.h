@@ -59,6 +59,8 @@ class Executor {
   };
   class Resolver;
 
+  void place_results(Device& device);
+  void resolve(Device& device, const Variables& variables);
   void check_inputs(std::span<const TensorView> inputs) const;
   void issue_all(std::span<const TensorView> inputs, Stamps* stamps);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);

@@ -25,27 +25,36 @@ void KernelTable::otherwise(Describe describe, Make make) {
   otherwise_ = Row{std::move(describe), std::move(make)};
 }
 
-std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& asked) const {
-  if (const auto row = rows_.find(std::type_index(typeid(op))); row != rows_.end()) {
-    if (auto spec = row->second.describe(op, asked)) {
-      return spec;
+// The row that serves, and what it answers; nullptr if none does.
+const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& asked,
+                                             std::optional<KernelSpec>& spec) const {
+  if (const auto rows = rows_.find(std::type_index(typeid(op))); rows != rows_.end()) {
+    for (const Row& row : rows->second) {
+      spec = row.describe(op, asked);
+      if (spec) {
+        return &row;
+      }
     }
   }
-  return otherwise_ ? otherwise_->describe(op, asked) : std::nullopt;
+  if (otherwise_) {
+    spec = otherwise_->describe(op, asked);
+  }
+  return spec ? &*otherwise_ : nullptr;
+}
+
+std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& asked) const {
+  std::optional<KernelSpec> spec;
+  row_for(op, asked, spec);
+  return spec;
 }
 
 std::unique_ptr<Kernel> KernelTable::make(const Op& op, const Signature& signature) const {
   // A row makes what it would itself answer with; the same question decided in describe().
-  const auto serves = [&](const Row& row) {
-    const auto spec = row.describe(op, signature);
-    return spec && spec->in == signature.in && spec->out == signature.out;
-  };
+  std::optional<KernelSpec> spec;
+  const Row* row = row_for(op, signature, spec);
   std::unique_ptr<Kernel> kernel;
-  if (const auto row = rows_.find(std::type_index(typeid(op)));
-      row != rows_.end() && serves(row->second)) {
-    kernel = row->second.make(op, signature);
-  } else if (otherwise_ && serves(*otherwise_)) {
-    kernel = otherwise_->make(op, signature);
+  if (row != nullptr && spec->in == signature.in && spec->out == signature.out) {
+    kernel = row->make(op, signature);
   }
   if (kernel == nullptr) {
     throw Error("no kernel of this backend runs " + std::string(op.name()) + " on " +

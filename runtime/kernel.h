@@ -51,15 +51,16 @@ class KernelTable {
   // true shapes and types, and for each operand the layout it has or would best have; the spec
   // answers with the layouts (and, for weights, packings and types) the kernel really takes.
   // Nothing: this backend cannot run it so. make: (const O&, const Signature&) ->
-  // unique_ptr<Kernel> for a signature that equals a spec's in and out.
+  // unique_ptr<Kernel> for a signature that equals a spec's in and out. Of several rows of one op
+  // the first that describes something serves.
   template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
   void add(DescribeOp describe_op, MakeOp make_op) {
-    rows_[std::type_index(typeid(O))] = Row{[describe_op](const Op& op, const Signature& s) {
-                                              return describe_op(static_cast<const O&>(op), s);
-                                            },
-                                            [make_op](const Op& op, const Signature& s) {
-                                              return make_op(static_cast<const O&>(op), s);
-                                            }};
+    rows_[std::type_index(typeid(O))].push_back({[describe_op](const Op& op, const Signature& s) {
+                                                   return describe_op(static_cast<const O&>(op), s);
+                                                 },
+                                                 [make_op](const Op& op, const Signature& s) {
+                                                   return make_op(static_cast<const O&>(op), s);
+                                                 }});
   }
   // Serves every op without a row, and every op whose row describes nothing.
   void otherwise(Describe describe, Make make);
@@ -73,7 +74,9 @@ class KernelTable {
     Describe describe;
     Make make;
   };
-  std::unordered_map<std::type_index, Row> rows_;
+  const Row* row_for(const Op& op, const Signature& asked, std::optional<KernelSpec>& spec) const;
+
+  std::unordered_map<std::type_index, std::vector<Row>> rows_;
   std::optional<Row> otherwise_;
 };
 
