@@ -41,7 +41,7 @@ struct PickleValue {
 
 // Reads what Python's pickle writes (protocols 0 to 5), as far as it is plain data or a numpy
 // array. Nothing is ever called: any other function or class that the file asks for is an Error
-// that names it. Memory is bounded by the file's size and by a million values; nothing recurses, as
+// that names it. Memory is bounded by the file's size and by 250,000 values; nothing recurses, as
 // values refer to each other by number.
 class Pickle {
  public:

@@ -11,7 +11,7 @@
 namespace cnn::data {
 namespace {
 
-constexpr std::size_t most_values = 1'000'000;  // a batch of CIFAR-10 has 20,000
+constexpr std::size_t most_values = 250'000;  // a batch of CIFAR-10 has 20,000
 
 std::string_view as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -210,7 +210,7 @@ std::string_view PickleMachine::take_line() {
 }
 
 PickleMachine::Id PickleMachine::make(PickleValue value) {
-  check(values_.size() < most_values, "the pickle has more than a million values");
+  check(values_.size() < most_values, "the pickle has more than 250000 values");
   values_.push_back(std::move(value));
   return static_cast<Id>(values_.size() - 1);
 }
@@ -301,7 +301,7 @@ void PickleMachine::insert(std::span<const Id> items) {
 }
 
 void PickleMachine::remember(std::uint64_t slot, Id value) {
-  check(memo_.size() < most_values, "the pickle remembers more than a million values");
+  check(memo_.size() < most_values, "the pickle remembers more than 250000 values");
   memo_[slot] = value;
 }
 

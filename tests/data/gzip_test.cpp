@@ -21,9 +21,9 @@ TEST(GzipReader, GivesTheBytesInPieces) {
 }
 
 TEST(GzipReader, ReadsMoreThanOnePieceOfMemory) {
-  const std::string packed = gzip(std::string(9'000'000, 'a') + "z");
+  const std::string packed = gzip(std::string(5'000'000, 'a') + "z");
   GzipReader reader(std::as_bytes(std::span(packed)));
-  const auto bytes = reader.read(9'000'001);
+  const auto bytes = reader.read(5'000'001);
   EXPECT_EQ(static_cast<char>(bytes.front()), 'a');
   EXPECT_EQ(static_cast<char>(bytes.back()), 'z');
   EXPECT_NO_THROW(reader.expect_end());

@@ -190,8 +190,8 @@ TEST(Pickle, RejectsArraysWhoseShapeDoesNotAgree) {
 }
 
 TEST(Pickle, BoundsTheMemoryThatAFileCanTake) {
-  EXPECT_THAT(error_for(std::string(1'000'001, 'N') + "."), HasSubstr("million values"));
-  EXPECT_THAT(error_for("N" + std::string(1'000'001, '\x94') + "."), HasSubstr("million values"));
+  EXPECT_THAT(error_for(std::string(250'001, 'N') + "."), HasSubstr("250000 values"));
+  EXPECT_THAT(error_for("N" + std::string(250'001, '\x94') + "."), HasSubstr("250000 values"));
   std::string again = "V" + std::string(1000, 'a') + "\n\x94";
   for (int i = 0; i < 1000; ++i) {
     again += "c_codecs\nencode\nh" + std::string(1, '\0') + "Vlatin1\n\x86R0";
@@ -200,7 +200,7 @@ TEST(Pickle, BoundsTheMemoryThatAFileCanTake) {
 }
 
 TEST(Pickle, TakesDeepNestingAndCyclesWithoutRecursion) {
-  EXPECT_EQ(parse(std::string(400'000, ']') + std::string(399'999, 'a') + ".").root().kind,
+  EXPECT_EQ(parse(std::string(100'000, ']') + std::string(99'999, 'a') + ".").root().kind,
             Kind::list);
   EXPECT_EQ(parse("]q\x01h\x01"
                   "a.")
