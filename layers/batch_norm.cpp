@@ -254,7 +254,8 @@ std::vector<TensorDesc> MovingAverage::infer(std::span<const TensorDesc> in) con
 void MovingAverage::reference(std::span<const TensorView> in,
                               std::span<const TensorView> /*out*/) const {
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-    const auto [decay, count] = layers[layer];
+    const double decay = layers[layer].decay;
+    const double count = layers[layer].count;
     const double unbiased = count / std::max(count - 1, 1.0);
     const auto advance = [&](const TensorView& moving, const TensorView& batch, double factor) {
       const auto average = moving.as<float>();

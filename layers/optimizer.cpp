@@ -35,12 +35,14 @@ namespace {
 
 const RuleRow& row_of(Rule rule) { return rules()[static_cast<std::size_t>(rule)]; }
 
-// One step of a rule on one element. `rate` is the learning rate, for adam with both bias
-// corrections in it; a and b are the element's slots, in the order of the rule's row.
+// One step of a rule. `rate` is the learning rate, for adam with both bias corrections in it.
 struct Step {
   const UpdateAttributes& attributes;
   double rate = 0;
+  double unscale = 1;  // 1 / loss scale
+  bool skip = false;
 
+  // The new value of w; a and b are its slots, in the order of the rule's row.
   double operator()(double w, double g, float* a, float* b) const {
     const UpdateAttributes& u = attributes;
     switch (u.rule) {
@@ -62,6 +64,35 @@ struct Step {
     throw Error("update: no such rule");
   }
 };
+
+// One parameter with its gradient and slots; a and b are empty where the rule has none.
+struct Operand {
+  std::span<float> w;
+  std::span<const float> gradient;
+  std::span<float> a, b;
+  double decay = 0;
+};
+
+void update(const Step& step, const Operand& p) {
+  if (step.skip) {
+    return;
+  }
+  const std::optional<double>& clip = step.attributes.clip;
+  for (std::size_t i = 0; i < p.w.size(); ++i) {
+    const double whole = p.gradient[i] * step.unscale + p.decay * p.w[i];
+    const double g = clip ? std::clamp(whole, -*clip, *clip) : whole;
+    p.w[i] = static_cast<float>(
+        step(p.w[i], g, p.a.empty() ? nullptr : &p.a[i], p.b.empty() ? nullptr : &p.b[i]));
+  }
+}
+
+double sum_of_squares(std::span<const float> values) {
+  double sum = 0;
+  for (const float value : values) {
+    sum += static_cast<double>(value) * value;
+  }
+  return sum;
+}
 
 bool is_scalar(const TensorDesc& desc, DataType type) {
   return desc.shape.rank() == 0 && desc.type == type;
@@ -99,31 +130,25 @@ std::vector<TensorDesc> Update::infer(std::span<const TensorDesc> in) const {
 void Update::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
   const auto scalar = [&](std::size_t i) -> double { return in[i].as<float>()[0]; };
   const UpdateAttributes& u = attributes;
-  const bool skip = u.automatic_loss_scale && in[2].as<std::int32_t>()[0] != 0;
-  const double unscale = 1 / (u.automatic_loss_scale ? scalar(1) : u.loss_scale);
-  Step step{u, scalar(0)};
+  Step step{.attributes = u,
+            .rate = scalar(0),
+            .unscale = 1 / (u.automatic_loss_scale ? scalar(1) : u.loss_scale),
+            .skip = u.automatic_loss_scale && in[2].as<std::int32_t>()[0] != 0};
   if (u.rule == Rule::adam) {
     step.rate *= std::sqrt(1 - scalar(first_parameter() - 1)) / (1 - scalar(first_parameter() - 2));
   }
   double squares = 0;
   for (std::size_t p = 0; p < parameters; ++p) {
-    const auto w = in[first_parameter() + p].as<float>();
-    const auto gradient = in[first_gradient() + p].as<float>();
     const auto slot = [&](std::size_t s) {
-      return s < slots() ? in[first_slot() + s * parameters + p].as<float>().data() : nullptr;
+      return s < slots() ? in[first_slot() + s * parameters + p].as<float>() : std::span<float>();
     };
-    float* const a = slot(0);
-    float* const b = slot(1);
-    const double decay = u.decay[p] ? u.weight_decay : 0;
-    for (std::size_t i = 0; i < w.size(); ++i) {
-      squares += decay != 0 ? static_cast<double>(w[i]) * w[i] : 0;
-      double g = gradient[i] * unscale + decay * w[i];
-      g = u.clip ? std::clamp(g, -*u.clip, *u.clip) : g;
-      if (!skip) {
-        w[i] =
-            static_cast<float>(step(w[i], g, a == nullptr ? a : a + i, b == nullptr ? b : b + i));
-      }
-    }
+    const Operand operand{.w = in[first_parameter() + p].as<float>(),
+                          .gradient = in[first_gradient() + p].as<float>(),
+                          .a = slot(0),
+                          .b = slot(1),
+                          .decay = u.decay[p] ? u.weight_decay : 0};
+    squares += operand.decay != 0 ? sum_of_squares(operand.w) : 0;
+    update(step, operand);
   }
   out[0].as<float>()[0] = static_cast<float>(squares / 2);
 }
@@ -184,7 +209,7 @@ void AdvanceAdam::reference(std::span<const TensorView> in,
 
 namespace {
 
-const TensorDesc scalar_desc(DataType type) { return described({}, type); }
+TensorDesc scalar_desc(DataType type) { return described({}, type); }
 
 Value scalar_state(Graph& graph, std::string name, double start) {
   return graph.state(std::move(name), scalar_desc(DataType::f32),

@@ -114,9 +114,9 @@ std::vector<Case> network_cases() {
                       // Sums of many thousand products in f32, in another order.
                       .tolerance = 1e-4});
   }
-  const auto add = [&](std::string name, auto function) {
+  const auto add = [&](std::string_view name, auto function) {
     result.push_back(
-        {.name = std::move(name), .build = function, .tolerance = 1e-4, .bf16_tolerance = 0.03});
+        {.name = std::string(name), .build = function, .tolerance = 1e-4, .bf16_tolerance = 0.03});
   };
   add("block_bottleneck", [](Graph& graph) {
     return bottleneck(image(graph, "x", {3, 12, 6, 6}), 5, 2);
