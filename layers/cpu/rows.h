@@ -16,6 +16,9 @@ void add_convert_rows(KernelTable& table);  // Convert
 // All rows below: without oneDNN's.
 void add_own_kernels(KernelTable& table, const Loops& loops);
 
+// Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
+void add_narrow_dense_rows(KernelTable& table);
+
 // Own loops, in the instruction set of `loops`, which must outlive the table.
 void add_batch_norm_rows(KernelTable& table, const Loops& loops);
 void add_batch_norm_backward_rows(KernelTable& table, const Loops& loops);
