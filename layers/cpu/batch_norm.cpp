@@ -38,7 +38,7 @@ class Forward {
         : factors(carver, chunks.blocks.padded_channels()),
           mean(carver.take<double>(chunks.items() * chunks.blocks.columns)),
           squares(carver.take<double>(chunks.items() * chunks.blocks.columns)),
-          block(carver.take<float>(chunks.items() * chunks.blocks.columns * 2)) {}
+          block(carver.take<float>(chunks.items() * chunks.blocks.columns * 3)) {}
     Factors factors;
     double *mean, *squares;  // by item and column, see Moments
     float* block;
@@ -48,7 +48,7 @@ class Forward {
     const std::int64_t columns = chunks_.blocks.columns;
     Moments moments{.mean = scratch.mean + item * columns,
                     .squares = scratch.squares + item * columns,
-                    .scratch = scratch.block + item * columns * 2};
+                    .scratch = scratch.block + item * columns * 3};
     std::fill_n(moments.mean, columns, 0.0);
     std::fill_n(moments.squares, columns, 0.0);
     chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
@@ -101,7 +101,8 @@ class Forward {
                        .shift = scratch.factors.shift + channel,
                        .rows = rows,
                        .columns = chunks_.blocks.columns,
-                       .relu = attributes_.relu};
+                       .relu = attributes_.relu,
+                       .stream = is_streamed(operands, operands.out[0])};
       if (attributes_.residual) {
         of.residual = advance(operands.in.back().data, offset, x_.type);
       }

@@ -128,6 +128,7 @@ class Backward {
       NormaliseGradientRows of = common(operands, scratch, item, offset);
       of.rows = rows;
       of.dx = advance(operands.out[0].data, offset, x_.type);
+      of.stream = is_streamed(operands, operands.out[0]);
       if (joins()) {  // the first pass has written what passes the gate
         of.gate = Gate::open;
         of.dy = advance(operands.out.back().data, offset, x_.type);

@@ -48,7 +48,8 @@ class Inference {
                        .shift = factors.shift + channel,
                        .rows = rows,
                        .columns = chunks_.blocks.columns,
-                       .relu = attributes_.relu};
+                       .relu = attributes_.relu,
+                       .stream = is_streamed(operands, operands.out[0])};
       if (attributes_.residual) {
         of.residual = advance(operands.in.back().data, offset, x_.type);
       }

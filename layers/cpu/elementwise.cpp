@@ -19,6 +19,7 @@ std::optional<KernelSpec> describe_same(const Signature& asked) {
 // Adds up to 16 tensors at once; more take another round over the sum so far.
 void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
   constexpr std::size_t most = 16;
+  const bool stream = o.in.size() <= most && is_streamed(o, o.out[0]);
   parallel_elements(o.out[0].desc, [&](std::int64_t first, std::int64_t n) {
     std::array<const void*, most> from{};
     std::size_t done = 0;
@@ -30,8 +31,13 @@ void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
       for (; count < most && done < o.in.size(); ++count, ++done) {
         from[count] = at(o.in[done], first);
       }
-      typed.add(from.data(), static_cast<std::int64_t>(count), at(o.out[0], first), n,
-                relu && done == o.in.size());
+      const bool last = done == o.in.size();
+      typed.add({.x = from.data(),
+                 .inputs = static_cast<std::int64_t>(count),
+                 .y = at(o.out[0], first),
+                 .n = n,
+                 .relu = relu && last,
+                 .stream = stream && last});
     }
   });
 }

@@ -1,5 +1,7 @@
 #include "layers/cpu/own_kernel.h"
 
+#include <algorithm>
+
 #include "runtime/error.h"
 
 namespace cnn::layers::cpu {
@@ -61,6 +63,13 @@ KernelSpec like_first_input(const Signature& asked) {
     }
   }
   return spec;
+}
+
+bool is_streamed(const Operands& operands, const TensorView& out) {
+  constexpr std::size_t least_bytes = 16u << 20;
+  return out.desc.bytes() >= least_bytes &&
+         std::ranges::none_of(operands.in,
+                              [&](const TensorView& in) { return in.data == out.data; });
 }
 
 std::int64_t stored_elements(const TensorDesc& desc) {

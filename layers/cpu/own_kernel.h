@@ -78,6 +78,10 @@ inline std::byte* at(const TensorView& view, std::int64_t element) {
   return advance(view.data, element, view.desc.type);
 }
 
+// Whether to write an output past the cache: it is larger than what the next reader would find
+// there, and takes the place of no input.
+bool is_streamed(const Operands& operands, const TensorView& out);
+
 // body(first, n) for ranges that cover all stored elements, each beginning at a cache line.
 template <class Body>
 void parallel_elements(const TensorDesc& desc, const Body& body) {

@@ -19,6 +19,41 @@ void each_vector(std::int64_t n, const Body& body) {
   }
 }
 
+// How results are written: into the cache, or past it where they are larger than any cache, which
+// saves reading the lines that they replace. Streamed lines must be written whole and
+// few at a time.
+template <class V>
+struct Cached {
+  template <class T, class Lanes>
+  static void store(T* to, typename V::Float value, Lanes lanes) {
+    V::store(to, value, lanes);
+  }
+};
+template <class V>
+struct Streamed {
+  template <class T>
+  static void store(T* to, typename V::Float value, typename V::All) {
+    V::stream(to, value);
+  }
+  template <class T>
+  static void store(T* to, typename V::Float value, typename V::First lanes) {
+    V::store(to, value, lanes);
+  }
+};
+
+// run(store) with the policy asked for; rows that are not aligned vectors cannot be streamed.
+template <class V, class T, class Run>
+void with_store(bool stream, const void* to, std::int64_t columns, const Run& run) {
+  constexpr std::uint64_t bytes = static_cast<std::uint64_t>(V::width) * sizeof(T);
+  const bool aligned = reinterpret_cast<std::uintptr_t>(to) % bytes == 0 && columns % V::width == 0;
+  if (stream && aligned) {
+    run(Streamed<V>{});
+    V::fence();
+  } else {
+    run(Cached<V>{});
+  }
+}
+
 template <class V, class T>
 struct FlatLoops {
   static void relu(const void* from, void* to, std::int64_t n, float limit) {
@@ -43,26 +78,30 @@ struct FlatLoops {
     });
   }
 
-  static void add(const void* const* from, std::int64_t inputs, void* to, std::int64_t n,
-                  bool relu) {
-    const T* const* x = reinterpret_cast<const T* const*>(from);
-    T* y = static_cast<T*>(to);
+  template <class Store>
+  static void add_arrays(const AddArrays& of, Store) {
+    const T* const* x = reinterpret_cast<const T* const*>(of.x);
+    T* y = static_cast<T*>(of.y);
     // Without a ReLU the bound lies below everything; max keeps NaN in its second operand.
-    const auto bound = V::set(relu ? 0 : -__builtin_inff());
-    if (inputs == 2) {  // by far the most frequent
+    const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
+    if (of.inputs == 2) {  // by far the most frequent
       const T *a = x[0], *b = x[1];
-      each_vector<V>(n, [&](std::int64_t i, auto lanes) {
-        V::store(y + i, V::max(bound, V::load(a + i, lanes) + V::load(b + i, lanes)), lanes);
+      each_vector<V>(of.n, [&](std::int64_t i, auto lanes) {
+        Store::store(y + i, V::max(bound, V::load(a + i, lanes) + V::load(b + i, lanes)), lanes);
       });
       return;
     }
-    each_vector<V>(n, [&](std::int64_t i, auto lanes) {
+    each_vector<V>(of.n, [&](std::int64_t i, auto lanes) {
       auto sum = V::load(x[0] + i, lanes);
-      for (std::int64_t k = 1; k < inputs; ++k) {
+      for (std::int64_t k = 1; k < of.inputs; ++k) {
         sum = sum + V::load(x[k] + i, lanes);
       }
-      V::store(y + i, V::max(bound, sum), lanes);
+      Store::store(y + i, V::max(bound, sum), lanes);
     });
+  }
+
+  static void add(const AddArrays& of) {
+    with_store<V, T>(of.stream, of.y, V::width, [&](auto store) { add_arrays(of, store); });
   }
 
   static void scale(const void* from, void* to, std::int64_t n, float factor) {

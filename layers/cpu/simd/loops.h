@@ -19,6 +19,7 @@ struct NormaliseRows {
   const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // [columns]
   std::int64_t rows = 0, columns = 0;
   bool relu = false;
+  bool stream = false;  // past the cache: y is large, and no operand lies in its place
 };
 
 // Where the gradient of a normalised activation passes: everywhere, where the output recomputed
@@ -34,9 +35,10 @@ struct NormaliseGradientRows {
   const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset
   std::int64_t rows = 0, columns = 0;
   Gate gate = Gate::open;
+  bool stream = false;  // past the cache, as above: g of gradient_sums, dx of gradient
 };
 
-// Running moments of each column over `count` rows seen so far. scratch: floats, 2 x columns.
+// Running moments of each column over `count` rows seen so far. scratch: floats, 3 x columns.
 struct Moments {
   double* mean = nullptr;
   double* squares = nullptr;  // sum of (x - mean)^2
@@ -44,11 +46,21 @@ struct Moments {
   double count = 0;
 };
 
+// y = relu?(x[0] + x[1] + ...), n elements each.
+struct AddArrays {
+  const void* const* x = nullptr;
+  std::int64_t inputs = 0;
+  void* y = nullptr;
+  std::int64_t n = 0;
+  bool relu = false;
+  bool stream = false;  // past the cache, as above
+};
+
 // Loops over one element type; pointers to void are to f32, or to bf16 as 16-bit words. n elements.
 struct TypedLoops {
   void (*relu)(const void* x, void* y, std::int64_t n, float limit);
   void (*relu_backward)(const void* dy, const void* y, void* dx, std::int64_t n, float limit);
-  void (*add)(const void* const* x, std::int64_t inputs, void* y, std::int64_t n, bool relu);
+  void (*add)(const AddArrays& of);
   void (*scale)(const void* x, void* y, std::int64_t n, float factor);
   void (*fill)(void* y, std::int64_t n, float value);
   void (*affine_f32)(const float* x, void* y, std::int64_t n, const float* scale_and_shift);

@@ -59,6 +59,13 @@ struct Avx2 {
     __builtin_memcpy(to, words, static_cast<std::size_t>(lanes.count) * sizeof(Word));
   }
 
+  // Past the cache, aligned to the vector; fence() before anyone else reads.
+  static void stream(float* to, Float value) { _mm256_stream_ps(to, value); }
+  static void stream(Word* to, Float value) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrow(value));
+  }
+  static void fence() { _mm_sfence(); }
+
   static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
   // Both return b where a or b is NaN.
   static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }

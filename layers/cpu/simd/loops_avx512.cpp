@@ -53,6 +53,13 @@ struct Avx512 {
     _mm256_mask_storeu_epi16(to, lanes.mask, narrow(value));
   }
 
+  // Past the cache, aligned to the vector; fence() before anyone else reads.
+  static void stream(float* to, Float value) { _mm512_stream_ps(to, value); }
+  static void stream(Word* to, Float value) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow(value));
+  }
+  static void fence() { _mm_sfence(); }
+
   static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   // Both return b where a or b is NaN.
   static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }

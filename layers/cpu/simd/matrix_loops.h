@@ -6,122 +6,168 @@
 #include "layers/cpu/simd/loops.h"
 
 // Loops over matrices of pixels x channels, as templates of the vector type V and the element
-// type T. Four rows are handled at once: the per-channel factors and sums, which lie in the
-// first-level cache, are then read once for four vectors of memory, and the addresses of each row
-// advance in order, which is what prefetchers like.
+// type T.
 namespace cnn::layers::cpu {
 
-template <int N>
-struct Count {
-  static constexpr int value = N;
-};
-
-// body(row, column, lanes, Count<4 or 1>) for every group of rows and vector of columns.
+// The rows of a matrix are visited as four streams a quarter of the matrix apart: a core reads
+// several streams, each on its own page, faster from memory than one. body(first, end, apart,
+// column, lanes) stands for rows first + k apart .. end + k apart, k = 0..3, of one vector of
+// columns, or only k = 0 if apart is zero. If there is but one vector, a body gets all rows at once
+// and keeps what belongs to the channel in registers; else it gets one row of each stream, so that
+// memory is read in its order.
 template <class V, class Body>
 void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
-  std::int64_t row = 0;
-  for (; row + 4 <= rows; row += 4) {
-    each_vector<V>(columns,
-                   [&](std::int64_t column, auto lanes) { body(row, column, lanes, Count<4>{}); });
+  const std::int64_t quarter = rows / 4;
+  const std::int64_t height = columns <= V::width ? quarter : 1;
+  for (std::int64_t first = 0; first < quarter; first += height) {
+    each_vector<V>(columns, [&](std::int64_t column, auto lanes) {
+      body(first, first + height, quarter, column, lanes);
+    });
   }
-  for (; row < rows; ++row) {
-    each_vector<V>(columns,
-                   [&](std::int64_t column, auto lanes) { body(row, column, lanes, Count<1>{}); });
+  for (std::int64_t row = quarter * 4; row < rows; ++row) {
+    each_vector<V>(columns, [&](std::int64_t column, auto lanes) {
+      body(row, row + 1, std::int64_t{0}, column, lanes);
+    });
   }
 }
 
+// step(row, stream) for the rows that a body of each_tile stands for.
+template <class Step>
+[[gnu::always_inline]] inline void each_row(std::int64_t first, std::int64_t end,
+                                            std::int64_t apart, const Step& step) {
+  if (apart == 0) {
+    step(first, 0);
+    return;
+  }
+  for (std::int64_t row = first; row < end; ++row) {
+    step(row, 0);
+    step(row + apart, 1);
+    step(row + 2 * apart, 2);
+    step(row + 3 * apart, 3);
+  }
+}
+
+// Sums by stream, so that no addition waits for the one before.
+template <class V>
+struct FourSums {
+  typename V::Float of[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
+
+  template <class Lanes>
+  void add_to(float* total, Lanes lanes) const {
+    const auto sum = (of[0] + of[1]) + (of[2] + of[3]);
+    V::store(total, V::load(total, lanes) + sum, lanes);
+  }
+};
+
 template <class V, class T>
 struct MatrixLoops {
-  // A block is summed in f32 and then added to sums in double. It is short enough for the rounding
-  // of f32 and for the cache: its second reading should not come from memory.
+  // A block is summed in f32, its sums are then added in double: short enough for the rounding of
+  // f32, long enough that its quarters lie on different pages.
   static std::int64_t block_rows(std::int64_t columns) {
-    const std::int64_t fitting = 65536 / columns;
-    return fitting > 128 ? 128 : fitting < 8 ? 8 : fitting;
+    const std::int64_t rows = 8192 / columns;
+    return rows < 128 ? 128 : rows > 512 ? 512 : rows;
   }
 
   static void column_sums(const void* from, std::int64_t rows, std::int64_t columns, float* sums) {
     const T* x = static_cast<const T*>(from);
-    each_tile<V>(rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      auto sum = V::load(sums + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        sum = sum + V::load(x + (r + k) * columns + c, lanes);
-      }
-      V::store(sums + c, sum, lanes);
-    });
+    each_tile<V>(
+        rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          FourSums<V> sum;
+          each_row(first, end, apart, [&](std::int64_t r, int k) {
+            sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
+          });
+          sum.add_to(sums + c, lanes);
+        });
   }
 
-  static void squared_distances(const T* x, std::int64_t rows, std::int64_t columns,
-                                const float* mean, float* sums) {
-    each_tile<V>(rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      const auto centre = V::load(mean + c, lanes);
-      auto sum = V::load(sums + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        const auto distance = V::load(x + (r + k) * columns + c, lanes) - centre;
-        sum = V::fma(distance, distance, sum);
-      }
-      V::store(sums + c, sum, lanes);
-    });
+  // sums[0..columns) += sum of (x - shift), sums[columns..2 columns) += of its square.
+  static void shifted_sums(const T* x, std::int64_t rows, std::int64_t columns, const float* shift,
+                           float* sums) {
+    each_tile<V>(
+        rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          const auto centre = V::load(shift + c, lanes);
+          FourSums<V> sum, squares;
+          each_row(first, end, apart, [&](std::int64_t r, int k) {
+            const auto distance = V::load(x + r * columns + c, lanes) - centre;
+            sum.of[k] = sum.of[k] + distance;
+            squares.of[k] = V::fma(distance, distance, squares.of[k]);
+          });
+          sum.add_to(sums + c, lanes);
+          squares.add_to(sums + columns + c, lanes);
+        });
   }
 
-  // Two passes over each block, so that nothing cancels, and the pairwise formula of T. Chan, G.
-  // Golub, R. LeVeque, "Updating formulae and a pairwise algorithm for computing sample variances",
-  // 1979, between blocks.
+  // Blocks are joined by the pairwise formula of T. Chan, G. Golub, R. LeVeque, "Updating formulae
+  // and a pairwise algorithm for computing sample variances", 1979. Within a block sums are taken
+  // of the distance to the mean of the blocks before, for the first to its own mean: if a block
+  // lies far from that, what cancels within it is as large as what the formula then adds.
   static void moments(const void* from, std::int64_t rows, std::int64_t columns, Moments& all) {
     const T* x = static_cast<const T*>(from);
-    float* mean = all.scratch;
-    float* squares = all.scratch + columns;
-    for (std::int64_t row = 0; row < rows; row += block_rows(columns)) {
-      const std::int64_t left = rows - row;
-      const std::int64_t block = left < block_rows(columns) ? left : block_rows(columns);
-      const T* here = x + row * columns;
+    float* shift = all.scratch;
+    float* sums = all.scratch + columns;
+    const std::int64_t most = block_rows(columns);
+    for (std::int64_t row = 0; row < rows; row += most) {
+      const std::int64_t block = rows - row < most ? rows - row : most;
+      const auto size = static_cast<double>(block);
+      for (std::int64_t c = 0; c < columns; ++c) {
+        shift[c] = static_cast<float>(all.mean[c]);
+      }
+      if (all.count == 0) {
+        column_sums(x, block, columns, shift);  // was zero
+        for (std::int64_t c = 0; c < columns; ++c) {
+          shift[c] /= static_cast<float>(block);
+        }
+      }
       for (std::int64_t c = 0; c < 2 * columns; ++c) {
-        all.scratch[c] = 0;
+        sums[c] = 0;
       }
-      column_sums(here, block, columns, mean);
-      const float inverse = 1.0F / static_cast<float>(block);
-      for (std::int64_t c = 0; c < columns; ++c) {
-        mean[c] *= inverse;
-      }
-      squared_distances(here, block, columns, mean, squares);
+      shifted_sums(x + row * columns, block, columns, shift, sums);
       const double before = all.count;
-      all.count += static_cast<double>(block);
-      const double share = static_cast<double>(block) / all.count;
+      all.count += size;
       for (std::int64_t c = 0; c < columns; ++c) {
-        const double distance = static_cast<double>(mean[c]) - all.mean[c];
-        all.mean[c] += distance * share;
-        all.squares[c] += static_cast<double>(squares[c]) + distance * distance * before * share;
+        const auto sum = static_cast<double>(sums[c]);
+        const double squares = static_cast<double>(sums[columns + c]) - sum * (sum / size);
+        const double distance = static_cast<double>(shift[c]) + sum / size - all.mean[c];
+        all.mean[c] += distance * (size / all.count);
+        all.squares[c] += squares + distance * distance * (before * size / all.count);
       }
     }
   }
 
-  template <bool with_residual>
-  static void normalise_rows(const NormaliseRows& of) {
+  template <bool with_residual, class Store>
+  static void normalise_rows(const NormaliseRows& of, Store) {
     const T* x = static_cast<const T*>(of.x);
     const T* residual = static_cast<const T*>(of.residual);
     T* y = static_cast<T*>(of.y);
     const std::int64_t columns = of.columns;
     const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
-    each_tile<V>(of.rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      const auto mean = V::load(of.mean + c, lanes);
-      const auto scale = V::load(of.scale + c, lanes);
-      const auto shift = V::load(of.shift + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        const std::int64_t at = (r + k) * columns + c;
-        auto value = V::fma(V::load(x + at, lanes) - mean, scale, shift);
-        if constexpr (with_residual) {
-          value = value + V::load(residual + at, lanes);
-        }
-        V::store(y + at, V::max(bound, value), lanes);
-      }
-    });
+    each_tile<V>(
+        of.rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          const auto mean = V::load(of.mean + c, lanes);
+          const auto scale = V::load(of.scale + c, lanes);
+          const auto shift = V::load(of.shift + c, lanes);
+          each_row(first, end, apart, [&](std::int64_t r, int) {
+            const std::int64_t at = r * columns + c;
+            auto value = V::fma(V::load(x + at, lanes) - mean, scale, shift);
+            if constexpr (with_residual) {
+              value = value + V::load(residual + at, lanes);
+            }
+            Store::store(y + at, V::max(bound, value), lanes);
+          });
+        });
   }
 
   static void normalise(const NormaliseRows& of) {
-    if (of.residual != nullptr) {
-      normalise_rows<true>(of);
-    } else {
-      normalise_rows<false>(of);
-    }
+    with_store<V, T>(of.stream, of.y, of.columns, [&](auto store) {
+      if (of.residual != nullptr) {
+        normalise_rows<true>(of, store);
+      } else {
+        normalise_rows<false>(of, store);
+      }
+    });
   }
 
   // The least value whose stored form is above zero is the one after this: half of the smallest
@@ -152,45 +198,47 @@ struct MatrixLoops {
     Lanes lanes;
   };
 
-  template <Gate kind>
-  static void block_gradient_sums(const NormaliseGradientRows& of, std::int64_t first,
-                                  std::int64_t rows, float* sums) {
+  template <Gate kind, class Store>
+  static void block_gradient_sums(const NormaliseGradientRows& of, std::int64_t block,
+                                  std::int64_t rows, float* sums, Store) {
     const std::int64_t columns = of.columns;
-    const T* x = static_cast<const T*>(of.x) + first * columns;
-    each_tile<V>(rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
-      auto sum = V::load(sums + c, lanes);
-      auto products = V::load(sums + columns + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        const std::int64_t at = (r + k) * columns + c;
-        const auto distance = V::load(x + at, lanes) - gated.mean;
-        const auto g = gated(of, first * columns + at, distance);
-        if constexpr (kind == Gate::output) {
-          if (of.g != nullptr) {
-            V::store(static_cast<T*>(of.g) + first * columns + at, g, lanes);
-          }
-        }
-        sum = sum + g;
-        products = V::fma(g, distance, products);
-      }
-      V::store(sums + c, sum, lanes);
-      V::store(sums + columns + c, products, lanes);
-    });
+    const T* x = static_cast<const T*>(of.x);
+    T* passed = static_cast<T*>(of.g);
+    each_tile<V>(
+        rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+          FourSums<V> sum, products;
+          each_row(first, end, apart, [&](std::int64_t r, int k) {
+            const std::int64_t at = (block + r) * columns + c;
+            const auto distance = V::load(x + at, lanes) - gated.mean;
+            const auto g = gated(of, at, distance);
+            if constexpr (kind == Gate::output) {
+              Store::store(passed + at, g, lanes);
+            }
+            sum.of[k] = sum.of[k] + g;
+            products.of[k] = V::fma(g, distance, products.of[k]);
+          });
+          sum.add_to(sums + c, lanes);
+          products.add_to(sums + columns + c, lanes);
+        });
   }
 
   static void gradient_sums(const NormaliseGradientRows& of, double* sums, float* scratch) {
-    for (std::int64_t row = 0; row < of.rows; row += block_rows(of.columns)) {
-      const std::int64_t left = of.rows - row;
-      const std::int64_t block = left < block_rows(of.columns) ? left : block_rows(of.columns);
+    const std::int64_t most = block_rows(of.columns);
+    for (std::int64_t row = 0; row < of.rows; row += most) {
+      const std::int64_t block = of.rows - row < most ? of.rows - row : most;
       for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
         scratch[c] = 0;
       }
       if (of.gate == Gate::open) {
-        block_gradient_sums<Gate::open>(of, row, block, scratch);
+        block_gradient_sums<Gate::open>(of, row, block, scratch, Cached<V>{});
       } else if (of.gate == Gate::recomputed) {
-        block_gradient_sums<Gate::recomputed>(of, row, block, scratch);
+        block_gradient_sums<Gate::recomputed>(of, row, block, scratch, Cached<V>{});
       } else {
-        block_gradient_sums<Gate::output>(of, row, block, scratch);
+        with_store<V, T>(of.stream, of.g, of.columns, [&](auto store) {
+          block_gradient_sums<Gate::output>(of, row, block, scratch, store);
+        });
       }
       for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
         sums[c] += static_cast<double>(scratch[c]);
@@ -198,42 +246,48 @@ struct MatrixLoops {
     }
   }
 
-  template <Gate kind>
-  static void gradient_rows(const NormaliseGradientRows& of) {
+  template <Gate kind, class Store>
+  static void gradient_rows(const NormaliseGradientRows& of, Store) {
     const std::int64_t columns = of.columns;
     const T* x = static_cast<const T*>(of.x);
     T* dx = static_cast<T*>(of.dx);
-    each_tile<V>(of.rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
-      const auto slope = V::load(of.slope + c, lanes);
-      const auto offset = V::load(of.offset + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        const std::int64_t at = (r + k) * columns + c;
-        const auto distance = V::load(x + at, lanes) - gated.mean;
-        const auto g = gated(of, at, distance);
-        V::store(dx + at, V::fma(g, gated.scale, V::fma(distance, slope, offset)), lanes);
-      }
-    });
+    each_tile<V>(
+        of.rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+          const auto slope = V::load(of.slope + c, lanes);
+          const auto offset = V::load(of.offset + c, lanes);
+          each_row(first, end, apart, [&](std::int64_t r, int) {
+            const std::int64_t at = r * columns + c;
+            const auto distance = V::load(x + at, lanes) - gated.mean;
+            const auto rest = V::fma(distance, slope, offset);
+            const auto g = gated(of, at, distance);
+            Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
+          });
+        });
   }
 
   static void gradient(const NormaliseGradientRows& of) {
-    if (of.gate == Gate::recomputed) {
-      gradient_rows<Gate::recomputed>(of);
-    } else if (of.gate == Gate::output) {
-      gradient_rows<Gate::output>(of);
-    } else {
-      gradient_rows<Gate::open>(of);
-    }
+    with_store<V, T>(of.stream, of.dx, of.columns, [&](auto store) {
+      if (of.gate == Gate::recomputed) {
+        gradient_rows<Gate::recomputed>(of, store);
+      } else if (of.gate == Gate::output) {
+        gradient_rows<Gate::output>(of, store);
+      } else {
+        gradient_rows<Gate::open>(of, store);
+      }
+    });
   }
 
   static void repeat(const float* values, void* to, std::int64_t rows, std::int64_t columns) {
     T* y = static_cast<T*>(to);
-    each_tile<V>(rows, columns, [&](std::int64_t r, std::int64_t c, auto lanes, auto count) {
-      const auto value = V::load(values + c, lanes);
-      for (int k = 0; k < count.value; ++k) {
-        V::store(y + (r + k) * columns + c, value, lanes);
-      }
-    });
+    each_tile<V>(
+        rows, columns,
+        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
+          const auto value = V::load(values + c, lanes);
+          each_row(first, end, apart,
+                   [&](std::int64_t r, int) { V::store(y + r * columns + c, value, lanes); });
+        });
   }
 };
 
