@@ -65,7 +65,7 @@ void fill(const Initializer& initializer, std::uint64_t seed, std::string_view n
     return;
   }
   const std::uint64_t stream = fnv1a(name) + seed * 0xD1B54A32D192ED03ULL;
-  // A thread costs some 50 us, a value some 10 ns: only large tensors are worth more than one.
+  // A thread costs some 50 us, a value some 20 ns: only large tensors are worth more than one.
   constexpr std::size_t values_per_thread = 1u << 18;
   const std::size_t threads = std::clamp<std::size_t>(
       values.size() / values_per_thread, 1, std::max(1u, std::thread::hardware_concurrency()));

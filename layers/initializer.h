@@ -11,7 +11,7 @@ namespace cnn::layers {
 // Fills plain row-major f32 values. Draw i depends on (seed, name, i) only: counter-based, so the
 // order and the threads do not matter. Truncated normals are cut at two stddev; they come from the
 // inverse of their distribution, which gives what drawing again would, at one draw per value. Large
-// tensors take several threads: some 10 ns of one core per value.
+// tensors take several threads: some 20 ns of one core per value.
 void fill(const Initializer& initializer, std::uint64_t seed, std::string_view name,
           std::span<float> values);
 
