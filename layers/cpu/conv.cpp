@@ -52,9 +52,9 @@ Forward hint_of(Problem p, const dnnl::engine& engine, DataType weights) {
   return forward_of(p, engine, dnnl::prop_kind::forward_training, user_scratchpad());
 }
 
-// oneDNN computes in f32 and, with AVX-512, in bf16. Elsewhere bf16 is slower than loops over f32.
+// bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
 DataType compute_type(DataType asked) {
-  return asked == DataType::bf16 && effective_isa().avx512 ? DataType::bf16 : DataType::f32;
+  return asked == DataType::bf16 && multiplies_bf16_fast() ? DataType::bf16 : DataType::f32;
 }
 
 // Operands of one direction: the image that the convolution reads and the one it writes.

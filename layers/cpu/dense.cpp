@@ -17,8 +17,9 @@ using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
 // Our w [K, M] is oneDNN's [outputs, inputs] transposed.
 constexpr View transposed = View::transposed;
 
+// bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
 DataType compute_type(DataType asked) {
-  return asked == DataType::bf16 && effective_isa().avx512 ? DataType::bf16 : DataType::f32;
+  return asked == DataType::bf16 && multiplies_bf16_fast() ? DataType::bf16 : DataType::f32;
 }
 
 TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }

@@ -17,8 +17,12 @@ struct Isa {
 };
 
 Isa hardware_isa();   // what processor and operating system have
-Isa effective_isa();  // the same, limited to what oneDNN may use (ONEDNN_MAX_CPU_ISA): use this one
+Isa effective_isa();  // what of it oneDNN may use (see ONEDNN_MAX_CPU_ISA): use this one, it is
+                      // cheap
 std::string to_string(const Isa& isa);  // "sse2 avx2 avx512"
+
+// Whether bf16 products run faster than f32 ones, as with tiles or where AVX512_BF16 has full rate.
+bool multiplies_bf16_fast();
 
 // The layout in which a network of such activations runs fastest, measured on whole convolutions.
 Layout preferred_layout(DataType type);

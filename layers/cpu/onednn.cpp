@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "layers/cpu/widened.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cpu {
@@ -202,6 +203,20 @@ std::optional<Plan> make_plan(const Signature& asked, const dnnl::primitive_desc
   return plan;
 }
 
+Plan plan_reorder(const TensorDesc& from, const TensorDesc& to, const dnnl::engine& engine) {
+  const View view = from.layout == Layout::packed ? view_of(from) : view_of(to);
+  const dnnl::reorder::primitive_desc primitive(engine, memory_desc(from, view), engine,
+                                                memory_desc(to, view), user_scratchpad());
+  Plan plan;
+  plan.spec.workspace = primitive.scratchpad_desc().get_size();
+  plan.spec.in.push_back(from);
+  plan.spec.out.push_back(to);
+  plan.primitive = primitive;
+  plan.in.push_back({DNNL_ARG_FROM});
+  plan.out.push_back({DNNL_ARG_TO});
+  return plan;
+}
+
 dnnl::primitive_attr user_scratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -209,7 +224,8 @@ dnnl::primitive_attr user_scratchpad() {
 }
 
 PrimitiveKernel::PrimitiveKernel(const Plan& plan, const dnnl::engine& engine, std::string name)
-    : name_(std::move(name)),
+    : engine_(engine),
+      name_(std::move(name)),
       scratchpad_bytes_(plan.spec.workspace),
       primitive_(plan.primitive.get()),
       stream_(engine),
@@ -255,8 +271,8 @@ namespace detail {
 std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const Planner& planner,
                                    const dnnl::engine& engine) {
   try {
-    std::optional<Plan> plan = planner(engine);
-    return plan ? std::optional(std::move(plan->spec)) : std::nullopt;
+    const std::optional<Plan> plan = planner(engine);
+    return plan ? std::optional(widened_spec(*plan, asked, engine)) : std::nullopt;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) {
       return std::nullopt;
@@ -269,11 +285,16 @@ std::unique_ptr<Kernel> make(const Op& op, const Signature& signature, const Pla
                              const dnnl::engine& engine) {
   try {
     const std::optional<Plan> plan = planner(engine);
-    if (!plan || plan->spec.in != signature.in || plan->spec.out != signature.out) {
+    const KernelSpec spec = plan ? widened_spec(*plan, signature, engine) : KernelSpec{};
+    if (spec.in != signature.in || spec.out != signature.out) {
       throw Error(to_string(op, signature) +
                   ": oneDNN has no kernel for exactly this; ask describe() first");
     }
-    return std::make_unique<PrimitiveKernel>(*plan, engine, to_string(op, signature));
+    const std::string name = to_string(op, signature);
+    if (is_widened(*plan, signature)) {
+      return std::make_unique<WidenedKernel>(*plan, signature, engine, name);
+    }
+    return std::make_unique<PrimitiveKernel>(*plan, engine, name);
   } catch (const dnnl::error& error) {
     throw Error(to_string(op, signature) + ": oneDNN refuses it: " + error.what());
   }

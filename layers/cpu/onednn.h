@@ -57,6 +57,9 @@ struct Plan {
 std::optional<Plan> make_plan(const Signature& asked, const dnnl::primitive_desc_base& primitive,
                               std::vector<Plan::Argument> in, std::vector<Plan::Argument> out);
 
+// A copy of a tensor into another order or type. oneDNN zeroes the padding of what it writes.
+Plan plan_reorder(const TensorDesc& from, const TensorDesc& to, const dnnl::engine& engine);
+
 // Scratch memory belongs to the arena, not to the library.
 dnnl::primitive_attr user_scratchpad();
 
@@ -65,10 +68,11 @@ class PrimitiveKernel final : public Kernel {
  public:
   PrimitiveKernel(const Plan& plan, const dnnl::engine& engine, std::string name);
   void run(Stream& stream, const Operands& operands) override;
+  void execute(const Operands& operands);  // now, on the calling thread
 
  private:
-  void execute(const Operands& operands);
-
+  // oneDNN's objects point to their engine without owning it, and a kernel may outlive its table.
+  dnnl::engine engine_;
   std::string name_;
   std::size_t scratchpad_bytes_;
   dnnl::primitive primitive_;
@@ -89,9 +93,10 @@ std::unique_ptr<Kernel> make(const Op& op, const Signature& signature, const Pla
                              const dnnl::engine& engine);
 }  // namespace detail
 
-// Adds a row whose kernels are PrimitiveKernels. plan: (const O&, const Signature& asked, const
-// dnnl::engine&) -> optional<Plan>, a pure function of its arguments that keeps the layouts of a
-// signature which it has answered before. A dnnl::error in it counts as: cannot be run so.
+// Adds a row for a primitive. plan: (const O&, const Signature& asked, const dnnl::engine&) ->
+// optional<Plan>, a pure function of its arguments that keeps the layouts of a signature which it
+// has answered before. An operand that it plans in f32 but that is asked narrower is stored as
+// asked and converted within the kernel. A dnnl::error "unimplemented" counts as: cannot be run so.
 template <class O, class MakePlan>
 void add_primitive(KernelTable& table, MakePlan plan) {
   const dnnl::engine engine(dnnl::engine::kind::cpu, 0);

@@ -50,6 +50,7 @@ Backward backward_of(const Window& w, const Images& images, dnnl::algorithm algo
           user_scratchpad()};
 }
 
+// Bytes decide the time: bf16 wherever oneDNN generates kernels for it.
 DataType compute_type(DataType asked) {
   return asked == DataType::bf16 && effective_isa().avx512 ? DataType::bf16 : DataType::f32;
 }

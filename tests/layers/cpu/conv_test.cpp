@@ -1,6 +1,8 @@
 #include "layers/conv.h"
 
+#include <cstring>
 #include <gtest/gtest.h>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -158,17 +160,18 @@ TEST(ConvPacking, ForwardAndWeightGradientShareAnOrderInF32) {
   EXPECT_EQ(forward->in[1], backward->out[0]);
 }
 
-TEST(ConvPacking, WeightsOfBf16ConvolutionsAreBf16AndTheirGradientsF32) {
-  if (!effective_isa().avx512) {
-    GTEST_SKIP() << "bf16 runs as f32 without AVX-512";
-  }
+TEST(ConvPacking, WeightsOfBf16ConvolutionsAreAsTheyMultiplyAndTheirGradientsF32) {
   const KernelTable table = table_of_convs();
   const ConvAttributes a{.window = square(1, 1, 0)};
   const TensorDesc image{.shape = {2, 64, 8, 8}, .type = DataType::bf16, .layout = Layout::nchw16c};
   const TensorDesc w{.shape = {64, 64, 1, 1}};
-  EXPECT_EQ(table.describe(Conv2d(a), {{image, w}, {image}})->in[1].type, DataType::bf16);
-  EXPECT_EQ(table.describe(Conv2dBackwardWeights(a, w.shape), {{image, image}, {w}})->out[0].type,
-            DataType::f32);
+  const auto forward = table.describe(Conv2d(a), {{image, w}, {image}});
+  EXPECT_EQ(forward->in[0].type, DataType::bf16);
+  EXPECT_EQ(forward->in[1].type, multiplies_bf16_fast() ? DataType::bf16 : DataType::f32);
+  EXPECT_EQ(forward->out[0].type, DataType::bf16);
+  const auto backward = table.describe(Conv2dBackwardWeights(a, w.shape), {{image, image}, {w}});
+  EXPECT_EQ(backward->in[0].type, DataType::bf16);
+  EXPECT_EQ(backward->out[0].type, DataType::f32);
 }
 
 TEST(ConvPacking, DescribingASpecAgainAnswersTheSame) {
@@ -185,6 +188,28 @@ TEST(ConvPacking, DescribingASpecAgainAnswersTheSame) {
       EXPECT_EQ(once->workspace, twice->workspace);
     }
   }
+}
+
+TEST(ConvKernel, OutlivesTheTableThatMadeIt) {
+  const TensorDesc image{.shape = {1, 1, 2, 2}}, w{.shape = {1, 1, 1, 1}};
+  std::unique_ptr<Kernel> kernel;
+  KernelSpec spec;
+  {
+    const KernelTable table = table_of_convs();
+    spec = *table.describe(Conv2d({}), {{image, w}, {image}});
+    kernel = table.make(Conv2d({}), {spec.in, spec.out});
+  }
+  std::vector<test::Storage> storage;
+  for (const TensorDesc& desc : {spec.in[0], spec.in[1], spec.out[0]}) {
+    storage.emplace_back(desc.bytes());
+    std::memset(storage.back().data(), 0, desc.bytes());
+  }
+  const test::Storage workspace(spec.workspace);
+  const Operands operands{{{spec.in[0], storage[0].data()}, {spec.in[1], storage[1].data()}},
+                          {{spec.out[0], storage[2].data()}},
+                          {workspace.data(), workspace.bytes()}};
+  test::InlineStream stream;
+  EXPECT_NO_THROW(kernel->run(stream, operands));
 }
 
 }  // namespace
