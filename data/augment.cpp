@@ -37,7 +37,7 @@ Transform crop_and_flip(const ImageFormat& format, int padding, std::uint64_t se
   return [format, padding, seed](std::span<const std::byte> from, std::span<std::byte> to,
                                  std::int64_t position) {
     const std::uint64_t bits = random_bits(seed, static_cast<std::uint64_t>(position));
-    const auto offsets = static_cast<std::uint64_t>(2 * padding + 1);
+    const std::uint64_t offsets = 2 * static_cast<std::uint64_t>(padding) + 1;
     const Crop crop{static_cast<int>((bits & 0xFFFFF) % offsets) - padding,
                     static_cast<int>(((bits >> 20) & 0xFFFFF) % offsets) - padding,
                     (bits >> 63) != 0};

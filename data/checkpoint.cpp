@@ -63,6 +63,7 @@ std::vector<fs::path> checkpoints_in(const fs::path& folder) {
   }
   std::sort(found.rbegin(), found.rend());
   std::vector<fs::path> paths;
+  paths.reserve(found.size());
   for (auto& [step, path] : found) {
     paths.push_back(std::move(path));
   }

@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ImageFormat image_format{32, 32, 3, DataType::u8};
-constexpr std::size_t plane = 32 * 32;
+constexpr std::size_t plane = 1024;
 constexpr std::size_t image_bytes = 3 * plane;
 constexpr int largest_label = 9;
 constexpr int training_files = 5;
@@ -127,6 +127,10 @@ std::vector<fs::path> find_files(const Options& options) {
   return paths;
 }
 
+[[noreturn]] void refuse_missing(const std::string& name, const std::string& dir) {
+  throw Error("there is no file " + name + " or " + name + ".bin in " + dir);
+}
+
 class Cifar10 final : public Dataset {
  public:
   explicit Cifar10(Examples examples) : examples_(std::move(examples)) {}
@@ -151,10 +155,11 @@ class Cifar10 final : public Dataset {
 
 std::unique_ptr<Dataset> open_cifar10(const Options& options) {
   const std::vector<fs::path> paths = find_files(options);
-  const std::string first = options.training ? "data_batch_" : "test_batch";
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    const std::string name = options.training ? first + std::to_string(i + 1) : first;
-    check(!paths[i].empty(), "there is no file " + name + " or " + name + ".bin in " + options.dir);
+    if (paths[i].empty()) {
+      refuse_missing(options.training ? "data_batch_" + std::to_string(i + 1) : "test_batch",
+                     options.dir);
+    }
   }
   Examples examples;
   for (const fs::path& path : paths) {

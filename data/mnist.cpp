@@ -91,7 +91,7 @@ Idx parse_idx(Source& source, std::size_t rank) {
 fs::path find_file(const fs::path& dir, const std::string& stem, const std::string& type) {
   for (const char* separator : {"-", "."}) {
     for (const char* extension : {"", ".gz"}) {
-      fs::path path = dir / (stem + separator + type + extension);
+      fs::path path = dir / std::string(stem).append(separator).append(type).append(extension);
       if (std::error_code ignored; fs::exists(path, ignored)) {
         return path;
       }

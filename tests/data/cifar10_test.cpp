@@ -128,7 +128,7 @@ TEST(Cifar10, RejectsPicklesOfAnotherContent) {
   EXPECT_THAT(error_with("test_batch", pickle_of("", 1)), HasSubstr("no images"));
   EXPECT_THAT(error_with("test_batch", pickle_of(std::string(3071, 'a'), 1)),
               HasSubstr("neither an array nor bytes of whole images"));
-  EXPECT_THAT(error_with("test_batch", pickle_of(std::string(2 * 3072, 'a'), 1)),
+  EXPECT_THAT(error_with("test_batch", pickle_of(std::string(6144, 'a'), 1)),
               HasSubstr("2 images but 1 labels"));
   EXPECT_THAT(error_with("test_batch", pickle_of(std::string(3072, 'a'), 10)),
               HasSubstr("label 10 is none of 0 to 9"));

@@ -25,7 +25,7 @@ std::string error_with(const std::string& images, const std::string& labels,
   return error_of([&] { open("mnist", in(folder)); });
 }
 
-const std::string two_images = idx({2, 28, 28}, std::string(2 * 784, 'x'));
+const std::string two_images = idx({2, 28, 28}, std::string(1568, 'x'));
 const std::string two_labels = idx({2}, {'\3', '\4'});
 
 TEST(Mnist, ReadsPlainFiles) {
