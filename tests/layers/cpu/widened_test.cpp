@@ -18,16 +18,16 @@ class Widened : public testing::Test {
  protected:
   Plan transposition() const {
     return plan_reorder(image(DataType::f32, Layout::nchw), image(DataType::f32, Layout::nhwc),
-                        engine_);
+                        engine);
   }
 
-  dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
 };
 
 TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {
   const Signature asked{{image(DataType::bf16, Layout::nchw)},
                         {image(DataType::bf16, Layout::nhwc)}};
-  const KernelSpec spec = widened_spec(transposition(), asked, engine_);
+  const KernelSpec spec = widened_spec(transposition(), asked, engine);
   EXPECT_TRUE(is_widened(transposition(), asked));
   EXPECT_EQ(spec.in, asked.in);
   EXPECT_EQ(spec.out, asked.out);
@@ -37,13 +37,13 @@ TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {
 TEST_F(Widened, SpecOfAPlanAsAskedIsThePlans) {
   const Signature asked{{image(DataType::f32, Layout::nchw)}, {image(DataType::f32, Layout::nhwc)}};
   EXPECT_FALSE(is_widened(transposition(), asked));
-  EXPECT_EQ(widened_spec(transposition(), asked, engine_).workspace, 0U);
+  EXPECT_EQ(widened_spec(transposition(), asked, engine).workspace, 0U);
 }
 
 TEST_F(Widened, KernelConvertsOnTheWayInAndOut) {
   const Signature signature{{image(DataType::bf16, Layout::nchw)},
                             {image(DataType::bf16, Layout::nhwc)}};
-  WidenedKernel kernel(transposition(), signature, engine_, "transposition");
+  WidenedKernel kernel(transposition(), signature, engine, "transposition");
   const test::Storage x(8), y(8), workspace(128);
   const std::vector<BFloat16> values{to_bf16(1), to_bf16(2), to_bf16(-3), to_bf16(0.5F)};
   std::memcpy(x.data(), values.data(), 8);
