@@ -48,7 +48,10 @@ void open_data(Job& job) {
     check(name != "tensors", "--data_name=tensors needs --data_dir=FILE.safetensors");
     return;
   }
-  data::Options options{.dir = dir, .training = true, .tensors_as = config.tensors_as};
+  data::Options options{.dir = dir,
+                        .training = true,
+                        .repeat_first = config.datasets_repeat_cached_sample,
+                        .tensors_as = config.tensors_as};
   if (job.mode != Mode::evaluation) {
     job.train_data = data::open(name, options);
     job.train_examples = job.train_data->size();
