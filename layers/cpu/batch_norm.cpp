@@ -25,11 +25,12 @@ class Forward {
 
   void operator()(const Operands& operands) const {
     Carver carver(operands.workspace);
-    const Scratch scratch(carver, chunks_);
+    Scratch scratch(carver, chunks_);
+    scratch.stream = is_streamed(operands, operands.out[0]);
     two_passes(
-        chunks_, 1, [&](std::int64_t item) { sum(operands, scratch, item); },
+        chunks_, 1, [&](const Run& run) { sum(operands, scratch, run); },
         [&](const Unit& unit) { finish(operands, scratch, unit); },
-        [&](std::int64_t item) { normalise(operands, scratch, item); });
+        [&](const Run& run) { normalise(operands, scratch, run); });
   }
 
  private:
@@ -42,18 +43,20 @@ class Forward {
     Factors factors;
     double *mean, *squares;  // by item and column, see Moments
     float* block;
+    bool stream = false;  // the large output goes past the cache
   };
 
-  void sum(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
+  void sum(const Operands& operands, const Scratch& scratch, const Run& run) const {
     const std::int64_t columns = chunks_.blocks.columns;
-    Moments moments{.mean = scratch.mean + item * columns,
-                    .squares = scratch.squares + item * columns,
-                    .scratch = scratch.block + item * columns * 3};
-    std::fill_n(moments.mean, columns, 0.0);
-    std::fill_n(moments.squares, columns, 0.0);
-    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
-      loops_->moments(advance(operands.in[0].data, offset, x_.type), rows, columns, moments);
-    });
+    Moments moments{.mean = scratch.mean + run.item * columns,
+                    .squares = scratch.squares + run.item * columns,
+                    .scratch = scratch.block + run.item * columns * 3,
+                    .count = static_cast<double>(run.before)};
+    if (run.before == 0) {
+      std::fill_n(moments.mean, columns, 0.0);
+      std::fill_n(moments.squares, columns, 0.0);
+    }
+    loops_->moments(at(operands.in[0], run.offset), run.rows, columns, moments);
   }
 
   // The moments of the unit's channels from those of their chunks, as matrix_loops.h does it.
@@ -78,7 +81,7 @@ class Forward {
     float* const v = operands.out[2].as<float>().data() + channel;
     for (std::size_t i = 0; i < static_cast<std::size_t>(real); ++i) {
       m[i] = static_cast<float>(mean[i]);
-      v[i] = static_cast<float>(squares[i] / count);
+      v[i] = static_cast<float>(std::max(0.0, squares[i] / count));  // rounding may go below
     }
     scratch.factors.set(vectors(operands), attributes_.epsilon, channel, real, unit.columns);
   }
@@ -91,23 +94,19 @@ class Forward {
             .variance = operands.out[2].as<float>().data()};
   }
 
-  void normalise(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
-    const std::int64_t channel = chunks_.first_channel(item);
-    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
-      NormaliseRows of{.x = advance(operands.in[0].data, offset, x_.type),
-                       .y = advance(operands.out[0].data, offset, x_.type),
+  void normalise(const Operands& operands, const Scratch& scratch, const Run& run) const {
+    const bool residual = attributes_.residual;
+    const std::int64_t channel = run.group * chunks_.blocks.columns;
+    loops_->normalise({.x = at(operands.in[0], run.offset),
+                       .residual = residual ? at(operands.in.back(), run.offset) : nullptr,
+                       .y = at(operands.out[0], run.offset),
                        .mean = scratch.factors.mean + channel,
                        .scale = scratch.factors.scale + channel,
                        .shift = scratch.factors.shift + channel,
-                       .rows = rows,
+                       .rows = run.rows,
                        .columns = chunks_.blocks.columns,
                        .relu = attributes_.relu,
-                       .stream = is_streamed(operands, operands.out[0])};
-      if (attributes_.residual) {
-        of.residual = advance(operands.in.back().data, offset, x_.type);
-      }
-      loops_->normalise(of);
-    });
+                       .stream = scratch.stream});
   }
 
   BatchNormAttributes attributes_;

@@ -24,13 +24,14 @@ class Backward {
 
   void operator()(const Operands& operands) const {
     Carver carver(operands.workspace);
-    const Scratch scratch(carver, chunks_);
+    Scratch scratch(carver, chunks_);
+    scratch.stream = is_streamed(operands, operands.out[0]);
     scratch.factors.set(vectors(operands), attributes_.epsilon, 0, x_.shape[1],
                         chunks_.blocks.padded_channels());
     two_passes(
-        chunks_, joins() ? 3 : 2, [&](std::int64_t item) { sum(operands, scratch, item); },
+        chunks_, joins() ? 3 : 2, [&](const Run& run) { sum(operands, scratch, run); },
         [&](const Unit& unit) { finish(operands, scratch, unit); },
-        [&](std::int64_t item) { differentiate(operands, scratch, item); });
+        [&](const Run& run) { differentiate(operands, scratch, run); });
   }
 
  private:
@@ -45,6 +46,7 @@ class Backward {
     float *slope, *offset;
     double* sums;  // by item: of g, then of g (x - m), by column
     float* block;
+    bool stream = false;  // the large output goes past the cache
   };
 
   // The gate is then read from y, and what passes it is the gradient of the residual.
@@ -62,34 +64,34 @@ class Backward {
     return operands.in[attributes_.scale ? 5 : 4];
   }
 
-  NormaliseGradientRows common(const Operands& operands, const Scratch& scratch, std::int64_t item,
-                               std::int64_t offset) const {
-    const std::int64_t channel = chunks_.first_channel(item);
-    return {.x = advance(operands.in[0].data, offset, x_.type),
-            .dy = advance(dy(operands).data, offset, x_.type),
+  NormaliseGradientRows rows_of(const Operands& operands, const Scratch& scratch,
+                                const Run& run) const {
+    const std::int64_t channel = run.group * chunks_.blocks.columns;
+    return {.x = at(operands.in[0], run.offset),
+            .dy = at(dy(operands), run.offset),
             .mean = scratch.factors.mean + channel,
             .scale = scratch.factors.scale + channel,
             .shift = scratch.factors.shift + channel,
             .slope = scratch.slope + channel,
             .offset = scratch.offset + channel,
+            .rows = run.rows,
             .columns = chunks_.blocks.columns,
             .gate = attributes_.relu ? Gate::recomputed : Gate::open};
   }
 
-  void sum(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
+  void sum(const Operands& operands, const Scratch& scratch, const Run& run) const {
     const std::int64_t width = chunks_.blocks.columns * 2;
-    double* const sums = scratch.sums + item * width;
-    std::fill_n(sums, width, 0.0);
-    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
-      NormaliseGradientRows of = common(operands, scratch, item, offset);
-      of.rows = rows;
-      if (joins()) {
-        of.gate = Gate::output;
-        of.y = advance(operands.in.back().data, offset, x_.type);
-        of.g = advance(operands.out.back().data, offset, x_.type);
-      }
-      loops_->gradient_sums(of, sums, scratch.block + item * width);
-    });
+    double* const sums = scratch.sums + run.item * width;
+    if (run.before == 0) {
+      std::fill_n(sums, width, 0.0);
+    }
+    NormaliseGradientRows of = rows_of(operands, scratch, run);
+    if (joins()) {
+      of.gate = Gate::output;
+      of.y = at(operands.in.back(), run.offset);
+      of.g = at(operands.out.back(), run.offset);
+    }
+    loops_->gradient_sums(of, sums, scratch.block + run.item * width);
   }
 
   // dx = scale (g - sum g / n - (x - m) / (v + e) sum (g (x - m)) / n).
@@ -123,18 +125,15 @@ class Backward {
     }
   }
 
-  void differentiate(const Operands& operands, const Scratch& scratch, std::int64_t item) const {
-    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
-      NormaliseGradientRows of = common(operands, scratch, item, offset);
-      of.rows = rows;
-      of.dx = advance(operands.out[0].data, offset, x_.type);
-      of.stream = is_streamed(operands, operands.out[0]);
-      if (joins()) {  // the first pass has written what passes the gate
-        of.gate = Gate::open;
-        of.dy = advance(operands.out.back().data, offset, x_.type);
-      }
-      loops_->gradient(of);
-    });
+  void differentiate(const Operands& operands, const Scratch& scratch, const Run& run) const {
+    NormaliseGradientRows of = rows_of(operands, scratch, run);
+    of.dx = at(operands.out[0], run.offset);
+    of.stream = scratch.stream;
+    if (joins()) {  // the first pass has written what passes the gate
+      of.gate = Gate::open;
+      of.dy = at(operands.out.back(), run.offset);
+    }
+    loops_->gradient(of);
   }
 
   BatchNormAttributes attributes_;

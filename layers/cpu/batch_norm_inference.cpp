@@ -30,31 +30,26 @@ class Inference {
                  .mean = operands.in[beta + 1].as<float>().data(),
                  .variance = operands.in[beta + 2].as<float>().data()},
                 attributes_.epsilon, 0, x_.shape[1], chunks_.blocks.padded_channels());
-    parallel_for(chunks_.items(), chunks_.grain(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t item = begin; item < end; ++item) {
-        normalise(operands, factors, item);
-      }
-    });
+    const bool stream = is_streamed(operands, operands.out[0]);
+    chunks_.each_run_in_parallel(
+        false, [&](const Run& run) { normalise(operands, factors, stream, run); });
   }
 
  private:
-  void normalise(const Operands& operands, const Factors& factors, std::int64_t item) const {
-    const std::int64_t channel = chunks_.first_channel(item);
-    chunks_.visit_item(item, [&](std::int64_t offset, std::int64_t rows) {
-      NormaliseRows of{.x = advance(operands.in[0].data, offset, x_.type),
-                       .y = advance(operands.out[0].data, offset, x_.type),
+  void normalise(const Operands& operands, const Factors& factors, bool stream,
+                 const Run& run) const {
+    const bool residual = attributes_.residual;
+    const std::int64_t channel = run.group * chunks_.blocks.columns;
+    loops_->normalise({.x = at(operands.in[0], run.offset),
+                       .residual = residual ? at(operands.in.back(), run.offset) : nullptr,
+                       .y = at(operands.out[0], run.offset),
                        .mean = factors.mean + channel,
                        .scale = factors.scale + channel,
                        .shift = factors.shift + channel,
-                       .rows = rows,
+                       .rows = run.rows,
                        .columns = chunks_.blocks.columns,
                        .relu = attributes_.relu,
-                       .stream = is_streamed(operands, operands.out[0])};
-      if (attributes_.residual) {
-        of.residual = advance(operands.in.back().data, offset, x_.type);
-      }
-      loops_->normalise(of);
-    });
+                       .stream = stream});
   }
 
   BatchNormAttributes attributes_;

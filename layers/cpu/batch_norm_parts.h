@@ -8,6 +8,15 @@
 // What the kernels of batch normalisation share.
 namespace cnn::layers::cpu {
 
+// A part of an image that lies together: `rows` pixels of a group of channels.
+struct Run {
+  std::int64_t group = 0;
+  std::int64_t item = 0;    // the partial sums that it belongs to
+  std::int64_t before = 0;  // pixels of the item in runs before this one
+  std::int64_t offset = 0;  // in elements
+  std::int64_t rows = 0;
+};
+
 // The pixels of each group of channels in chunks: the unit of parallel work and of partial sums.
 // The number of chunks depends on the shape only, so results do not depend on the number of
 // threads. Item i is chunk i % per_group of group i / per_group.
@@ -16,14 +25,41 @@ struct Chunks {
 
   std::int64_t items() const { return blocks.groups * per_group; }
   std::int64_t first(std::int64_t chunk) const { return blocks.pixels() * chunk / per_group; }
-  std::int64_t first_channel(std::int64_t item) const { return item / per_group * blocks.columns; }
   std::int64_t grain() const;  // items worth a thread
 
-  // visit(offset in elements, rows) for each part of an item's pixels that lies together.
+  // visit(run) for all pixels of a chunk in the groups [begin, end), in the order of memory.
   template <class Visit>
-  void visit_item(std::int64_t item, const Visit& visit) const {
-    const std::int64_t chunk = item % per_group;
-    each_run(blocks, item / per_group, first(chunk), first(chunk + 1), visit);
+  void each_run(std::int64_t chunk, std::int64_t begin, std::int64_t end,
+                const Visit& visit) const {
+    const std::int64_t last = first(chunk + 1);
+    for (std::int64_t pixel = first(chunk), rows = 0; pixel < last; pixel += rows) {
+      const std::int64_t segment = pixel / blocks.rows;
+      const std::int64_t row = pixel % blocks.rows;
+      rows = last - pixel < blocks.rows - row ? last - pixel : blocks.rows - row;
+      for (std::int64_t group = begin; group < end; ++group) {
+        visit(
+            Run{.group = group,
+                .item = group * per_group + chunk,
+                .before = pixel - first(chunk),
+                .offset = ((segment * blocks.groups + group) * blocks.rows + row) * blocks.columns,
+                .rows = rows});
+      }
+    }
+  }
+
+  // The same for all runs, on all threads; `backwards` begins with the last chunks.
+  template <class Visit>
+  void each_run_in_parallel(bool backwards, const Visit& visit) const {
+    parallel_for(items(), grain(), [&](std::int64_t begin, std::int64_t end) {
+      while (begin < end) {  // groups change fastest: they lie together
+        const std::int64_t i = backwards ? end - 1 : begin;
+        const std::int64_t base = i / blocks.groups * blocks.groups;
+        const std::int64_t from = begin > base ? begin : base;
+        const std::int64_t to = end < base + blocks.groups ? end : base + blocks.groups;
+        each_run(i / blocks.groups, from - base, to - base, visit);
+        (backwards ? end : begin) = backwards ? from : to;
+      }
+    });
   }
 
   Blocks blocks;
@@ -36,51 +72,42 @@ struct Unit {
   std::int64_t group = 0, column = 0, columns = 0;
 };
 
-// Two passes over images: first(item) for all chunks of a group, then between(unit) for its
-// channels, then second(item). If what both passes read, `images` of them, fits the second-level
-// cache group by group, each group is finished before the next begins.
+// Two passes over images: first(run) for all pixels of a group, then between(unit) for its
+// channels, then second(run). If what both passes read, `images` of them, fits the second-level
+// cache group by group, as many groups as fit are finished before the next begin.
 template <class First, class Between, class Second>
 void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
                 const Between& between, const Second& second) {
   constexpr std::int64_t cache_bytes = 1 << 20;
-  const std::int64_t columns = chunks.blocks.columns;
-  const auto unit = [&](std::int64_t group, std::int64_t column) {
-    between(Unit{group, column, columns - column < 16 ? columns - column : 16});
+  const Blocks& blocks = chunks.blocks;
+  const std::int64_t units = (blocks.columns + 15) / 16;
+  const auto finish = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t column = i % units * 16;
+      const std::int64_t left = blocks.columns - column;
+      between(Unit{i / units, column, left < 16 ? left : 16});
+    }
   };
-  if (images * chunks.bytes_per_group <= cache_bytes && chunks.blocks.groups >= team_size()) {
+  const std::int64_t fitting = cache_bytes / (images * chunks.bytes_per_group);
+  if (fitting > 0 && blocks.groups >= team_size()) {
     const std::int64_t grain = (chunks.grain() + chunks.per_group - 1) / chunks.per_group;
-    parallel_for(chunks.blocks.groups, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t group = begin; group < end; ++group) {
+    parallel_for(blocks.groups, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (; begin < end; begin += fitting) {
+        const std::int64_t last = begin + fitting < end ? begin + fitting : end;
         for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
-          first(group * chunks.per_group + chunk);
+          chunks.each_run(chunk, begin, last, first);
         }
-        for (std::int64_t column = 0; column < columns; column += 16) {
-          unit(group, column);
-        }
+        finish(begin * units, last * units);
         for (std::int64_t chunk = chunks.per_group; chunk-- > 0;) {
-          second(group * chunks.per_group + chunk);
+          chunks.each_run(chunk, begin, last, second);
         }
       }
     });
     return;
   }
-  parallel_for(chunks.items(), chunks.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t item = begin; item < end; ++item) {
-      first(item);
-    }
-  });
-  const std::int64_t units = (columns + 15) / 16;
-  parallel_for(chunks.blocks.groups * units, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      unit(i / units, i % units * 16);
-    }
-  });
-  // Backwards: what the first pass read last is still in the cache.
-  parallel_for(chunks.items(), chunks.grain(), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t item = end; item-- > begin;) {
-      second(item);
-    }
-  });
+  chunks.each_run_in_parallel(false, first);
+  parallel_for(blocks.groups * units, 16, finish);
+  chunks.each_run_in_parallel(true, second);  // what was read last is still in the cache
 }
 
 // Vectors by channel, [C]; gamma may be null, for one.

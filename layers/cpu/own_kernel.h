@@ -26,20 +26,6 @@ struct Blocks {
 };
 Blocks blocks_of(const TensorDesc& image);  // nhwc or nchw16c
 
-// Visits the pixels [first, last) of a group: visit(offset in elements, rows) for each part that
-// lies together.
-template <class Visit>
-void each_run(const Blocks& b, std::int64_t group, std::int64_t first, std::int64_t last,
-              const Visit& visit) {
-  while (first < last) {
-    const std::int64_t segment = first / b.rows;
-    const std::int64_t row = first % b.rows;
-    const std::int64_t rows = last - first < b.rows - row ? last - first : b.rows - row;
-    visit(((segment * b.groups + group) * b.rows + row) * b.columns, rows);
-    first += rows;
-  }
-}
-
 // Where channel c of pixel p of image n lies, in elements, in every layout of images.
 class Place {
  public:

@@ -9,41 +9,47 @@
 // type T.
 namespace cnn::layers::cpu {
 
-// The rows of a matrix are visited as four streams a quarter of the matrix apart: a core reads
-// several streams, each on its own page, faster from memory than one. body(first, end, apart,
-// column, lanes) stands for rows first + k apart .. end + k apart, k = 0..3, of one vector of
-// columns, or only k = 0 if apart is zero. If there is but one vector, a body gets all rows at once
+// Four rows that are handled together, and how they go on: rows first + k apart, k = 0..3, then
+// those `stride` further, up to first + k apart = end + k apart. Only k = 0 if apart is zero.
+struct Streams {
+  std::int64_t first = 0, end = 0, stride = 1, apart = 0;
+};
+
+// body(streams, column, lanes) for all rows of a matrix and each vector of its columns. The streams
+// of a large matrix lie a quarter of it apart: a core reads several streams, each on its own page,
+// faster from memory than one. If there is but one vector of columns, a body gets all rows at once
 // and keeps what belongs to the channel in registers; else it gets one row of each stream, so that
 // memory is read in its order.
 template <class V, class Body>
 void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
+  constexpr std::int64_t large = 8192;  // elements
   const std::int64_t quarter = rows / 4;
+  const bool spread = rows * columns >= large;
+  const std::int64_t apart = spread ? quarter : 1;
+  const std::int64_t stride = spread ? 1 : 4;
   const std::int64_t height = columns <= V::width ? quarter : 1;
-  for (std::int64_t first = 0; first < quarter; first += height) {
-    each_vector<V>(columns, [&](std::int64_t column, auto lanes) {
-      body(first, first + height, quarter, column, lanes);
-    });
+  for (std::int64_t i = 0; i < quarter; i += height) {
+    const Streams streams{i * stride, (i + height) * stride, stride, apart};
+    each_vector<V>(columns, [&](std::int64_t column, auto lanes) { body(streams, column, lanes); });
   }
   for (std::int64_t row = quarter * 4; row < rows; ++row) {
-    each_vector<V>(columns, [&](std::int64_t column, auto lanes) {
-      body(row, row + 1, std::int64_t{0}, column, lanes);
-    });
+    const Streams single{row, row + 1, 1, 0};
+    each_vector<V>(columns, [&](std::int64_t column, auto lanes) { body(single, column, lanes); });
   }
 }
 
 // step(row, stream) for the rows that a body of each_tile stands for.
 template <class Step>
-[[gnu::always_inline]] inline void each_row(std::int64_t first, std::int64_t end,
-                                            std::int64_t apart, const Step& step) {
-  if (apart == 0) {
-    step(first, 0);
+[[gnu::always_inline]] inline void each_row(const Streams& of, const Step& step) {
+  if (of.apart == 0) {
+    step(of.first, 0);
     return;
   }
-  for (std::int64_t row = first; row < end; ++row) {
+  for (std::int64_t row = of.first; row < of.end; row += of.stride) {
     step(row, 0);
-    step(row + apart, 1);
-    step(row + 2 * apart, 2);
-    step(row + 3 * apart, 3);
+    step(row + of.apart, 1);
+    step(row + 2 * of.apart, 2);
+    step(row + 3 * of.apart, 3);
   }
 }
 
@@ -70,39 +76,36 @@ struct MatrixLoops {
 
   static void column_sums(const void* from, std::int64_t rows, std::int64_t columns, float* sums) {
     const T* x = static_cast<const T*>(from);
-    each_tile<V>(
-        rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          FourSums<V> sum;
-          each_row(first, end, apart, [&](std::int64_t r, int k) {
-            sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
-          });
-          sum.add_to(sums + c, lanes);
-        });
+    each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      FourSums<V> sum;
+      each_row(streams, [&](std::int64_t r, int k) {
+        sum.of[k] = sum.of[k] + V::load(x + r * columns + c, lanes);
+      });
+      sum.add_to(sums + c, lanes);
+    });
   }
 
   // sums[0..columns) += sum of (x - shift), sums[columns..2 columns) += of its square.
   static void shifted_sums(const T* x, std::int64_t rows, std::int64_t columns, const float* shift,
                            float* sums) {
-    each_tile<V>(
-        rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          const auto centre = V::load(shift + c, lanes);
-          FourSums<V> sum, squares;
-          each_row(first, end, apart, [&](std::int64_t r, int k) {
-            const auto distance = V::load(x + r * columns + c, lanes) - centre;
-            sum.of[k] = sum.of[k] + distance;
-            squares.of[k] = V::fma(distance, distance, squares.of[k]);
-          });
-          sum.add_to(sums + c, lanes);
-          squares.add_to(sums + columns + c, lanes);
-        });
+    each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const auto centre = V::load(shift + c, lanes);
+      FourSums<V> sum, squares;
+      each_row(streams, [&](std::int64_t r, int k) {
+        const auto distance = V::load(x + r * columns + c, lanes) - centre;
+        sum.of[k] = sum.of[k] + distance;
+        squares.of[k] = V::fma(distance, distance, squares.of[k]);
+      });
+      sum.add_to(sums + c, lanes);
+      squares.add_to(sums + columns + c, lanes);
+    });
   }
 
   // Blocks are joined by the pairwise formula of T. Chan, G. Golub, R. LeVeque, "Updating formulae
   // and a pairwise algorithm for computing sample variances", 1979. Within a block sums are taken
-  // of the distance to the mean of the blocks before, for the first to its own mean: if a block
-  // lies far from that, what cancels within it is as large as what the formula then adds.
+  // of the distance to the mean of the blocks before, for the first to that of its first 16 rows.
+  // If that is far from the block's own mean, much cancels within the block, but then those rows
+  // alone make the variance so large that what is lost does not matter.
   static void moments(const void* from, std::int64_t rows, std::int64_t columns, Moments& all) {
     const T* x = static_cast<const T*>(from);
     float* shift = all.scratch;
@@ -115,23 +118,27 @@ struct MatrixLoops {
         shift[c] = static_cast<float>(all.mean[c]);
       }
       if (all.count == 0) {
-        column_sums(x, block, columns, shift);  // was zero
+        const std::int64_t sample = block < 16 ? block : 16;
+        column_sums(x, sample, columns, shift);  // was zero
+        const float each = 1.0F / static_cast<float>(sample);
         for (std::int64_t c = 0; c < columns; ++c) {
-          shift[c] /= static_cast<float>(block);
+          shift[c] *= each;
         }
       }
       for (std::int64_t c = 0; c < 2 * columns; ++c) {
         sums[c] = 0;
       }
       shifted_sums(x + row * columns, block, columns, shift, sums);
-      const double before = all.count;
+      const double each = 1 / size;
+      const double share = size / (all.count + size);
+      const double between = all.count * share;
       all.count += size;
       for (std::int64_t c = 0; c < columns; ++c) {
         const auto sum = static_cast<double>(sums[c]);
-        const double squares = static_cast<double>(sums[columns + c]) - sum * (sum / size);
-        const double distance = static_cast<double>(shift[c]) + sum / size - all.mean[c];
-        all.mean[c] += distance * (size / all.count);
-        all.squares[c] += squares + distance * distance * (before * size / all.count);
+        const double distance = static_cast<double>(shift[c]) + sum * each - all.mean[c];
+        all.mean[c] += distance * share;
+        all.squares[c] += static_cast<double>(sums[columns + c]) - sum * sum * each +
+                          distance * distance * between;
       }
     }
   }
@@ -143,21 +150,19 @@ struct MatrixLoops {
     T* y = static_cast<T*>(of.y);
     const std::int64_t columns = of.columns;
     const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
-    each_tile<V>(
-        of.rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          const auto mean = V::load(of.mean + c, lanes);
-          const auto scale = V::load(of.scale + c, lanes);
-          const auto shift = V::load(of.shift + c, lanes);
-          each_row(first, end, apart, [&](std::int64_t r, int) {
-            const std::int64_t at = r * columns + c;
-            auto value = V::fma(V::load(x + at, lanes) - mean, scale, shift);
-            if constexpr (with_residual) {
-              value = value + V::load(residual + at, lanes);
-            }
-            Store::store(y + at, V::max(bound, value), lanes);
-          });
-        });
+    each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const auto mean = V::load(of.mean + c, lanes);
+      const auto scale = V::load(of.scale + c, lanes);
+      const auto shift = V::load(of.shift + c, lanes);
+      each_row(streams, [&](std::int64_t r, int) {
+        const std::int64_t at = r * columns + c;
+        auto value = V::fma(V::load(x + at, lanes) - mean, scale, shift);
+        if constexpr (with_residual) {
+          value = value + V::load(residual + at, lanes);
+        }
+        Store::store(y + at, V::max(bound, value), lanes);
+      });
+    });
   }
 
   static void normalise(const NormaliseRows& of) {
@@ -204,24 +209,22 @@ struct MatrixLoops {
     const std::int64_t columns = of.columns;
     const T* x = static_cast<const T*>(of.x);
     T* passed = static_cast<T*>(of.g);
-    each_tile<V>(
-        rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          const Gated<kind, decltype(lanes)> gated(of, c, lanes);
-          FourSums<V> sum, products;
-          each_row(first, end, apart, [&](std::int64_t r, int k) {
-            const std::int64_t at = (block + r) * columns + c;
-            const auto distance = V::load(x + at, lanes) - gated.mean;
-            const auto g = gated(of, at, distance);
-            if constexpr (kind == Gate::output) {
-              Store::store(passed + at, g, lanes);
-            }
-            sum.of[k] = sum.of[k] + g;
-            products.of[k] = V::fma(g, distance, products.of[k]);
-          });
-          sum.add_to(sums + c, lanes);
-          products.add_to(sums + columns + c, lanes);
-        });
+    each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+      FourSums<V> sum, products;
+      each_row(streams, [&](std::int64_t r, int k) {
+        const std::int64_t at = (block + r) * columns + c;
+        const auto distance = V::load(x + at, lanes) - gated.mean;
+        const auto g = gated(of, at, distance);
+        if constexpr (kind == Gate::output) {
+          Store::store(passed + at, g, lanes);
+        }
+        sum.of[k] = sum.of[k] + g;
+        products.of[k] = V::fma(g, distance, products.of[k]);
+      });
+      sum.add_to(sums + c, lanes);
+      products.add_to(sums + columns + c, lanes);
+    });
   }
 
   static void gradient_sums(const NormaliseGradientRows& of, double* sums, float* scratch) {
@@ -251,20 +254,18 @@ struct MatrixLoops {
     const std::int64_t columns = of.columns;
     const T* x = static_cast<const T*>(of.x);
     T* dx = static_cast<T*>(of.dx);
-    each_tile<V>(
-        of.rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          const Gated<kind, decltype(lanes)> gated(of, c, lanes);
-          const auto slope = V::load(of.slope + c, lanes);
-          const auto offset = V::load(of.offset + c, lanes);
-          each_row(first, end, apart, [&](std::int64_t r, int) {
-            const std::int64_t at = r * columns + c;
-            const auto distance = V::load(x + at, lanes) - gated.mean;
-            const auto rest = V::fma(distance, slope, offset);
-            const auto g = gated(of, at, distance);
-            Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
-          });
-        });
+    each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+      const auto slope = V::load(of.slope + c, lanes);
+      const auto offset = V::load(of.offset + c, lanes);
+      each_row(streams, [&](std::int64_t r, int) {
+        const std::int64_t at = r * columns + c;
+        const auto distance = V::load(x + at, lanes) - gated.mean;
+        const auto rest = V::fma(distance, slope, offset);
+        const auto g = gated(of, at, distance);
+        Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
+      });
+    });
   }
 
   static void gradient(const NormaliseGradientRows& of) {
@@ -281,13 +282,10 @@ struct MatrixLoops {
 
   static void repeat(const float* values, void* to, std::int64_t rows, std::int64_t columns) {
     T* y = static_cast<T*>(to);
-    each_tile<V>(
-        rows, columns,
-        [&](std::int64_t first, std::int64_t end, std::int64_t apart, std::int64_t c, auto lanes) {
-          const auto value = V::load(values + c, lanes);
-          each_row(first, end, apart,
-                   [&](std::int64_t r, int) { V::store(y + r * columns + c, value, lanes); });
-        });
+    each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
+      const auto value = V::load(values + c, lanes);
+      each_row(streams, [&](std::int64_t r, int) { V::store(y + r * columns + c, value, lanes); });
+    });
   }
 };
 
