@@ -20,6 +20,7 @@ Case unary(std::string name, const Shape& shape, std::function<Value(Value)> fun
 Case join(std::string name, std::size_t count, bool with_relu) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;
+            parts.reserve(count);
             for (std::size_t i = 0; i < count; ++i) {
               parts.push_back(image(graph, "x" + std::to_string(i), {2, 17, 5, 3}));
             }
@@ -27,7 +28,7 @@ Case join(std::string name, std::size_t count, bool with_relu) {
           }};
 }
 
-Case concat_of(std::string name, std::vector<std::int64_t> channels) {
+Case concat_of(std::string name, const std::vector<std::int64_t>& channels) {
   return {.name = std::move(name), .build = [=](Graph& graph) {
             std::vector<Value> parts;
             for (const std::int64_t count : channels) {

@@ -10,7 +10,7 @@ using layers::Rule;
 using layers::UpdateAttributes;
 
 // Three parameters, one of which does not decay, and their gradients as inputs.
-Case update(std::string name, UpdateAttributes attributes) {
+Case update(std::string name, const UpdateAttributes& attributes) {
   const auto build = [attributes](Graph& graph) -> std::optional<Value> {
     layers::OptimizerOptions options{.update = attributes};
     layers::loss_seed(graph, options);

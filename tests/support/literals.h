@@ -35,6 +35,7 @@ template <class... Tensors>
 std::vector<HostTensor> run(const Op& op, const Tensors&... tensors) {
   const std::vector<TensorView> in{tensors.view()...};
   std::vector<TensorDesc> descs;
+  descs.reserve(in.size());
   for (const TensorView& view : in) {
     descs.push_back(view.desc);
   }
