@@ -1,6 +1,8 @@
 #include "layers/cpu/threads.h"
 
+#include <atomic>
 #include <gtest/gtest.h>
+#include <limits>
 #include <mutex>
 #include <omp.h>
 #include <set>
@@ -53,6 +55,22 @@ TEST(UseThreads, PinsTheCallerWhenAsked) {
     const std::vector<int> cpus = affinity_cpus();
     use_threads(cpus, Caller::pinned);
     EXPECT_EQ(affinity_cpus(), std::vector<int>{cpus[0]});
+  });
+}
+
+TEST(UseThreads, TreatsSubnormalsAsZeroOnEveryThread) {
+  on_a_thread([] {
+    use_threads(affinity_cpus());
+    const volatile float smallest_normal = std::numeric_limits<float>::min();
+    const volatile float subnormal = std::numeric_limits<float>::denorm_min();
+    std::atomic<int> flushing = 0;
+#pragma omp parallel
+    {
+      const volatile float result = smallest_normal * 0.5F;
+      const volatile float sum = subnormal * 0x1p120F;
+      flushing += result == 0 && sum == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(flushing, omp_get_max_threads());
   });
 }
 
