@@ -15,5 +15,7 @@ fi
 preset=$(default_preset)
 "$root/scripts/setup.sh"
 build "$preset"
+# Tests run side by side: OpenMP threads that spin while they wait would take each other's cores.
+export OMP_WAIT_POLICY=passive
 exec ctest --test-dir "$root/build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" \
   --label-exclude "$excluded" "$@" </dev/null
