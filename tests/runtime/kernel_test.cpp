@@ -63,6 +63,20 @@ TEST(KernelTable, TakesTheRowOfTheOpsType) {
   EXPECT_EQ(made(table, Relu(), small), "fallback");
 }
 
+TEST(KernelTable, TakesTheFirstOfSeveralRowsThatDescribesSomething) {
+  KernelTable table = table_with(false);
+  table.add<Scale>(
+      [](const Scale& /*op*/, const Signature& s) {
+        return std::optional(KernelSpec{.workspace = 16, .in = s.in, .out = s.out});
+      },
+      [](const Scale& /*op*/, const Signature& /*s*/) {
+        return std::make_unique<NamedKernel>("second row");
+      });
+  EXPECT_EQ(made(table, Scale(2), small), "row");
+  EXPECT_EQ(made(table, Scale(2), large), "second row");
+  EXPECT_EQ(table.describe(Scale(2), large)->workspace, 16U);
+}
+
 TEST(KernelTable, FallsBackWhereTheRowCannotRunIt) {
   const KernelTable table = table_with(true);
   EXPECT_EQ(table.describe(Scale(2), large)->workspace, 0U);

@@ -36,7 +36,9 @@ class TestKernel final : public Kernel {
   }
 
  private:
-  static void poison(std::byte* data, std::size_t bytes) { std::memset(data, 0xFF, bytes); }
+  static void poison(std::byte* data, std::size_t bytes) {
+    std::fill_n(data, bytes, std::byte{0xFF});  // unlike memset it takes no bytes at nullptr
+  }
 
   void compute(const Operands& operands) const {
     if (delay_.count() > 0) {
