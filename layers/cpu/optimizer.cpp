@@ -69,11 +69,8 @@ class UpdateBucket {
       const UpdatePiece piece = piece_of(o, part);
       UpdateFactors by = common;
       by.decay = a.decay[part.tensor] ? static_cast<float>(a.weight_decay) : 0;
-      // Before the update, and so close to it that its reading of w comes from the cache.
-      squares[i] = by.decay != 0 ? loops_->sum_of_squares(piece.w, piece.n) : 0;
-      if (!skip) {
-        update()(piece, by);
-      }
+      const double sum = skip ? loops_->sum_of_squares(piece.w, piece.n) : update()(piece, by);
+      squares[i] = by.decay != 0 ? sum : 0;
     });
     double sum = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -83,7 +80,7 @@ class UpdateBucket {
   }
 
  private:
-  using UpdateLoop = void (*)(const UpdatePiece&, const UpdateFactors&);
+  using UpdateLoop = double (*)(const UpdatePiece&, const UpdateFactors&);
 
   UpdateLoop update() const {
     switch (op_.attributes.rule) {

@@ -139,22 +139,31 @@ struct FlatLoops {
   }
 };
 
+// In double: the sum of millions of squares.
 template <class V>
-double sum_of_squares(const float* x, std::int64_t n) {
-  auto low = V::wide_zero();
-  auto high = V::wide_zero();
-  each_vector<V>(n, [&](std::int64_t i, auto lanes) {
-    const auto value = V::load(x + i, lanes);
+struct SumOfSquares {
+  typename V::Wide low = V::wide_zero(), high = V::wide_zero();
+
+  void add(typename V::Float value) {
     low = V::wide_fma(V::wide_low(value), V::wide_low(value), low);
     high = V::wide_fma(V::wide_high(value), V::wide_high(value), high);
-  });
-  double parts[V::wide_width];
-  V::wide_store(parts, low + high);
-  double sum = 0;
-  for (const double part : parts) {
-    sum += part;
   }
-  return sum;
+  double total() const {
+    double parts[V::wide_width];
+    V::wide_store(parts, low + high);
+    double sum = 0;
+    for (const double part : parts) {
+      sum += part;
+    }
+    return sum;
+  }
+};
+
+template <class V>
+double sum_of_squares(const float* x, std::int64_t n) {
+  SumOfSquares<V> sum;
+  each_vector<V>(n, [&](std::int64_t i, auto lanes) { sum.add(V::load(x + i, lanes)); });
+  return sum.total();
 }
 
 template <class V>

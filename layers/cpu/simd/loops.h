@@ -101,10 +101,11 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 struct Loops {
   const char* name;  // "avx2", "avx512"
   TypedLoops f32, bf16;
-  void (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
-  void (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);
-  void (*rmsprop)(const UpdatePiece& piece, const UpdateFactors& by);
-  void (*adam)(const UpdatePiece& piece, const UpdateFactors& by);
+  // Each of the four returns the sum of squares of w before the update.
+  double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
+  double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);
+  double (*rmsprop)(const UpdatePiece& piece, const UpdateFactors& by);
+  double (*adam)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);
   // keep[i / 8] bit i % 8: 24 random bits of counter first + i of the stream fall below threshold.
