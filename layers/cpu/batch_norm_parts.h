@@ -72,41 +72,58 @@ struct Unit {
   std::int64_t group = 0, column = 0, columns = 0;
 };
 
+// Calls between(unit) for all channels of a group.
+template <class Between>
+void each_unit(const Blocks& blocks, std::int64_t group, const Between& between) {
+  for (std::int64_t column = 0; column < blocks.columns; column += 16) {
+    const std::int64_t left = blocks.columns - column;
+    between(Unit{group, column, left < 16 ? left : 16});
+  }
+}
+
+// The two passes below, `fitting` groups after another on each thread.
+template <class First, class Between, class Second>
+void group_by_group(const Chunks& chunks, std::int64_t fitting, const First& first,
+                    const Between& between, const Second& second) {
+  const std::int64_t grain = (chunks.grain() + chunks.per_group - 1) / chunks.per_group;
+  parallel_for(chunks.blocks.groups, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; begin += fitting) {
+      const std::int64_t last = begin + fitting < end ? begin + fitting : end;
+      for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
+        chunks.each_run(chunk, begin, last, first);
+      }
+      for (std::int64_t group = begin; group < last; ++group) {
+        each_unit(chunks.blocks, group, between);
+      }
+      for (std::int64_t chunk = chunks.per_group; chunk-- > 0;) {
+        chunks.each_run(chunk, begin, last, second);
+      }
+    }
+  });
+}
+
 // Two passes over images: first(run) for all pixels of a group, then between(unit) for its
 // channels, then second(run). If what both passes read, `images` of them, fits the second-level
-// cache group by group, as many groups as fit are finished before the next begin.
+// cache group by group, as many groups as fit are finished before the next begins.
 template <class First, class Between, class Second>
 void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
                 const Between& between, const Second& second) {
   constexpr std::int64_t cache_bytes = 1 << 20;
+  const std::int64_t fitting = cache_bytes / (images * chunks.bytes_per_group);
+  if (fitting > 0 && chunks.blocks.groups >= team_size()) {
+    group_by_group(chunks, fitting, first, between, second);
+    return;
+  }
+  chunks.each_run_in_parallel(false, first);
   const Blocks& blocks = chunks.blocks;
   const std::int64_t units = (blocks.columns + 15) / 16;
-  const auto finish = [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(blocks.groups * units, 16, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t column = i % units * 16;
       const std::int64_t left = blocks.columns - column;
       between(Unit{i / units, column, left < 16 ? left : 16});
     }
-  };
-  const std::int64_t fitting = cache_bytes / (images * chunks.bytes_per_group);
-  if (fitting > 0 && blocks.groups >= team_size()) {
-    const std::int64_t grain = (chunks.grain() + chunks.per_group - 1) / chunks.per_group;
-    parallel_for(blocks.groups, grain, [&](std::int64_t begin, std::int64_t end) {
-      for (; begin < end; begin += fitting) {
-        const std::int64_t last = begin + fitting < end ? begin + fitting : end;
-        for (std::int64_t chunk = 0; chunk < chunks.per_group; ++chunk) {
-          chunks.each_run(chunk, begin, last, first);
-        }
-        finish(begin * units, last * units);
-        for (std::int64_t chunk = chunks.per_group; chunk-- > 0;) {
-          chunks.each_run(chunk, begin, last, second);
-        }
-      }
-    });
-    return;
-  }
-  chunks.each_run_in_parallel(false, first);
-  parallel_for(blocks.groups * units, 16, finish);
+  });
   chunks.each_run_in_parallel(true, second);  // what was read last is still in the cache
 }
 

@@ -23,6 +23,7 @@ class BatchNormForms : public testing::TestWithParam<Form> {
 
   OpRun run(const Op& op, const Signature& asked, const std::vector<const HostTensor*>& in) const {
     std::vector<TensorView> views;
+    views.reserve(in.size());
     for (const HostTensor* tensor : in) {
       views.push_back(tensor->view());
     }

@@ -66,6 +66,7 @@ TEST_P(Optimizers, UpdateLikeTheReferenceForEveryRule) {
       std::vector<HostTensor> in = operands(op, sizes);
       OpRun result = run(op, in);
       std::vector<TensorView> views;
+      views.reserve(in.size());
       for (const HostTensor& tensor : in) {
         views.push_back(tensor.view());
       }
@@ -131,6 +132,7 @@ TEST_P(Optimizers, DoNotDependOnTheNumberOfThreads) {
 
 TEST_P(Optimizers, FindAnInfinityOrNanWhereverItStands) {
   std::vector<HostTensor> in;
+  in.reserve(sizes.size());
   for (const std::int64_t size : sizes) {
     in.push_back(draws({size}, DataType::f32, 1));
   }

@@ -103,12 +103,14 @@ void expect_like_reference(const Op& op, const std::vector<const HostTensor*>& i
                            double tolerance) {
   const Signature signature = asked(op, in, form);
   std::vector<TensorView> views;
+  views.reserve(in.size());
   for (const HostTensor* tensor : in) {
     views.push_back(tensor->view());
   }
   auto run = run_op(own_kernels(*form.loops), op, signature, views);
   ASSERT_TRUE(run.has_value()) << "no kernel for " << op.name();
   std::vector<TensorView> before;
+  before.reserve(in.size());
   for (const HostTensor& tensor : run->before) {
     before.push_back(tensor.view());
   }
