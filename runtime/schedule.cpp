@@ -44,6 +44,7 @@ class Ordering {
     }
     std::sort(keys.begin(), keys.end());
     std::vector<NodeId> result;
+    result.reserve(keys.size());
     for (const auto& key : keys) {
       result.push_back(NodeId{std::get<2>(key)});
     }

@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::microseconds;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using tests::Combine;
 using tests::Descend;
 using tests::floats;

@@ -114,7 +114,7 @@ TEST(Link, IsFastOnALongSchedule) {
   }
   Schedule schedule = make_schedule(graph);
   MemoryPlan memory;  // every tensor at its own place: placing them is not what is measured
-  std::uint32_t step = 0;
+  std::size_t step = 0;
   for (const Residency& stay : residencies(graph, schedule)) {
     memory.blocks.push_back({.owner = stay.tensor,
                              .first = stay.first,

@@ -160,7 +160,8 @@ class ResidualNetwork {
     const int depths[] = {3, 4, 6, 3};
     std::int64_t channels = 64;
     std::int64_t size = 56;
-    Value x = conv(graph_.state("images", floats(32 * 3 * 224 * 224), {}, false), 64, size);
+    Value x =
+        conv(graph_.state("images", floats(std::int64_t{32} * 3 * 224 * 224), {}, false), 64, size);
     for (const int depth : depths) {
       for (int block = 0; block < depth; ++block) {
         Value y = conv(x, channels, size);

@@ -20,7 +20,8 @@ std::atomic<std::size_t>& allocations() {
 
 }  // namespace
 
-// NOLINTBEGIN(bugprone-reserved-identifier): glibc's names for its own allocator
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): glibc's names for its
+// own allocator
 extern "C" {
 void* __libc_malloc(std::size_t bytes);
 void* __libc_calloc(std::size_t count, std::size_t bytes);
@@ -49,7 +50,7 @@ int posix_memalign(void** result, std::size_t align, std::size_t bytes) noexcept
   return *result == nullptr ? ENOMEM : 0;
 }
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace cnn {
 namespace {

@@ -18,7 +18,6 @@ using ::testing::HasSubstr;
 using tests::Combine;
 using tests::Descend;
 using tests::floats;
-using tests::Opaque;
 using tests::random_graph;
 using tests::Relu;
 using tests::Scale;

@@ -83,7 +83,7 @@ inline void fill(std::span<float> values, int seed) {
 class TestStep {
  public:
   TestStep(StepPlan plan, const KernelTable& table, CpuOptions options = {})
-      : TestStep(make_program(std::move(plan), table), options) {}
+      : TestStep(make_program(std::move(plan), table), std::move(options)) {}
 
   explicit TestStep(Program program, CpuOptions options = {})
       : device_(std::move(options)), variables_(*program.plan.graph) {

@@ -14,21 +14,25 @@ namespace fs = std::filesystem;
 
 // A made-up root with proc and sys.
 class AvailableMemory : public ::testing::Test {
- protected:
+ public:
   AvailableMemory()
       : root_(fs::temp_directory_path() /
               ("memory_test_" + std::to_string(getpid()) + "_" +
                ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
     write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:    5000 kB\nCached: 1 kB\n");
   }
+  AvailableMemory(const AvailableMemory&) = delete;
+  AvailableMemory& operator=(const AvailableMemory&) = delete;
   ~AvailableMemory() override { fs::remove_all(root_); }
 
+ protected:
   void write(const std::string& file, const std::string& text) const {
     fs::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
   std::size_t available() const { return available_memory(root_); }
 
+ private:
   fs::path root_;
 };
 
