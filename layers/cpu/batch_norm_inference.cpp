@@ -31,8 +31,9 @@ class Inference {
                  .variance = operands.in[beta + 2].as<float>().data()},
                 attributes_.epsilon, 0, x_.shape[1], chunks_.blocks.padded_channels());
     const bool stream = is_streamed(operands, operands.out[0]);
-    chunks_.each_run_in_parallel(
-        false, [&](const Run& run) { normalise(operands, factors, stream, run); });
+    chunks_.each_run_in_parallel({0, chunks_.blocks.groups}, false, [&](const Run& run) {
+      normalise(operands, factors, stream, run);
+    });
   }
 
  private:

@@ -17,6 +17,10 @@ struct Run {
   std::int64_t rows = 0;
 };
 
+struct Groups {
+  std::int64_t begin = 0, end = 0;
+};
+
 // The pixels of each group of channels in chunks: the unit of parallel work and of partial sums.
 // The number of chunks depends on the shape only, so results do not depend on the number of
 // threads. Item i is chunk i % per_group of group i / per_group.
@@ -47,16 +51,17 @@ struct Chunks {
     }
   }
 
-  // The same for all runs, on all threads; `backwards` begins with the last chunks.
+  // The same for all chunks, on all threads; `backwards` begins with the last ones.
   template <class Visit>
-  void each_run_in_parallel(bool backwards, const Visit& visit) const {
-    parallel_for(items(), grain(), [&](std::int64_t begin, std::int64_t end) {
+  void each_run_in_parallel(Groups groups, bool backwards, const Visit& visit) const {
+    const std::int64_t width = groups.end - groups.begin;
+    parallel_for(width * per_group, grain(), [&](std::int64_t begin, std::int64_t end) {
       while (begin < end) {  // groups change fastest: they lie together
-        const std::int64_t i = backwards ? end - 1 : begin;
-        const std::int64_t base = i / blocks.groups * blocks.groups;
+        const std::int64_t chunk = (backwards ? end - 1 : begin) / width;
+        const std::int64_t base = chunk * width;
         const std::int64_t from = begin > base ? begin : base;
-        const std::int64_t to = end < base + blocks.groups ? end : base + blocks.groups;
-        each_run(i / blocks.groups, from - base, to - base, visit);
+        const std::int64_t to = end < base + width ? end : base + width;
+        each_run(chunk, groups.begin + from - base, groups.begin + to - base, visit);
         (backwards ? end : begin) = backwards ? from : to;
       }
     });
@@ -102,29 +107,44 @@ void group_by_group(const Chunks& chunks, std::int64_t fitting, const First& fir
   });
 }
 
+// The two passes below over some groups, all threads together.
+template <class First, class Between, class Second>
+void groups_together(const Chunks& chunks, Groups groups, const First& first,
+                     const Between& between, const Second& second) {
+  chunks.each_run_in_parallel(groups, false, first);
+  const Blocks& blocks = chunks.blocks;
+  const std::int64_t units = (blocks.columns + 15) / 16;
+  parallel_for((groups.end - groups.begin) * units, 16, [&](std::int64_t from, std::int64_t to) {
+    for (std::int64_t i = from; i < to; ++i) {
+      const std::int64_t column = i % units * 16;
+      const std::int64_t left = blocks.columns - column;
+      between(Unit{groups.begin + i / units, column, left < 16 ? left : 16});
+    }
+  });
+  chunks.each_run_in_parallel(groups, true, second);  // what was read last is in the cache
+}
+
 // Two passes over images: first(run) for all pixels of a group, then between(unit) for its
-// channels, then second(run). If what both passes read, `images` of them, fits the second-level
-// cache group by group, as many groups as fit are finished before the next begins.
+// channels, then second(run). Groups are finished one after another as far as that lets the second
+// pass read, of `images` tensors, what the first has left in a cache: each thread's second-level
+// cache, or the third, which all share.
 template <class First, class Between, class Second>
 void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
                 const Between& between, const Second& second) {
-  constexpr std::int64_t cache_bytes = 1 << 20;
-  const std::int64_t fitting = cache_bytes / (images * chunks.bytes_per_group);
-  if (fitting > 0 && chunks.blocks.groups >= team_size()) {
-    group_by_group(chunks, fitting, first, between, second);
+  constexpr std::int64_t second_level = 1 << 20, third_level = 16 << 20;
+  const std::int64_t groups = chunks.blocks.groups;
+  const std::int64_t bytes = images * chunks.bytes_per_group;
+  if (bytes <= second_level && groups >= team_size()) {
+    group_by_group(chunks, second_level / bytes, first, between, second);
     return;
   }
-  chunks.each_run_in_parallel(false, first);
-  const Blocks& blocks = chunks.blocks;
-  const std::int64_t units = (blocks.columns + 15) / 16;
-  parallel_for(blocks.groups * units, 16, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t column = i % units * 16;
-      const std::int64_t left = blocks.columns - column;
-      between(Unit{i / units, column, left < 16 ? left : 16});
-    }
-  });
-  chunks.each_run_in_parallel(true, second);  // what was read last is still in the cache
+  // At least two items for each thread, so that none waits long for the others.
+  const std::int64_t busy = (2 * team_size() + chunks.per_group - 1) / chunks.per_group;
+  const std::int64_t width = third_level / bytes > busy ? third_level / bytes : busy;
+  for (std::int64_t begin = 0; begin < groups; begin += width) {
+    const std::int64_t end = begin + width < groups ? begin + width : groups;
+    groups_together(chunks, {begin, end}, first, between, second);
+  }
 }
 
 // Vectors by channel, [C]; gamma may be null, for one.
