@@ -20,5 +20,5 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   endforeach()
   cnn_script_test(scripts.format LABEL lint COMMAND ${scripts}/format.sh --check)
   # On two cores all sources take longer than a reader waits; those left out are named.
-  cnn_script_test(scripts.tidy LABEL lint COMMAND ${scripts}/tidy.sh --seconds=300)
+  cnn_script_test(scripts.tidy LABEL lint COMMAND ${scripts}/tidy.sh --seconds=240)
 endif()
