@@ -18,7 +18,6 @@ ARROWS = {
     "layers/cpu": ["layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
     # Compiled for one instruction set each, so it shares no inline code with anyone.
     "layers/cpu/simd": [],
-    "layers/no_cpu": ["layers", "runtime", "runtime/cpu"],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],
     "lms": ["runtime"],
@@ -26,7 +25,7 @@ ARROWS = {
     "allreduce/mpi": ["allreduce", "runtime"],
     "allreduce/cuda": ["allreduce", "runtime", "runtime/cuda"],
     "data": ["runtime"],
-    "bench": ["runtime", "runtime/cpu", "layers", "layers/cpu", "layers/no_cpu", "models", "lms", "allreduce",
+    "bench": ["runtime", "runtime/cpu", "layers", "layers/cpu", "models", "lms", "allreduce",
               "allreduce/mpi", "data"],
     "bench/no_cuda": ["bench"],
     "bench/cuda": ["*"],
@@ -38,7 +37,7 @@ ARROWS = {
 # What the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {
     # Whole networks against recorded values: by the plain loops they would take hours.
-    "tests/models": ["layers/cpu", "layers/cpu/simd", "layers/no_cpu"],
+    "tests/models": ["layers/cpu", "layers/cpu/simd"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
