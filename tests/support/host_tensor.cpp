@@ -1,6 +1,8 @@
 #include "tests/support/host_tensor.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 
@@ -81,6 +83,44 @@ void unpack_as(const TensorView& from, const TensorView& to, ToPlain to_plain) {
   });
 }
 
+// IEEE half precision: 1 bit sign, 5 bits exponent (bias 15), 10 bits mantissa.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+
+Float16 to_f16(float value) {  // to nearest, ties to even
+  constexpr std::uint32_t sign_bit = 0x80000000U;
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t magnitude = bits & ~sign_bit;
+  const float absolute = std::bit_cast<float>(magnitude);
+  std::uint32_t result = 0;
+  if (std::isnan(value)) {
+    result = 0x7E00;
+  } else if (absolute >= 65520.0F) {  // half way between the largest and what would be the next
+    result = 0x7C00;
+  } else if (absolute < 0x1p-14F) {  // below the smallest normal number: multiples of 2^-24
+    result = static_cast<std::uint32_t>(std::nearbyint(absolute * 0x1p24F));
+  } else {
+    const std::uint32_t rebiased = magnitude - (112U << 23U);
+    result = (rebiased + 0xFFFU + (rebiased >> 13U & 1U)) >> 13U;
+  }
+  return {static_cast<std::uint16_t>(result | (bits & sign_bit) >> 16U)};
+}
+
+float to_float(Float16 value) {
+  const std::uint32_t exponent = value.bits >> 10U & 0x1FU;
+  const std::uint32_t mantissa = value.bits & 0x3FFU;
+  const std::uint32_t sign = static_cast<std::uint32_t>(value.bits & 0x8000U) << 16U;
+  if (exponent == 0) {
+    return std::copysign(static_cast<float>(mantissa) * 0x1p-24F, std::bit_cast<float>(sign));
+  }
+  const std::uint32_t rebiased = exponent == 0x1F ? 0xFFU : exponent + 112U;
+  return std::bit_cast<float>(sign | rebiased << 23U | mantissa << 13U);
+}
+
+constexpr auto bf16_to_float = [](BFloat16 value) { return cnn::to_float(value); };
+constexpr auto f16_to_float = [](Float16 value) { return to_float(value); };
+
 constexpr auto same = [](auto value) { return value; };
 
 }  // namespace
@@ -115,7 +155,7 @@ void pack(const TensorView& plain_values, const TensorView& stored) {
     case DataType::u8:
       return pack_as<std::uint8_t, std::uint8_t>(plain_values, stored, same);
     case DataType::f16:
-      break;
+      return pack_as<Float16, float>(plain_values, stored, to_f16);
   }
   throw Error("tests do not store " + to_string(stored.desc));
 }
@@ -125,13 +165,13 @@ void unpack(const TensorView& stored, const TensorView& plain_values) {
     case DataType::f32:
       return unpack_as<float, float>(stored, plain_values, same);
     case DataType::bf16:
-      return unpack_as<BFloat16, float>(stored, plain_values, to_float);
+      return unpack_as<BFloat16, float>(stored, plain_values, bf16_to_float);
     case DataType::i32:
       return unpack_as<std::int32_t, std::int32_t>(stored, plain_values, same);
     case DataType::u8:
       return unpack_as<std::uint8_t, std::uint8_t>(stored, plain_values, same);
     case DataType::f16:
-      break;
+      return unpack_as<Float16, float>(stored, plain_values, f16_to_float);
   }
   throw Error("tests do not store " + to_string(stored.desc));
 }
@@ -140,6 +180,10 @@ void round_to(DataType type, const TensorView& plain_values) {
   if (type == DataType::bf16) {
     for (float& value : plain_values.as<float>()) {
       value = to_float(to_bf16(value));
+    }
+  } else if (type == DataType::f16) {
+    for (float& value : plain_values.as<float>()) {
+      value = to_float(to_f16(value));
     }
   }
 }

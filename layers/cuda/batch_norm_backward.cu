@@ -1,0 +1,218 @@
+#include "layers/batch_norm.h"
+#include "layers/cuda/batch_norm_parts.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/cuda/tile.cuh"
+
+// Bytes: both passes read x and dy, the second writes dx: 5 S, the floor of two passes. With a ReLU
+// after a residual the first pass reads y too and writes g, which the second reads in the place of
+// dy: 7 S. The second pass reads its chunks from their end, which the cache still holds.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// Of one chunk and channel: sum g, sum g (x - m). As [chunk][2][channels].
+constexpr int sum_planes = 2;
+
+// What opens the gate of the ReLU.
+enum class Gate : std::uint8_t { open, recomputed, output };
+
+template <class T>
+struct GradientImages {
+  const T* x = nullptr;
+  const T* dy = nullptr;  // second pass with Gate::output: g
+  const T* y = nullptr;   // with Gate::output
+  T* g = nullptr;         // with Gate::output: written by the first pass
+  T* dx = nullptr;        // written by the second pass; may be dy
+};
+
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    chunk_gradient_sums(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
+                        float* partials) {
+  const int channel = tile.channel();
+  const int chunk = static_cast<int>(blockIdx.y);
+  const bool active = channel < tile.channels;
+  float sums[2 * width] = {};  // of g, then of g (x - m)
+  if (active) {
+    const Affine<width> affine(vectors, channel);
+    float mean[width];
+    load<width>(vectors.mean + channel, mean);
+    const std::int64_t end = tile.end_row(chunk);
+#pragma unroll 2
+    for (std::int64_t row = tile.first_row(chunk) + threadIdx.y; row < end; row += blockDim.y) {
+      const std::int64_t at = row * tile.channels + channel;
+      float x[width];
+      float g[width];
+      float y[width];
+      load<width>(images.x + at, x);
+      load<width>(images.dy + at, g);
+      if (gate == Gate::output) {
+        load<width>(images.y + at, y);
+      }
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        const float sign = gate == Gate::output ? y[i] : affine(x[i], i);
+        g[i] = gate != Gate::open && !(sign > 0) ? 0 : g[i];
+        sums[i] += g[i];
+        sums[width + i] = fmaf(g[i], x[i] - mean[i], sums[width + i]);
+      }
+      if (gate == Gate::output) {
+        store<width>(images.g + at, g);
+      }
+    }
+  }
+  sum_lines(sums);
+  if (active && threadIdx.y == 0) {
+    float* const to = partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      to[channel + i] = sums[i];
+      to[tile.channels + channel + i] = sums[width + i];
+    }
+  }
+}
+
+// dbeta = sum g, dgamma = sum g (x - m) / sqrt(v + e), summed over the chunks in double.
+__global__ void __launch_bounds__(tile_threads)
+    finish_gradient_sums(const float* partials, NormVectors vectors, Tile tile, float* dbeta,
+                         float* dgamma) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const bool active = channel < tile.channels;
+  double sums[2] = {};
+  if (active) {
+#pragma unroll 4
+    for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
+         chunk += static_cast<int>(blockDim.y)) {
+      const float* const from =
+          partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels + channel;
+      sums[0] += from[0];
+      sums[1] += from[tile.channels];
+    }
+  }
+  sum_lines(sums);
+  if (active && threadIdx.y == 0) {
+    dbeta[channel] = static_cast<float>(sums[0]);
+    dgamma[channel] = static_cast<float>(sums[1] * inverse_deviation(vectors, channel));
+  }
+}
+
+// dx = scale (g - dbeta / n - xhat dgamma / n) = scale g + slope x + offset.
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    differentiate(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
+                  const float* dbeta, const float* dgamma) {
+  const int channel = tile.channel();
+  if (channel >= tile.channels) {
+    return;
+  }
+  const Affine<width> affine(vectors, channel);
+  const float share = 1 / static_cast<float>(tile.rows);
+  float slope[width];
+  float offset[width];
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    const int c = channel + i;
+    slope[i] = -affine.scale[i] * inverse_deviation(vectors, c) * (dgamma[c] * share);
+    offset[i] = fmaf(-slope[i], vectors.mean[c], -affine.scale[i] * (dbeta[c] * share));
+  }
+  const int chunk = static_cast<int>(blockIdx.y);
+  const std::int64_t first = tile.first_row(chunk);
+#pragma unroll 2
+  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first; row -= blockDim.y) {
+    const std::int64_t at = row * tile.channels + channel;
+    float x[width];
+    float g[width];
+    load<width>(images.x + at, x);
+    load<width>(images.dy + at, g);
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      g[i] = gate == Gate::recomputed && !(affine(x[i], i) > 0) ? 0 : g[i];
+      g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], x[i], offset[i]));
+    }
+    store<width>(images.dx + at, g);
+  }
+}
+
+// in: x, [gamma], beta, m, v, dy, [y]. out: dx, dbeta, [dgamma], [g].
+class Backward {
+ public:
+  Backward(const BatchNormAttributes& a, const TensorDesc& x) : attributes_(a), tile_(tile_of(x)) {}
+
+  std::size_t workspace() const {
+    Carver carver;
+    (void)Scratch(carver, tile_);
+    return carver.bytes();
+  }
+
+  void operator()(Stream& stream, const Operands& operands) const {
+    with_type_and_width(operands.in[0].desc.type, tile_.width, [&](auto tag, auto width) {
+      run<typename decltype(tag)::Type, decltype(width)::value>(stream, operands);
+    });
+  }
+
+ private:
+  struct Scratch {
+    Scratch(Carver& carver, const Tile& tile)
+        : partials(carver.take<float>(std::int64_t{tile.chunks} * sum_planes * tile.channels)),
+          dgamma(carver.take<float>(tile.channels)) {}
+    float *partials, *dgamma;
+  };
+
+  // The gate is then read from y, and what passes it is the gradient of the residual.
+  bool joins() const { return attributes_.relu && attributes_.residual; }
+  Gate gate() const {
+    return joins() ? Gate::output : attributes_.relu ? Gate::recomputed : Gate::open;
+  }
+
+  NormVectors vectors(const Operands& operands) const {
+    const std::size_t beta = attributes_.scale ? 2 : 1;
+    return {.gamma = attributes_.scale ? data_of<float>(operands.in[1]) : nullptr,
+            .beta = data_of<float>(operands.in[beta]),
+            .mean = data_of<float>(operands.in[beta + 1]),
+            .variance = data_of<float>(operands.in[beta + 2]),
+            .epsilon = static_cast<float>(attributes_.epsilon)};
+  }
+
+  template <class T, int width>
+  void run(Stream& stream, const Operands& operands) const {
+    Carver carver(operands.workspace);
+    const Scratch scratch(carver, tile_);
+    const NormVectors of = vectors(operands);
+    float* const dbeta = data_of<float>(operands.out[1]);
+    float* const dgamma = attributes_.scale ? data_of<float>(operands.out[2]) : scratch.dgamma;
+    GradientImages<T> images{.x = data_of<T>(operands.in[0]),
+                             .dy = data_of<T>(operands.in[attributes_.scale ? 5 : 4]),
+                             .y = joins() ? data_of<T>(operands.in.back()) : nullptr,
+                             .g = joins() ? data_of<T>(operands.out.back()) : nullptr,
+                             .dx = data_of<T>(operands.out[0])};
+    cnn::cuda::launch(chunk_gradient_sums<T, width>, tile_.grid(), tile_.block(),
+                      sum_lines_bytes<float>(2 * width), stream, images, of, tile_, gate(),
+                      scratch.partials);
+    cnn::cuda::launch(finish_gradient_sums, finish_grid(tile_), finish_block(),
+                      sum_lines_bytes<double>(2), stream, scratch.partials, of, tile_, dbeta,
+                      dgamma);
+    if (joins()) {
+      images.dy = images.g;
+    }
+    cnn::cuda::launch(differentiate<T, width>, tile_.grid(), tile_.block(), 0, stream, images, of,
+                      tile_, gate(), dbeta, dgamma);
+  }
+
+  BatchNormAttributes attributes_;
+  Tile tile_;
+};
+
+}  // namespace
+
+void add_batch_norm_backward_rows(KernelTable& table) {
+  table.add<BatchNormBackward>(
+      [](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked, Backward(op.attributes, asked.in[0]).workspace());
+      },
+      [](const BatchNormBackward& op, const Signature& s) {
+        return own_kernel(Backward(op.attributes, s.in[0]));
+      });
+}
+
+}  // namespace cnn::layers::cuda

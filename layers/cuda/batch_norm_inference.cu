@@ -1,0 +1,100 @@
+#include "layers/batch_norm.h"
+#include "layers/cuda/batch_norm_parts.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/cuda/tile.cuh"
+
+// Bytes: x read and y written once (and the residual read): the floor.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// in: x, [gamma], beta, m, v, [residual]. out: y.
+class Inference {
+ public:
+  Inference(const BatchNormAttributes& a, const TensorDesc& x)
+      : attributes_(a), tile_(tile_of(x)) {}
+
+  void operator()(Stream& stream, const Operands& operands) const {
+    const std::size_t beta = attributes_.scale ? 2 : 1;
+    const NormVectors vectors{.gamma = attributes_.scale ? data_of<float>(operands.in[1]) : nullptr,
+                              .beta = data_of<float>(operands.in[beta]),
+                              .mean = data_of<float>(operands.in[beta + 1]),
+                              .variance = data_of<float>(operands.in[beta + 2]),
+                              .epsilon = static_cast<float>(attributes_.epsilon)};
+    launch_normalise({.x = operands.in[0],
+                      .residual = attributes_.residual ? operands.in.back() : TensorView{},
+                      .y = operands.out[0],
+                      .vectors = vectors},
+                     tile_, attributes_.relu, stream);
+  }
+
+ private:
+  BatchNormAttributes attributes_;
+  Tile tile_;
+};
+
+// w' = w s, b' = (bias - m) s + beta; one block for each filter.
+__global__ void __launch_bounds__(tile_threads)
+    fold(const float* w, NormVectors vectors, const float* bias, float* folded, float* folded_bias,
+         int per_filter) {
+  const int filter = static_cast<int>(blockIdx.x);
+  const float scale =
+      inverse_deviation(vectors, filter) * (vectors.gamma == nullptr ? 1 : vectors.gamma[filter]);
+  const std::int64_t first = std::int64_t{filter} * per_filter;
+  for (int i = static_cast<int>(threadIdx.x); i < per_filter; i += static_cast<int>(blockDim.x)) {
+    folded[first + i] = w[first + i] * scale;
+  }
+  if (threadIdx.x == 0) {
+    const float before = bias == nullptr ? 0 : bias[filter];
+    folded_bias[filter] = fmaf(before - vectors.mean[filter], scale, vectors.beta[filter]);
+  }
+}
+
+// in: w, [gamma], beta, m, v, [bias]. out: w', b'.
+class Fold {
+ public:
+  explicit Fold(const FoldBatchNorm& op) : epsilon_(op.epsilon), scale_(op.scale), bias_(op.bias) {}
+
+  void operator()(Stream& stream, const Operands& operands) const {
+    const std::size_t beta = scale_ ? 2 : 1;
+    const NormVectors vectors{.gamma = scale_ ? data_of<float>(operands.in[1]) : nullptr,
+                              .beta = data_of<float>(operands.in[beta]),
+                              .mean = data_of<float>(operands.in[beta + 1]),
+                              .variance = data_of<float>(operands.in[beta + 2]),
+                              .epsilon = static_cast<float>(epsilon_)};
+    const Shape& w = operands.in[0].desc.shape;
+    cnn::cuda::launch(fold, dim3(launch_count(w[0])), dim3(tile_threads), 0, stream,
+                      data_of<float>(operands.in[0]), vectors,
+                      bias_ ? data_of<float>(operands.in.back()) : nullptr,
+                      data_of<float>(operands.out[0]), data_of<float>(operands.out[1]),
+                      static_cast<int>(w.elements() / w[0]));
+  }
+
+ private:
+  double epsilon_;
+  bool scale_, bias_;
+};
+
+}  // namespace
+
+void add_batch_norm_inference_rows(KernelTable& table) {
+  table.add<BatchNormInference>(
+      [](const BatchNormInference& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const BatchNormInference& op, const Signature& s) {
+        return own_kernel(Inference(op.attributes, s.in[0]));
+      });
+  table.add<FoldBatchNorm>(
+      [](const FoldBatchNorm& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(asked);
+        for (TensorDesc& desc : spec.in) {
+          desc.type = DataType::f32;  // the master weights
+        }
+        return spec;
+      },
+      [](const FoldBatchNorm& op, const Signature& /*s*/) { return own_kernel(Fold(op)); });
+}
+
+}  // namespace cnn::layers::cuda

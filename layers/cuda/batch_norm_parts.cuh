@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/batch_norm.h"
+#include "layers/cuda/tile.cuh"
+#include "layers/cuda/vector.cuh"
+
+// What the forms of batch norm share. y = x scale + shift by channel, computed from the same four
+// vectors by the same operations wherever it is needed: the gate of a ReLU must open in the
+// backward pass exactly where it did in the forward one.
+namespace cnn::layers::cuda {
+
+struct NormVectors {             // f32 [C], in device memory
+  const float* gamma = nullptr;  // nullptr: 1
+  const float* beta = nullptr;
+  const float* mean = nullptr;
+  const float* variance = nullptr;
+  float epsilon = 0;
+};
+
+__device__ inline float inverse_deviation(const NormVectors& v, int channel) {
+  return 1 / sqrtf(v.variance[channel] + v.epsilon);
+}
+
+template <int width>
+struct Affine {
+  float scale[width];
+  float shift[width];
+
+  __device__ Affine(const NormVectors& v, int channel) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const int c = channel + i;
+      scale[i] = inverse_deviation(v, c) * (v.gamma == nullptr ? 1 : v.gamma[c]);
+      shift[i] = fmaf(-v.mean[c], scale[i], v.beta[c]);
+    }
+  }
+  __device__ float operator()(float x, int i) const { return fmaf(x, scale[i], shift[i]); }
+};
+
+// Images of one shape in device memory.
+template <class T>
+struct NormaliseImages {
+  const T* x = nullptr;
+  const T* residual = nullptr;  // nullptr: none
+  T* y = nullptr;               // may be x
+};
+
+// y = relu(scale x + shift + residual). Chunks are read from their end: the forward pass has just
+// read them from the front, and the second-level cache holds what came last.
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, bool relu) {
+  const int channel = tile.channel();
+  if (channel >= tile.channels) {
+    return;
+  }
+  const Affine<width> affine(vectors, channel);
+  const int chunk = static_cast<int>(blockIdx.y);
+  const std::int64_t first = tile.first_row(chunk);
+#pragma unroll 4
+  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first; row -= blockDim.y) {
+    const std::int64_t at = row * tile.channels + channel;
+    float value[width];
+    float residual[width] = {};
+    load<width>(images.x + at, value);
+    if (images.residual != nullptr) {
+      load<width>(images.residual + at, residual);
+    }
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      const float sum = affine(value[i], i) + residual[i];
+      value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+    }
+    store<width>(images.y + at, value);
+  }
+}
+
+struct NormaliseOperands {
+  TensorView x, residual, y;  // residual.data: nullptr if there is none
+  NormVectors vectors;
+};
+
+inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool relu,
+                             Stream& stream) {
+  with_type_and_width(of.x.desc.type, tile.width, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    cnn::cuda::launch(
+        normalise<T, decltype(width)::value>, tile.grid(), tile.block(), 0, stream,
+        NormaliseImages<T>{
+            .x = data_of<T>(of.x), .residual = data_of<T>(of.residual), .y = data_of<T>(of.y)},
+        of.vectors, tile, relu);
+  });
+}
+
+// Sums over chunks: blocks of 8 channels, one sector of memory, and 32 lines.
+inline constexpr int finish_columns = 8;
+inline dim3 finish_block() { return dim3(finish_columns, tile_threads / finish_columns); }
+inline dim3 finish_grid(const Tile& tile) {
+  return dim3(static_cast<unsigned>(divide_up(tile.channels, finish_columns)));
+}
+
+}  // namespace cnn::layers::cuda

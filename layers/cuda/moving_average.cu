@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "layers/batch_norm.h"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+
+// All layers of a network in one or a few launches: a launch for each would cost more than the
+// few kilobytes it moves.
+namespace cnn::layers::cuda {
+
+namespace {
+
+struct AverageOfLayer {
+  float *moving_mean = nullptr, *moving_variance = nullptr;
+  const float *mean = nullptr, *variance = nullptr;
+  double decay = 0;
+  double unbiased = 1;  // n / (n - 1)
+  int channels = 0;
+};
+
+// By value as the kernel's parameter, of which a device takes 4 KB.
+constexpr std::size_t layers_per_launch = 72;
+struct Averages {
+  std::array<AverageOfLayer, layers_per_launch> layers;
+};
+static_assert(sizeof(Averages) <= 4096);
+
+constexpr int average_threads = 128;
+
+__global__ void __launch_bounds__(average_threads) advance_averages(Averages averages) {
+  const AverageOfLayer& layer = averages.layers[blockIdx.y];
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (channel >= layer.channels) {
+    return;
+  }
+  const double fresh = 1 - layer.decay;
+  layer.moving_mean[channel] =
+      static_cast<float>(layer.decay * layer.moving_mean[channel] + fresh * layer.mean[channel]);
+  layer.moving_variance[channel] =
+      static_cast<float>(layer.decay * layer.moving_variance[channel] +
+                         fresh * layer.unbiased * layer.variance[channel]);
+}
+
+class Advance {
+ public:
+  explicit Advance(const MovingAverage& op) : layers_(op.layers) {}
+
+  void operator()(Stream& stream, const Operands& operands) const {
+    for (std::size_t first = 0; first < layers_.size(); first += layers_per_launch) {
+      const std::size_t count = std::min(layers_per_launch, layers_.size() - first);
+      Averages averages{};
+      int widest = 0;
+      for (std::size_t i = 0; i < count; ++i) {
+        averages.layers[i] = layer(first + i, operands);
+        widest = std::max(widest, averages.layers[i].channels);
+      }
+      const dim3 grid(launch_count(divide_up(widest, average_threads)),
+                      static_cast<unsigned>(count));
+      cnn::cuda::launch(advance_averages, grid, dim3(average_threads), 0, stream, averages);
+    }
+  }
+
+ private:
+  AverageOfLayer layer(std::size_t index, const Operands& operands) const {
+    const auto vector = [&](std::size_t i) { return data_of<float>(operands.in[4 * index + i]); };
+    const double count = layers_[index].count;
+    return {.moving_mean = vector(0),
+            .moving_variance = vector(1),
+            .mean = vector(2),
+            .variance = vector(3),
+            .decay = layers_[index].decay,
+            .unbiased = count / std::max(count - 1, 1.0),
+            .channels = static_cast<int>(operands.in[4 * index].desc.shape[0])};
+  }
+
+  std::vector<MovingAverage::Layer> layers_;
+};
+
+}  // namespace
+
+void add_moving_average_rows(KernelTable& table) {
+  table.add<MovingAverage>(
+      [](const MovingAverage& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const MovingAverage& op, const Signature& /*s*/) { return own_kernel(Advance(op)); });
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "runtime/cuda/launch.h"
+#include "runtime/error.h"
+#include "runtime/kernel.h"
+
+// What the host side of our own kernels shares: how operands lie, the type of their elements, the
+// pieces of a workspace, and a kernel made of a function object. For .cu files.
+namespace cnn::layers::cuda {
+
+// The types that activations and weights have on a device.
+inline bool is_float(DataType type) {
+  return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
+}
+
+// Every operand as a device keeps it: what has four dimensions with channels innermost, all else
+// row-major. Types stay as asked.
+inline KernelSpec in_nhwc(const Signature& asked, std::size_t workspace = 0) {
+  KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
+  for (auto* descs : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *descs) {
+      desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
+      desc.packing = nullptr;
+    }
+  }
+  return spec;
+}
+
+template <class T>
+struct TypeTag {
+  using Type = T;
+};
+
+// Calls function(TypeTag<T>) with the C++ type of a real DataType. Throws Error on i32 and u8.
+template <class Function>
+auto with_type(DataType type, const Function& function) {
+  switch (type) {
+    case DataType::f32:
+      return function(TypeTag<float>{});
+    case DataType::f16:
+      return function(TypeTag<__half>{});
+    case DataType::bf16:
+      return function(TypeTag<__nv_bfloat16>{});
+    case DataType::i32:
+    case DataType::u8:
+      break;
+  }
+  throw Error("a kernel of real tensors was made for " + std::string(name_of(type)));
+}
+
+template <class T>
+T* data_of(const TensorView& view) {
+  return reinterpret_cast<T*>(view.data);
+}
+
+// Hands out pieces of a workspace, each aligned to 64 bytes. Without data it only counts.
+class Carver {
+ public:
+  Carver() = default;
+  explicit Carver(std::span<std::byte> workspace) : data_(workspace.data()) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* const at = data_ == nullptr ? nullptr : data_ + bytes_;
+    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(at);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+// Calls work(stream, operands), which launches and returns.
+template <class Work>
+class OwnKernel final : public Kernel {
+ public:
+  explicit OwnKernel(Work work) : work_(std::move(work)) {}
+  void run(Stream& stream, const Operands& operands) override { work_(stream, operands); }
+
+ private:
+  Work work_;
+};
+
+template <class Work>
+std::unique_ptr<Kernel> own_kernel(Work work) {
+  return std::make_unique<OwnKernel<Work>>(std::move(work));
+}
+
+// A count of blocks or threads as a launch takes it. Throws Error where it does not fit.
+inline unsigned launch_count(std::int64_t count) {
+  check(count > 0 && count < (std::int64_t{1} << 31),
+        "a kernel would need " + std::to_string(count) + " blocks: make the batch smaller");
+  return static_cast<unsigned>(count);
+}
+
+constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,25 @@
+#include "layers/cuda/own_kernels.h"
+
+#include "layers/cuda/rows.h"
+
+namespace cnn::layers::cuda {
+
+void add_own_kernels(KernelTable& table) {
+  using AddRows = void (*)(KernelTable&);
+  // Add a line here together with the file that defines the function.
+  constexpr AddRows all[] = {
+      add_batch_norm_rows,
+      add_batch_norm_backward_rows,
+      add_batch_norm_inference_rows,
+      add_moving_average_rows,
+      add_pool_rows,
+      add_pool_backward_rows,
+      add_spatial_mean_rows,
+      add_lrn_rows,
+  };
+  for (const AddRows add_rows : all) {
+    add_rows(table);
+  }
+}
+
+}  // namespace cnn::layers::cuda

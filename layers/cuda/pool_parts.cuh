@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/tile.cuh"
+#include "layers/operands.h"
+#include "layers/window.h"
+
+// What the pools share: sizes as kernels take them, and a thread for `width` neighbouring channels
+// of one pixel.
+namespace cnn::layers::cuda {
+
+struct PoolSizes {
+  int n = 0, channels = 0;
+  int height = 0, width = 0;          // of the image
+  int out_height = 0, out_width = 0;  // of the pool's result
+  int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_top = 0, pad_left = 0;
+};
+
+inline PoolSizes pool_sizes(const Window& w, const Shape& x, const Shape& y) {
+  const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+  return {.n = narrow(x[0]),
+          .channels = narrow(x[1]),
+          .height = narrow(x[2]),
+          .width = narrow(x[3]),
+          .out_height = narrow(y[2]),
+          .out_width = narrow(y[3]),
+          .kernel_h = narrow(w.kernel_h),
+          .kernel_w = narrow(w.kernel_w),
+          .stride_h = narrow(w.stride_h),
+          .stride_w = narrow(w.stride_w),
+          .pad_top = narrow(w.pad_top),
+          .pad_left = narrow(w.pad_left)};
+}
+
+// Begin and end of places along one axis.
+struct Span {
+  int begin = 0, end = 0;
+};
+
+// The pixels inside of the image that the window of output `at` covers.
+__device__ inline Span covered(int at, int stride, int pad, int kernel, int size) {
+  const int first = at * stride - pad;
+  return {first < 0 ? 0 : first, first + kernel < size ? first + kernel : size};
+}
+
+// The outputs whose windows cover a pixel.
+__device__ inline Span covering(int pixel, int stride, int pad, int kernel, int outputs) {
+  const int last = pixel + pad;  // in the padded image
+  const int past = last - kernel + 1;
+  const int end = last / stride + 1;
+  return {past <= 0 ? 0 : (past + stride - 1) / stride, end < outputs ? end : outputs};
+}
+
+// Where the calling thread works.
+struct PoolPlace {
+  int n = 0, row = 0, column = 0, channel = 0;
+  bool exists = false;
+
+  // Of an image [n, rows, columns, channels] with `width` channels per thread. One division for
+  // each axis: 32 bits are enough, since the launch has at most 2^31 threads.
+  __device__ PoolPlace(const PoolSizes& sizes, int rows, int columns, int width) {
+    const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
+    const unsigned vectors = static_cast<unsigned>(sizes.channels / width);
+    const unsigned pixel = thread / vectors;
+    const unsigned line = pixel / static_cast<unsigned>(columns);
+    channel = static_cast<int>(thread - pixel * vectors) * width;
+    column = static_cast<int>(pixel - line * static_cast<unsigned>(columns));
+    n = static_cast<int>(line / static_cast<unsigned>(rows));
+    row = static_cast<int>(line) - n * rows;
+    exists = n < sizes.n;
+  }
+};
+
+// The first element of a pixel's channels.
+__device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int column,
+                                        const PoolSizes& sizes) {
+  return (line * columns + column) * sizes.channels;
+}
+
+inline constexpr int pool_threads = 256;
+inline dim3 pool_grid(const TensorDesc& image, int width) {
+  const std::int64_t threads = image.shape.elements() / width;
+  (void)launch_count(threads);  // places are counted in 31 bits
+  return dim3(launch_count(divide_up(threads, pool_threads)));
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,128 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/vector.cuh"
+#include "runtime/cuda/launch.h"
+
+// An nhwc image as a matrix of pixels x channels, cut among blocks: how kernels that treat each
+// channel by itself walk through memory.
+namespace cnn::layers::cuda {
+
+inline constexpr int tile_threads = 256;
+
+// Blocks (x: group of channels, y: chunk of rows) of threads (x: `width` neighbouring channels,
+// y: line). A thread keeps its channels and takes every lines-th row of its chunk, so what belongs
+// to a channel stays in registers. Depends on the shape alone: sums over chunks are deterministic.
+struct Tile {
+  std::int64_t rows = 0;
+  int channels = 0;
+  int width = 1;            // channels per thread
+  int columns = 1;          // threads side by side, a power of two of at most a warp
+  int column_groups = 1;    // blocks side by side
+  int chunks = 1;           // blocks one below the other
+  std::int64_t height = 0;  // rows of a chunk, the last one's may be fewer
+
+  __host__ __device__ int lines() const { return tile_threads / columns; }
+  __host__ __device__ std::int64_t first_row(int chunk) const { return chunk * height; }
+  __host__ __device__ std::int64_t end_row(int chunk) const {
+    const std::int64_t end = (chunk + 1) * height;
+    return end < rows ? end : rows;
+  }
+  // The first channel of the calling thread; not below `channels` for threads with nothing to do.
+  __device__ int channel() const {
+    return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
+  }
+  dim3 grid() const {
+    return dim3(static_cast<unsigned>(column_groups), static_cast<unsigned>(chunks));
+  }
+  dim3 block() const {
+    return dim3(static_cast<unsigned>(columns), static_cast<unsigned>(lines()));
+  }
+};
+
+// The widest access that the channels of a pixel allow: 16 bytes, 4 elements or one.
+inline int width_for(std::int64_t channels, DataType type) {
+  const int full = static_cast<int>(16 / size_of(type));
+  return channels % full == 0 ? full : channels % 4 == 0 ? 4 : 1;
+}
+
+// Four blocks for each of the 132 multiprocessors of an H100 run at once, and fill its memory
+// pipeline; a chunk of fewer than four rows a thread would spend more on its sums than on reading.
+inline Tile tile_of(std::int64_t rows, std::int64_t channels, DataType type) {
+  constexpr std::int64_t blocks = 528;
+  constexpr std::int64_t rows_per_thread = 4;
+  Tile tile{
+      .rows = rows, .channels = static_cast<int>(channels), .width = width_for(channels, type)};
+  const std::int64_t vectors = channels / tile.width;
+  // The widest block without more idle threads than a narrower one.
+  std::int64_t least = vectors + 32;
+  for (int columns = 32; columns >= 4; columns /= 2) {
+    const std::int64_t covered = divide_up(vectors, columns) * columns;
+    if (covered < least) {
+      least = covered;
+      tile.columns = columns;
+    }
+  }
+  tile.column_groups = static_cast<int>(divide_up(vectors, tile.columns));
+  const std::int64_t most = divide_up(rows, tile.lines() * rows_per_thread);
+  const std::int64_t chunks = std::clamp<std::int64_t>(blocks / tile.column_groups, 1, most);
+  tile.height = divide_up(rows, chunks);
+  tile.chunks = static_cast<int>(divide_up(rows, tile.height));
+  return tile;
+}
+
+inline Tile tile_of(const TensorDesc& image) {
+  const Shape& s = image.shape;
+  return tile_of(s[0] * s[2] * s[3], s[1], image.type);
+}
+
+// Calls function(TypeTag<T>, std::integral_constant<int, width>) for a kernel of this width.
+template <class Function>
+void with_type_and_width(DataType type, int width, const Function& function) {
+  with_type(type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    if (width == full_width<T>) {
+      function(tag, std::integral_constant<int, full_width<T>>{});
+    } else if (width == 4) {
+      function(tag, std::integral_constant<int, 4>{});
+    } else {
+      function(tag, std::integral_constant<int, 1>{});
+    }
+  });
+}
+
+// Bytes of shared memory that sum_lines of `count` values takes.
+template <class Number>
+constexpr std::size_t sum_lines_bytes(int count) {
+  return static_cast<std::size_t>(count) * tile_threads * sizeof(Number);
+}
+
+// Sums over the lines of a block of tile_threads threads, in a fixed order; line 0 gets the sums.
+// Every thread of the block must call it.
+template <int count, class Number>
+__device__ void sum_lines(Number (&values)[count]) {
+  const cnn::cuda::Shared<Number> shared(0, count * tile_threads);
+  const int thread = static_cast<int>(threadIdx.y * blockDim.x + threadIdx.x);
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    shared[i * tile_threads + thread] = values[i];
+  }
+  __syncthreads();
+  for (int half = static_cast<int>(blockDim.y) / 2; half > 0; half /= 2) {
+    if (static_cast<int>(threadIdx.y) < half) {
+      const int other = thread + half * static_cast<int>(blockDim.x);
+#pragma unroll
+      for (int i = 0; i < count; ++i) {
+        values[i] += shared[i * tile_threads + other];
+        shared[i * tile_threads + thread] = values[i];
+      }
+    }
+    __syncthreads();
+  }
+}
+
+}  // namespace cnn::layers::cuda

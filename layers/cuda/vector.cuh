@@ -1,0 +1,58 @@
+#pragma once
+
+#include "runtime/cuda/launch.h"
+
+// Elements in memory, arithmetic in f32: the loads and stores of our own kernels.
+namespace cnn::layers::cuda {
+
+__device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(__half value) { return __half2float(value); }
+__device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
+
+// Rounds to nearest even.
+template <class T>
+__device__ T from_float(float value);
+template <>
+__device__ inline float from_float<float>(float value) {
+  return value;
+}
+template <>
+__device__ inline __half from_float<__half>(float value) {
+  return __float2half_rn(value);
+}
+template <>
+__device__ inline __nv_bfloat16 from_float<__nv_bfloat16>(float value) {
+  return __float2bfloat16_rn(value);
+}
+
+// `count` neighbours that move in one access; 16 bytes are the widest.
+template <class T, int count>
+struct alignas(sizeof(T) * count) Pack {
+  T element[count];
+};
+
+// How many elements make 16 bytes.
+template <class T>
+inline constexpr int full_width = static_cast<int>(16 / sizeof(T));
+
+// `from` and `to` are aligned to the pack.
+template <int count, class T>
+__device__ void load(const T* from, float (&to)[count]) {
+  const auto pack = *reinterpret_cast<const Pack<T, count>*>(from);
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    to[i] = to_float(pack.element[i]);
+  }
+}
+
+template <int count, class T>
+__device__ void store(T* to, const float (&from)[count]) {
+  Pack<T, count> pack;
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    pack.element[i] = from_float<T>(from[i]);
+  }
+  *reinterpret_cast<Pack<T, count>*>(to) = pack;
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/graph.h"
+#include "tests/layers/backends.h"
+#include "tests/support/host_tensor.h"
+#include "tests/support/interpreter.h"
+#include "tests/support/op_runner.h"
+
+// A kernel against the plain loops of its op, for one node of a case.
+namespace cnn::tests {
+
+// What the layout pass would ask for: images in the backend's layout, all else row-major.
+Signature asked(const Graph& graph, const Node& node, Layout image_layout);
+
+bool equal_bytes(const HostTensor& a, const HostTensor& b);
+std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
+
+// What the op's own loops make of given operands.
+struct Expected {
+  std::vector<HostTensor> before, after, out;
+
+  // promised: how the graph describes the outputs; results are rounded to these types.
+  Expected(const Op& op, std::span<const TensorView> in, std::span<const TensorDesc> promised);
+};
+
+// One node of a case, and what it must compute on the case's operands.
+struct Subject {
+  const Graph& graph;
+  const Node& node;
+  std::vector<TensorDesc> promised;
+  Expected expected;
+
+  Subject(const Interpreter& values, const Node& of);
+};
+
+// Runs the backend's kernel for the node, also with its first output in the place of an input
+// where the op allows it, and expects what the op defines. Nothing if it has no kernel for it.
+std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance);
+
+}  // namespace cnn::tests

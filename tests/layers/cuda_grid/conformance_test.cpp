@@ -1,0 +1,132 @@
+// Every own CUDA kernel, on the emulated grid, against the plain loops of its op, on every case
+// that is small enough for fibers; in every order of blocks and threads with the same bits.
+
+#include "tests/layers/conformance.h"
+
+#include <algorithm>
+#include <cctype>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "layers/cuda/own_kernels.h"
+#include "tests/layers/cases.h"
+#include "tests/support/grid/grid.h"
+
+namespace cnn::tests {
+namespace {
+
+// A kernel of the table, run in one order of the grid.
+class OrderedKernel final : public Kernel {
+ public:
+  OrderedKernel(std::unique_ptr<Kernel> kernel, grid::Order order)
+      : kernel_(std::move(kernel)), order_(order) {}
+  void run(Stream& /*stream*/, const Operands& operands) override {
+    grid::GridStream stream(order_);
+    kernel_->run(stream, operands);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  grid::Order order_;
+};
+
+Backend backend_of(DataType compute, grid::Order order) {
+  const auto own = std::make_shared<KernelTable>();
+  layers::cuda::add_own_kernels(*own);
+  Backend result{.name = "grid_" + std::string(name_of(compute)) + ", " + to_string(order),
+                 .table = {},
+                 .image = Layout::nhwc,
+                 .compute = compute};
+  result.table.otherwise(
+      [own](const Op& op, const Signature& asked) { return own->describe(op, asked); },
+      [own, order](const Op& op, const Signature& signature) {
+        return std::make_unique<OrderedKernel>(own->make(op, signature), order);
+      });
+  return result;
+}
+
+bool equal_results(const OpRun& a, const OpRun& b) {
+  return std::ranges::equal(a.out, b.out, equal_bytes) &&
+         std::ranges::equal(a.after, b.after, equal_bytes);
+}
+
+// What the reference loops take for minutes would take fibers hours.
+constexpr std::int64_t largest_tensor = 300'000;
+
+bool is_small(const Signature& signature) {
+  const auto fits = [](const TensorDesc& desc) { return desc.shape.elements() <= largest_tensor; };
+  return std::ranges::all_of(signature.in, fits) && std::ranges::all_of(signature.out, fits);
+}
+
+// Returns whether there is a kernel for the node.
+bool check_in_all_orders(std::span<const Backend> backends, const Subject& subject,
+                         double tolerance) {
+  std::optional<OpRun> first = check_node(backends[0], subject, tolerance);
+  if (!first) {
+    return false;
+  }
+  const Signature signature = asked(subject.graph, subject.node, Layout::nhwc);
+  for (const Backend& backend : backends.subspan(1)) {
+    const auto run =
+        run_op(backend.table, *subject.node.op, signature, views_of(subject.expected.before));
+    EXPECT_TRUE(run && equal_results(*first, *run))
+        << subject.node.op->name() << " gives other bits in another order: " << backend.name;
+  }
+  return true;
+}
+
+struct Row {
+  Case of;
+  DataType compute{};
+};
+void PrintTo(const Row& row, std::ostream* out) { *out << row.of; }
+
+class GridConformance : public testing::TestWithParam<Row> {};
+
+TEST_P(GridConformance, KernelsComputeWhatTheirOpsDefineInEveryOrder) {
+  const auto& [row, compute] = GetParam();
+  std::vector<Backend> backends;
+  for (const grid::Order order : grid::all_orders()) {
+    backends.push_back(backend_of(compute, order));
+  }
+  const BuiltCase built = build(row, compute);
+  Interpreter values(*built.graph);
+  const double tolerance =
+      compute == DataType::f32 ? row.tolerance : std::max(row.tolerance, row.bf16_tolerance);
+  std::size_t ran = 0;
+  for (const Node& node : built.graph->nodes()) {
+    const Subject subject(values, node);
+    if (is_small(asked(*built.graph, node, Layout::nhwc))) {
+      ran += check_in_all_orders(backends, subject, tolerance) ? 1 : 0;
+    }
+    values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
+  }
+  if (ran == 0) {
+    GTEST_SKIP() << "no own kernel takes part in this case";
+  }
+}
+
+std::vector<Row> rows() {
+  std::vector<Row> result;
+  for (const Case& row : all_cases()) {
+    for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
+      if (row.weight != Weight::heavy) {
+        result.push_back({row, compute});
+      }
+    }
+  }
+  return result;
+}
+
+std::string test_name(const testing::TestParamInfo<Row>& info) {
+  std::string name = info.param.of.name + "_" + std::string(name_of(info.param.compute));
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Own, GridConformance, testing::ValuesIn(rows()), test_name);
+
+}  // namespace
+}  // namespace cnn::tests

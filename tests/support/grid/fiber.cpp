@@ -1,0 +1,79 @@
+#include "tests/support/grid/fiber.h"
+
+#include <cstdint>
+
+// AddressSanitizer must be told when the stack changes. Without it these stay null.
+// NOLINTBEGIN(bugprone-reserved-identifier)
+extern "C" [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom,
+                                                             std::size_t size);
+extern "C" [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack,
+                                                              const void** bottom_before,
+                                                              std::size_t* size_before);
+// NOLINTEND(bugprone-reserved-identifier)
+
+namespace cnn::tests::grid {
+
+namespace {
+
+void announce_switch(void** fake_stack, const void* bottom, std::size_t size) {
+  if (__sanitizer_start_switch_fiber != nullptr) {
+    __sanitizer_start_switch_fiber(fake_stack, bottom, size);
+  }
+}
+
+void complete_switch(void* fake_stack, const void** bottom_before, std::size_t* size_before) {
+  if (__sanitizer_finish_switch_fiber != nullptr) {
+    __sanitizer_finish_switch_fiber(fake_stack, bottom_before, size_before);
+  }
+}
+
+}  // namespace
+
+bool address_sanitizer_is_on() { return __sanitizer_start_switch_fiber != nullptr; }
+
+Fiber::Fiber() : stack_(std::make_unique_for_overwrite<std::byte[]>(stack_bytes)) {
+  getcontext(&own_);
+  own_.uc_stack.ss_sp = stack_.get();
+  own_.uc_stack.ss_size = stack_bytes;
+  own_.uc_link = nullptr;
+  const auto self = reinterpret_cast<std::uintptr_t>(this);
+  // makecontext's type promises no arguments; POSIX has it take ints after the count.
+  makecontext(&own_, reinterpret_cast<void (*)()>(&Fiber::enter), 2,
+              static_cast<unsigned>(self & 0xFFFFFFFFU), static_cast<unsigned>(self >> 32U));
+}
+
+void Fiber::enter(unsigned low, unsigned high) {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): see the constructor
+  reinterpret_cast<Fiber*>((static_cast<std::uintptr_t>(high) << 32U) | low)->loop();
+}
+
+// A body that ends leaves the fiber here, ready for the next: no context is made twice.
+void Fiber::loop() {
+  arrive(nullptr);
+  for (;;) {
+    (*body_)();
+    leave(true);
+  }
+}
+
+void Fiber::resume() {
+  void* fake_stack = nullptr;
+  announce_switch(&fake_stack, stack_.get(), stack_bytes);
+  swapcontext(&resumer_, &own_);
+  complete_switch(fake_stack, nullptr, nullptr);
+}
+
+void Fiber::pause() { leave(false); }
+
+void Fiber::leave(bool for_good) {
+  fake_stack_ = nullptr;
+  announce_switch(for_good ? nullptr : &fake_stack_, resumer_stack_, resumer_stack_bytes_);
+  swapcontext(&own_, &resumer_);
+  arrive(fake_stack_);
+}
+
+void Fiber::arrive(void* fake_stack) {
+  complete_switch(fake_stack, &resumer_stack_, &resumer_stack_bytes_);
+}
+
+}  // namespace cnn::tests::grid
