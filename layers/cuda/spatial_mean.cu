@@ -1,0 +1,117 @@
+#include <algorithm>
+
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/cuda/tile.cuh"
+#include "layers/cuda/vector.cuh"
+#include "layers/pool.h"
+
+// Bytes: x (or dx) is moved once, the means are a few kilobytes: the floor. An image's pixels are
+// the rows of a block, so that each block ends with finished means.
+namespace cnn::layers::cuda {
+
+namespace {
+
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    spatial_mean(const T* x, T* y, std::int64_t pixels, int channels) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
+  const std::int64_t image = blockIdx.y;
+  float sum[width] = {};
+  if (channel < channels) {
+#pragma unroll 4
+    for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
+      float value[width];
+      load<width>(x + (image * pixels + pixel) * channels + channel, value);
+#pragma unroll
+      for (int i = 0; i < width; ++i) {
+        sum[i] += value[i];
+      }
+    }
+  }
+  sum_lines(sum);
+  if (channel < channels && threadIdx.y == 0) {
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      sum[i] /= static_cast<float>(pixels);
+    }
+    store<width>(y + image * channels + channel, sum);
+  }
+}
+
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    spatial_mean_gradient(const T* dy, T* dx, std::int64_t pixels, int channels) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
+  if (channel >= channels) {
+    return;
+  }
+  const std::int64_t image = blockIdx.y;
+  float value[width];
+  load<width>(dy + image * channels + channel, value);
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    value[i] /= static_cast<float>(pixels);
+  }
+  for (std::int64_t pixel = threadIdx.y; pixel < pixels; pixel += blockDim.y) {
+    store<width>(dx + (image * pixels + pixel) * channels + channel, value);
+  }
+}
+
+// Blocks of channels side by side, images one below the other.
+struct MeanGrid {
+  int width;
+  dim3 grid, block;
+
+  explicit MeanGrid(const TensorDesc& image) {
+    const Tile tile = tile_of(image);
+    width = tile.width;
+    block = tile.block();
+    grid = dim3(static_cast<unsigned>(tile.column_groups), launch_count(image.shape[0]));
+    check(grid.y <= 65535, "spatial_mean: a batch has at most 65535 images");
+  }
+};
+
+// in: x. out: y.
+void run_mean(Stream& stream, const Operands& operands) {
+  const TensorDesc& x = operands.in[0].desc;
+  const MeanGrid of(x);
+  with_type_and_width(x.type, of.width, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int lanes = decltype(width)::value;
+    cnn::cuda::launch(spatial_mean<T, lanes>, of.grid, of.block, sum_lines_bytes<float>(lanes),
+                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
+                      x.shape[2] * x.shape[3], static_cast<int>(x.shape[1]));
+  });
+}
+
+// in: dy. out: dx.
+void run_gradient(Stream& stream, const Operands& operands) {
+  const TensorDesc& dx = operands.out[0].desc;
+  const MeanGrid of(dx);
+  with_type_and_width(dx.type, of.width, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    cnn::cuda::launch(spatial_mean_gradient<T, decltype(width)::value>, of.grid, of.block, 0,
+                      stream, data_of<T>(operands.in[0]), data_of<T>(operands.out[0]),
+                      dx.shape[2] * dx.shape[3], static_cast<int>(dx.shape[1]));
+  });
+}
+
+}  // namespace
+
+void add_spatial_mean_rows(KernelTable& table) {
+  table.add<SpatialMean>(
+      [](const SpatialMean& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const SpatialMean& /*op*/, const Signature& /*s*/) { return own_kernel(run_mean); });
+  table.add<SpatialMeanBackward>(
+      [](const SpatialMeanBackward& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const SpatialMeanBackward& /*op*/, const Signature& /*s*/) {
+        return own_kernel(run_gradient);
+      });
+}
+
+}  // namespace cnn::layers::cuda
