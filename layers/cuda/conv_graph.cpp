@@ -1,0 +1,40 @@
+#include "layers/cuda/conv_graph.h"
+
+#include <string_view>
+
+namespace cnn::layers::cuda {
+namespace {
+
+std::string_view text_of(Direction direction) {
+  switch (direction) {
+    case Direction::backward_data:
+      return "backward_data";
+    case Direction::backward_weights:
+      return "backward_weights";
+    case Direction::forward:
+      break;
+  }
+  return "forward";
+}
+
+std::string text_of(const Shape& shape) {
+  std::string text;
+  for (const std::int64_t size : shape) {
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string key_of(const ConvGraph& g) {
+  const Window& w = g.window;
+  std::string key(text_of(g.direction));
+  key += " " + std::string(name_of(g.type)) + " x " + text_of(g.x) + " w " + text_of(g.w);
+  key += " stride " + std::to_string(w.stride_h) + "x" + std::to_string(w.stride_w) + " pad ";
+  key += std::to_string(w.pad_top) + "," + std::to_string(w.pad_bottom) + "," +
+         std::to_string(w.pad_left) + "," + std::to_string(w.pad_right);
+  return key + (g.bias ? " bias" : "") + (g.relu ? " relu" : "");
+}
+
+}  // namespace cnn::layers::cuda

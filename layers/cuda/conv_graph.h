@@ -1,0 +1,28 @@
+#pragma once
+
+#include <string>
+
+#include "layers/window.h"
+#include "runtime/tensor.h"
+
+namespace cnn::layers::cuda {
+
+enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
+
+// One convolution as the library runs it: all tensors in nhwc and of one type, sums in f32. Which
+// of x, w and y is computed is a matter of the direction.
+struct ConvGraph {
+  Direction direction{};
+  DataType type = DataType::f32;
+  Shape x, w, y;  // w [O, I / groups, kh, kw]
+  Window window;
+  // Forward only: y = convolution + bias, then relu; the bias [O] is of the same type.
+  bool bias = false;
+  bool relu = false;
+};
+
+// "forward f16 x 256x64x56x56 w 64x64x3x3 stride 1x1 pad 1,1,1,1 bias relu": equal for equal
+// graphs.
+std::string key_of(const ConvGraph& graph);
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "runtime/device.h"
+#include "runtime/tensor.h"
+
+// What the libraries leave to us around convolutions and matrix products, on rows of channels: an
+// image in nhwc has a row for each pixel, weights one for each tap of a filter. All pointers are
+// device memory; everything is enqueued.
+namespace cnn::layers::cuda {
+
+// 16-bit rows of `channels` elements become rows of `padded`, zeros at their end. padded: 4 or 8.
+struct PadRows {
+  const std::byte* from = nullptr;
+  std::byte* to = nullptr;
+  std::int64_t rows = 0;
+  int channels = 0, padded = 0;
+};
+void pad_rows(Stream& stream, const PadRows& pad);
+
+// Rows of `padded` elements of a 16-bit type become f32 rows of their first `channels`.
+struct WidenRows {
+  const std::byte* from = nullptr;
+  float* to = nullptr;
+  DataType type{};
+  std::int64_t rows = 0;
+  int channels = 0, padded = 0;
+};
+void widen_rows(Stream& stream, const WidenRows& widen);
+
+// sums[c] = sum of from[r][c] over all rows, always in the same order: in f32 within some hundred
+// rows, in double across.
+struct SumRows {
+  const std::byte* from = nullptr;
+  DataType type{};
+  std::int64_t rows = 0;
+  int columns = 0;
+  float* sums = nullptr;
+  float* partial = nullptr;  // workspace
+};
+std::size_t sum_rows_workspace(std::int64_t rows, int columns);  // bytes
+void sum_rows(Stream& stream, const SumRows& sum);
+
+// y = relu(y + bias[c] + residual) in place; null: without that term.
+struct Epilogue {
+  std::byte* y = nullptr;
+  const float* bias = nullptr;
+  const std::byte* residual = nullptr;
+  bool relu = false;
+  DataType type{};
+  std::int64_t rows = 0;
+  int channels = 0;
+};
+void run_epilogue(Stream& stream, const Epilogue& epilogue);
+
+}  // namespace cnn::layers::cuda

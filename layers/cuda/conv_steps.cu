@@ -1,0 +1,251 @@
+#include <utility>
+
+#include "layers/cuda/conv_parts.h"
+#include "layers/cuda/conv_steps.h"
+#include "layers/cuda/own_kernel.h"
+
+namespace cnn::layers::cuda {
+
+namespace {
+
+constexpr int image_channels = 3;
+
+// Pixels of three 16-bit channels can be loaded in no useful unit: cuDNN would pad them itself, in
+// a larger workspace and to another layout. Four make 8 bytes, which the forward engines of fp16
+// take; all others want 16 bytes.
+std::int64_t padded_channels(Direction direction, DataType type, std::int64_t channels) {
+  if (channels != image_channels || type == DataType::f32) {
+    return channels;
+  }
+  return direction == Direction::forward && type == DataType::f16 ? 4 : 8;
+}
+
+std::int64_t rows_of(const Shape& shape) { return shape[0] * shape[2] * shape[3]; }
+
+std::int64_t bytes_of(const Shape& shape, DataType type) {
+  return shape.elements() * static_cast<std::int64_t>(size_of(type));
+}
+
+// The parts of a workspace, in their order.
+struct Pieces {
+  std::byte *x = nullptr, *w = nullptr;  // padded, or dw before it is widened
+  std::byte* engine = nullptr;
+  float* partial = nullptr;  // of the bias gradient
+};
+
+Pieces carve(const ConvSteps& s, Carver& carver) {
+  const ConvGraph& g = s.graph;
+  const bool weights = g.direction == Direction::backward_weights;
+  Pieces pieces;
+  pieces.engine = carver.take<std::byte>(static_cast<std::int64_t>(s.engine_bytes));
+  if (s.is_padded()) {
+    pieces.x = carver.take<std::byte>(bytes_of(g.x, g.type));
+  }
+  if (s.is_padded() || (weights && g.type != DataType::f32)) {
+    pieces.w = carver.take<std::byte>(bytes_of(g.w, g.type));
+  }
+  if (weights && s.attributes.bias) {
+    const std::size_t bytes = sum_rows_workspace(rows_of(g.y), static_cast<int>(g.y[1]));
+    pieces.partial = carver.take<float>(static_cast<std::int64_t>(bytes / sizeof(float)));
+  }
+  return pieces;
+}
+
+TensorDesc image_like(const Shape& shape, DataType type) {
+  return {.shape = shape, .type = type, .layout = Layout::nhwc};
+}
+
+struct ConvShapes {
+  Shape x, w, y;
+};
+
+// What is common to the directions: the graph with its channels padded, and its engine.
+std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attributes, DataType type,
+                               const ConvShapes& shapes) {
+  if (!is_float(type)) {
+    return std::nullopt;
+  }
+  ConvSteps s;
+  s.attributes = attributes;
+  s.channels = static_cast<int>(shapes.x[1]);
+  s.graph = {.direction = direction,
+             .type = type,
+             .x = shapes.x,
+             .w = shapes.w,
+             .y = shapes.y,
+             .window = attributes.window};
+  if (!attributes.depthwise && direction != Direction::backward_data) {
+    s.graph.x[1] = padded_channels(direction, type, shapes.x[1]);
+    s.graph.w[1] = s.graph.x[1];
+  }
+  return s;
+}
+
+std::optional<ConvSteps> settle(ConvSteps s, const FindWorkspace& find) {
+  const std::optional<std::size_t> engine = find(s.graph);
+  if (!engine) {
+    return std::nullopt;
+  }
+  s.engine_bytes = *engine;
+  Carver carver;
+  carve(s, carver);
+  s.spec.workspace = carver.bytes();
+  return s;
+}
+
+// Runs the steps of one direction in their order.
+class ConvKernel final : public Kernel {
+ public:
+  ConvKernel(ConvSteps steps, std::unique_ptr<ConvEngine> engine)
+      : s_(std::move(steps)), engine_(std::move(engine)) {}
+
+  void run(Stream& stream, const Operands& operands) override {
+    Carver carver(operands.workspace);
+    const Pieces pieces = carve(s_, carver);
+    switch (s_.graph.direction) {
+      case Direction::forward:
+        return forward(stream, operands, pieces);
+      case Direction::backward_data:
+        return engine_->run(stream, {.x = operands.out[0].data,
+                                     .w = operands.in[1].data,
+                                     .y = operands.in[0].data,
+                                     .workspace = pieces.engine});
+      case Direction::backward_weights:
+        return backward_weights(stream, operands, pieces);
+    }
+  }
+
+ private:
+  std::byte* padded(Stream& stream, std::byte* from, std::byte* to, std::int64_t rows) const {
+    if (!s_.is_padded()) {
+      return from;
+    }
+    pad_rows(stream, {.from = from,
+                      .to = to,
+                      .rows = rows,
+                      .channels = s_.channels,
+                      .padded = static_cast<int>(s_.graph.x[1])});
+    return to;
+  }
+
+  void forward(Stream& stream, const Operands& operands, const Pieces& pieces) const {
+    const ConvGraph& g = s_.graph;
+    std::byte* const y = operands.out[0].data;
+    const bool bias = s_.attributes.bias;
+    engine_->run(stream, {.x = padded(stream, operands.in[0].data, pieces.x, rows_of(g.x)),
+                          .w = padded(stream, operands.in[1].data, pieces.w, rows_of(g.w)),
+                          .bias = g.bias ? operands.in[2].data : nullptr,
+                          .y = y,
+                          .workspace = pieces.engine});
+    if (s_.epilogue) {
+      run_epilogue(stream, {.y = y,
+                            .bias = bias ? data_of<float>(operands.in[2]) : nullptr,
+                            .residual = s_.attributes.residual ? operands.in.back().data : nullptr,
+                            .relu = s_.attributes.relu,
+                            .type = g.type,
+                            .rows = rows_of(g.y),
+                            .channels = static_cast<int>(g.y[1])});
+    }
+  }
+
+  void backward_weights(Stream& stream, const Operands& operands, const Pieces& pieces) const {
+    const ConvGraph& g = s_.graph;
+    const bool narrow = g.type != DataType::f32;
+    std::byte* const dy = operands.in[1].data;
+    engine_->run(stream, {.x = padded(stream, operands.in[0].data, pieces.x, rows_of(g.x)),
+                          .w = narrow ? pieces.w : operands.out[0].data,
+                          .y = dy,
+                          .workspace = pieces.engine});
+    if (narrow) {
+      widen_rows(stream, {.from = pieces.w,
+                          .to = data_of<float>(operands.out[0]),
+                          .type = g.type,
+                          .rows = rows_of(g.w),
+                          .channels = static_cast<int>(operands.out[0].desc.shape[1]),
+                          .padded = static_cast<int>(g.w[1])});
+    }
+    if (s_.attributes.bias) {
+      sum_rows(stream, {.from = dy,
+                        .type = g.type,
+                        .rows = rows_of(g.y),
+                        .columns = static_cast<int>(g.y[1]),
+                        .sums = data_of<float>(operands.out[1]),
+                        .partial = pieces.partial});
+    }
+  }
+
+  ConvSteps s_;
+  std::unique_ptr<ConvEngine> engine_;
+};
+
+}  // namespace
+
+std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
+                                  const FindWorkspace& find) {
+  const ConvAttributes& a = op.attributes;
+  const DataType type = asked.in[0].type;
+  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape, &y = asked.out[0].shape;
+  std::optional<ConvSteps> s = start(Direction::forward, a, type, {x, w, y});
+  if (!s) {
+    return std::nullopt;
+  }
+  s->spec.in = {image_like(x, type), image_like(w, type)};
+  if (a.bias) {
+    s->spec.in.push_back({.shape = asked.in[2].shape, .type = type});
+  }
+  if (a.residual) {
+    s->spec.in.push_back(image_like(y, type));
+  }
+  s->spec.out = {image_like(y, type)};
+  // Engines add a bias, with or without a ReLU, and nothing else.
+  if (a.bias && !a.residual) {
+    s->graph.bias = true;
+    s->graph.relu = a.relu;
+    if (std::optional<ConvSteps> whole = settle(*s, find)) {
+      return whole;
+    }
+    s->graph.bias = s->graph.relu = false;
+  }
+  s->epilogue = a.bias || a.residual || a.relu;
+  if (a.bias) {
+    s->spec.in[2].type = DataType::f32;
+  }
+  return settle(*std::move(s), find);
+}
+
+std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
+                                  const FindWorkspace& find) {
+  const DataType type = asked.in[0].type;
+  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape;
+  std::optional<ConvSteps> s =
+      start(Direction::backward_data, op.attributes, type, {op.x_shape, w, dy});
+  if (!s) {
+    return std::nullopt;
+  }
+  s->spec.in = {image_like(dy, type), image_like(w, type)};
+  s->spec.out = {image_like(op.x_shape, type)};
+  return settle(*std::move(s), find);
+}
+
+std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
+                                  const FindWorkspace& find) {
+  const DataType type = asked.in[0].type;
+  const Shape &x = asked.in[0].shape, &dy = asked.in[1].shape;
+  std::optional<ConvSteps> s =
+      start(Direction::backward_weights, op.attributes, type, {x, op.w_shape, dy});
+  if (!s) {
+    return std::nullopt;
+  }
+  s->spec.in = {image_like(x, type), image_like(dy, type)};
+  s->spec.out = {image_like(op.w_shape, DataType::f32)};
+  if (op.attributes.bias) {
+    s->spec.out.push_back({.shape = {op.w_shape[0]}});
+  }
+  return settle(*std::move(s), find);
+}
+
+std::unique_ptr<Kernel> make_kernel(ConvSteps steps, std::unique_ptr<ConvEngine> engine) {
+  return std::make_unique<ConvKernel>(std::move(steps), std::move(engine));
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cublasLt.h>
+#include <memory>
+
+#include "runtime/cuda/handle.h"
+#include "runtime/device.h"
+#include "runtime/tensor.h"
+
+namespace cnn::layers::cuda {
+
+// Throws Error "cuBLAS cannot <doing>: <status>" unless it succeeded.
+void check_cublas(cublasStatus_t status, const char* doing);
+
+// What every matrix product may use, whichever algorithm it takes: that is chosen on the device
+// only, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
+inline constexpr std::size_t product_workspace = std::size_t{32} << 20U;
+
+// out [rows, columns] = a [rows, inner] b [inner, columns], then + bias [columns], then ReLU. All
+// matrices are row-major; a transposed one lies in memory with its sizes exchanged.
+struct ProductShape {
+  std::int64_t rows = 0, columns = 0, inner = 0;
+  bool a_transposed = false, b_transposed = false;
+  DataType in{}, out{};  // the bias is of the type of out
+  bool bias = false, relu = false;
+  bool strict_f32 = false;  // f32 products are not rounded to TF32
+  bool deterministic = true;
+};
+
+struct ProductOperands {
+  const std::byte *a = nullptr, *b = nullptr, *bias = nullptr;
+  std::byte* out = nullptr;
+  std::byte* workspace = nullptr;  // product_workspace bytes, aligned to 16
+};
+
+// A matrix product with its algorithm, made ready for the calling thread's device.
+class Product {
+ public:
+  // The handle must outlive the product. Throws Error if cuBLAS has no algorithm for the shape.
+  Product(cublasLtHandle_t handle, const ProductShape& shape);
+  void run(Stream& stream, const ProductOperands& operands);
+
+ private:
+  using Operation = cnn::cuda::Handle<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+  using Matrix = cnn::cuda::Handle<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+
+  void choose_algorithm(bool deterministic);
+
+  cublasLtHandle_t handle_;
+  bool has_bias_;
+  Operation operation_;
+  Matrix a_, b_, out_;  // as cuBLAS names them: a is our b
+  cublasLtMatmulAlgo_t algorithm_{};
+};
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <memory>
+
+#include "layers/cuda/libraries.h"
+#include "runtime/kernel.h"
+
+// The rows whose work a library does; kernels.cpp lists them.
+namespace cnn::layers::cuda {
+
+void add_conv_rows(KernelTable& table, const std::shared_ptr<Libraries>& libraries);   // cuDNN
+void add_dense_rows(KernelTable& table, const std::shared_ptr<Libraries>& libraries);  // cuBLASLt
+
+}  // namespace cnn::layers::cuda
