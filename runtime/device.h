@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -70,7 +72,18 @@ class Stream {
   virtual void host(std::function<void()> work) = 0;
   virtual void record(Event& event) = 0;
   virtual void wait(Event& event) = 0;  // later work starts after the last record() made before now
-  virtual void synchronize() = 0;       // blocks until the queue is empty
+  // Sets `at` to the moment at which the queue gets here; it is there after synchronize().
+  virtual void stamp(std::chrono::steady_clock::time_point& at) {
+    host([&at] { at = std::chrono::steady_clock::now(); });
+  }
+  virtual void synchronize() = 0;  // blocks until the queue is empty
+};
+
+// Work of several streams that was enqueued once and is run again and again as one piece.
+class Recording {
+ public:
+  virtual ~Recording() = default;
+  virtual void replay(Stream& stream) = 0;  // enqueues all of it, as one entry of this queue
 };
 
 // Four queues that order work and copy bytes; kernels compute. Thread-safe but for its streams,
@@ -84,6 +97,11 @@ class Device {
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual Buffer allocate(std::size_t bytes) = 0;       // throws Error that says how much was asked
   virtual Buffer allocate_host(std::size_t bytes) = 0;  // memory the device copies from fastest
+  // Calls enqueue() and keeps what it gives to `streams`, instead of running it; to be replayed on
+  // the first of them. Addresses are kept, not what stands there; events must be recorded in it
+  // before they are waited for. Null, and nothing was called: this device cannot record.
+  virtual std::unique_ptr<Recording> record(std::span<Stream* const> streams,
+                                            const std::function<void()>& enqueue);
 };
 
 }  // namespace cnn

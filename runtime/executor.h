@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,11 @@
 
 namespace cnn {
 
+struct ExecutorOptions {
+  // Where the device can: record what a step enqueues, from the second run on, and replay it.
+  bool record = true;
+};
+
 // Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
 // here; run() allocates nothing and synchronises with the host once, at its end.
 class Executor {
@@ -23,13 +29,15 @@ class Executor {
   // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; may be shared
   // with another executor that does not run at the same time. All references must outlive the
   // executor. Throws if the arena is too small or a variable is missing or described differently.
-  Executor(Program program, Device& device, Variables& variables, std::span<std::byte> arena);
+  Executor(Program program, Device& device, Variables& variables, std::span<std::byte> arena,
+           ExecutorOptions options = {});
   Executor(Executor&&) = default;
 
-  // inputs: host tensors in the order of graph.inputs(). Returns when the results are on the host.
-  // Throws the error of the first kernel or copy that failed; results are undefined then.
+  // inputs: host tensors in the order of graph.inputs(), best in memory of Device::allocate_host at
+  // the same few addresses run after run. Returns when the results are on the host. Throws the
+  // error of the first kernel or copy that failed; results are undefined then.
   void run(std::span<const TensorView> inputs);
-  // The same step with the time of every step taken; slower.
+  // The same step with the time of every step taken, never recorded; slower.
   Timeline profile(std::span<const TensorView> inputs);
 
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
@@ -57,16 +65,28 @@ class Executor {
     std::optional<std::size_t> input;  // copied from this input of the run, instead of `from`
     std::size_t arena_end = 0;         // of the operands that lie in the arena
   };
+  // A step recorded with its inputs at these addresses.
+  struct Recorded {
+    std::vector<const std::byte*> inputs;  // in the order of graph.inputs()
+    std::unique_ptr<Recording> recording;
+  };
+  static constexpr std::size_t most_recordings = 4;  // feeders go round in fewer buffers
   class Resolver;
 
   void place_results(Device& device);
   void resolve(Device& device, const Variables& variables);
   void check_inputs(std::span<const TensorView> inputs) const;
-  void issue_all(std::span<const TensorView> inputs, Stamps* stamps);
+  Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
+  // Calls start, which enqueues, then waits for all streams; throws the first error of either.
+  void complete(const std::function<void()>& start);
+  void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);
   void synchronize();
 
   Program program_;
+  Device* device_;
+  bool records_;       // still; false once the device has declined
+  bool warm_ = false;  // a run has ended well: libraries have loaded what they load late
   std::span<std::byte> arena_;
   Buffer host_arena_, result_bytes_;
   std::vector<TensorView> results_;
@@ -74,6 +94,8 @@ class Executor {
   std::vector<Stamps> stamps_;
   std::size_t measured_peak_ = 0;
   std::vector<std::unique_ptr<Event>> events_;
+  std::vector<Recorded> recorded_;
+  std::vector<Stream*> used_streams_;  // those of streams_ that exist: compute first, if it does
   std::array<std::unique_ptr<Stream>, lane_count> streams_;  // last: they stop before all else goes
 };
 

@@ -1,22 +1,27 @@
 # Warnings and sanitizers, for every target of the project.
 # -Wno-restrict: g++ 12 warns about its own std::string at -O3 (GCC bug 105651).
-add_compile_options(
-  -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict -Wno-psabi
-  -Wno-missing-field-initializers)
+set(warnings -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-restrict -Wno-psabi
+             -Wno-missing-field-initializers)
 if(CNN_WARNINGS_AS_ERRORS)
   # Newer compilers warn about more, some of it wrongly: they show it, but do not keep a newcomer from building.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    add_compile_options(-Werror)
+    list(APPEND warnings -Werror)
   else()
     message(STATUS "Warnings are errors with g++ 12 only")
   endif()
 endif()
+# What nvcc makes of a source for the host compiler is not pedantic.
+list(JOIN warnings "," host_warnings)
+add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
+                    "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_warnings}>")
 if(CNN_SANITIZE)
   add_compile_options(-fsanitize=${CNN_SANITIZE} -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${CNN_SANITIZE})
 endif()
 
 find_program(CNN_CCACHE ccache)
-if(CNN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CNN_CCACHE})
-endif()
+foreach(language CXX CUDA)
+  if(CNN_CCACHE AND NOT CMAKE_${language}_COMPILER_LAUNCHER)
+    set(CMAKE_${language}_COMPILER_LAUNCHER ${CNN_CCACHE})
+  endif()
+endforeach()

@@ -77,7 +77,7 @@ function(cnn_tests folder)
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
-  file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*.cpp)
+  file(GLOB sources CONFIGURE_DEPENDS tests/${folder}/*.cpp tests/${folder}/*.cu)
   if(CNN_SANITIZE)  # they replace malloc, and so do these tests
     list(FILTER sources EXCLUDE REGEX "no_allocation_test\\.cpp$")
   endif()

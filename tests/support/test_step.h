@@ -86,26 +86,30 @@ class TestStep {
       : TestStep(make_program(std::move(plan), table), std::move(options)) {}
 
   explicit TestStep(Program program, CpuOptions options = {})
-      : device_(std::move(options)), variables_(*program.plan.graph) {
+      : TestStep(std::move(program), std::make_unique<CpuDevice>(std::move(options))) {}
+
+  // device: one whose memory the host can read and write.
+  TestStep(Program program, std::unique_ptr<Device> device, ExecutorOptions options = {})
+      : device_(std::move(device)), variables_(*program.plan.graph) {
     const Graph& graph = *program.plan.graph;
-    storage_ = device_.allocate(variables_.bytes());
+    storage_ = device_->allocate(variables_.bytes());
     variables_.attach(storage_.data());
     int seed = 0;
     for (const Variable& variable : variables_.all()) {
       fill(variables_.view(variable).as<float>(), ++seed);
     }
     arena_bytes_ = program.plan.memory.device_bytes;
-    arena_ = device_.allocate(arena_bytes_ + canary_bytes);
+    arena_ = device_->allocate(arena_bytes_ + canary_bytes);
     std::memset(arena_.data(), 0xFF, arena_bytes_);
     std::memset(arena_.data() + arena_bytes_, canary, canary_bytes);
     for (const TensorId input : graph.inputs()) {
       const TensorDesc& desc = graph.info(input).desc;
-      input_bytes_.push_back(device_.allocate_host(desc.bytes()));
+      input_bytes_.push_back(device_->allocate_host(desc.bytes()));
       inputs_.push_back({.desc = desc, .data = input_bytes_.back().data()});
       fill(inputs_.back().as<float>(), ++seed);
     }
-    executor_.emplace(std::move(program), device_, variables_,
-                      std::span(arena_.data(), arena_bytes_));
+    executor_.emplace(std::move(program), *device_, variables_,
+                      std::span(arena_.data(), arena_bytes_), options);
   }
 
   void run() { executor_->run(inputs_); }
@@ -138,7 +142,7 @@ class TestStep {
   static constexpr std::size_t canary_bytes = 4096;
   static constexpr unsigned char canary = 0xA5;
 
-  CpuDevice device_;
+  std::unique_ptr<Device> device_;
   Variables variables_;
   Buffer storage_, arena_;
   std::size_t arena_bytes_ = 0;

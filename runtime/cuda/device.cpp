@@ -1,0 +1,132 @@
+#include "runtime/cuda/device.h"
+
+#include <utility>
+
+#include "runtime/cuda/error.h"
+#include "runtime/cuda/recording.h"
+
+namespace cnn::cuda {
+namespace {
+
+// CUDA's numbers are 1000 x major + 10 x minor.
+std::string version_text(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+DeviceFacts read_facts(int ordinal) {
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, ordinal));
+  return {.name = properties.name,
+          .major = properties.major,
+          .minor = properties.minor,
+          .multiprocessors = properties.multiProcessorCount,
+          .memory_bytes = properties.totalGlobalMem};
+}
+
+// Copies and messages are waited for by compute: where both have blocks ready, theirs go first.
+// Side work fills what compute leaves. Lower numbers go first.
+int priority_of(Lane lane) {
+  int last = 0;
+  int first = 0;
+  check(cudaDeviceGetStreamPriorityRange(&last, &first));
+  switch (lane) {
+    case Lane::compute:
+      return (first + last) / 2;
+    case Lane::side:
+      return last;
+    case Lane::copy_out:
+    case Lane::copy_in:
+    case Lane::communicate:
+      return first;
+  }
+  return last;
+}
+
+}  // namespace
+
+DeviceCount count_devices() {
+  DeviceCount found;
+  const cudaError_t status = cudaGetDeviceCount(&found.devices);
+  if (status != cudaSuccess || found.devices == 0) {
+    static_cast<void>(cudaGetLastError());
+    return {.devices = 0, .why_none = text_of(status == cudaSuccess ? cudaErrorNoDevice : status)};
+  }
+  return found;
+}
+
+std::string driver_version() {
+  int version = 0;
+  check(cudaDriverGetVersion(&version));
+  return version_text(version);
+}
+
+std::string runtime_version() {
+  int version = 0;
+  check(cudaRuntimeGetVersion(&version));
+  return version_text(version);
+}
+
+CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), clock_(std::make_shared<DeviceClock>()) {
+  const DeviceCount found = count_devices();
+  check(found.devices > 0, "no CUDA device: " + found.why_none);
+  check(ordinal >= 0 && ordinal < found.devices, "there is no CUDA device " +
+                                                     std::to_string(ordinal) + ", only " +
+                                                     std::to_string(found.devices) + " from 0 on");
+  select();
+  facts_ = read_facts(ordinal);
+}
+
+void CudaDevice::select() const { check(cudaSetDevice(ordinal_)); }
+
+std::size_t CudaDevice::memory_bytes() const {
+  select();
+  std::size_t available = 0;
+  std::size_t total = 0;
+  check(cudaMemGetInfo(&available, &total));
+  return available;
+}
+
+std::unique_ptr<Stream> CudaDevice::make_stream(Lane lane) {
+  select();
+  return std::make_unique<CudaStream>(priority_of(lane), clock_);
+}
+
+std::unique_ptr<Event> CudaDevice::make_event() {
+  select();
+  return std::make_unique<CudaEvent>();
+}
+
+Buffer CudaDevice::allocate(std::size_t bytes) {
+  select();
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error("out of memory: " + std::to_string(bytes) + " bytes asked, " +
+                std::to_string(memory_bytes()) + " are free on " + name());
+  }
+  check(status);
+  return {static_cast<std::byte*>(data), bytes,
+          [](std::byte* released) { static_cast<void>(cudaFree(released)); }};
+}
+
+Buffer CudaDevice::allocate_host(std::size_t bytes) {
+  select();
+  void* data = nullptr;
+  const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    static_cast<void>(cudaGetLastError());
+    throw Error("out of pinned host memory: " + std::to_string(bytes) + " bytes asked");
+  }
+  check(status);
+  return {static_cast<std::byte*>(data), bytes,
+          [](std::byte* released) { static_cast<void>(cudaFreeHost(released)); }};
+}
+
+std::unique_ptr<Recording> CudaDevice::record(std::span<Stream* const> streams,
+                                              const std::function<void()>& enqueue) {
+  select();
+  return capture(streams, enqueue);
+}
+
+}  // namespace cnn::cuda

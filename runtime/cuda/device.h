@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "runtime/cuda/stream.h"
+#include "runtime/device.h"
+
+namespace cnn::cuda {
+
+// How many CUDA devices this process can use. Whatever fails counts as none.
+struct DeviceCount {
+  int devices = 0;
+  std::string why_none;  // the runtime's name and text of what failed; empty if there is a device
+};
+DeviceCount count_devices();
+
+// What a device is, for reports and for keys of stored choices.
+struct DeviceFacts {
+  std::string name;          // "NVIDIA H200"
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  std::size_t memory_bytes = 0;  // of the device, free or not
+};
+
+std::string driver_version();   // "13.0": the highest CUDA version that the driver takes
+std::string runtime_version();  // "13.0": of the CUDA runtime that runs
+
+// One NVIDIA GPU. Lanes are streams, memory is plain cudaMalloc, host memory is pinned. A step can
+// be recorded into a CUDA graph.
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(int ordinal = 0);  // throws Error if there is no such device
+
+  std::string name() const override { return facts_.name; }
+  std::size_t memory_bytes() const override;
+  std::unique_ptr<Stream> make_stream(Lane lane) override;
+  std::unique_ptr<Event> make_event() override;
+  Buffer allocate(std::size_t bytes) override;
+  Buffer allocate_host(std::size_t bytes) override;
+  std::unique_ptr<Recording> record(std::span<Stream* const> streams,
+                                    const std::function<void()>& enqueue) override;
+
+  const DeviceFacts& facts() const { return facts_; }
+
+ private:
+  void select() const;  // for the calling thread; costs next to nothing if it is already
+
+  int ordinal_;
+  DeviceFacts facts_;
+  std::shared_ptr<DeviceClock> clock_;
+};
+
+}  // namespace cnn::cuda

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <type_traits>
+
+namespace cnn::cuda {
+
+// Gives a C library's handle back by the function that the library has for it. Its status is
+// dropped: there is nothing left to do about a handle that cannot be destroyed.
+template <auto destroy>
+struct Destroy {
+  template <class Object>
+  void operator()(Object* handle) const noexcept {
+    static_cast<void>(destroy(handle));
+  }
+};
+
+// Owner of a handle: Handle<cudaStream_t, cudaStreamDestroy>.
+template <class Raw, auto destroy>
+using Handle = std::unique_ptr<std::remove_pointer_t<Raw>, Destroy<destroy>>;
+
+}  // namespace cnn::cuda

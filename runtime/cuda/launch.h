@@ -1,0 +1,59 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_runtime.h>
+#include <tuple>
+#include <utility>
+
+#include "runtime/cuda/error.h"
+#include "runtime/cuda/stream.h"
+
+// How our own kernels are started and share memory. Kernels use nothing of CUDA but what stands
+// here and the plain builtins (threadIdx, __syncthreads, warp shuffles and votes, integer atomics):
+// the tests replace this header by an emulation of the grid.
+namespace cnn::cuda {
+
+// What a block may have without asking for more.
+inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
+
+// Enqueues kernel<<<grid, block, shared_bytes>>>(args...). Throws Error if the launch is refused.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+            Stream& stream, Arguments&&... arguments) {
+  const auto* entry = reinterpret_cast<const void*>(kernel);
+  if (shared_bytes > usual_shared_bytes) {
+    check(cudaFuncSetAttribute(entry, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shared_bytes)));
+  }
+  std::tuple<Parameters...> values(std::forward<Arguments>(arguments)...);
+  std::apply(
+      [&](auto&... value) {
+        std::array<void*, sizeof...(Parameters)> pointers{&value...};
+        check(cudaLaunchKernel(entry, grid, block, pointers.data(), shared_bytes, native(stream)));
+      },
+      values);
+}
+
+// The dynamic shared memory of a block.
+__device__ inline unsigned char* block_memory() {
+  extern __shared__ __align__(16) unsigned char bytes[];
+  return bytes;
+}
+
+// `count` elements of the block's dynamic shared memory, from offset_bytes on. Undefined until
+// written; what one thread wrote another may read after __syncthreads() only.
+template <class T>
+class Shared {
+ public:
+  __device__ Shared(std::size_t offset_bytes, int /*count*/)
+      : data_(reinterpret_cast<T*>(block_memory() + offset_bytes)) {}
+  __device__ T& operator[](int index) const { return data_[index]; }
+
+ private:
+  T* data_;
+};
+
+}  // namespace cnn::cuda

@@ -1,0 +1,105 @@
+#include "runtime/cuda/recording.h"
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/error.h"
+#include "runtime/cuda/handle.h"
+#include "runtime/cuda/stream.h"
+
+namespace cnn::cuda {
+namespace {
+
+using Graph = Handle<cudaGraph_t, cudaGraphDestroy>;
+using ExecutableGraph = Handle<cudaGraphExec_t, cudaGraphExecDestroy>;
+
+class CudaRecording final : public Recording {
+ public:
+  CudaRecording(const Graph& graph, std::deque<HostTask> tasks) : tasks_(std::move(tasks)) {
+    cudaGraphExec_t executable = nullptr;
+    // Nodes keep the priorities of the lanes that they were captured from.
+    check(cudaGraphInstantiateWithFlags(&executable, graph.get(),
+                                        cudaGraphInstantiateFlagUseNodePriority));
+    executable_.reset(executable);
+  }
+
+  void replay(Stream& stream) override {
+    check(cudaGraphLaunch(executable_.get(), native(stream)));
+  }
+
+ private:
+  std::deque<HostTask> tasks_;  // the graph's host nodes point to them
+  ExecutableGraph executable_;
+};
+
+// Streams in capture, from construction to end() or, if that is never reached, destruction.
+class Capture {
+ public:
+  explicit Capture(std::span<Stream* const> streams) : streams_(streams.begin(), streams.end()) {
+    check(!streams_.empty(), "there is no stream to record");
+    // Other threads, such as those that read examples, may go on allocating pinned memory.
+    check(cudaStreamBeginCapture(native(*streams_.front()), cudaStreamCaptureModeThreadLocal));
+    open_ = true;
+  }
+  ~Capture() {
+    if (open_) {
+      cudaGraph_t unfinished = nullptr;
+      static_cast<void>(cudaStreamEndCapture(native(*streams_.front()), &unfinished));
+      const Graph dropped(unfinished);
+      static_cast<void>(cudaGetLastError());
+    }
+    keep_host_work_in(nullptr);
+  }
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  // A stream takes part in the capture from when it waits for one that does.
+  void fork() {
+    keep_host_work_in(&tasks_);
+    streams_.front()->record(next_event());
+    for (std::size_t s = 1; s < streams_.size(); ++s) {
+      streams_[s]->wait(*events_.front());
+    }
+  }
+
+  Graph end() {
+    for (std::size_t s = 1; s < streams_.size(); ++s) {
+      CudaEvent& joined = next_event();
+      streams_[s]->record(joined);
+      streams_.front()->wait(joined);
+    }
+    cudaGraph_t graph = nullptr;
+    open_ = false;  // whatever comes, the capture is over
+    check(cudaStreamEndCapture(native(*streams_.front()), &graph));
+    return Graph(graph);
+  }
+
+  std::deque<HostTask> take_tasks() { return std::move(tasks_); }
+
+ private:
+  CudaEvent& next_event() { return *events_.emplace_back(std::make_unique<CudaEvent>()); }
+  void keep_host_work_in(std::deque<HostTask>* tasks) {
+    for (Stream* stream : streams_) {
+      dynamic_cast<CudaStream&>(*stream).keep_host_work_in(tasks);
+    }
+  }
+
+  std::vector<Stream*> streams_;
+  std::vector<std::unique_ptr<CudaEvent>> events_;
+  std::deque<HostTask> tasks_;
+  bool open_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<Recording> capture(std::span<Stream* const> streams,
+                                   const std::function<void()>& enqueue) {
+  Capture capture(streams);
+  capture.fork();
+  enqueue();
+  const Graph graph = capture.end();
+  return std::make_unique<CudaRecording>(graph, capture.take_tasks());
+}
+
+}  // namespace cnn::cuda

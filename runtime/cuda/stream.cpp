@@ -1,0 +1,162 @@
+#include "runtime/cuda/stream.h"
+
+#include <utility>
+
+#include "runtime/cuda/error.h"
+
+namespace cnn::cuda {
+namespace {
+
+template <class Wanted, class Base>
+Wanted& as_cuda(Base& object) {
+  auto* wanted = dynamic_cast<Wanted*>(&object);
+  check(wanted != nullptr, "a stream or event of another device was given to CUDA");
+  return *wanted;
+}
+
+void run(HostTask& task) {
+  if (task.failure->any()) {
+    return;
+  }
+  try {
+    task.work();
+  } catch (...) {
+    task.failure->keep(std::current_exception());
+  }
+}
+
+void run_once(void* argument) {
+  auto& task = *static_cast<HostTask*>(argument);
+  run(task);
+  task.pending.store(false, std::memory_order_release);
+  task.pending.notify_one();
+}
+
+void run_again(void* argument) { run(*static_cast<HostTask*>(argument)); }
+
+}  // namespace
+
+EventHandle make_event(unsigned flags) {
+  cudaEvent_t event = nullptr;
+  check(cudaEventCreateWithFlags(&event, flags));
+  return EventHandle(event);
+}
+
+void DeviceClock::take(cudaStream_t stream) {
+  const std::scoped_lock lock(mutex_);
+  if (out_ == 0) {
+    if (origin_ == nullptr) {
+      origin_ = make_event(cudaEventDefault);
+    }
+    check(cudaEventRecord(origin_.get(), stream));
+    check(cudaEventSynchronize(origin_.get()));
+    origin_time_ = std::chrono::steady_clock::now();
+  }
+  ++out_;
+}
+
+DeviceClock::TimePoint DeviceClock::moment(cudaEvent_t reached) const {
+  const std::scoped_lock lock(mutex_);
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, origin_.get(), reached));
+  const std::chrono::duration<double, std::milli> elapsed(milliseconds);
+  return origin_time_ + std::chrono::duration_cast<std::chrono::steady_clock::duration>(elapsed);
+}
+
+void DeviceClock::give_back(std::size_t events) {
+  const std::scoped_lock lock(mutex_);
+  out_ -= events;
+}
+
+void HostFailure::keep(std::exception_ptr error) {
+  const std::scoped_lock lock(mutex_);
+  error_ = error_ ? error_ : std::move(error);
+}
+
+bool HostFailure::any() const {
+  const std::scoped_lock lock(mutex_);
+  return error_ != nullptr;
+}
+
+void HostFailure::rethrow() {
+  std::exception_ptr error;
+  {
+    const std::scoped_lock lock(mutex_);
+    error = std::exchange(error_, nullptr);
+  }
+  if (error) {
+    std::rethrow_exception(error);
+  }
+}
+
+CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock)
+    : clock_(std::move(clock)) {
+  cudaStream_t stream = nullptr;
+  check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
+  stream_.reset(stream);
+}
+
+CudaStream::~CudaStream() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }
+
+void CudaStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_.get()));
+  }
+}
+
+HostTask& CudaStream::free_task() {
+  HostTask& task = tasks_[next_task_];
+  next_task_ = (next_task_ + 1) % task_count;
+  task.pending.wait(true, std::memory_order_acquire);
+  task.pending.store(true, std::memory_order_relaxed);
+  return task;
+}
+
+void CudaStream::host(std::function<void()> work) {
+  const bool once = recorded_ == nullptr;
+  HostTask& task = once ? free_task() : recorded_->emplace_back();
+  task.work = std::move(work);
+  task.failure = &failure_;
+  const cudaError_t status = cudaLaunchHostFunc(stream_.get(), once ? run_once : run_again, &task);
+  if (status != cudaSuccess) {
+    task.pending = false;
+  }
+  check(status);
+}
+
+void CudaStream::record(Event& event) {
+  check(cudaEventRecord(as_cuda<CudaEvent>(event).native(), stream_.get()));
+}
+
+void CudaStream::wait(Event& event) {
+  check(cudaStreamWaitEvent(stream_.get(), as_cuda<CudaEvent>(event).native(), 0));
+}
+
+void CudaStream::stamp(std::chrono::steady_clock::time_point& at) {
+  if (stamped_ == stamps_.size()) {
+    stamps_.push_back({.event = make_event(cudaEventDefault)});
+  }
+  clock_->take(stream_.get());
+  Stamp& stamp = stamps_[stamped_++];
+  stamp.at = &at;
+  check(cudaEventRecord(stamp.event.get(), stream_.get()));
+}
+
+void CudaStream::settle_stamps(bool reached) {
+  const std::size_t stamped = std::exchange(stamped_, 0);
+  for (std::size_t s = 0; reached && s < stamped; ++s) {
+    *stamps_[s].at = clock_->moment(stamps_[s].event.get());
+  }
+  clock_->give_back(stamped);
+}
+
+void CudaStream::synchronize() {
+  const cudaError_t status = cudaStreamSynchronize(stream_.get());
+  settle_stamps(status == cudaSuccess);
+  check(status);
+  failure_.rethrow();
+}
+
+cudaStream_t native(Stream& stream) { return as_cuda<CudaStream>(stream).native(); }
+
+}  // namespace cnn::cuda

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cuda_runtime_api.h>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "runtime/cuda/handle.h"
+#include "runtime/device.h"
+
+namespace cnn::cuda {
+
+using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
+
+EventHandle make_event(unsigned flags);
+
+// Orders streams; takes no time, so it is cheap.
+class CudaEvent final : public Event {
+ public:
+  CudaEvent() : event_(make_event(cudaEventDisableTiming)) {}
+  cudaEvent_t native() const { return event_.get(); }
+
+ private:
+  EventHandle event_;
+};
+
+// Turns the moments of timing events into moments of the host's clock. Shared by the streams of a
+// device, so that times of different streams compare.
+class DeviceClock {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  // Before an event is recorded: sets the origin, unless events are out that count from it.
+  void take(cudaStream_t stream);
+  TimePoint moment(cudaEvent_t reached) const;
+  void give_back(std::size_t events);
+
+ private:
+  mutable std::mutex mutex_;
+  EventHandle origin_;
+  TimePoint origin_time_;
+  std::size_t out_ = 0;
+};
+
+// The first error of host work on a stream.
+class HostFailure {
+ public:
+  void keep(std::exception_ptr error);
+  bool any() const;
+  void rethrow();  // and forget it
+
+ private:
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+};
+
+// Host work in a stream's order. Its address is what CUDA knows of it.
+struct HostTask {
+  std::function<void()> work;
+  HostFailure* failure = nullptr;
+  std::atomic<bool> pending = false;  // of a task that runs once: not yet done
+};
+
+// A stream of its own that does not wait for the default stream. Host work after an error of host
+// work is skipped until synchronize() has thrown it; kernels and copies are not.
+class CudaStream final : public Stream {
+ public:
+  CudaStream(int priority, std::shared_ptr<DeviceClock> clock);
+  ~CudaStream() override;  // finishes what is queued
+  CudaStream(const CudaStream&) = delete;
+  CudaStream& operator=(const CudaStream&) = delete;
+
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override;
+  void host(std::function<void()> work) override;
+  void record(Event& event) override;
+  void wait(Event& event) override;
+  void stamp(std::chrono::steady_clock::time_point& at) override;
+  void synchronize() override;
+
+  cudaStream_t native() const { return stream_.get(); }
+  // Where host work goes from now on while the stream is captured, to live as long as the graph;
+  // null: the capture is over.
+  void keep_host_work_in(std::deque<HostTask>* tasks) { recorded_ = tasks; }
+
+ private:
+  struct Stamp {
+    EventHandle event;
+    std::chrono::steady_clock::time_point* at = nullptr;
+  };
+  static constexpr std::size_t task_count = 256;
+
+  HostTask& free_task();  // blocks while all are pending
+  void settle_stamps(bool reached);
+
+  std::array<HostTask, task_count> tasks_;
+  std::size_t next_task_ = 0;
+  std::deque<HostTask>* recorded_ = nullptr;
+  HostFailure failure_;
+  std::shared_ptr<DeviceClock> clock_;
+  std::vector<Stamp> stamps_;  // those made so far, used again
+  std::size_t stamped_ = 0;    // of them, since the last synchronize()
+  Handle<cudaStream_t, cudaStreamDestroy> stream_;
+};
+
+// The CUDA stream behind a stream of a CudaDevice. Throws Error for a stream of another device.
+cudaStream_t native(Stream& stream);
+
+}  // namespace cnn::cuda

@@ -1,0 +1,285 @@
+#include <cstring>
+#include <gtest/gtest.h>
+#include <memory>
+#include <vector>
+
+#include "runtime/cpu/device.h"
+#include "runtime/error.h"
+#include "runtime/executor.h"
+#include "tests/support/test_graphs.h"
+#include "tests/support/test_step.h"
+
+namespace cnn {
+namespace {
+
+using tests::random_graph;
+using tests::test_kernels;
+using tests::TestStep;
+using tests::with_random_edits;
+
+using Tape = std::vector<std::function<void()>>;
+
+// What was asked of a recording device.
+struct Counts {
+  int recorded = 0, replayed = 0, given = 0;  // given: entries that streams took directly
+  int replays_on_compute = 0;
+};
+
+// A stream of the processor that writes what it is given on a tape while there is one.
+class TapedStream final : public Stream {
+ public:
+  TapedStream(std::unique_ptr<Stream> inner, Tape*& tape, Counts& counts, Lane lane)
+      : inner_(std::move(inner)), tape_(tape), counts_(counts), lane_(lane) {}
+
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    give([this, to, from, bytes] { inner_->copy(to, from, bytes); });
+  }
+  void host(std::function<void()> work) override {
+    give([this, work = std::move(work)] { inner_->host(work); });
+  }
+  void record(Event& event) override {
+    give([this, &event] { inner_->record(event); });
+  }
+  void wait(Event& event) override {
+    give([this, &event] { inner_->wait(event); });
+  }
+  void synchronize() override {
+    check(tape_ == nullptr, "a stream was waited for while it was recorded");
+    inner_->synchronize();
+  }
+  Lane lane() const { return lane_; }
+
+ private:
+  void give(std::function<void()> entry) {
+    if (tape_ != nullptr) {
+      tape_->push_back(std::move(entry));
+    } else {
+      ++counts_.given;
+      entry();
+    }
+  }
+
+  std::unique_ptr<Stream> inner_;
+  Tape*& tape_;
+  Counts& counts_;
+  Lane lane_;
+};
+
+class TapedRecording final : public Recording {
+ public:
+  TapedRecording(Tape tape, Counts& counts) : tape_(std::move(tape)), counts_(counts) {}
+  void replay(Stream& stream) override {
+    ++counts_.replayed;
+    counts_.replays_on_compute += int{dynamic_cast<TapedStream&>(stream).lane() == Lane::compute};
+    for (const auto& entry : tape_) {
+      entry();
+    }
+  }
+
+ private:
+  Tape tape_;
+  Counts& counts_;
+};
+
+// The processor, with recordings.
+class TapingDevice final : public Device {
+ public:
+  TapingDevice(CpuOptions options, Counts& counts) : inner_(std::move(options)), counts_(counts) {}
+
+  std::string name() const override { return "taping"; }
+  std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
+  std::unique_ptr<Stream> make_stream(Lane lane) override {
+    return std::make_unique<TapedStream>(inner_.make_stream(lane), tape_, counts_, lane);
+  }
+  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  Buffer allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
+  std::unique_ptr<Recording> record(std::span<Stream* const> /*streams*/,
+                                    const std::function<void()>& enqueue) override {
+    ++counts_.recorded;
+    Tape tape;
+    tape_ = &tape;
+    try {
+      enqueue();
+    } catch (...) {
+      tape_ = nullptr;
+      throw;
+    }
+    tape_ = nullptr;
+    return std::make_unique<TapedRecording>(std::move(tape), counts_);
+  }
+
+ private:
+  CpuDevice inner_;
+  Counts& counts_;
+  Tape* tape_ = nullptr;
+};
+
+TestStep taped(StepPlan plan, const KernelTable& table, Counts& counts,
+               ExecutorOptions options = {}) {
+  return TestStep(make_program(std::move(plan), table),
+                  std::make_unique<TapingDevice>(CpuOptions{.copy_bytes_per_second = 1e7}, counts),
+                  options);
+}
+
+StepPlan busy_plan(unsigned seed) {
+  int kept = 0;
+  return with_random_edits(make_plan(random_graph(seed), test_kernels({.workspace = 100})), seed,
+                           30, kept);
+}
+
+void expect_identical(const std::vector<float>& a, const std::vector<float>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+}
+
+TEST(Recording, IsMadeAfterTheFirstRunAndReplayedFromThenOn) {
+  Counts counts;
+  TestStep step = taped(busy_plan(1), test_kernels(), counts);
+  step.run();
+  EXPECT_EQ(counts.recorded, 0);
+  const int of_one_run = counts.given;
+  EXPECT_GT(of_one_run, 0);
+  for (int i = 0; i < 4; ++i) {
+    step.run();
+  }
+  EXPECT_EQ(counts.recorded, 1);
+  EXPECT_EQ(counts.replayed, 4);
+  EXPECT_EQ(counts.replays_on_compute, 4);
+  EXPECT_EQ(counts.given, of_one_run) << "later runs gave the streams nothing else";
+}
+
+TEST(Recording, GivesTheBitsOfRunsThatWereEnqueued) {
+  for (unsigned seed = 2; seed < 6; ++seed) {
+    const KernelTable table =
+        test_kernels({.workspace = 100, .longest_delay = std::chrono::microseconds(100)});
+    Counts counts;
+    Counts none;
+    TestStep replayed = taped(busy_plan(seed), table, counts);
+    TestStep enqueued = taped(busy_plan(seed), table, none, {.record = false});
+    for (int i = 0; i < 4; ++i) {
+      replayed.run();
+      enqueued.run();
+    }
+    EXPECT_EQ(counts.replayed, 3);
+    EXPECT_EQ(none.recorded, 0);
+    expect_identical(replayed.outcome(), enqueued.outcome());
+  }
+}
+
+TEST(Recording, ReadsTheInputsOfEachRun) {
+  Counts counts;
+  TestStep step = taped(make_plan(tests::random_graph(7), test_kernels()), test_kernels(), counts);
+  Counts none;
+  TestStep other = taped(make_plan(tests::random_graph(7), test_kernels()), test_kernels(), none,
+                         {.record = false});
+  for (int i = 0; i < 3; ++i) {
+    for (TestStep* each : {&step, &other}) {
+      tests::fill(each->inputs().front().as<float>(), 50 + i);
+      each->run();
+    }
+    expect_identical(step.outcome(), other.outcome());
+  }
+}
+
+TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {
+  Counts counts;
+  TestStep step = taped(make_plan(random_graph(8), test_kernels()), test_kernels(), counts);
+  const std::vector<TensorView> original(step.inputs().begin(), step.inputs().end());
+  std::vector<std::vector<std::byte>> copies;
+  for (int i = 0; i < 6; ++i) {
+    copies.emplace_back(original.front().desc.bytes());
+    std::memcpy(copies.back().data(), original.front().data, copies.back().size());
+  }
+  const auto run_with = [&](std::size_t i) {
+    std::vector<TensorView> inputs = original;
+    inputs.front().data = copies[i].data();
+    step.executor().run(inputs);
+  };
+  run_with(0);  // warm-up
+  for (int round = 0; round < 2; ++round) {
+    for (std::size_t i = 0; i < 4; ++i) {
+      run_with(i);
+    }
+  }
+  EXPECT_EQ(counts.recorded, 4);
+  EXPECT_EQ(counts.replayed, 8);
+  run_with(4);
+  run_with(5);
+  EXPECT_EQ(counts.recorded, 4) << "more addresses are served by enqueuing";
+  EXPECT_EQ(counts.replayed, 8);
+  run_with(3);
+  EXPECT_EQ(counts.replayed, 9);
+}
+
+TEST(Recording, IsNeverUsedToProfile) {
+  Counts counts;
+  TestStep step = taped(busy_plan(9), test_kernels(), counts);
+  step.run();
+  step.run();
+  step.executor().profile(step.inputs());
+  EXPECT_EQ(counts.replayed, 1);
+  EXPECT_EQ(counts.recorded, 1);
+}
+
+TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
+  // Declines, and counts how often it is asked.
+  class Declining final : public Device {
+   public:
+    explicit Declining(int& asked) : asked_(asked) {}
+    std::string name() const override { return "declining"; }
+    std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
+    std::unique_ptr<Stream> make_stream(Lane lane) override { return inner_.make_stream(lane); }
+    std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+    Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+    Buffer allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
+    std::unique_ptr<Recording> record(std::span<Stream* const> streams,
+                                      const std::function<void()>& enqueue) override {
+      ++asked_;
+      return Device::record(streams, enqueue);
+    }
+
+   private:
+    CpuDevice inner_;
+    int& asked_;
+  };
+  int asked = 0;
+  TestStep step(make_program(make_plan(random_graph(10), test_kernels()), test_kernels()),
+                std::make_unique<Declining>(asked));
+  for (int i = 0; i < 4; ++i) {
+    step.run();
+  }
+  EXPECT_EQ(asked, 1);
+}
+
+TEST(Recording, IsNotMadeOfAStepThatFailed) {
+  class Failing final : public Kernel {
+   public:
+    explicit Failing(const bool& fails) : fails_(fails) {}
+    void run(Stream& /*stream*/, const Operands& /*operands*/) override {
+      check(!fails_, "refused");
+    }
+
+   private:
+    const bool& fails_;
+  };
+  bool fails = true;
+  Counts counts;
+  Program program = make_program(make_plan(random_graph(11), test_kernels()), test_kernels());
+  program.kernels[20] = std::make_unique<Failing>(fails);
+  TestStep step(std::move(program), std::make_unique<TapingDevice>(CpuOptions{}, counts));
+  EXPECT_THROW(step.run(), Error);
+  EXPECT_THROW(step.run(), Error);
+  EXPECT_EQ(counts.recorded, 0) << "no run has ended well yet";
+  fails = false;
+  step.run();
+  fails = true;
+  EXPECT_THROW(step.run(), Error) << "while it is recorded";
+  fails = false;
+  step.run();
+  EXPECT_EQ(counts.recorded, 2);
+  EXPECT_EQ(counts.replayed, 1);
+}
+
+}  // namespace
+}  // namespace cnn
