@@ -1,0 +1,224 @@
+// What we do around an engine of cuDNN, on the emulated grid: padded channels, weight gradients
+// made wide, bias gradients, our own epilogue. The engine is the op's own loops.
+
+#include <algorithm>
+#include <cctype>
+#include <gtest/gtest.h>
+#include <string>
+#include <utility>
+
+#include "layers/cuda/conv_parts.h"
+#include "layers/cuda/conv_steps.h"
+#include "tests/layers/cases.h"
+#include "tests/layers/conformance.h"
+#include "tests/support/grid/grid.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::Conv2d;
+using layers::Conv2dBackwardData;
+using layers::Conv2dBackwardWeights;
+using layers::ConvAttributes;
+using layers::cuda::ConvEngine;
+using layers::cuda::ConvGraph;
+using layers::cuda::ConvOperands;
+using layers::cuda::Direction;
+
+// No multiple of the alignment, so that what follows it in the workspace must be aligned again.
+constexpr std::size_t engine_bytes = 100;
+
+// Computes a graph by plain loops, on operands in nhwc.
+class LoopEngine final : public ConvEngine {
+ public:
+  explicit LoopEngine(ConvGraph graph) : graph_(std::move(graph)) {}
+
+  void run(Stream& /*stream*/, const ConvOperands& o) override {
+    std::fill_n(o.workspace, engine_bytes, std::byte{0xEE});
+    const TensorView x = image(graph_.x, o.x), w = image(graph_.w, o.w), y = image(graph_.y, o.y);
+    const ConvAttributes a{.window = graph_.window,
+                           .depthwise = graph_.w[1] == 1 && graph_.x[1] > 1,
+                           .bias = graph_.bias,
+                           .relu = graph_.relu};
+    switch (graph_.direction) {
+      case Direction::forward:
+        return compute(Conv2d(a),
+                       graph_.bias ? std::vector{x, w, vector(o.bias)} : std::vector{x, w}, y);
+      case Direction::backward_data:
+        return compute(Conv2dBackwardData(a, graph_.x), {y, w}, x);
+      case Direction::backward_weights:
+        return compute(Conv2dBackwardWeights(a, graph_.w), {x, y}, w);
+    }
+  }
+
+ private:
+  TensorView image(const Shape& shape, std::byte* data) const {
+    return {{.shape = shape, .type = graph_.type, .layout = Layout::nhwc}, data};
+  }
+  TensorView vector(std::byte* data) const {
+    return {{.shape = {graph_.y[1]}, .type = graph_.type}, data};
+  }
+
+  static void compute(const Op& op, const std::vector<TensorView>& in, const TensorView& out) {
+    std::vector<HostTensor> opened;
+    for (const TensorView& view : in) {
+      opened.emplace_back(plain(view.desc));
+      unpack(view, opened.back().view());
+    }
+    const HostTensor result(plain(out.desc));
+    const std::vector<TensorView> results{result.view()};
+    op.reference(views_of(opened), results);
+    pack(result.view(), out);
+  }
+
+  ConvGraph graph_;
+};
+
+// Runs on the grid, in one order, what a table made for a stream of its own.
+class OnGrid final : public Kernel {
+ public:
+  OnGrid(std::unique_ptr<Kernel> kernel, grid::Order order)
+      : kernel_(std::move(kernel)), order_(order) {}
+  void run(Stream& /*stream*/, const Operands& operands) override {
+    grid::GridStream stream(order_);
+    kernel_->run(stream, operands);
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  grid::Order order_;
+};
+
+// What the engines of the table can do beyond a plain convolution.
+enum class Engines : std::uint8_t { plain, with_bias };
+
+template <class O>
+void add_row(KernelTable& table, Engines engines, grid::Order order) {
+  const auto steps = [engines](const O& op, const Signature& asked) {
+    return layers::cuda::steps_of(
+        op, asked, [engines](const ConvGraph& graph) -> std::optional<std::size_t> {
+          return graph.bias && engines == Engines::plain ? std::nullopt
+                                                         : std::optional(engine_bytes);
+        });
+  };
+  table.add<O>(
+      [steps](const O& op, const Signature& asked) {
+        const auto found = steps(op, asked);
+        return found ? std::optional(found->spec) : std::nullopt;
+      },
+      [steps, order](const O& op, const Signature& signature) {
+        auto found = steps(op, signature);
+        auto engine = std::make_unique<LoopEngine>(found->graph);
+        return std::make_unique<OnGrid>(
+            layers::cuda::make_kernel(*std::move(found), std::move(engine)), order);
+      });
+}
+
+Backend backend_of(DataType compute, Engines engines, grid::Order order) {
+  Backend backend{.name = engines == Engines::plain ? "plain engines" : "engines with bias",
+                  .table = {},
+                  .image = Layout::nhwc,
+                  .compute = compute};
+  add_row<Conv2d>(backend.table, engines, order);
+  add_row<Conv2dBackwardData>(backend.table, engines, order);
+  add_row<Conv2dBackwardWeights>(backend.table, engines, order);
+  return backend;
+}
+
+class GridConv : public testing::TestWithParam<Case> {};
+
+TEST_P(GridConv, StepsAroundAnEngineComputeWhatTheOpDefines) {
+  for (const DataType compute : {DataType::f32, DataType::f16, DataType::bf16}) {
+    const BuiltCase built = build(GetParam(), compute);
+    Interpreter values(*built.graph);
+    const double tolerance =
+        compute == DataType::f32 ? GetParam().tolerance : GetParam().bf16_tolerance;
+    for (const Node& node : built.graph->nodes()) {
+      const Subject subject(values, node);
+      for (const Engines engines : {Engines::plain, Engines::with_bias}) {
+        for (const grid::Order order : grid::all_orders()) {
+          check_node(backend_of(compute, engines, order), subject, tolerance);
+        }
+      }
+      values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.name;
+  std::ranges::replace_if(
+      name, [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Cuda, GridConv, testing::ValuesIn(conv_cases()), test_name);
+
+// The bits of f16 numbers.
+constexpr std::uint16_t one = 0x3C00, two = 0x4000, three = 0x4200, half = 0x3800;
+
+TEST(ConvParts, PaddedRowsEndInZeros) {
+  alignas(16) std::array<std::uint16_t, 6> from{one, two, three, half, one, two};
+  alignas(16) std::array<std::uint16_t, 16> to{};
+  to.fill(0xFFFF);
+  grid::GridStream stream(grid::Order{});
+  layers::cuda::pad_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
+                                  .to = reinterpret_cast<std::byte*>(to.data()),
+                                  .rows = 2,
+                                  .channels = 3,
+                                  .padded = 8});
+  EXPECT_EQ(to, (std::array<std::uint16_t, 16>{one, two, three, 0, 0, 0, 0, 0,  //
+                                               half, one, two, 0, 0, 0, 0, 0}));
+}
+
+TEST(ConvParts, WidenedRowsLoseTheirPadding) {
+  alignas(16) std::array<std::uint16_t, 8> from{one, two, three, 0xFFFF, half, one, two, 0xFFFF};
+  alignas(16) std::array<float, 6> to{};
+  grid::GridStream stream(grid::Order{});
+  layers::cuda::widen_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
+                                    .to = to.data(),
+                                    .type = DataType::f16,
+                                    .rows = 2,
+                                    .channels = 3,
+                                    .padded = 4});
+  EXPECT_EQ(to, (std::array<float, 6>{1, 2, 3, 0.5, 1, 2}));
+}
+
+// Row r holds r + c in column c, so column c sums to rows (rows - 1) / 2 + c rows, here all whole
+// numbers that f32 holds.
+void expect_sums(std::int64_t rows, int columns) {
+  std::vector<float> from, expected, sums(static_cast<std::size_t>(columns), -1);
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (int column = 0; column < columns; ++column) {
+      from.push_back(static_cast<float>(row % 8 + column));
+    }
+  }
+  for (int column = 0; column < columns; ++column) {
+    double sum = 0;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      sum += static_cast<double>(row % 8 + column);
+    }
+    expected.push_back(static_cast<float>(sum));
+  }
+  std::vector<float> partial(layers::cuda::sum_rows_workspace(rows, columns) / sizeof(float));
+  for (const grid::Order order : grid::all_orders()) {
+    grid::GridStream stream(order);
+    layers::cuda::sum_rows(stream, {.from = reinterpret_cast<const std::byte*>(from.data()),
+                                    .type = DataType::f32,
+                                    .rows = rows,
+                                    .columns = columns,
+                                    .sums = sums.data(),
+                                    .partial = partial.data()});
+    EXPECT_EQ(sums, expected) << rows << " rows of " << columns;
+  }
+}
+
+TEST(ConvParts, SumsOfRowsCountEveryRowOnce) {
+  expect_sums(1, 1);
+  expect_sums(1, 1001);  // more packs than threads, and no multiple of a pack
+  expect_sums(2, 2048);  // packs in two blocks
+  expect_sums(513, 12);  // two chunks, of which the second is shorter
+  expect_sums(1300, 3);
+}
+
+}  // namespace
+}  // namespace cnn::tests
