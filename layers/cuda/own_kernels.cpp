@@ -16,6 +16,16 @@ void add_own_kernels(KernelTable& table) {
       add_pool_backward_rows,
       add_spatial_mean_rows,
       add_lrn_rows,
+      add_activation_rows,
+      add_elementwise_rows,
+      add_convert_rows,
+      add_concat_rows,
+      add_flatten_rows,
+      add_dropout_rows,
+      add_loss_rows,
+      add_synthetic_labels_rows,
+      add_optimizer_rows,
+      add_found_inf_rows,
   };
   for (const AddRows add_rows : all) {
     add_rows(table);

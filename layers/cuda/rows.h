@@ -15,4 +15,15 @@ void add_pool_backward_rows(KernelTable& table);
 void add_spatial_mean_rows(KernelTable& table);  // SpatialMean and its gradient
 void add_lrn_rows(KernelTable& table);           // Lrn and its gradient
 
+void add_activation_rows(KernelTable& table);   // Relu and its gradient
+void add_elementwise_rows(KernelTable& table);  // Add, Scale, Fill
+void add_convert_rows(KernelTable& table);      // Convert, Normalise
+void add_concat_rows(KernelTable& table);       // Concat, Split, PadChannels, SliceChannels
+void add_flatten_rows(KernelTable& table);      // Flatten, Unflatten
+void add_dropout_rows(KernelTable& table);
+void add_loss_rows(KernelTable& table);  // SoftmaxCrossEntropy and its gradient, Accuracy
+void add_synthetic_labels_rows(KernelTable& table);
+void add_optimizer_rows(KernelTable& table);  // Update, AdvanceLossScale, AdvanceAdam
+void add_found_inf_rows(KernelTable& table);
+
 }  // namespace cnn::layers::cuda

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/cuda/launch.h"
 
 // Elements in memory, arithmetic in f32: the loads and stores of our own kernels.
 namespace cnn::layers::cuda {
 
 __device__ inline float to_float(float value) { return value; }
+__device__ inline float to_float(std::uint8_t value) { return static_cast<float>(value); }
 __device__ inline float to_float(__half value) { return __half2float(value); }
 __device__ inline float to_float(__nv_bfloat16 value) { return __bfloat162float(value); }
 
@@ -35,14 +38,25 @@ struct alignas(sizeof(T) * count) Pack {
 template <class T>
 inline constexpr int full_width = static_cast<int>(16 / sizeof(T));
 
-// `from` and `to` are aligned to the pack.
+// In all of these `from` and `to` are aligned to the pack. fetch and widen are the halves of load,
+// for kernels that have several accesses under way: the compiler cannot move a load over a store
+// that might be to the same place.
 template <int count, class T>
-__device__ void load(const T* from, float (&to)[count]) {
-  const auto pack = *reinterpret_cast<const Pack<T, count>*>(from);
+__device__ Pack<T, count> fetch(const T* from) {
+  return *reinterpret_cast<const Pack<T, count>*>(from);
+}
+
+template <int count, class T>
+__device__ void widen(const Pack<T, count>& from, float (&to)[count]) {
 #pragma unroll
   for (int i = 0; i < count; ++i) {
-    to[i] = to_float(pack.element[i]);
+    to[i] = to_float(from.element[i]);
   }
+}
+
+template <int count, class T>
+__device__ void load(const T* from, float (&to)[count]) {
+  widen(fetch<count>(from), to);
 }
 
 template <int count, class T>

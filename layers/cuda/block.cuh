@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/cuda/launch.h"
+
+// What the threads of one block make of a value each.
+namespace cnn::layers::cuda {
+
+inline constexpr int block_threads = 256;  // of every block that reduces
+
+template <class Number>
+inline constexpr std::size_t reduce_bytes = block_threads * sizeof(Number);
+
+// combine(a, b) over the values of all threads of a one-dimensional block, in a fixed order; every
+// thread gets the result. Takes reduce_bytes of shared memory from its beginning, which must be
+// used for nothing else. Every thread must call it.
+template <class Number, class Combine>
+__device__ Number reduce_block(Number value, const Combine& combine) {
+  const cnn::cuda::Shared<Number> shared(0, block_threads);
+  const int thread = static_cast<int>(threadIdx.x);
+  __syncthreads();  // the result of the reduction before this one has been read
+  shared[thread] = value;
+  __syncthreads();
+  for (int half = block_threads / 2; half > 0; half /= 2) {
+    if (thread < half) {
+      value = combine(value, static_cast<Number>(shared[thread + half]));
+      shared[thread] = value;
+    }
+    __syncthreads();
+  }
+  return shared[0];
+}
+
+template <class Number>
+__device__ Number sum_block(Number value) {
+  return reduce_block(value, [](Number a, Number b) { return a + b; });
+}
+
+// The sum of n values in memory, by one block.
+template <class Number>
+__device__ Number sum_array(const Number* values, std::int64_t n) {
+  Number sum = 0;
+#pragma unroll 4
+  for (std::int64_t i = threadIdx.x; i < n; i += block_threads) {
+    sum += values[i];
+  }
+  return sum_block(sum);
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <array>
+#include <span>
+#include <vector>
+
+#include "layers/concat.h"
+#include "layers/cuda/flat.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+
+// Channels that move between images in nhwc. Bytes: every channel is read once and written once,
+// the floor of a copy; zeros are written only.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// The same channels of all pixels, from one image to another. In bytes.
+struct Piece {
+  const std::byte* from = nullptr;  // first pixel; nullptr: zeros
+  std::byte* to = nullptr;
+  std::int64_t from_pitch = 0, to_pitch = 0;  // between pixels
+  std::int64_t bytes = 0;                     // of a pixel
+};
+
+constexpr std::size_t most_pieces = 64;
+struct Pieces {
+  Piece piece[most_pieces];
+};
+
+// Units of one piece are numbered through all pixels; a thread takes every stride-th. It keeps
+// (pixel, unit within it) and steps by a stride so split, which saves a division at each.
+template <class Unit>
+__global__ void __launch_bounds__(flat_threads) copy_pieces(Pieces pieces, std::int64_t pixels) {
+  const Piece piece = pieces.piece[blockIdx.y];
+  const std::int64_t units = piece.bytes / static_cast<std::int64_t>(sizeof(Unit));
+  const std::int64_t stride_pixels = flat_stride() / units;
+  const std::int64_t stride_units = flat_stride() % units;
+  std::int64_t pixel = flat_thread() / units;
+  std::int64_t unit = flat_thread() % units;
+  while (pixel < pixels) {
+    Unit value{};
+    if (piece.from != nullptr) {
+      value = reinterpret_cast<const Unit*>(piece.from + pixel * piece.from_pitch)[unit];
+    }
+    reinterpret_cast<Unit*>(piece.to + pixel * piece.to_pitch)[unit] = value;
+    pixel += stride_pixels;
+    unit += stride_units;
+    if (unit >= units) {
+      unit -= units;
+      ++pixel;
+    }
+  }
+}
+
+template <class Unit>
+void launch_copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
+  std::int64_t most_bytes = 0;
+  Pieces table{};
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    table.piece[i] = pieces[i];
+    most_bytes = std::max(most_bytes, pieces[i].bytes);
+  }
+  dim3 grid = flat_grid(pixels * most_bytes / static_cast<std::int64_t>(sizeof(Unit)));
+  grid.y = static_cast<unsigned>(pieces.size());
+  cnn::cuda::launch(copy_pieces<Unit>, grid, flat_threads, 0, stream, table, pixels);
+}
+
+// The widest unit that divides every size and place: all addresses are multiples of it then, since
+// images start at multiples of 64 bytes.
+std::int64_t unit_of(std::span<const Piece> pieces) {
+  std::int64_t all = 16;
+  for (const Piece& piece : pieces) {
+    const auto address = [](const std::byte* p) {
+      return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(p));
+    };
+    all |=
+        piece.bytes | piece.from_pitch | piece.to_pitch | address(piece.from) | address(piece.to);
+  }
+  return all & -all;  // the lowest bit that any of them has
+}
+
+void copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pixels) {
+  while (!pieces.empty() && pixels > 0) {
+    const auto some = pieces.first(std::min(most_pieces, pieces.size()));
+    switch (unit_of(some)) {
+      case 16:
+        launch_copy<Pack<std::uint32_t, 4>>(stream, some, pixels);
+        break;
+      case 8:
+        launch_copy<Pack<std::uint32_t, 2>>(stream, some, pixels);
+        break;
+      case 4:
+        launch_copy<std::uint32_t>(stream, some, pixels);
+        break;
+      default:
+        launch_copy<std::uint16_t>(stream, some, pixels);
+        break;
+    }
+    pieces = pieces.subspan(some.size());
+  }
+}
+
+// `count` channels, from channel `from_first` of one image to channel `to_first` of another; zeros
+// come from an image without data.
+struct Channels {
+  TensorView from, to;
+  std::int64_t from_first = 0, to_first = 0, count = 0;
+
+  Piece piece() const {
+    const auto size = static_cast<std::int64_t>(size_of(to.desc.type));
+    Piece result{.to = to.data + to_first * size,
+                 .to_pitch = to.desc.shape[1] * size,
+                 .bytes = count * size};
+    if (from.data != nullptr) {
+      result.from = from.data + from_first * size;
+      result.from_pitch = from.desc.shape[1] * size;
+    }
+    return result;
+  }
+};
+
+void copy_channels(Stream& stream, std::span<const Channels> parts) {
+  std::vector<Piece> pieces;
+  for (const Channels& part : parts) {
+    if (part.count > 0) {
+      pieces.push_back(part.piece());
+    }
+  }
+  const Shape& shape = parts.front().to.desc.shape;
+  copy(stream, pieces, shape[0] * shape[2] * shape[3]);
+}
+
+void join(Stream& stream, const Operands& o) {
+  std::vector<Channels> parts;
+  std::int64_t first = 0;
+  for (const TensorView& part : o.in) {
+    const std::int64_t count = part.desc.shape[1];
+    parts.push_back({.from = part, .to = o.out[0], .to_first = first, .count = count});
+    first += count;
+  }
+  copy_channels(stream, parts);
+}
+
+void split(Stream& stream, const Operands& o) {
+  std::vector<Channels> parts;
+  std::int64_t first = 0;
+  for (const TensorView& part : o.out) {
+    const std::int64_t count = part.desc.shape[1];
+    parts.push_back({.from = o.in[0], .to = part, .from_first = first, .count = count});
+    first += count;
+  }
+  copy_channels(stream, parts);
+}
+
+void pad(Stream& stream, const Operands& o, const PadChannels& op) {
+  const std::int64_t channels = o.in[0].desc.shape[1];
+  const TensorView& y = o.out[0];
+  copy_channels(stream,
+                std::array<Channels, 3>{
+                    {{.from = {}, .to = y, .count = op.before},
+                     {.from = o.in[0], .to = y, .to_first = op.before, .count = channels},
+                     {.from = {}, .to = y, .to_first = op.before + channels, .count = op.after}}});
+}
+
+}  // namespace
+
+void add_concat_rows(KernelTable& table) {
+  const auto describe = [](const auto& /*op*/, const Signature& asked) {
+    return describe_floats(asked);
+  };
+  table.add<Concat>(describe, [](const Concat&, const Signature&) { return own_kernel(join); });
+  table.add<Split>(describe, [](const Split&, const Signature&) { return own_kernel(split); });
+  table.add<PadChannels>(describe, [](const PadChannels& op, const Signature&) {
+    return own_kernel([op](Stream& stream, const Operands& o) { pad(stream, o, op); });
+  });
+  table.add<SliceChannels>(describe, [](const SliceChannels& op, const Signature&) {
+    return own_kernel([first = op.first, count = op.count](Stream& stream, const Operands& o) {
+      const Channels part{.from = o.in[0], .to = o.out[0], .from_first = first, .count = count};
+      copy_channels(stream, std::span(&part, 1));
+    });
+  });
+}
+
+}  // namespace cnn::layers::cuda

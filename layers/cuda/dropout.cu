@@ -1,0 +1,78 @@
+#include <cmath>
+
+#include "layers/cuda/flat.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/random.cuh"
+#include "layers/cuda/rows.h"
+#include "layers/dropout.h"
+#include "layers/operands.h"
+
+// Bytes: x read and y written, 2 S, the floor: the mask is drawn again wherever it is needed.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// See keeps() in layers/dropout.h.
+struct Mask {
+  const std::int32_t* step = nullptr;
+  std::uint64_t seed = 0;
+  std::uint32_t threshold = 0;  // of 24 random bits
+  float keep = 1;
+  // The mask counts elements in nchw; they lie in nhwc. One pixel: there is no difference.
+  std::int64_t channels = 1, pixels = 1;
+
+  __device__ std::int64_t counter(std::int64_t place) const {
+    if (pixels == 1) {
+      return place;
+    }
+    const std::int64_t row = place / channels;
+    return (row / pixels * channels + place % channels) * pixels + row % pixels;
+  }
+};
+
+// y may be x.
+template <class T>
+__global__ void __launch_bounds__(flat_threads) drop(const T* x, T* y, std::int64_t n, Mask mask) {
+  const std::uint64_t stream = stream_of_step(mask.seed, mask.step);
+  each_pack<full_width<T>>(n, [&](std::int64_t at, auto width) {
+    float values[decltype(width)::value];
+    load<decltype(width)::value>(x + at, values);
+#pragma unroll
+    for (int i = 0; i < decltype(width)::value; ++i) {
+      const auto counter = static_cast<std::uint64_t>(mask.counter(at + i));
+      const bool kept = (random_bits_of(stream, counter) >> 40U) < mask.threshold;
+      values[i] = kept ? values[i] / mask.keep : 0;
+    }
+    store<decltype(width)::value>(y + at, values);
+  });
+}
+
+void run(Stream& stream, const Operands& o, const Dropout& op) {
+  const Shape& shape = o.in[0].desc.shape;
+  Mask mask{.step = data_of<const std::int32_t>(o.in[1]),
+            .seed = op.seed,
+            .threshold = static_cast<std::uint32_t>(std::ceil(op.keep * 0x1p24)),
+            .keep = static_cast<float>(op.keep)};
+  if (shape.rank() == 4) {
+    mask.channels = shape[1];
+    mask.pixels = shape[2] * shape[3];
+  }
+  with_type(o.in[0].desc.type, [&](auto tag) {
+    using T = typename decltype(tag)::Type;
+    const std::int64_t n = shape.elements();
+    cnn::cuda::launch(drop<T>, flat_grid(n / full_width<T>), flat_threads, 0, stream,
+                      data_of<const T>(o.in[0]), data_of<T>(o.out[0]), n, mask);
+  });
+}
+
+}  // namespace
+
+void add_dropout_rows(KernelTable& table) {
+  table.add<Dropout>(
+      [](const Dropout&, const Signature& asked) { return describe_floats(asked); },
+      [](const Dropout& op, const Signature&) {
+        return own_kernel([op](Stream& stream, const Operands& o) { run(stream, o, op); });
+      });
+}
+
+}  // namespace cnn::layers::cuda

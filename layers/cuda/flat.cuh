@@ -1,0 +1,83 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/vector.cuh"
+#include "runtime/cuda/launch.h"
+
+// Kernels that treat every element alike walk through memory as it lies, whatever the shape.
+namespace cnn::layers::cuda {
+
+inline constexpr int flat_threads = 256;
+
+// One thread for each item up to what 132 multiprocessors hold at once (8 blocks each); threads
+// then take further items, a grid apart.
+inline dim3 flat_grid(std::int64_t items) {
+  constexpr std::int64_t most = 132 * 8;
+  return dim3(
+      static_cast<unsigned>(std::clamp<std::int64_t>(divide_up(items, flat_threads), 1, most)));
+}
+
+__device__ inline std::int64_t flat_thread() {
+  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+}
+__device__ inline std::int64_t flat_stride() {
+  return static_cast<std::int64_t>(gridDim.x) * blockDim.x;
+}
+
+// Calls visit(first element, integral_constant<int, width>) for all whole packs of `width` of n
+// elements, and with a width of 1 for the rest.
+template <int width, class Visit>
+__device__ void each_pack(std::int64_t n, const Visit& visit) {
+  const std::int64_t packs = n / width;
+  for (std::int64_t i = flat_thread(); i < packs; i += flat_stride()) {
+    visit(i * width, std::integral_constant<int, width>{});
+  }
+  const std::int64_t rest = packs * width + flat_thread();
+  if (width > 1 && rest < n) {  // fewer than a block has threads
+    visit(rest, std::integral_constant<int, 1>{});
+  }
+}
+
+// Elements a thread moves at once between two types: 16 bytes of the narrower one, at most 8.
+template <class From, class To>
+inline constexpr int map_width = sizeof(From) <= 2 || sizeof(To) <= 2 ? 8 : 4;
+
+// to[i] = function(from[i]); `to` may be `from`.
+template <class From, class To, class Function>
+__global__ void __launch_bounds__(flat_threads)
+    map_elements(const From* from, To* to, std::int64_t n, Function function) {
+  each_pack<map_width<From, To>>(n, [&](std::int64_t at, auto width) {
+    float values[decltype(width)::value];
+    load<decltype(width)::value>(from + at, values);
+#pragma unroll
+    for (float& value : values) {
+      value = function(value);
+    }
+    store<decltype(width)::value>(to + at, values);
+  });
+}
+
+template <class From, class To, class Function>
+void launch_map(const TensorView& from, const TensorView& to, Function function, Stream& stream) {
+  const std::int64_t n = to.desc.shape.elements();
+  if (n > 0) {
+    cnn::cuda::launch(map_elements<From, To, Function>, flat_grid(n / map_width<From, To>),
+                      flat_threads, 0, stream, data_of<const From>(from), data_of<To>(to), n,
+                      function);
+  }
+}
+
+struct Identity {
+  __device__ float operator()(float x) const { return x; }
+};
+
+// Describes what runs in every real type, on operands as a device keeps them.
+inline std::optional<KernelSpec> describe_floats(const Signature& asked) {
+  const DataType type = asked.in.empty() ? asked.out[0].type : asked.in[0].type;
+  return is_float(type) ? std::optional(in_nhwc(asked)) : std::nullopt;
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,23 @@
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/dense.h"
+
+// [N,C,H,W] with channels innermost is the matrix [N, H*W*C] already: both ops are a copy of bytes.
+namespace cnn::layers::cuda {
+
+namespace {
+
+void copy_all(Stream& stream, const Operands& o) {
+  stream.copy(o.out[0].data, o.in[0].data, o.out[0].desc.bytes());
+}
+
+}  // namespace
+
+void add_flatten_rows(KernelTable& table) {
+  table.add<Flatten>([](const Flatten&, const Signature& asked) { return in_nhwc(asked); },
+                     [](const Flatten&, const Signature&) { return own_kernel(copy_all); });
+  table.add<Unflatten>([](const Unflatten&, const Signature& asked) { return in_nhwc(asked); },
+                       [](const Unflatten&, const Signature&) { return own_kernel(copy_all); });
+}
+
+}  // namespace cnn::layers::cuda

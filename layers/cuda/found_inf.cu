@@ -1,0 +1,86 @@
+#include <algorithm>
+#include <limits>
+
+#include "layers/cuda/block.cuh"
+#include "layers/cuda/multi_tensor.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/optimizer.h"
+
+// Bytes: every gradient is read once, the floor.
+namespace cnn::layers::cuda {
+
+namespace {
+
+constexpr float largest = std::numeric_limits<float>::max();
+
+// A block a chunk. found[chunk] = 1 if an element is infinite or NaN.
+__global__ void __launch_bounds__(block_threads)
+    find_in_chunks(ChunkedTensors<1> tensors, std::int32_t* found) {
+  const ChunkedTensor<1>& t = tensors.tensor[tensors.tensor_of_block()];
+  std::int32_t any = 0;
+  each_pack_of_chunk(static_cast<int>(blockIdx.x) - t.first_chunk, t.elements,
+                     [&](std::int64_t at, auto width) {
+                       float values[decltype(width)::value];
+                       load<decltype(width)::value>(t.data[0] + at, values);
+#pragma unroll
+                       for (const float value : values) {
+                         any |= fabsf(value) <= largest ? 0 : 1;
+                       }
+                     });
+  any = sum_block(any);
+  if (threadIdx.x == 0) {
+    found[blockIdx.x] = any;
+  }
+}
+
+__global__ void __launch_bounds__(block_threads)
+    join_found(const std::int32_t* found, std::int64_t count, std::int32_t* result) {
+  const std::int32_t sum = sum_array(found, count);  // at most 256 a chunk
+  if (threadIdx.x == 0) {
+    *result = sum != 0 ? 1 : 0;
+  }
+}
+
+void find(Stream& stream, const Operands& o, std::int64_t chunks) {
+  auto* const found = Carver(o.workspace).take<std::int32_t>(chunks);
+  each_launch<1>(
+      o.in.size(),
+      [&](std::size_t i) {
+        ChunkedTensor<1> tensor{};
+        tensor.data[0] = data_of<float>(o.in[i]);
+        tensor.elements = checked_elements(o.in[i].desc);
+        return tensor;
+      },
+      [&](const ChunkedTensors<1>& tensors, std::int64_t first_chunk) {
+        cnn::cuda::launch(find_in_chunks, dim3(static_cast<unsigned>(tensors.chunks)),
+                          block_threads, reduce_bytes<std::int32_t>, stream, tensors,
+                          found + first_chunk);
+      });
+  cnn::cuda::launch(join_found, 1, block_threads, reduce_bytes<std::int32_t>, stream, found, chunks,
+                    data_of<std::int32_t>(o.out[0]));
+}
+
+std::optional<KernelSpec> describe(const Signature& asked) {
+  const auto is_f32 = [](const TensorDesc& desc) { return desc.type == DataType::f32; };
+  if (!std::ranges::all_of(asked.in, is_f32)) {
+    return std::nullopt;
+  }
+  Carver carver;
+  carver.take<std::int32_t>(chunks_of(asked.in));
+  return KernelSpec{.workspace = carver.bytes(), .in = asked.in, .out = asked.out};
+}
+
+}  // namespace
+
+void add_found_inf_rows(KernelTable& table) {
+  table.add<FoundInf>(
+      [](const FoundInf&, const Signature& asked) { return describe(asked); },
+      [](const FoundInf&, const Signature& s) {
+        return own_kernel([chunks = chunks_of(s.in)](Stream& stream, const Operands& o) {
+          find(stream, o, chunks);
+        });
+      });
+}
+
+}  // namespace cnn::layers::cuda

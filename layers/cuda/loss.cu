@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <cmath>
+
+#include "layers/cuda/block.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/loss.h"
+
+// Bytes: the forward pass reads the logits three times, of which the first-level cache serves two,
+// and writes the probabilities; the gradient reads those and writes as much: 2 S each, the floors.
+// S is 2 MB for 512 images of 1001 classes.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// A block takes a row, then the one gridDim.x further.
+dim3 row_grid(std::int64_t rows) {
+  constexpr std::int64_t most = 132 * 8;
+  return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(rows, 1, most)));
+}
+
+struct Rows {
+  const float* logits = nullptr;  // or probabilities
+  const std::int32_t* labels = nullptr;
+  std::int64_t count = 0;
+  std::int64_t classes = 0;
+};
+
+__device__ float largest_of(const float* row, std::int64_t classes) {
+  float largest = row[0];
+  for (std::int64_t c = threadIdx.x; c < classes; c += block_threads) {
+    largest = row[c] > largest ? row[c] : largest;
+  }
+  return reduce_block(largest, [](float a, float b) { return a > b ? a : b; });
+}
+
+// Probabilities and -log of the label's, by row. The largest logit is taken off first, so that expf
+// cannot overflow. A label outside of the classes makes the loss NaN: a device cannot throw.
+__global__ void __launch_bounds__(block_threads)
+    softmax_rows(Rows rows, float* probabilities, double* losses) {
+  for (std::int64_t n = blockIdx.x; n < rows.count; n += gridDim.x) {
+    const float* const row = rows.logits + n * rows.classes;
+    const float largest = largest_of(row, rows.classes);
+    double part = 0;
+    for (std::int64_t c = threadIdx.x; c < rows.classes; c += block_threads) {
+      part += expf(row[c] - largest);
+    }
+    const double sum = sum_block(part);
+    const auto scale = static_cast<float>(1 / sum);
+    for (std::int64_t c = threadIdx.x; c < rows.classes; c += block_threads) {
+      probabilities[n * rows.classes + c] = expf(row[c] - largest) * scale;
+    }
+    if (threadIdx.x == 0) {
+      const std::int32_t label = rows.labels[n];
+      const bool valid = label >= 0 && label < rows.classes;
+      losses[n] = valid ? log(sum) + (static_cast<double>(largest) - row[label]) : nan("");
+    }
+  }
+}
+
+__global__ void __launch_bounds__(block_threads)
+    mean_of(const double* losses, std::int64_t count, float* mean) {
+  const double sum = sum_array(losses, count);
+  if (threadIdx.x == 0) {
+    *mean = static_cast<float>(sum / static_cast<double>(count));
+  }
+}
+
+// dlogits may be the probabilities.
+__global__ void __launch_bounds__(block_threads)
+    differentiate_rows(Rows rows, const float* dloss, float* dlogits) {
+  const float factor = *dloss / static_cast<float>(rows.count);
+  for (std::int64_t n = blockIdx.x; n < rows.count; n += gridDim.x) {
+    const std::int32_t label = rows.labels[n];
+    for (std::int64_t c = threadIdx.x; c < rows.classes; c += block_threads) {
+      const std::int64_t at = n * rows.classes + c;
+      dlogits[at] = factor * (rows.logits[at] - (c == label ? 1.0F : 0.0F));
+    }
+  }
+}
+
+Rows rows_of(const Operands& o) {
+  return {.logits = data_of<const float>(o.in[0]),
+          .labels = data_of<const std::int32_t>(o.in[1]),
+          .count = o.in[0].desc.shape[0],
+          .classes = o.in[0].desc.shape[1]};
+}
+
+void forward(Stream& stream, const Operands& o) {
+  const Rows rows = rows_of(o);
+  auto* const losses = Carver(o.workspace).take<double>(rows.count);
+  cnn::cuda::launch(softmax_rows, row_grid(rows.count), block_threads, reduce_bytes<double>, stream,
+                    rows, data_of<float>(o.out[1]), losses);
+  cnn::cuda::launch(mean_of, 1, block_threads, reduce_bytes<double>, stream, losses, rows.count,
+                    data_of<float>(o.out[0]));
+}
+
+void backward(Stream& stream, const Operands& o) {
+  const Rows rows = rows_of(o);
+  cnn::cuda::launch(differentiate_rows, row_grid(rows.count), block_threads, 0, stream, rows,
+                    data_of<const float>(o.in[2]), data_of<float>(o.out[0]));
+}
+
+// Of one row: how many logits are greater than the label's; a NaN among them makes it a miss.
+__global__ void __launch_bounds__(block_threads) rank_rows(Rows rows, std::int32_t* ranks) {
+  for (std::int64_t n = blockIdx.x; n < rows.count; n += gridDim.x) {
+    constexpr std::int32_t miss = 1 << 20;  // summed over a block it stays within 31 bits
+    const float* const row = rows.logits + n * rows.classes;
+    const std::int32_t label = rows.labels[n];
+    const bool valid = label >= 0 && label < rows.classes;
+    const float own = valid ? row[label] : 0;
+    std::int32_t greater = 0;
+    bool missed = !valid;
+    for (std::int64_t c = threadIdx.x; c < rows.classes; c += block_threads) {
+      greater += row[c] > own ? 1 : 0;
+      missed = missed || std::isnan(row[c]);
+    }
+    const std::int32_t rank = sum_block(missed ? miss : greater);
+    if (threadIdx.x == 0) {
+      ranks[n] = rank;
+    }
+  }
+}
+
+__global__ void __launch_bounds__(block_threads)
+    count_hits(const std::int32_t* ranks, std::int64_t count, std::int32_t* top_1,
+               std::int32_t* top_5) {
+  std::int32_t first = 0;
+  std::int32_t fifth = 0;
+  for (std::int64_t n = threadIdx.x; n < count; n += block_threads) {
+    first += ranks[n] < 1 ? 1 : 0;
+    fifth += ranks[n] < 5 ? 1 : 0;
+  }
+  first = sum_block(first);
+  fifth = sum_block(fifth);
+  if (threadIdx.x == 0) {
+    *top_1 = first;
+    *top_5 = fifth;
+  }
+}
+
+void accuracy(Stream& stream, const Operands& o) {
+  const Rows rows = rows_of(o);
+  auto* const ranks = Carver(o.workspace).take<std::int32_t>(rows.count);
+  cnn::cuda::launch(rank_rows, row_grid(rows.count), block_threads, reduce_bytes<std::int32_t>,
+                    stream, rows, ranks);
+  cnn::cuda::launch(count_hits, 1, block_threads, reduce_bytes<std::int32_t>, stream, ranks,
+                    rows.count, data_of<std::int32_t>(o.out[0]), data_of<std::int32_t>(o.out[1]));
+}
+
+// A workspace of one Number for each row.
+template <class Number>
+KernelSpec describe_rows(const Signature& asked) {
+  Carver carver;
+  carver.take<Number>(asked.in[0].shape[0]);
+  return in_nhwc(asked, carver.bytes());
+}
+
+}  // namespace
+
+void add_loss_rows(KernelTable& table) {
+  table.add<SoftmaxCrossEntropy>(
+      [](const SoftmaxCrossEntropy&, const Signature& asked) {
+        return describe_rows<double>(asked);
+      },
+      [](const SoftmaxCrossEntropy&, const Signature&) { return own_kernel(forward); });
+  table.add<SoftmaxCrossEntropyBackward>(
+      [](const SoftmaxCrossEntropyBackward&, const Signature& asked) { return in_nhwc(asked); },
+      [](const SoftmaxCrossEntropyBackward&, const Signature&) { return own_kernel(backward); });
+  table.add<Accuracy>(
+      [](const Accuracy&, const Signature& asked) { return describe_rows<std::int32_t>(asked); },
+      [](const Accuracy&, const Signature&) { return own_kernel(accuracy); });
+}
+
+}  // namespace cnn::layers::cuda

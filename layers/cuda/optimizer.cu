@@ -1,0 +1,300 @@
+#include <limits>
+
+#include "layers/cuda/block.cuh"
+#include "layers/cuda/multi_tensor.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/optimizer.h"
+
+// Bytes: momentum reads parameter, gradient and slot and writes parameter and slot, 20 a parameter
+// (sgd 12, rmsprop and adam 28): the floors. The partial sums are 8 bytes per chunk.
+namespace cnn::layers::cuda {
+
+namespace {
+
+// Where a bucket's arrays stand in a ChunkedTensor; slots follow.
+constexpr int parameter_array = 0;
+constexpr int gradient_array = 1;
+constexpr int slot_array = 2;
+
+template <Rule rule>
+constexpr int slots_of = 2;
+template <>
+constexpr int slots_of<Rule::sgd> = 0;
+template <>
+constexpr int slots_of<Rule::momentum> = 1;
+
+// Known when the graph is built; see UpdateAttributes.
+struct Factors {
+  float clip = 0;  // infinity: none
+  float momentum = 0;
+  float keep0 = 0, keep1 = 0;  // of the slots, from step to step
+  float take0 = 0, take1 = 0;  // of what enters them
+  float epsilon = 0;
+  float loss_scale = 1;  // where it is constant
+};
+
+// Scalars in device memory; nullptr where the rule has none.
+struct Scalars {
+  const float* rate = nullptr;
+  const float* loss_scale = nullptr;
+  const std::int32_t* found_inf = nullptr;
+  const float* beta1_power = nullptr;
+  const float* beta2_power = nullptr;
+};
+
+// One step of a rule on `width` elements. slots: of this piece.
+template <Rule rule>
+struct Step {
+  Factors factors;
+  float rate = 0;
+  float unscale = 1;
+
+  __device__ Step(const Factors& f, const Scalars& scalars)
+      : factors(f),
+        rate(*scalars.rate),
+        unscale(1 / (scalars.loss_scale != nullptr ? *scalars.loss_scale : f.loss_scale)) {
+    if (rule == Rule::adam) {
+      rate *= sqrtf(1 - *scalars.beta2_power) / (1 - *scalars.beta1_power);
+    }
+  }
+
+  // The gradient with its L2 term, clipped; written so that a NaN stays one.
+  __device__ float whole(float w, float g, float decay) const {
+    const float sum = fmaf(decay, w, g * unscale);
+    const float low = sum < -factors.clip ? -factors.clip : sum;
+    return low > factors.clip ? factors.clip : low;
+  }
+
+  // Returns the new w; a and b are the slots.
+  __device__ float operator()(float w, float g, float& a, float& b) const {
+    const Factors& f = factors;
+    if constexpr (rule == Rule::sgd) {
+      return w - rate * g;
+    } else if constexpr (rule == Rule::momentum) {
+      a = fmaf(f.momentum, a, g);
+      return w - rate * fmaf(f.momentum, a, g);
+    } else if constexpr (rule == Rule::rmsprop) {
+      a = fmaf(f.keep0, a, f.take0 * (g * g));
+      b = fmaf(f.momentum, b, rate * g / sqrtf(a + f.epsilon));
+      return w - b;
+    } else {
+      a = fmaf(f.keep0, a, f.take0 * g);
+      b = fmaf(f.keep1, b, f.take1 * (g * g));
+      return w - rate * a / (sqrtf(b) + f.epsilon);
+    }
+  }
+};
+
+template <Rule rule>
+constexpr int arrays_of = slot_array + slots_of<rule>;
+
+// Updates `width` elements and returns the sum of the squares of the old parameters.
+template <Rule rule, int width>
+__device__ double update_pack(const ChunkedTensor<arrays_of<rule>>& t, std::int64_t at,
+                              const Step<rule>& step, bool skip) {
+  constexpr int slots = slots_of<rule>;
+  float w[width];
+  float g[width];
+  float slot[2][width] = {};
+  load<width>(t.data[parameter_array] + at, w);
+  double squares = 0;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    squares += static_cast<double>(w[i]) * w[i];
+  }
+  if (skip) {
+    return squares;
+  }
+  load<width>(t.data[gradient_array] + at, g);
+#pragma unroll
+  for (int s = 0; s < slots; ++s) {
+    load<width>(t.data[slot_array + s] + at, slot[s]);
+  }
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    w[i] = step(w[i], step.whole(w[i], g[i], t.factor), slot[0][i], slot[1][i]);
+  }
+  store<width>(t.data[parameter_array] + at, w);
+#pragma unroll
+  for (int s = 0; s < slots; ++s) {
+    store<width>(t.data[slot_array + s] + at, slot[s]);
+  }
+  return squares;
+}
+
+// A block a chunk. squares[chunk] = sum of w^2 before the update, 0 where nothing decays.
+template <Rule rule>
+__global__ void __launch_bounds__(block_threads)
+    update_chunks(ChunkedTensors<arrays_of<rule>> tensors, Factors factors, Scalars scalars,
+                  double* squares) {
+  const int index = tensors.tensor_of_block();
+  const ChunkedTensor<arrays_of<rule>>& t = tensors.tensor[index];
+  const bool skip = scalars.found_inf != nullptr && *scalars.found_inf != 0;
+  const Step<rule> step(factors, scalars);
+  double sum = 0;
+  each_pack_of_chunk(static_cast<int>(blockIdx.x) - t.first_chunk, t.elements,
+                     [&](std::int64_t at, auto width) {
+                       sum += update_pack<rule, decltype(width)::value>(t, at, step, skip);
+                     });
+  sum = sum_block(sum);
+  if (threadIdx.x == 0) {
+    squares[blockIdx.x] = t.factor != 0 ? sum : 0;
+  }
+}
+
+__global__ void __launch_bounds__(block_threads)
+    half_sum(const double* squares, std::int64_t count, float* result) {
+  const double sum = sum_array(squares, count);
+  if (threadIdx.x == 0) {
+    *result = static_cast<float>(sum / 2);
+  }
+}
+
+Factors factors_of(const UpdateAttributes& a) {
+  const bool adam = a.rule == Rule::adam;
+  return {.clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
+          .momentum = static_cast<float>(a.rule == Rule::rmsprop ? a.rmsprop_momentum : a.momentum),
+          .keep0 = static_cast<float>(adam ? a.adam_beta1 : a.rmsprop_decay),
+          .keep1 = static_cast<float>(a.adam_beta2),
+          .take0 = static_cast<float>(1 - (adam ? a.adam_beta1 : a.rmsprop_decay)),
+          .take1 = static_cast<float>(1 - a.adam_beta2),
+          .epsilon = static_cast<float>(adam ? a.adam_epsilon : a.rmsprop_epsilon),
+          .loss_scale = static_cast<float>(a.loss_scale)};
+}
+
+class UpdateBucket {
+ public:
+  UpdateBucket(Update op, std::span<const TensorDesc> in)
+      : op_(std::move(op)), chunks_(chunks_of(in.subspan(op_.first_parameter(), op_.parameters))) {}
+
+  std::size_t workspace() const {
+    Carver carver;
+    carver.take<double>(chunks_);
+    return carver.bytes();
+  }
+
+  void operator()(Stream& stream, const Operands& o) const {
+    auto* const squares = Carver(o.workspace).take<double>(chunks_);
+    switch (op_.attributes.rule) {
+      case Rule::sgd:
+        update<Rule::sgd>(stream, o, squares);
+        break;
+      case Rule::momentum:
+        update<Rule::momentum>(stream, o, squares);
+        break;
+      case Rule::rmsprop:
+        update<Rule::rmsprop>(stream, o, squares);
+        break;
+      case Rule::adam:
+        update<Rule::adam>(stream, o, squares);
+        break;
+    }
+    cnn::cuda::launch(half_sum, 1, block_threads, reduce_bytes<double>, stream, squares, chunks_,
+                      data_of<float>(o.out[0]));
+  }
+
+ private:
+  template <Rule rule>
+  void update(Stream& stream, const Operands& o, double* squares) const {
+    constexpr int arrays = arrays_of<rule>;
+    const Factors factors = factors_of(op_.attributes);
+    const Scalars scalars = scalars_of(o);
+    each_launch<arrays>(
+        op_.parameters, [&](std::size_t i) { return tensor<arrays>(o, i); },
+        [&](const ChunkedTensors<arrays>& tensors, std::int64_t first_chunk) {
+          cnn::cuda::launch(update_chunks<rule>, dim3(static_cast<unsigned>(tensors.chunks)),
+                            block_threads, reduce_bytes<double>, stream, tensors, factors, scalars,
+                            squares + first_chunk);
+        });
+  }
+
+  template <int arrays>
+  ChunkedTensor<arrays> tensor(const Operands& o, std::size_t i) const {
+    const UpdateAttributes& a = op_.attributes;
+    ChunkedTensor<arrays> result{};
+    for (int array = 0; array < arrays; ++array) {
+      result.data[array] = data_of<float>(
+          o.in[op_.first_parameter() + static_cast<std::size_t>(array) * op_.parameters + i]);
+    }
+    result.elements = checked_elements(o.in[op_.first_parameter() + i].desc);
+    result.factor = a.decay[i] ? static_cast<float>(a.weight_decay) : 0;
+    return result;
+  }
+
+  Scalars scalars_of(const Operands& o) const {
+    const auto real = [&](std::size_t i) { return data_of<const float>(o.in[i]); };
+    Scalars scalars{.rate = real(0)};
+    if (op_.attributes.automatic_loss_scale) {
+      scalars.loss_scale = real(1);
+      scalars.found_inf = data_of<const std::int32_t>(o.in[2]);
+    }
+    if (op_.attributes.rule == Rule::adam) {
+      scalars.beta1_power = real(op_.first_parameter() - 2);
+      scalars.beta2_power = real(op_.first_parameter() - 1);
+    }
+    return scalars;
+  }
+
+  Update op_;
+  std::int64_t chunks_;
+};
+
+// A parameter's gradient and slots lie as it does.
+std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (std::size_t i = op.first_gradient(); i < spec.in.size(); ++i) {
+    spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
+  }
+  spec.workspace = UpdateBucket(op, spec.in).workspace();
+  return spec;
+}
+
+__global__ void advance_loss_scale(float* loss_scale, float* count, const std::int32_t* found_inf,
+                                   double every_n) {
+  if (*found_inf != 0) {
+    *loss_scale /= 2;
+    *count = 0;
+  } else if (*count < every_n) {
+    *count += 1;
+  } else {
+    *loss_scale *= 2;
+    *count = 0;
+  }
+}
+
+// found_inf: nullptr where the loss scale is constant.
+__global__ void advance_adam(float* beta1_power, float* beta2_power, const std::int32_t* found_inf,
+                             double beta1, double beta2) {
+  if (found_inf == nullptr || *found_inf == 0) {
+    *beta1_power = static_cast<float>(*beta1_power * beta1);
+    *beta2_power = static_cast<float>(*beta2_power * beta2);
+  }
+}
+
+}  // namespace
+
+void add_optimizer_rows(KernelTable& table) {
+  table.add<Update>(describe_update, [](const Update& op, const Signature& s) {
+    return own_kernel(UpdateBucket(op, s.in));
+  });
+  table.add<AdvanceLossScale>(
+      [](const AdvanceLossScale&, const Signature& asked) { return in_nhwc(asked); },
+      [](const AdvanceLossScale& op, const Signature&) {
+        return own_kernel([n = op.every_n](Stream& stream, const Operands& o) {
+          cnn::cuda::launch(advance_loss_scale, 1, 1, 0, stream, data_of<float>(o.in[0]),
+                            data_of<float>(o.in[1]), data_of<const std::int32_t>(o.in[2]), n);
+        });
+      });
+  table.add<AdvanceAdam>(
+      [](const AdvanceAdam&, const Signature& asked) { return in_nhwc(asked); },
+      [](const AdvanceAdam& op, const Signature&) {
+        return own_kernel([op](Stream& stream, const Operands& o) {
+          const auto* found = o.in.size() == 3 ? data_of<const std::int32_t>(o.in[2]) : nullptr;
+          cnn::cuda::launch(advance_adam, 1, 1, 0, stream, data_of<float>(o.in[0]),
+                            data_of<float>(o.in[1]), found, op.beta1, op.beta2);
+        });
+      });
+}
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "layers/cuda/flat.cuh"
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/vector.cuh"
+#include "layers/operands.h"
+#include "runtime/cuda/launch.h"
+
+// Images and weights between nchw and nhwc: for each image a matrix of channels x pixels is
+// transposed. Bytes: read once, written once.
+namespace cnn::layers::cuda {
+
+inline constexpr int transpose_edge = 32;
+inline constexpr int transpose_lines = 8;  // a thread moves edge / lines elements
+
+// Matrices of rows x columns, cut in square tiles: one tile and every gridDim.y-th matrix a block.
+struct Matrices {
+  std::int64_t count = 0;
+  std::int64_t rows = 0, columns = 0;
+
+  __host__ __device__ std::int64_t column_tiles() const {
+    return (columns + transpose_edge - 1) / transpose_edge;
+  }
+  __host__ __device__ std::int64_t row_tiles() const {
+    return (rows + transpose_edge - 1) / transpose_edge;
+  }
+};
+
+// to[m][c][r] = function(from[m][r][c]). A tile goes through shared memory, so that a warp reads
+// and writes neighbours; a row of it is one longer than a warp, so that a column of it lies in
+// different banks.
+template <class From, class To, class Function>
+__global__ void __launch_bounds__(transpose_edge* transpose_lines)
+    transpose_tiles(const From* from, To* to, Matrices of, Function function) {
+  constexpr int pitch = transpose_edge + 1;
+  const cnn::cuda::Shared<float> tile(0, transpose_edge * pitch);
+  const int x = static_cast<int>(threadIdx.x);
+  const int y = static_cast<int>(threadIdx.y);
+  const std::int64_t row0 = blockIdx.x / of.column_tiles() * transpose_edge;
+  const std::int64_t column0 = blockIdx.x % of.column_tiles() * transpose_edge;
+  for (std::int64_t m = blockIdx.y; m < of.count; m += gridDim.y) {
+    const std::int64_t base = m * of.rows * of.columns;
+#pragma unroll
+    for (int line = y; line < transpose_edge; line += transpose_lines) {
+      if (row0 + line < of.rows && column0 + x < of.columns) {
+        const From value = from[base + (row0 + line) * of.columns + column0 + x];
+        tile[line * pitch + x] = function(to_float(value));
+      }
+    }
+    __syncthreads();
+#pragma unroll
+    for (int line = y; line < transpose_edge; line += transpose_lines) {
+      if (column0 + line < of.columns && row0 + x < of.rows) {
+        to[base + (column0 + line) * of.rows + row0 + x] = from_float<To>(tile[x * pitch + line]);
+      }
+    }
+    __syncthreads();
+  }
+}
+
+// The same where one side has so few elements that tiles would be empty: a thread takes a line of
+// the long side and loops over the short one. The cache joins what neighbours touch.
+template <class From, class To, class Function>
+__global__ void __launch_bounds__(flat_threads)
+    transpose_lines_of(const From* from, To* to, Matrices of, Function function) {
+  const bool few_rows = of.rows <= of.columns;
+  const std::int64_t length = few_rows ? of.columns : of.rows;
+  const std::int64_t width = few_rows ? of.rows : of.columns;
+  for (std::int64_t i = flat_thread(); i < of.count * length; i += flat_stride()) {
+    const std::int64_t base = i / length * of.rows * of.columns;
+    const std::int64_t place = i % length;
+    for (std::int64_t k = 0; k < width; ++k) {
+      const std::int64_t apart = base + k * length + place;
+      const std::int64_t together = base + place * width + k;
+      const From value = from[few_rows ? apart : together];
+      to[few_rows ? together : apart] = from_float<To>(function(to_float(value)));
+    }
+  }
+}
+
+inline Matrices matrices_of(const TensorDesc& from) {
+  const Dims d = dims(from.shape);
+  return from.layout == Layout::nchw ? Matrices{d.n, d.c, d.pixels()}
+                                     : Matrices{d.n, d.pixels(), d.c};
+}
+
+// Whether the two layouts order the elements of this shape in the same way.
+inline bool same_order(const TensorDesc& a, const TensorDesc& b) {
+  const Shape& s = a.shape;
+  return a.layout == b.layout || s.rank() != 4 || s[1] == 1 || s[2] * s[3] == 1;
+}
+
+// to = function(from), in nchw or nhwc each; not in place unless the order is the same.
+template <class From, class To, class Function>
+void launch_reorder(const TensorView& from, const TensorView& to, Function function,
+                    Stream& stream) {
+  if (same_order(from.desc, to.desc)) {
+    launch_map<From, To>(from, to, function, stream);
+    return;
+  }
+  constexpr std::int64_t few = 8;
+  constexpr std::int64_t most_images = 65535;  // gridDim.y
+  const Matrices of = matrices_of(from.desc);
+  if (std::min(of.rows, of.columns) <= few) {
+    cnn::cuda::launch(transpose_lines_of<From, To, Function>,
+                      flat_grid(of.count * std::max(of.rows, of.columns)), flat_threads, 0, stream,
+                      data_of<const From>(from), data_of<To>(to), of, function);
+    return;
+  }
+  const dim3 grid(launch_count(of.row_tiles() * of.column_tiles()),
+                  static_cast<unsigned>(std::min(of.count, most_images)));
+  cnn::cuda::launch(transpose_tiles<From, To, Function>, grid,
+                    dim3(transpose_edge, transpose_lines),
+                    transpose_edge * (transpose_edge + 1) * sizeof(float), stream,
+                    data_of<const From>(from), data_of<To>(to), of, function);
+}
+
+}  // namespace cnn::layers::cuda
