@@ -27,16 +27,25 @@ __global__ void __launch_bounds__(tile_threads)
   if (active) {
     const std::int64_t first = tile.first_row(chunk);
     const std::int64_t end = tile.end_row(chunk);
-    load<width>(x + first * tile.channels + channel, origin);
-#pragma unroll 4
-    for (std::int64_t row = first + threadIdx.y; row < end; row += blockDim.y) {
-      float value[width];
-      load<width>(x + row * tile.channels + channel, value);
+    load<width>(x + tile.at(first), origin);
+    const int lines = static_cast<int>(blockDim.y);
+    for (std::int64_t row = first + threadIdx.y; row < end; row += rows_in_flight * lines) {
+      Pack<T, width> packs[rows_in_flight];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        const float difference = value[i] - origin[i];
-        sums[i] += difference;
-        sums[width + i] = fmaf(difference, difference, sums[width + i]);
+      for (int k = 0; k < rows_in_flight; ++k) {
+        packs[k] = fetch<width>(x + tile.at(row + k * lines < end ? row + k * lines : first));
+      }
+#pragma unroll
+      for (int k = 0; k < rows_in_flight; ++k) {
+        float value[width];
+        widen(packs[k], value);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          // The first row, read in the place of rows past the end, adds nothing.
+          const float difference = value[i] - origin[i];
+          sums[i] += difference;
+          sums[width + i] = fmaf(difference, difference, sums[width + i]);
+        }
       }
     }
   }

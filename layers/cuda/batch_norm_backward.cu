@@ -14,6 +14,9 @@ namespace {
 // Of one chunk and channel: sum g, sum g (x - m). As [chunk][2][channels].
 constexpr int sum_planes = 2;
 
+// As rows_in_flight, of up to three images.
+constexpr int summed_rows = 2;
+
 // What opens the gate of the ReLU.
 enum class Gate : std::uint8_t { open, recomputed, output };
 
@@ -39,26 +42,40 @@ __global__ void __launch_bounds__(tile_threads)
     float mean[width];
     load<width>(vectors.mean + channel, mean);
     const std::int64_t end = tile.end_row(chunk);
-#pragma unroll 2
-    for (std::int64_t row = tile.first_row(chunk) + threadIdx.y; row < end; row += blockDim.y) {
-      const std::int64_t at = row * tile.channels + channel;
-      float x[width];
-      float g[width];
-      float y[width];
-      load<width>(images.x + at, x);
-      load<width>(images.dy + at, g);
-      if (gate == Gate::output) {
-        load<width>(images.y + at, y);
+    const int lines = static_cast<int>(blockDim.y);
+    for (std::int64_t row = tile.first_row(chunk) + threadIdx.y; row < end;
+         row += summed_rows * lines) {
+      Pack<T, width> x[summed_rows];
+      Pack<T, width> dy[summed_rows];
+      Pack<T, width> y[summed_rows] = {};
+#pragma unroll
+      for (int k = 0; k < summed_rows; ++k) {
+        const std::int64_t at = tile.at(row + k * lines < end ? row + k * lines : row);
+        x[k] = fetch<width>(images.x + at);
+        dy[k] = fetch<width>(images.dy + at);
+        if (gate == Gate::output) {
+          y[k] = fetch<width>(images.y + at);
+        }
       }
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        const float sign = gate == Gate::output ? y[i] : affine(x[i], i);
-        g[i] = gate != Gate::open && !(sign > 0) ? 0 : g[i];
-        sums[i] += g[i];
-        sums[width + i] = fmaf(g[i], x[i] - mean[i], sums[width + i]);
-      }
-      if (gate == Gate::output) {
-        store<width>(images.g + at, g);
+      for (int k = 0; k < summed_rows; ++k) {
+        if (row + k * lines < end) {
+          float value[width];
+          float g[width];
+          widen(x[k], value);
+          widen(dy[k], g);
+#pragma unroll
+          for (int i = 0; i < width; ++i) {
+            const float sign =
+                gate == Gate::output ? to_float(y[k].element[i]) : affine(value[i], i);
+            g[i] = gate != Gate::open && !(sign > 0) ? 0 : g[i];
+            sums[i] += g[i];
+            sums[width + i] = fmaf(g[i], value[i] - mean[i], sums[width + i]);
+          }
+          if (gate == Gate::output) {
+            store<width>(images.g + tile.at(row + k * lines), g);
+          }
+        }
       }
     }
   }
@@ -118,19 +135,32 @@ __global__ void __launch_bounds__(tile_threads)
   }
   const int chunk = static_cast<int>(blockIdx.y);
   const std::int64_t first = tile.first_row(chunk);
-#pragma unroll 2
-  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first; row -= blockDim.y) {
-    const std::int64_t at = row * tile.channels + channel;
-    float x[width];
-    float g[width];
-    load<width>(images.x + at, x);
-    load<width>(images.dy + at, g);
+  const int lines = static_cast<int>(blockDim.y);
+  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first;
+       row -= rows_in_flight * lines) {
+    Pack<T, width> x[rows_in_flight];
+    Pack<T, width> dy[rows_in_flight];
 #pragma unroll
-    for (int i = 0; i < width; ++i) {
-      g[i] = gate == Gate::recomputed && !(affine(x[i], i) > 0) ? 0 : g[i];
-      g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], x[i], offset[i]));
+    for (int k = 0; k < rows_in_flight; ++k) {
+      const std::int64_t at = tile.at(row - k * lines >= first ? row - k * lines : row);
+      x[k] = fetch<width>(images.x + at);
+      dy[k] = fetch<width>(images.dy + at);
     }
-    store<width>(images.dx + at, g);
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      if (row - k * lines >= first) {
+        float value[width];
+        float g[width];
+        widen(x[k], value);
+        widen(dy[k], g);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          g[i] = gate == Gate::recomputed && !(affine(value[i], i) > 0) ? 0 : g[i];
+          g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], value[i], offset[i]));
+        }
+        store<width>(images.dx + tile.at(row - k * lines), g);
+      }
+    }
   }
 }
 

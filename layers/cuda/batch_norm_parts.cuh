@@ -59,21 +59,34 @@ __global__ void __launch_bounds__(tile_threads)
   const Affine<width> affine(vectors, channel);
   const int chunk = static_cast<int>(blockIdx.y);
   const std::int64_t first = tile.first_row(chunk);
-#pragma unroll 4
-  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first; row -= blockDim.y) {
-    const std::int64_t at = row * tile.channels + channel;
-    float value[width];
-    float residual[width] = {};
-    load<width>(images.x + at, value);
-    if (images.residual != nullptr) {
-      load<width>(images.residual + at, residual);
+  const int lines = static_cast<int>(blockDim.y);
+  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first;
+       row -= rows_in_flight * lines) {
+    Pack<T, width> x[rows_in_flight];
+    Pack<T, width> residual[rows_in_flight] = {};
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      const std::int64_t at = tile.at(row - k * lines >= first ? row - k * lines : row);
+      x[k] = fetch<width>(images.x + at);
+      if (images.residual != nullptr) {
+        residual[k] = fetch<width>(images.residual + at);
+      }
     }
 #pragma unroll
-    for (int i = 0; i < width; ++i) {
-      const float sum = affine(value[i], i) + residual[i];
-      value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+    for (int k = 0; k < rows_in_flight; ++k) {
+      if (row - k * lines >= first) {
+        float value[width];
+        float other[width];
+        widen(x[k], value);
+        widen(residual[k], other);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          const float sum = affine(value[i], i) + other[i];
+          value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+        }
+        store<width>(images.y + tile.at(row - k * lines), value);
+      }
     }
-    store<width>(images.y + at, value);
   }
 }
 

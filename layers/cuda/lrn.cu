@@ -38,7 +38,7 @@ struct LrnPart {
 
 // The part of a block, elements `from` on, into shared memory.
 template <class T, int width>
-__device__ void fetch(const T* from, int count, const cnn::cuda::Shared<float>& to) {
+__device__ void fetch_part(const T* from, int count, const cnn::cuda::Shared<float>& to) {
   const int step = static_cast<int>(blockDim.x) * width;
   for (int i = static_cast<int>(threadIdx.x) * width; i < count; i += step) {
     float value[width];
@@ -76,7 +76,7 @@ template <class T, int width>
 __global__ void __launch_bounds__(tile_threads) lrn(const T* x, T* y, LrnSizes sizes) {
   const LrnPart part(sizes);
   const cnn::cuda::Shared<float> values(0, part.count);
-  fetch<T, width>(x + part.first, part.count, values);
+  fetch_part<T, width>(x + part.first, part.count, values);
   __syncthreads();
   const int step = static_cast<int>(blockDim.x) * width;
   for (int i = static_cast<int>(threadIdx.x) * width; i < part.count; i += step) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(tile_threads)
   const cnn::cuda::Shared<float> values(0, part.count);
   const cnn::cuda::Shared<float> direct(block_elements * sizeof(float), part.count);
   const cnn::cuda::Shared<float> terms(2 * block_elements * sizeof(float), part.count);
-  fetch<T, width>(x + part.first, part.count, values);
+  fetch_part<T, width>(x + part.first, part.count, values);
   __syncthreads();
   const int step = static_cast<int>(blockDim.x) * width;
   for (int i = static_cast<int>(threadIdx.x) * width; i < part.count; i += step) {

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "layers/batch_norm.h"
@@ -23,7 +22,7 @@ struct AverageOfLayer {
 // By value as the kernel's parameter, of which a device takes 4 KB.
 constexpr std::size_t layers_per_launch = 72;
 struct Averages {
-  std::array<AverageOfLayer, layers_per_launch> layers;
+  AverageOfLayer layers[layers_per_launch];  // std::array has no operator[] on a device
 };
 static_assert(sizeof(Averages) <= 4096);
 

@@ -32,6 +32,8 @@ struct Tile {
     const std::int64_t end = (chunk + 1) * height;
     return end < rows ? end : rows;
   }
+  // The first element that the calling thread has in a row, from its first channel.
+  __device__ std::int64_t at(std::int64_t row) const { return row * channels + channel(); }
   // The first channel of the calling thread; not below `channels` for threads with nothing to do.
   __device__ int channel() const {
     return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
@@ -43,6 +45,10 @@ struct Tile {
     return dim3(static_cast<unsigned>(columns), static_cast<unsigned>(lines()));
   }
 };
+
+// Rows that a thread reads before it works on them: 16 bytes for each thread at a time would not
+// keep the memory busy.
+inline constexpr int rows_in_flight = 4;
 
 // The widest access that the channels of a pixel allow: 16 bytes, 4 elements or one.
 inline int width_for(std::int64_t channels, DataType type) {
