@@ -1,0 +1,153 @@
+// What the op cases do not reach: shapes that spread over several blocks and launches, numbers that
+// cancel, and that no op is left without a kernel.
+
+#include "layers/cuda/own_kernels.h"
+
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "layers/batch_norm.h"
+#include "layers/lrn.h"
+#include "layers/operands.h"
+#include "layers/pool.h"
+#include "tests/layers/cases.h"
+#include "tests/layers/conformance.h"
+#include "tests/support/numeric.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::described;
+
+KernelTable own_kernels() {
+  KernelTable table;
+  layers::cuda::add_own_kernels(table);
+  return table;
+}
+
+// Values in [-1, 1) that differ from one another, times `spread`, around `middle`.
+HostTensor values(const TensorDesc& desc, double middle, double spread, int seed) {
+  HostTensor result(plain(desc));
+  std::uint64_t state = static_cast<std::uint64_t>(seed) * 0x9E3779B97F4A7C15ULL;
+  for (float& value : result.view().as<float>()) {
+    state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+    const double unit = static_cast<double>(state >> 40U) * 0x1p-23 - 1;
+    value = static_cast<float>(middle + spread * unit);
+  }
+  round_to(desc.type, result.view());
+  return result;
+}
+
+// Runs an op by its own kernel and by its loops, on inputs of these descriptions.
+void expect_like_reference(const Op& op, const std::vector<TensorDesc>& in, double tolerance) {
+  Signature asked{.in = in, .out = op.infer(in)};
+  std::vector<HostTensor> inputs;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    const bool variance = in[i].shape.rank() == 1;  // and gamma: away from 0
+    inputs.push_back(values(in[i], variance ? 1 : 0, variance ? 0.5 : 1, static_cast<int>(i) + 1));
+  }
+  const auto run = run_op(own_kernels(), op, asked, views_of(inputs));
+  ASSERT_TRUE(run) << op.name();
+  const Expected expected(op, views_of(inputs), asked.out);
+  for (std::size_t i = 0; i < asked.out.size(); ++i) {
+    const auto text = difference(expected.out[i].view(), run->out[i].view(), tolerance);
+    EXPECT_FALSE(text) << op.name() << " output " << i << ": " << text.value_or("");
+  }
+}
+
+constexpr double half_tolerance = 2e-3;  // two units in the last place of f16
+
+TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
+  const TensorDesc x = described({3, 520, 3, 3}, DataType::f16);
+  const TensorDesc vector = described({520}, DataType::f32);
+  const layers::BatchNormAttributes relu{.scale = true, .relu = true, .variables = {}};
+  const layers::BatchNormAttributes joined{
+      .scale = true, .relu = true, .residual = true, .variables = {}};
+  expect_like_reference(layers::BatchNorm(joined), {x, vector, vector, x}, half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(relu), {x, vector, vector, vector, vector, x},
+                        half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(joined),
+                        {x, vector, vector, vector, vector, x, x}, half_tolerance);
+  expect_like_reference(layers::SpatialMean(), {x}, half_tolerance);
+  expect_like_reference(layers::Lrn({}), {x}, half_tolerance);
+}
+
+TEST(OwnKernels, TakeChannelsThatFillNoVector) {
+  for (const std::int64_t channels : {1, 3, 12, 36, 50}) {
+    const TensorDesc x = described({2, channels, 9, 8}, DataType::bf16);
+    const TensorDesc vector = described({channels}, DataType::f32);
+    const layers::BatchNormAttributes a{.scale = true, .relu = true, .variables = {}};
+    expect_like_reference(layers::BatchNorm(a), {x, vector, vector}, 0.01);
+    expect_like_reference(layers::SpatialMean(), {x}, 0.01);
+    const layers::Window window{.kernel_h = 3, .kernel_w = 3, .stride_h = 2, .stride_w = 2};
+    expect_like_reference(layers::MaxPool(window, true), {x}, 0.01);
+    expect_like_reference(layers::AveragePool(window), {x}, 0.01);
+  }
+}
+
+// x^2 in f32 keeps nothing of a deviation that is 10,000 times smaller than the mean.
+TEST(OwnKernels, FindTheVarianceBesideALargeMean) {
+  const TensorDesc x = described({4, 8, 12, 12}, DataType::f32);
+  const layers::BatchNorm op({.variables = {}});
+  std::vector<HostTensor> in;
+  in.push_back(values(x, 10'000, 1, 1));
+  in.push_back(values(described({8}, DataType::f32), 0, 1, 2));
+  const auto run =
+      run_op(own_kernels(), op, {{x, in[1].desc()}, op.infer({{x, in[1].desc()}})}, views_of(in));
+  ASSERT_TRUE(run);
+  const Expected expected(op, views_of(in), run->signature.out);
+  for (std::size_t c = 0; c < 8; ++c) {
+    const float variance = expected.out[2].view().as<float>()[c];
+    EXPECT_NEAR(run->out[2].view().as<float>()[c], variance, 1e-5 * variance) << "channel " << c;
+    EXPECT_NEAR(variance, 1.0 / 3, 0.05);
+  }
+}
+
+TEST(OwnKernels, AdvanceTheAveragesOfMoreLayersThanOneLaunchTakes) {
+  std::vector<layers::MovingAverage::Layer> layers;
+  std::vector<TensorDesc> in;
+  for (int i = 0; i < 150; ++i) {
+    layers.push_back({.decay = 0.5 + i * 0.003, .count = 10.0 + i});
+    in.insert(in.end(), 4, described({i % 7 * 40 + 1}, DataType::f32));
+  }
+  const layers::MovingAverage op(layers);
+  std::vector<HostTensor> before;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    before.push_back(values(in[i], 1, 0.5, static_cast<int>(i)));
+  }
+  const auto run = run_op(own_kernels(), op, {in, {}}, views_of(before));
+  ASSERT_TRUE(run);
+  const Expected expected(op, views_of(before), {});
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    EXPECT_FALSE(difference(expected.after[i].view(), run->after[i].view(), 1e-6)) << i;
+  }
+}
+
+// What libraries do is all that may be missing.
+TEST(OwnKernels, ServeEveryOpButConvolutionsAndProducts) {
+  const KernelTable table = own_kernels();
+  std::set<std::string> missing;
+  for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
+    for (const Case& row : all_cases()) {
+      if (row.weight == Weight::heavy) {
+        continue;
+      }
+      const BuiltCase built = build(row, compute);
+      for (const Node& node : built.graph->nodes()) {
+        if (!table.describe(*node.op, asked(*built.graph, node, Layout::nhwc))) {
+          missing.insert(std::string(node.op->name()));
+        }
+      }
+    }
+  }
+  EXPECT_THAT(missing,
+              testing::ElementsAre("conv", "conv_backward_data", "conv_backward_weights", "dense",
+                                   "dense_backward_data", "dense_backward_weights"));
+}
+
+}  // namespace
+}  // namespace cnn::tests
