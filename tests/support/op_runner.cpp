@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 #include "layers/elementwise.h"
@@ -11,14 +12,20 @@ namespace cnn::tests {
 
 namespace {
 
-void run_kernel(const KernelTable& table, const Op& op, const KernelSpec& spec, Operands operands) {
+// once_more: a kernel keeps nothing from run to run, so a second one changes nothing.
+void run_kernel(const KernelTable& table, const Op& op, const KernelSpec& spec, Operands operands,
+                bool once_more) {
   TensorDesc bytes;
   bytes.shape = {static_cast<std::int64_t>(spec.workspace)};
   bytes.type = DataType::u8;
   const HostTensor workspace(bytes);
   operands.workspace = {workspace.view().data, spec.workspace};
   ImmediateStream stream;
-  table.make(op, {spec.in, spec.out})->run(stream, operands);
+  const std::unique_ptr<Kernel> kernel = table.make(op, {spec.in, spec.out});
+  kernel->run(stream, operands);
+  if (once_more) {
+    kernel->run(stream, operands);
+  }
   check(workspace.guard_is_intact(), "a kernel wrote past its workspace");
 }
 
@@ -28,7 +35,7 @@ void convert_by_kernel(const KernelTable& table, const TensorView& from, const T
   const auto spec = table.describe(convert, {{from.desc}, {to.desc}});
   check(spec && spec->in[0] == from.desc && spec->out[0] == to.desc,
         "no kernel converts " + to_string(from.desc) + " to " + to_string(to.desc));
-  run_kernel(table, convert, *spec, {{from}, {to}, {}});
+  run_kernel(table, convert, *spec, {{from}, {to}, {}}, false);
 }
 
 bool same_bytes(const HostTensor& a, const HostTensor& b) {
@@ -41,6 +48,12 @@ HostTensor opened_within_bounds(const KernelTable& table, const HostTensor& tens
 }
 
 }  // namespace
+
+HostTensor converted(const KernelTable& table, const TensorView& tensor, const TensorDesc& desc) {
+  HostTensor result(desc);
+  convert_by_kernel(table, tensor, result.view());
+  return result;
+}
 
 HostTensor stored(const KernelTable& table, const TensorView& plain_values,
                   const TensorDesc& desc) {
@@ -91,7 +104,11 @@ std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signat
   if (overwritten) {
     operands.out[0].data = operands.in[*overwritten].data;
   }
-  run_kernel(table, op, *spec, operands);
+  bool mutates = overwritten.has_value();
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    mutates = mutates || op.mutates(i);
+  }
+  run_kernel(table, op, *spec, operands, !mutates);
   if (overwritten) {
     std::memcpy(outputs[0].view().data, operands.out[0].data, outputs[0].desc().bytes());
   }

@@ -37,6 +37,9 @@ std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signat
                             std::span<const TensorView> in,
                             std::optional<std::size_t> overwritten = std::nullopt);
 
+// A tensor in another form of the same shape, by the table's own Convert.
+HostTensor converted(const KernelTable& table, const TensorView& tensor, const TensorDesc& desc);
+
 // A tensor in the form of `desc`, and a stored one made plain again; packed forms, which only the
 // kernels know, by the table's own Convert.
 HostTensor stored(const KernelTable& table, const TensorView& plain_values, const TensorDesc& desc);

@@ -10,6 +10,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "tests/layers/cpu/run_op.h"
+#include "tests/support/op_runner.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -96,9 +97,8 @@ class ConvDirections : public testing::TestWithParam<Parameter> {
     ASSERT_EQ(ran.out.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_LE(distance(ran.out[i], expected[i]), tolerance(type()))
-          << "output " << i << " of " << to_string(Signature{ran.spec.in, ran.spec.out});
+          << "output " << i << " of " << to_string(ran.signature);
     }
-    EXPECT_TRUE(ran.zero_padding);
   }
 
  private:
@@ -199,16 +199,17 @@ TEST(ConvKernel, OutlivesTheTableThatMadeIt) {
     spec = *table.describe(Conv2d({}), {{image, w}, {image}});
     kernel = table.make(Conv2d({}), {spec.in, spec.out});
   }
-  std::vector<test::Storage> storage;
+  std::vector<tests::HostTensor> tensors;
   for (const TensorDesc& desc : {spec.in[0], spec.in[1], spec.out[0]}) {
-    storage.emplace_back(desc.bytes());
-    std::memset(storage.back().data(), 0, desc.bytes());
+    tensors.emplace_back(desc);
+    std::memset(tensors.back().view().data, 0, desc.bytes());
   }
-  const test::Storage workspace(spec.workspace);
-  const Operands operands{{{spec.in[0], storage[0].data()}, {spec.in[1], storage[1].data()}},
-                          {{spec.out[0], storage[2].data()}},
-                          {workspace.data(), workspace.bytes()}};
-  test::InlineStream stream;
+  const tests::HostTensor workspace(
+      {.shape = {static_cast<std::int64_t>(spec.workspace)}, .type = DataType::u8});
+  const Operands operands{{tensors[0].view(), tensors[1].view()},
+                          {tensors[2].view()},
+                          workspace.view().as<std::byte>()};
+  tests::ImmediateStream stream;
   EXPECT_NO_THROW(kernel->run(stream, operands));
 }
 

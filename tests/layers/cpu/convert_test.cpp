@@ -7,12 +7,12 @@
 #include "layers/elementwise.h"
 #include "runtime/error.h"
 #include "tests/layers/cpu/run_op.h"
+#include "tests/support/op_runner.h"
 
 namespace cnn::layers::cpu {
 namespace {
 
 using test::random_values;
-using test::Storage;
 using test::Values;
 
 KernelTable table_of_conversions() {
@@ -37,9 +37,9 @@ TensorDesc packed(Shape shape, DataType type, std::string tag, std::size_t bytes
 TEST(Convert, PutsChannelsIntoBlocksOfSixteenAndZeroesTheRest) {
   const Values x = given({1, 2, 1, 2}, {1, 2, 3, 4});
   const TensorDesc blocked{.shape = {1, 2, 1, 2}, .layout = Layout::nchw16c};
-  const Storage bytes = test::pack(table_of_conversions(), x, blocked);
-  const auto* value = reinterpret_cast<const float*>(bytes.data());
-  ASSERT_EQ(bytes.bytes(), 32 * sizeof(float));
+  const tests::HostTensor stored = test::pack(table_of_conversions(), x, blocked);
+  const auto* value = reinterpret_cast<const float*>(stored.view().data);
+  ASSERT_EQ(stored.desc().bytes(), 32 * sizeof(float));
   EXPECT_EQ(std::vector<float>(value, value + 4), (std::vector<float>{1, 3, 0, 0}));
   EXPECT_EQ(std::vector<float>(value + 16, value + 20), (std::vector<float>{2, 4, 0, 0}));
   EXPECT_EQ(value[15], 0);
@@ -52,8 +52,7 @@ TEST(Convert, ReturnsEveryValueFromEveryLayoutAndType) {
   for (const DataType type : {DataType::f32, DataType::bf16}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
       const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = layout};
-      EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data)
-          << to_string(desc);
+      EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data, x.data) << to_string(desc);
     }
   }
 }
@@ -63,8 +62,7 @@ TEST(Convert, KeepsBytesAndIntegersWhenOnlyTheLayoutChanges) {
   for (const DataType type : {DataType::u8, DataType::i32}) {
     const Values x = given({1, 2, 1, 3}, {0, 1, 2, 253, 254, 255}, type);
     const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = Layout::nhwc};
-    EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data)
-        << to_string(desc);
+    EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data, x.data) << to_string(desc);
   }
 }
 
@@ -73,7 +71,7 @@ TEST(Convert, RoundsToTheNearestBf16AndTiesToEven) {
   // One unit of bf16 at 1 is 1/128.
   const Values x = given({4}, {1 + 1.0F / 256, 1 + 3.0F / 256, 1 + 1.0F / 300, -2.5F});
   const TensorDesc desc{.shape = {4}, .type = DataType::bf16};
-  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data,
+  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data,
             (std::vector<float>{1, 1 + 4.0F / 256, 1, -2.5F}));
 }
 
@@ -81,7 +79,7 @@ TEST(Convert, TakesScalars) {
   const KernelTable table = table_of_conversions();
   const Values x = given({}, {1.5F});
   const TensorDesc desc{.shape = {}, .type = DataType::bf16};
-  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc), desc).data, x.data);
+  EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data, x.data);
 }
 
 TEST(Convert, ReadsAndWritesPackedWeights) {
@@ -89,11 +87,11 @@ TEST(Convert, ReadsAndWritesPackedWeights) {
   const Values w = random_values({20, 3, 2, 2}, DataType::bf16, 2);
   const TensorDesc blocked =
       packed(w.desc.shape, DataType::f32, "same Acdb16a", 32 * 3 * 4 * sizeof(float));
-  const Storage bytes = test::pack(table, w, blocked);
+  const tests::HostTensor stored = test::pack(table, w, blocked);
   // [o / 16][h][w][i][o % 16]: input channel 1 of filter 5 at (1, 0).
-  const auto* value = reinterpret_cast<const float*>(bytes.data());
+  const auto* value = reinterpret_cast<const float*>(stored.view().data);
   EXPECT_EQ(value[((1 * 2 + 0) * 3 + 1) * 16 + 5], w.data[(5 * 3 + 1) * 4 + 2]);
-  EXPECT_EQ(test::unpack(table, bytes, blocked).data, w.data);
+  EXPECT_EQ(test::unpack(table, stored).data, w.data);
 }
 
 TEST(Convert, ChangesBetweenTwoPackings) {
@@ -103,13 +101,9 @@ TEST(Convert, ChangesBetweenTwoPackings) {
       packed(w.desc.shape, DataType::f32, "transposed AB16b16a", 64 * 32 * sizeof(float));
   const TensorDesc to =
       packed(w.desc.shape, DataType::bf16, "transposed AB8b16a2b", 64 * 32 * sizeof(BFloat16));
-  const Storage bytes = test::pack(table, w, from);
-  const Storage other(to.bytes());
-  const Convert op(DataType::bf16);
-  const Operands operands{{{from, bytes.data()}}, {{to, other.data()}}, {}};
-  test::InlineStream stream;
-  table.make(op, {{from}, {to}})->run(stream, operands);
-  EXPECT_EQ(test::unpack(table, other, to).data, w.data);
+  const tests::HostTensor stored = test::pack(table, w, from);
+  const tests::HostTensor other = tests::converted(table, stored.view(), to);
+  EXPECT_EQ(test::unpack(table, other).data, w.data);
 }
 
 TEST(Convert, RefusesAPackingThatItCannotRead) {

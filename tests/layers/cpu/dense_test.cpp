@@ -42,7 +42,7 @@ class DenseDirections : public testing::TestWithParam<Parameter> {
     const std::vector<Values> expected = test::run_reference(op, in);
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_LE(distance(ran.out[i], expected[i]), type() == DataType::bf16 ? 1.0 / 128 : 1e-5)
-          << "output " << i << " of " << to_string(Signature{ran.spec.in, ran.spec.out});
+          << "output " << i << " of " << to_string(ran.signature);
     }
   }
 };

@@ -29,7 +29,6 @@ class LrnDirections : public testing::TestWithParam<Parameter> {
     const test::Ran ran = test::run_fast(table, op, in, std::get<1>(GetParam()));
     const double tolerance = std::get<2>(GetParam()) == DataType::bf16 ? 1.0 / 256 : 1e-6;
     EXPECT_LE(test::distance(ran.out[0], test::run_reference(op, in)[0]), tolerance);
-    EXPECT_TRUE(ran.zero_padding);
   }
 };
 

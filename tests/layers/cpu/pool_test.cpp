@@ -60,9 +60,8 @@ class PoolDirections : public testing::TestWithParam<Parameter> {
     const double tolerance = type() == DataType::bf16 ? pool().bf16_tolerance : 1e-6;
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_LE(distance(ran.out[i], expected[i]), tolerance)
-          << "output " << i << " of " << to_string(Signature{ran.spec.in, ran.spec.out});
+          << "output " << i << " of " << to_string(ran.signature);
     }
-    EXPECT_TRUE(ran.zero_padding);
   }
 
  private:

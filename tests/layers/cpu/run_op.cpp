@@ -3,21 +3,22 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <random>
+#include <string>
 
-#include "layers/elementwise.h"
 #include "runtime/error.h"
+#include "tests/support/op_runner.h"
 
 namespace cnn::test {
 namespace {
 
-TensorDesc plain_like(const TensorDesc& desc) { return {.shape = desc.shape, .type = desc.type}; }
+using tests::HostTensor;
 
 bool is_real(DataType type) { return type != DataType::u8 && type != DataType::i32; }
 
-// Values <-> bytes of plain(desc).
-void to_bytes(const Values& values, std::byte* bytes) {
+HostTensor plain_tensor(const Values& values) {
+  HostTensor tensor(plain(values.desc));
+  std::byte* const bytes = tensor.view().data;
   for (std::size_t i = 0; i < values.data.size(); ++i) {
     if (values.desc.type == DataType::u8) {
       bytes[i] = static_cast<std::byte>(values.data[i]);
@@ -27,15 +28,17 @@ void to_bytes(const Values& values, std::byte* bytes) {
       reinterpret_cast<float*>(bytes)[i] = values.data[i];
     }
   }
+  return tensor;
 }
 
-Values from_bytes(const TensorDesc& desc, const std::byte* bytes) {
-  Values values{plain_like(desc), {}};
-  values.data.resize(static_cast<std::size_t>(desc.shape.elements()));
+Values values_of(const HostTensor& tensor, const TensorDesc& described) {
+  Values values{{.shape = described.shape, .type = described.type}, {}};
+  values.data.resize(static_cast<std::size_t>(described.shape.elements()));
+  const std::byte* const bytes = tensor.view().data;
   for (std::size_t i = 0; i < values.data.size(); ++i) {
-    if (desc.type == DataType::u8) {
+    if (described.type == DataType::u8) {
       values.data[i] = static_cast<float>(std::to_integer<int>(bytes[i]));
-    } else if (desc.type == DataType::i32) {
+    } else if (described.type == DataType::i32) {
       values.data[i] = static_cast<float>(reinterpret_cast<const std::int32_t*>(bytes)[i]);
     } else {
       values.data[i] = reinterpret_cast<const float*>(bytes)[i];
@@ -44,47 +47,31 @@ Values from_bytes(const TensorDesc& desc, const std::byte* bytes) {
   return values;
 }
 
-void convert(const KernelTable& table, const TensorView& from, const TensorView& to) {
-  const layers::Convert op(to.desc.type);
-  const Signature signature{{from.desc}, {to.desc}};
-  const auto spec = table.describe(op, signature);
-  check(spec && spec->in == signature.in && spec->out == signature.out,
-        "no conversion " + to_string(signature));
-  const Storage workspace(spec->workspace);
-  const Operands operands{{from}, {to}, {workspace.data(), workspace.bytes()}};
-  InlineStream stream;
-  table.make(op, signature)->run(stream, operands);
+std::vector<TensorDesc> descriptions(const std::vector<Values>& in) {
+  std::vector<TensorDesc> result;
+  for (const Values& value : in) {
+    result.push_back({.shape = value.desc.shape, .type = value.desc.type});
+  }
+  return result;
 }
 
-bool padding_is_zero(const TensorDesc& desc, const Storage& storage) {
-  const std::int64_t channels = desc.shape.rank() == 4 ? desc.shape[1] : 0;
-  if (desc.layout != Layout::nchw16c || channels % 16 == 0) {
-    return true;
+std::vector<HostTensor> plain_tensors(const std::vector<Values>& in) {
+  std::vector<HostTensor> result;
+  for (const Values& value : in) {
+    result.push_back(plain_tensor(value));
   }
-  const std::size_t size = size_of(desc.type), pixel = 16 * size;
-  const auto used = static_cast<std::size_t>(channels % 16) * size;
-  const auto pixels = static_cast<std::size_t>(desc.shape[2] * desc.shape[3]);
-  const auto blocks = static_cast<std::size_t>((channels + 15) / 16);
-  for (std::size_t i = 0; i < storage.bytes() / pixel; ++i) {
-    const std::byte* at = storage.data() + i * pixel;
-    if (i / pixels % blocks == blocks - 1 &&
-        std::any_of(at + used, at + pixel, [](std::byte b) { return b != std::byte{0}; })) {
-      return false;
-    }
+  return result;
+}
+
+std::vector<TensorView> views_of(const std::vector<HostTensor>& tensors) {
+  std::vector<TensorView> result;
+  for (const HostTensor& tensor : tensors) {
+    result.push_back(tensor.view());
   }
-  return true;
+  return result;
 }
 
 }  // namespace
-
-void InlineStream::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
-}
-
-Storage::Storage(std::size_t bytes)
-    : owner_(bytes + 64, std::byte{0xff}), data_(owner_.data()), bytes_(bytes) {
-  data_ += (64 - reinterpret_cast<std::uintptr_t>(data_) % 64) % 64;
-}
 
 Values random_values(Shape shape, DataType type, unsigned seed) {
   std::mt19937 generator(seed);
@@ -97,26 +84,16 @@ Values random_values(Shape shape, DataType type, unsigned seed) {
   return values;
 }
 
-Storage pack(const KernelTable& table, const Values& values, const TensorDesc& desc) {
-  const TensorDesc as_plain = plain(values.desc);
-  Storage source(as_plain.bytes()), result(desc.bytes());
-  to_bytes(values, source.data());
-  convert(table, {as_plain, source.data()}, {desc, result.data()});
-  return result;
+HostTensor pack(const KernelTable& table, const Values& values, const TensorDesc& desc) {
+  return tests::converted(table, plain_tensor(values).view(), desc);
 }
 
-Values unpack(const KernelTable& table, const Storage& storage, const TensorDesc& desc) {
-  const TensorDesc as_plain = plain(desc);
-  Storage result(as_plain.bytes());
-  convert(table, {desc, storage.data()}, {as_plain, result.data()});
-  return from_bytes(as_plain, result.data());
+Values unpack(const KernelTable& table, const HostTensor& stored) {
+  return values_of(tests::converted(table, stored.view(), plain(stored.desc())), stored.desc());
 }
 
 Ran run_fast(const KernelTable& table, const Op& op, const std::vector<Values>& in, Layout image) {
-  Signature asked;
-  for (const Values& value : in) {
-    asked.in.push_back(plain_like(value.desc));
-  }
+  Signature asked{descriptions(in), {}};
   asked.out = op.infer(asked.in);
   for (auto* side : {&asked.in, &asked.out}) {
     for (TensorDesc& desc : *side) {
@@ -124,50 +101,27 @@ Ran run_fast(const KernelTable& table, const Op& op, const std::vector<Values>& 
       desc.layout = is_image ? image : Layout::nchw;
     }
   }
-  const auto spec = table.describe(op, asked);
-  check(spec.has_value(), std::string(op.name()) + ": no kernel for " + to_string(asked));
-  const auto kernel = table.make(op, {spec->in, spec->out});
-  std::vector<Storage> storage;
-  Operands operands;
-  for (std::size_t i = 0; i < in.size(); ++i) {
-    storage.push_back(pack(table, in[i], spec->in[i]));
-    operands.in.push_back({spec->in[i], storage.back().data()});
-  }
-  for (const TensorDesc& desc : spec->out) {
-    storage.emplace_back(desc.bytes());
-    operands.out.push_back({desc, storage.back().data()});
-  }
-  const Storage workspace(spec->workspace);
-  operands.workspace = {workspace.data(), workspace.bytes()};
-  InlineStream stream;
-  kernel->run(stream, operands);
-  kernel->run(stream, operands);  // kernels keep nothing from run to run
-  Ran ran{*spec, {}, true};
-  for (std::size_t i = 0; i < spec->out.size(); ++i) {
-    ran.out.push_back(unpack(table, storage[in.size() + i], spec->out[i]));
-    ran.zero_padding = ran.zero_padding && padding_is_zero(spec->out[i], storage[in.size() + i]);
+  const std::vector<HostTensor> tensors = plain_tensors(in);
+  const auto run = tests::run_op(table, op, asked, views_of(tensors));
+  check(run.has_value(), std::string(op.name()) + ": no kernel for " + to_string(asked));
+  Ran ran{run->signature, {}};
+  for (std::size_t i = 0; i < run->out.size(); ++i) {
+    ran.out.push_back(values_of(run->out[i], run->signature.out[i]));
   }
   return ran;
 }
 
 std::vector<Values> run_reference(const Op& op, const std::vector<Values>& in) {
-  std::vector<TensorDesc> descs;
-  std::vector<Storage> storage;
-  std::vector<TensorView> in_views, out_views;
-  for (const Values& value : in) {
-    descs.push_back(plain_like(value.desc));
-    storage.emplace_back(plain(value.desc).bytes());
-    to_bytes(value, storage.back().data());
-    in_views.push_back({plain(value.desc), storage.back().data()});
+  const std::vector<TensorDesc> inferred = op.infer(descriptions(in));
+  const std::vector<HostTensor> tensors = plain_tensors(in);
+  std::vector<HostTensor> results;
+  for (const TensorDesc& desc : inferred) {
+    results.emplace_back(plain(desc));
   }
-  for (const TensorDesc& desc : op.infer(descs)) {
-    storage.emplace_back(plain(desc).bytes());
-    out_views.push_back({plain(desc), storage.back().data()});
-  }
-  op.reference(in_views, out_views);
+  op.reference(views_of(tensors), views_of(results));
   std::vector<Values> out;
-  for (const TensorView& view : out_views) {
-    out.push_back(from_bytes(view.desc, view.data));
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    out.push_back(values_of(results[i], plain(inferred[i])));
   }
   return out;
 }

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "tests/layers/cpu/run_op.h"
+#include "tests/support/op_runner.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -44,14 +44,14 @@ TEST_F(Widened, KernelConvertsOnTheWayInAndOut) {
   const Signature signature{{image(DataType::bf16, Layout::nchw)},
                             {image(DataType::bf16, Layout::nhwc)}};
   WidenedKernel kernel(transposition(), signature, engine, "transposition");
-  const test::Storage x(8), y(8), workspace(128);
+  const tests::HostTensor x(signature.in[0]), y(signature.out[0]);
+  const tests::HostTensor workspace({.shape = {128}, .type = DataType::u8});
   const std::vector<BFloat16> values{to_bf16(1), to_bf16(2), to_bf16(-3), to_bf16(0.5F)};
-  std::memcpy(x.data(), values.data(), 8);
-  const Operands operands{
-      {{signature.in[0], x.data()}}, {{signature.out[0], y.data()}}, {workspace.data(), 128}};
-  test::InlineStream stream;
+  std::memcpy(x.view().data, values.data(), 8);
+  const Operands operands{{x.view()}, {y.view()}, workspace.view().as<std::byte>()};
+  tests::ImmediateStream stream;
   kernel.run(stream, operands);
-  const auto* result = reinterpret_cast<const BFloat16*>(y.data());
+  const auto* result = reinterpret_cast<const BFloat16*>(y.view().data);
   EXPECT_EQ(to_float(result[0]), 1);
   EXPECT_EQ(to_float(result[1]), -3);
   EXPECT_EQ(to_float(result[2]), 2);
