@@ -195,6 +195,8 @@ constexpr Rule rules[] = {
      "--fusion=bn and conv are not in this version; use auto (all rewrites) or none"},
     {[](const Config& c) { return !c.data_dir && c.data_name == "tensors"; },
      "--data_name=tensors needs --data_dir=FILE.safetensors"},
+    {[](const Config& c) { return c.tune && !c.plan_cache; },
+     "--tune needs --plan_cache=FILE to keep what it finds"},
 };
 
 bool evaluates(const Config& c) { return c.eval || ways_to_evaluate_during_training(c) > 0; }
@@ -223,6 +225,8 @@ constexpr Rule idle_rules[] = {
      "--tensors_as acts with --data_name=tensors only"},
     {[](const Config& c) { return c.distortions && c.data_name != "cifar10"; },
      "--distortions acts on CIFAR-10 only"},
+    {[](const Config& c) { return c.device == "cpu" && (c.tune || c.plan_cache); },
+     "--tune and --plan_cache act on a GPU only"},
     {[](const Config& c) { return c.distortions && c.data_name == "cifar10" && !c.data_dir; },
      "--distortions does not act on synthetic data"},
 };

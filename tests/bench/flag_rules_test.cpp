@@ -58,6 +58,7 @@ TEST(FlagRules, RefuseContradictions) {
       {{{"eval", "1"}}, "--eval needs --train_dir"},
       {{{"ml_perf_compliance_logging", "1"}}, "resnet50_v1.5"},
       {{{"data_name", "tensors"}}, "FILE.safetensors"},
+      {{{"tune", "1"}}, "--tune needs --plan_cache=FILE"},
   };
   for (const Case& each : cases) {
     EXPECT_THAT(broken(each.flags), HasSubstr(each.says)) << each.says;
@@ -140,12 +141,20 @@ TEST(FlagRules, LetSensibleCombinationsPass) {
       {{"piecewise_learning_rate_schedule", "0.5"}},
       {{"eval", "1"}, {"train_dir", "d"}},
       {{"device", "cpu"}, {"data_format", "NCHW"}},
+      {{"device", "gpu"}, {"tune", "1"}, {"plan_cache", "f"}},
       {{"use_fp16", "1"}, {"fp16_enable_auto_loss_scale", "1"}},
       {{"eval_during_training_at_specified_epochs", "0.5,1"}, {"stop_at_top_1_accuracy", ".5"}},
   };
   for (const auto& flags : fine) {
     EXPECT_EQ(broken(flags), "no error");
   }
+}
+
+TEST(FlagRules, SayThatTuningIsForGpus) {
+  const std::string line = "--tune and --plan_cache act on a GPU only";
+  EXPECT_THAT(idle_flags(with({{"plan_cache", "f"}})), testing::Contains(line));
+  EXPECT_THAT(idle_flags(with({{"device", "gpu"}, {"plan_cache", "f"}})),
+              testing::Not(testing::Contains(line)));
 }
 
 }  // namespace
