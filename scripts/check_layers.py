@@ -43,6 +43,8 @@ ARROWS = {
 MORE_FOR_TESTS = {
     # Whole networks against recorded values: by the plain loops they would take hours.
     "tests/models": ["layers/cpu", "layers/cpu/simd"],
+    # The same cases on a device.
+    "tests/layers/cuda": ["tests/layers"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.

@@ -1,0 +1,101 @@
+#include "tests/layers/cuda/device_runner.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn::tests {
+namespace {
+
+constexpr std::size_t guard_bytes = 256;
+constexpr std::byte guard{0xA5}, poison{0xFF};
+
+// A stay of host bytes on the device, with a guard behind them.
+class Guest {
+ public:
+  Guest(Device& device, Stream& stream, std::byte* host, std::size_t bytes)
+      : stream_(stream),
+        host_(host),
+        bytes_(bytes),
+        there_(device.allocate(bytes + guard_bytes)),
+        image_(bytes + guard_bytes, poison) {
+    std::fill_n(image_.end() - guard_bytes, guard_bytes, guard);
+    if (host_ != nullptr) {
+      std::copy_n(host_, bytes_, image_.begin());
+    }
+    stream_.copy(there_.data(), image_.data(), image_.size());
+  }
+
+  std::byte* data() const { return there_.data(); }
+
+  void fetch() { stream_.copy(image_.data(), there_.data(), image_.size()); }
+
+  // After fetch() and a synchronisation.
+  void settle() const {
+    check(std::all_of(image_.end() - guard_bytes, image_.end(),
+                      [](std::byte b) { return b == guard; }),
+          "a kernel wrote past the end of an operand of " + std::to_string(bytes_) + " bytes");
+    if (host_ != nullptr) {
+      std::copy_n(image_.begin(), bytes_, host_);
+    }
+  }
+
+ private:
+  Stream& stream_;
+  std::byte* host_;  // null: only on the device
+  std::size_t bytes_;
+  Buffer there_;
+  std::vector<std::byte> image_;
+};
+
+class DeviceKernel final : public Kernel {
+ public:
+  DeviceKernel(std::unique_ptr<Kernel> kernel, Device& device)
+      : kernel_(std::move(kernel)), device_(device) {}
+
+  void run(Stream& /*host stream*/, const Operands& operands) override {
+    const std::unique_ptr<Stream> stream = device_.make_stream(Lane::compute);
+    std::map<std::byte*, Guest> guests;
+    const auto invite = [&](const TensorView& view) {
+      const auto [guest, fresh] =
+          guests.try_emplace(view.data, device_, *stream, view.data, view.desc.bytes());
+      return TensorView{view.desc, guest->second.data()};
+    };
+    Operands there;
+    std::ranges::transform(operands.in, std::back_inserter(there.in), invite);
+    std::ranges::transform(operands.out, std::back_inserter(there.out), invite);
+    Guest workspace(device_, *stream, nullptr, operands.workspace.size());
+    there.workspace = {workspace.data(), operands.workspace.size()};
+    kernel_->run(*stream, there);
+    workspace.fetch();
+    for (auto& [host, guest] : guests) {
+      guest.fetch();
+    }
+    stream->synchronize();
+    workspace.settle();
+    for (auto& [host, guest] : guests) {
+      guest.settle();
+    }
+  }
+
+ private:
+  std::unique_ptr<Kernel> kernel_;
+  Device& device_;
+};
+
+}  // namespace
+
+KernelTable on_device(const KernelTable& table, Device& device) {
+  KernelTable result;
+  result.otherwise(
+      [&table](const Op& op, const Signature& asked) { return table.describe(op, asked); },
+      [&table, &device](const Op& op, const Signature& signature) {
+        return std::make_unique<DeviceKernel>(table.make(op, signature), device);
+      });
+  return result;
+}
+
+}  // namespace cnn::tests
