@@ -2,80 +2,27 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <fstream>
 
-#include "layers/cpu/isa.h"
-#include "layers/cpu/kernels.h"
-#include "layers/cpu/threads.h"
-#include "runtime/cpu/device.h"
-#include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
-namespace {
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) {
-      return line.substr(colon + 2);
-    }
-  }
-  return "unknown";
+const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device) {
+  const auto found = std::ranges::find(kinds, device, &BackendKind::device);
+  return found == kinds.end() ? nullptr : &*found;
 }
 
-// As many processors as --num_intra_threads asks for, of those the process may use.
-std::vector<int> chosen_cpus(const Config& config) {
-  std::vector<int> cpus = layers::cpu::affinity_cpus();
-  const int asked = config.num_intra_threads.value_or(0);
-  if (asked == 0) {
-    return cpus;
+Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
+  const BackendKind* kind = find_backend(kinds, config.device);
+  if (kind == nullptr) {
+    throw Error(fmt::format("--device={0}: this build has no backend for {0}", config.device));
   }
-  check(asked <= static_cast<int>(cpus.size()),
-        fmt::format("--num_intra_threads={} but only {} processors are available: threads are "
-                    "pinned one to a processor, ask for at most {}",
-                    asked, cpus.size(), cpus.size()));
-  cpus.resize(static_cast<std::size_t>(asked));
-  return cpus;
-}
-
-}  // namespace
-
-Backend make_backend(const Config& config) {
-  Backend backend{.name = "cpu", .device_text = "/cpu:0"};
-  const layers::cpu::Isa isa = layers::cpu::effective_isa();
-  check(isa.avx2, "this processor has no AVX2: the CPU backend needs AVX2 and FMA");
-  backend.cpus = chosen_cpus(config);
-  layers::cpu::use_threads(backend.cpus);
-  CpuOptions options;
-  options.on_stream_start = [cpus = backend.cpus](Lane lane) {
-    if (lane == Lane::compute) {
-      layers::cpu::use_threads(cpus);
-    }
-  };
-  backend.device = std::make_unique<CpuDevice>(std::move(options));
-  add_reference(backend.kernels);
-  layers::cpu::add_kernels(backend.kernels);
-  backend.processor = processor_name();
-  backend.instruction_sets = layers::cpu::to_string(isa);
-  for (const layers::cpu::LibraryVersion& library : layers::cpu::library_versions()) {
-    backend.libraries.emplace_back(library.name, library.version);
+  if (!kind->missing.empty()) {
+    throw Error(fmt::format("--device={}: {}", config.device, kind->missing));
   }
-  backend.preferred_layout = layers::cpu::preferred_layout;
-  backend.memory_limit = backend.device->memory_bytes();
+  Backend backend = kind->make(config);
+  backend.record_steps = config.use_cuda_graph;
   return backend;
-}
-
-DataType compute_type(const Config& config, const Backend& /*backend*/) {
-  if (config.precision == "bf16") {
-    check(layers::cpu::effective_isa().avx512,
-          "--precision=bf16 needs AVX-512 on a CPU, which this one lacks; use --precision=fp32");
-    return DataType::bf16;
-  }
-  check(config.precision != "fp16",
-        "--precision=fp16 is for GPUs; on a CPU use --precision=bf16 (or --use_fp16, which does)");
-  return DataType::f32;
 }
 
 }  // namespace cnn::bench

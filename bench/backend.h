@@ -1,12 +1,16 @@
 #pragma once
 
-#include <functional>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "bench/config.h"
+#include "bench/machine_info.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 
@@ -18,19 +22,38 @@ struct Backend {
   std::string device_text;  // for the header: "/cpu:0"
   std::unique_ptr<Device> device;
   KernelTable kernels;
-  std::vector<int> cpus;         // processors that compute, one thread each
-  std::string processor;         // "Intel(R) Xeon(R) Processor"
-  std::string instruction_sets;  // "avx2 avx512"
+  DataType compute = DataType::f32;  // of activations, as --precision says
+  std::string precision;             // of products, for reports: "f32", "tf32", "f16"
+  std::string description;           // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
+  std::vector<std::string> notes;    // further lines that the user should see
+  std::int64_t threads = 0;          // of the processor that compute; 0: another device does
+  std::string instruction_sets;      // "avx2 avx512"
+  std::optional<GpuInfo> gpu;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
   std::size_t memory_limit = 0;  // bytes free for the run when it started
+  std::string memory_text;       // what these are: "available memory and cgroup limit"
+  bool record_steps = true;      // where the device can
+
+  // How much work shows what the device reaches at best: it must fill the device.
+  std::int64_t matrix_side = 1536;  // of a matrix product
+  std::int64_t images = 64;         // copied, of 64 x 64 x 64 elements each
+  int repeats = 1;                  // between waits for the device
 };
 
-// The backend that the flags ask for, with the calling thread prepared to make kernels for it.
-// Throws Error if there is none, or if it cannot compute in the asked precision.
-Backend make_backend(const Config& config);
+// A kind of backend that this build has.
+struct BackendKind {
+  std::string_view device;  // what --device says: "cpu", "gpu"
+  std::string missing;      // why this machine has none; empty if it has one
+  // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
+  // asked precision.
+  Backend (*make)(const Config& config) = nullptr;
+};
 
-// Type of activations for --precision on this backend; throws Error that names the alternative.
-DataType compute_type(const Config& config, const Backend& backend);
+// The kind for that device, or null if this build has none.
+const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
+
+// The backend that the flags ask for. Throws Error if there is none.
+Backend make_backend(const Config& config, std::span<const BackendKind> kinds);
 
 }  // namespace cnn::bench

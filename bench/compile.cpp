@@ -85,7 +85,7 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   options.update.adam_epsilon = config.adam_epsilon;
   options.update.weight_decay = config.weight_decay;
   options.update.clip = config.gradient_clip;
-  if (config.use_fp16) {
+  if (config.use_fp16 || request.compute == DataType::f16) {
     options.update.loss_scale = config.fp16_loss_scale.value_or(request.model.fp16_loss_scale);
     options.update.automatic_loss_scale = config.fp16_enable_auto_loss_scale;
     options.loss_scale_every_n = config.fp16_inc_loss_scale_every_n;

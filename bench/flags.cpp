@@ -98,10 +98,15 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
   std::string& device = line.config.device;
   if (!is_given(line, "device")) {
     device = abilities.cuda ? "gpu" : "cpu";
+    if (!abilities.gpu_missing.empty()) {
+      line.notices.push_back(fmt::format("{}: computing on the CPU", abilities.gpu_missing));
+    }
   }
   device = device == "gpu" || device == "GPU" ? "gpu" : "cpu";
   if (device == "gpu" && !abilities.cuda) {
-    throw Error("--device=gpu: this build has no CUDA backend; use --device=cpu");
+    throw Error(fmt::format(
+        "--device=gpu: {}; use --device=cpu",
+        abilities.gpu_missing.empty() ? "this build has no CUDA backend" : abilities.gpu_missing));
   }
 }
 

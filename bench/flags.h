@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/config.h"
@@ -11,8 +12,9 @@ namespace cnn::bench {
 
 // What this build on this machine can do; main fills it from the backends it has.
 struct Abilities {
-  bool cuda = false;  // a GPU backend and a GPU
-  bool bf16 = false;  // bf16 products on the CPU
+  bool cuda = false;               // a GPU backend and a GPU
+  bool bf16 = false;               // bf16 products on the CPU
+  std::string_view gpu_missing{};  // why there is no GPU; empty if there is no backend for one
 };
 
 struct CommandLine {

@@ -91,7 +91,7 @@ Job make_job(const Config& config, const Backend& backend) {
   job.model = &models::find(data_set, config.model);
   job.mode = mode_of(config);
   job.image_size = config.image_size.value_or(job.model->image_size);
-  job.compute = compute_type(config, backend);
+  job.compute = backend.compute;
   const data::Row& row = data::find(data_set);
   job.train_examples = row.training_examples;
   job.eval_examples = row.validation_examples;

@@ -17,6 +17,16 @@ struct MachineInfo {
   std::int64_t memory_available = 0;  // bytes
 };
 
+// A GPU as the result files describe it. Unknown numbers are 0.
+struct GpuInfo {
+  std::string name;                // "NVIDIA H200"
+  std::string driver;              // "13.0": the highest CUDA version that the driver takes
+  std::string compute_capability;  // "9.0"
+  std::int64_t multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  double clock_mhz = 0, memory_clock_mhz = 0;  // highest
+};
+
 // From the texts of /proc/cpuinfo and /proc/meminfo.
 MachineInfo parse_machine_info(std::string_view cpuinfo, std::string_view meminfo);
 

@@ -1,21 +1,25 @@
 #include <chrono>
 #include <fmt/format.h>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "bench/add_backend.h"
+#include "bench/backend.h"
 #include "bench/build_info.h"
 #include "bench/console.h"
+#include "bench/cpu_backend.h"
 #include "bench/flags.h"
 #include "bench/result_json.h"
 #include "bench/runner.h"
-#include "layers/cpu/isa.h"
 
 namespace {
 
 using namespace cnn::bench;
 
 // Runs what the flags say. Whatever happens, the result file tells what is known.
-void run(const CommandLine& line, const std::vector<std::string>& words,
+void run(const CommandLine& line, std::span<const BackendKind> backends,
+         const std::vector<std::string>& words,
          std::chrono::steady_clock::time_point process_start) {
   Console console;
   for (const std::string& notice : line.notices) {
@@ -34,7 +38,7 @@ void run(const CommandLine& line, const std::vector<std::string>& words,
     }
   };
   try {
-    run_benchmark(line.config, console, record, process_start);
+    run_benchmark(line.config, backends, console, record, process_start);
   } catch (const std::exception& error) {
     record.error = error.what();
     write();
@@ -43,20 +47,30 @@ void run(const CommandLine& line, const std::vector<std::string>& words,
   write();
 }
 
+Abilities abilities_of(std::span<const BackendKind> backends) {
+  Abilities abilities{.bf16 = cpu_computes_bf16()};
+  if (const BackendKind* gpu = find_backend(backends, "gpu")) {
+    abilities.cuda = gpu->missing.empty();
+    abilities.gpu_missing = gpu->missing;
+  }
+  return abilities;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   const auto process_start = std::chrono::steady_clock::now();
   const std::vector<std::string> words(argv, argv + argc);
   try {
-    const Abilities abilities{.cuda = false, .bf16 = cnn::layers::cpu::effective_isa().avx512};
-    const CommandLine line =
-        parse_flags(std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities);
+    std::vector<BackendKind> backends{cpu_backend()};
+    add_backend(backends);
+    const CommandLine line = parse_flags(
+        std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities_of(backends));
     if (wants_help(line.config)) {
       fmt::print("{}", help_text(line.config));
       return 1;  // as absl's flags do
     }
-    run(line, words, process_start);
+    run(line, backends, words, process_start);
     return 0;
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

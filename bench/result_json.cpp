@@ -15,6 +15,16 @@ Json or_null(const std::optional<Value>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+Json to_json(const GpuInfo& gpu) {
+  return {{"name", gpu.name},
+          {"driver", gpu.driver},
+          {"compute_capability", gpu.compute_capability},
+          {"multiprocessors", gpu.multiprocessors},
+          {"memory_bytes", gpu.memory_bytes},
+          {"clock_mhz", gpu.clock_mhz},
+          {"memory_clock_mhz", gpu.memory_clock_mhz}};
+}
+
 Json to_json(const ResultMachine& machine) {
   Json libraries = Json::object();
   for (const auto& [name, version] : machine.libraries) {
@@ -24,7 +34,7 @@ Json to_json(const ResultMachine& machine) {
            {{"name", machine.info.cpu_name},
             {"cores_used", machine.cores_used},
             {"instruction_sets", machine.instruction_sets}}},
-          {"gpu", nullptr},
+          {"gpu", machine.gpu ? to_json(*machine.gpu) : Json(nullptr)},
           {"memory_bytes", machine.info.memory_total},
           {"host", machine.info.host},
           {"libraries", libraries}};

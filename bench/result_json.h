@@ -21,6 +21,7 @@ struct ResultMachine {
   std::int64_t cores_used = 0;
   std::string instruction_sets;                                // "avx2 avx512"
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
+  std::optional<GpuInfo> gpu{};                                // null in the file if a CPU computes
 };
 
 struct ResultModel {

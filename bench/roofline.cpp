@@ -23,7 +23,7 @@ double seconds_since(Clock::time_point start) {
 class Bench {
  public:
   Bench(const Backend& backend, const Op& op, const std::vector<TensorDesc>& in, Layout image)
-      : stream_(backend.device->make_stream(Lane::compute)) {
+      : repeats_(backend.repeats), stream_(backend.device->make_stream(Lane::compute)) {
     Signature asked{.in = in, .out = op.infer(in)};
     for (TensorDesc& desc : asked.out) {
       desc.layout = desc.shape.rank() == 4 ? image : Layout::nchw;
@@ -56,9 +56,11 @@ class Bench {
  private:
   double run() {
     const Clock::time_point start = Clock::now();
-    kernel_->run(*stream_, operands_);
+    for (int i = 0; i < repeats_; ++i) {
+      kernel_->run(*stream_, operands_);
+    }
     stream_->synchronize();
-    return seconds_since(start);
+    return seconds_since(start) / repeats_;
   }
 
   // Random values in (-1, 1) whatever the layout: the exponent bits of each 16-bit half are
@@ -76,6 +78,7 @@ class Bench {
     return {desc, buffers_.back().data()};
   }
 
+  int repeats_;
   std::unique_ptr<Stream> stream_;
   std::unique_ptr<Kernel> kernel_;
   std::vector<Buffer> buffers_;
@@ -88,15 +91,16 @@ Ceilings measure_ceilings(const Backend& backend, DataType compute) {
   constexpr double budget = 0.3;
   Ceilings ceilings;
   {
-    constexpr std::int64_t side = 1536;
+    const std::int64_t side = backend.matrix_side;
     const layers::Dense op({.bias = false, .relu = false});
     Bench bench(backend, op, {{Shape{side, side}, compute}, {Shape{side, side}, DataType::f32}},
                 Layout::nchw);
-    ceilings.flops_per_second = 2.0 * side * side * side / bench.best_seconds(budget);
+    ceilings.flops_per_second =
+        2.0 * static_cast<double>(side * side * side) / bench.best_seconds(budget);
   }
   {
     const Layout layout = backend.preferred_layout(compute);
-    const TensorDesc desc{Shape{64, 64, 64, 64}, compute, layout};  // 64 MiB in f32
+    const TensorDesc desc{Shape{backend.images, 64, 64, 64}, compute, layout};  // 1 MiB each in f32
     Bench bench(backend, layers::Scale(0.5F), {desc}, layout);
     ceilings.bytes_per_second =
         2.0 * static_cast<double>(desc.bytes()) / bench.best_seconds(budget);

@@ -13,6 +13,7 @@
 #include "bench/roofline.h"
 #include "bench/session.h"
 #include "bench/training_loop.h"
+#include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
@@ -39,11 +40,11 @@ Header header_for(const Job& job, const Backend& backend) {
 }
 
 ResultMachine machine_of(const Backend& backend) {
-  ResultMachine machine{.info = read_machine_info(),
-                        .cores_used = static_cast<std::int64_t>(backend.cpus.size()),
-                        .instruction_sets = backend.instruction_sets};
-  machine.libraries = backend.libraries;
-  return machine;
+  return {.info = read_machine_info(),
+          .cores_used = backend.threads,
+          .instruction_sets = backend.instruction_sets,
+          .libraries = backend.libraries,
+          .gpu = backend.gpu};
 }
 
 ResultModel model_of(const Job& job, const NetworkFacts& facts) {
@@ -56,9 +57,9 @@ ResultModel model_of(const Job& job, const NetworkFacts& facts) {
           .forward_macs = facts.forward_macs};
 }
 
-ResultPlan plan_of(const Job& job, const Session& session) {
+ResultPlan plan_of(const Backend& backend, const Session& session) {
   return {.layout = std::string(name_of(session.layout())),
-          .precision = std::string(name_of(job.compute)),
+          .precision = backend.precision,
           .arena_bytes = static_cast<std::int64_t>(session.arena_bytes()),
           .lower_bound_bytes = static_cast<std::int64_t>(session.lower_bound_bytes()),
           .host_bytes = static_cast<std::int64_t>(session.plan().memory.host_bytes),
@@ -71,13 +72,25 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   for (const auto& [name, running] : backend.libraries) {
     libraries += fmt::format(", {} {}", name, running);
   }
-  console.note(fmt::format("device: {}, {} threads, {}{}", backend.processor, backend.cpus.size(),
-                           backend.instruction_sets, libraries));
+  console.note(fmt::format("device: {}{}", backend.description, libraries));
+  for (const std::string& note : backend.notes) {
+    console.note(note);
+  }
   console.note(fmt::format(
       "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB)",
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.arena_bytes()) / mib,
       static_cast<double>(session.lower_bound_bytes()) / mib));
+}
+
+// The arena is still there: a device that it fills has no room for operands of a measurement.
+std::optional<Ceilings> try_to_measure(const Backend& backend, DataType compute, Console& console) {
+  try {
+    return measure_ceilings(backend, compute);
+  } catch (const Error& error) {
+    console.note(fmt::format("the device's ceilings were not measured: {}", error.what()));
+    return std::nullopt;
+  }
 }
 
 // How near the steps came to what the device allows; measured after the last timed step.
@@ -86,7 +99,11 @@ void add_roofline(const Job& job, const Backend& backend, const Session& session
   if (!record.summary) {
     return;
   }
-  const Ceilings ceilings = measure_ceilings(backend, job.compute);
+  const std::optional<Ceilings> measured = try_to_measure(backend, job.compute, console);
+  if (!measured) {
+    return;
+  }
+  const Ceilings& ceilings = *measured;
   const double limit = roofline_seconds(session.plan(), ceilings);
   const double percent = 100 * limit / record.summary->median_step_seconds;
   record.summary->percent_of_roofline = percent;
@@ -117,9 +134,9 @@ void train(const Job& job, Session& session, Console& console, ResultRecord& rec
 
 }  // namespace
 
-void run_benchmark(const Config& config, Console& console, ResultRecord& record,
-                   std::chrono::steady_clock::time_point process_start) {
-  const Backend backend = make_backend(config);
+void run_benchmark(const Config& config, std::span<const BackendKind> backends, Console& console,
+                   ResultRecord& record, std::chrono::steady_clock::time_point process_start) {
+  const Backend backend = make_backend(config, backends);
   record.machine = machine_of(backend);
   const Job job = make_job(config, backend);
   const Header header = header_for(job, backend);
@@ -141,7 +158,7 @@ void run_benchmark(const Config& config, Console& console, ResultRecord& record,
   Session session(job, backend);
   record.start = ResultStart{.plan = seconds_since(plan_start)};
   record.model = model_of(job, session.facts());
-  record.plan = plan_of(job, session);
+  record.plan = plan_of(backend, session);
   if (config.print_plan) {
     console.note(to_string(session.plan()));
   }

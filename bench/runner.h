@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <span>
 
+#include "bench/backend.h"
 #include "bench/config.h"
 #include "bench/console.h"
 #include "bench/result_json.h"
@@ -11,7 +13,7 @@ namespace cnn::bench {
 // The whole run that a checked configuration asks for: header, warm-up, timed steps, evaluations,
 // totals. Fills the record as it goes, so that after an error it tells what is known.
 // process_start: when main began, for the time to the first step. Throws Error.
-void run_benchmark(const Config& config, Console& console, ResultRecord& record,
-                   std::chrono::steady_clock::time_point process_start);
+void run_benchmark(const Config& config, std::span<const BackendKind> backends, Console& console,
+                   ResultRecord& record, std::chrono::steady_clock::time_point process_start);
 
 }  // namespace cnn::bench

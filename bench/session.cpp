@@ -100,11 +100,11 @@ void Session::check_memory() const {
       largest > 0
           ? fmt::format("the largest --batch_size that fits is {}", largest)
           : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
-  throw Error(
-      fmt::format("{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
-                  "(available memory and cgroup limit): {}",
-                  job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
-                  static_cast<double>(available) / gib, backend_.device->name(), advice));
+  throw Error(fmt::format(
+      "{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
+      "({}): {}",
+      job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
+      static_cast<double>(available) / gib, backend_.device->name(), backend_.memory_text, advice));
 }
 
 // Memory is nearly linear in the batch: interpolate, then close in on the last batch that fits.

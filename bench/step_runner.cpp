@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "layers/initializer.h"
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::bench {
 namespace {
@@ -33,31 +35,36 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
                        std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder)
     : batch_(compiled.batch), feeder_(std::move(feeder)) {
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
-  fixed_labels_ =
+  const std::vector<std::int32_t> fixed =
       fixed_labels(batch_, static_cast<std::int32_t>(compiled.classes - 1), graph->traits().seed);
+  small_inputs_ = backend.device->allocate_host(2 * alignment + fixed.size() * sizeof(fixed[0]));
+  step_input_ = reinterpret_cast<std::int32_t*>(small_inputs_.data());
+  rate_input_ = reinterpret_cast<float*>(small_inputs_.data() + alignment);
+  std::byte* const labels = small_inputs_.data() + 2 * alignment;
+  std::memcpy(labels, fixed.data(), fixed.size() * sizeof(fixed[0]));
   for (const TensorId id : graph->inputs()) {
     const TensorInfo& info = graph->info(id);
     TensorView view{info.desc, nullptr};
     if (info.name == "global_step") {
-      view.data = reinterpret_cast<std::byte*>(&step_input_);
+      view.data = reinterpret_cast<std::byte*>(step_input_);
     } else if (info.name == "learning_rate") {
-      view.data = reinterpret_cast<std::byte*>(&rate_input_);
+      view.data = reinterpret_cast<std::byte*>(rate_input_);
     } else if (info.name == "images") {
       images_ = inputs_.size();
     } else {
       check(info.name == "labels", "the graph has an unknown input " + info.name);
       labels_ = inputs_.size();
-      view.data = reinterpret_cast<std::byte*>(fixed_labels_.data());
+      view.data = labels;
     }
     inputs_.push_back(std::move(view));
   }
   executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
-                    variables, arena);
+                    variables, arena, ExecutorOptions{.record = backend.record_steps});
 }
 
 double StepRunner::feed(std::int64_t global_step, double learning_rate) {
-  step_input_ = static_cast<std::int32_t>(global_step);
-  rate_input_ = static_cast<float>(learning_rate);
+  *step_input_ = static_cast<std::int32_t>(global_step);
+  *rate_input_ = static_cast<float>(learning_rate);
   if (feeder_ == nullptr) {
     check(!images_, "the graph takes images, but nothing feeds them");
     return 0;

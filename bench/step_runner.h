@@ -46,9 +46,9 @@ class StepRunner {
 
   std::int64_t batch_ = 0;
   std::unique_ptr<data::Feeder> feeder_;
-  std::vector<std::int32_t> fixed_labels_;
-  std::int32_t step_input_ = 0;
-  float rate_input_ = 0;
+  Buffer small_inputs_;  // step number, learning rate, then fixed labels: a device copies from here
+  std::int32_t* step_input_ = nullptr;
+  float* rate_input_ = nullptr;
   std::vector<TensorView> inputs_;
   std::optional<std::size_t> images_, labels_;  // places in inputs_
   std::optional<Executor> executor_;

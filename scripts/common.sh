@@ -31,15 +31,63 @@ jobs() {
   echo $((cores < by_memory ? cores : by_memory))
 }
 
+# The folders that NVIDIA's Python wheels fill, one per line: what PyTorch's machines have of CUDA.
+nvidia_wheels() { python3 -c 'import nvidia; print(*nvidia.__path__, sep="\n")' 2>/dev/null || true; }
+
+# first_file PATH...: the first that exists.
+first_file() {
+  local path
+  for path in "$@"; do
+    if [[ -e $path ]]; then
+      echo "$path"
+      return
+    fi
+  done
+  return 1
+}
+
+# has_cuda_in WHEELS...: nvcc and the header of cuDNN 9, where CMake looks for them too.
+has_cuda_in() {
+  local nvcc header
+  nvcc=$(command -v "${CUDACXX:-nvcc}" ||
+    first_file "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" /usr/local/cuda*/bin/nvcc \
+      "${@/%//cu13/bin/nvcc}" "${@/%//cuda_nvcc/bin/nvcc}") || return 1
+  header=$(first_file "${CUDNN_ROOT:-/usr}/include/cudnn_version.h" "$(dirname "$nvcc")/../include/cudnn_version.h" \
+    {/usr,/usr/local}/include/cudnn_version.h "/usr/include/$(uname -m)-linux-gnu/cudnn_version.h" \
+    "${@/%//cudnn/include/cudnn_version.h}") || return 1
+  grep -q '#define CUDNN_MAJOR 9' "$header"
+}
+
+has_cuda() {
+  local wheels
+  has_cuda_in && return
+  mapfile -t wheels < <(nvidia_wheels)
+  ((${#wheels[@]} > 0)) && has_cuda_in "${wheels[@]}"
+}
+
 # Which preset a plain run is built with.
-default_preset() { echo cpu; }
+default_preset() {
+  if has_cuda; then
+    echo cuda
+  else
+    echo cpu
+  fi
+}
+
+# Why the preset is what it is, where that was our choice.
+preset_note() {
+  case $1 in
+    cuda) echo " (nvcc and cuDNN are here)" ;;
+    cpu) echo " (nvcc and cuDNN 9 are not both here)" ;;
+  esac
+}
 
 # build PRESET [cmake --build arguments]: quiet, unless it fails. The whole output stays in build/<preset>/build.log.
 build() {
   local preset=$1 log=$root/build/$1/build.log
   shift
   mkdir -p "$(dirname "$log")"
-  say "building preset $preset ..."
+  say "building preset $preset$(preset_note "$preset") ..."
   if ! (
     cd "$root"
     # With ccache, objects from another checkout of the same sources are taken as well.

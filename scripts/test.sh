@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Builds everything and runs the tests.
 #
-#   scripts/test.sh             all tests but the slow ones, the linters and those that need a GPU
+#   scripts/test.sh             all tests but the slow ones and the linters; those that need a GPU are listed as
+#                               skipped where there is none
 #   scripts/test.sh --slow      the slow ones too
 #   scripts/test.sh ... -R X    further arguments go to ctest
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-excluded='slow|lint|gpu'
+excluded='slow|lint'
 if [[ ${1:-} == --slow ]]; then
-  excluded='lint|gpu'
+  excluded='lint'
   shift
 fi
 preset=$(default_preset)

@@ -16,11 +16,18 @@ std::string version_text(int version) {
 DeviceFacts read_facts(int ordinal) {
   cudaDeviceProp properties{};
   check(cudaGetDeviceProperties(&properties, ordinal));
+  const auto attribute = [ordinal](cudaDeviceAttr which) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, ordinal));
+    return value;
+  };
   return {.name = properties.name,
           .major = properties.major,
           .minor = properties.minor,
           .multiprocessors = properties.multiProcessorCount,
-          .memory_bytes = properties.totalGlobalMem};
+          .memory_bytes = properties.totalGlobalMem,
+          .clock_khz = attribute(cudaDevAttrClockRate),
+          .memory_clock_khz = attribute(cudaDevAttrMemoryClockRate)};
 }
 
 // Copies and messages are waited for by compute: where both have blocks ready, theirs go first.

@@ -21,7 +21,8 @@ struct DeviceFacts {
   std::string name;          // "NVIDIA H200"
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
-  std::size_t memory_bytes = 0;  // of the device, free or not
+  std::size_t memory_bytes = 0;             // of the device, free or not
+  int clock_khz = 0, memory_clock_khz = 0;  // highest
 };
 
 std::string driver_version();   // "13.0": the highest CUDA version that the driver takes

@@ -97,10 +97,7 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
                            "--horovod_device=gpu",
                            "--lms",
                            "--lms_lb=2",
-                           "--tune",
-                           "--plan_cache=f",
                            "--simulate=p",
-                           "--nouse_cuda_graph",
                            "--summary_verbosity=1",
                            "--save_summaries_steps=1",
                            "--tfprof_file=f",
@@ -133,6 +130,17 @@ TEST(Flags, ChooseTheDeviceThatExists) {
             "--device=gpu: this build has no CUDA backend; use --device=cpu");
   EXPECT_EQ(refusal({"--device=GPU"}),
             "--device=gpu: this build has no CUDA backend; use --device=cpu");
+}
+
+TEST(Flags, TellWhyThereIsNoGpuUnlessACpuWasAskedFor) {
+  constexpr Abilities no_card{.gpu_missing = "no CUDA device: cudaErrorNoDevice: no device"};
+  const CommandLine line = parse({}, no_card);
+  EXPECT_EQ(line.config.device, "cpu");
+  EXPECT_THAT(line.notices,
+              ElementsAre("no CUDA device: cudaErrorNoDevice: no device: computing on the CPU"));
+  EXPECT_THAT(parse({"--device=cpu"}, no_card).notices, IsEmpty());
+  EXPECT_EQ(refusal({"--device=gpu"}, no_card),
+            "--device=gpu: no CUDA device: cudaErrorNoDevice: no device; use --device=cpu");
 }
 
 TEST(Flags, SettleThePrecision) {

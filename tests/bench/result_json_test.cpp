@@ -77,6 +77,17 @@ TEST(ResultJson, HoldsTheNumbers) {
   EXPECT_EQ(json["command"], Json::array({"cnn_benchmarks", "--model=lenet"}));
 }
 
+TEST(ResultJson, DescribesTheGpuThatComputes) {
+  ResultRecord record = example();
+  EXPECT_TRUE(result_json(record)["machine"]["gpu"].is_null());
+  record.machine->gpu = GpuInfo{.name = "NVIDIA H200", .driver = "13.0", .clock_mhz = 1980};
+  const Json gpu = result_json(record)["machine"]["gpu"];
+  EXPECT_THAT(keys(gpu), ElementsAre("name", "driver", "compute_capability", "multiprocessors",
+                                     "memory_bytes", "clock_mhz", "memory_clock_mhz"));
+  EXPECT_EQ(gpu["name"], "NVIDIA H200");
+  EXPECT_EQ(gpu["clock_mhz"], 1980);
+}
+
 TEST(ResultJson, EchoesEveryFlagWithItsValue) {
   const Json config = result_json(example())["config"];
   EXPECT_EQ(config.size(), 180U);

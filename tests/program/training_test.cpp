@@ -22,8 +22,8 @@ Words small_run() {
 }
 
 TEST(Training, PrintsTheLinesOfTheOriginalAndNothingElse) {
-  const Finished run = run_program(
-      {"--model=lenet", "--batch_size=4", "--num_batches=11", "--num_warmup_batches=1"});
+  const Finished run = run_program({"--device=cpu", "--model=lenet", "--batch_size=4",
+                                    "--num_batches=11", "--num_warmup_batches=1"});
   ASSERT_EQ(run.status, 0) << run.err;
   const std::vector<std::string> patterns{
       "Program:     cnn_benchmarks [0-9]+\\.[0-9]+",

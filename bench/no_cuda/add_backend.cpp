@@ -1,0 +1,7 @@
+#include "bench/add_backend.h"
+
+namespace cnn::bench {
+
+void add_backend(std::vector<BackendKind>& /*kinds*/) {}
+
+}  // namespace cnn::bench
