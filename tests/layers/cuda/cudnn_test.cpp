@@ -13,7 +13,7 @@ namespace {
 
 using namespace layers::cuda;
 
-constexpr Window same_3x3{
+constexpr layers::Window same_3x3{
     .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
 
 // A layer of ResNet-50's first stage.

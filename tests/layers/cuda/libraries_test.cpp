@@ -24,7 +24,7 @@ TensorDesc desc(Shape shape, DataType type, Layout layout = Layout::nhwc) {
   return {.shape = shape, .type = type, .layout = layout};
 }
 
-constexpr Window stem{.kernel_h = 7,
+constexpr layers::Window stem{.kernel_h = 7,
                       .kernel_w = 7,
                       .stride_h = 2,
                       .stride_w = 2,
@@ -32,7 +32,7 @@ constexpr Window stem{.kernel_h = 7,
                       .pad_bottom = 3,
                       .pad_left = 3,
                       .pad_right = 3};
-constexpr Window point{};
+constexpr layers::Window point{};
 
 TEST(Libraries, DescribeAConvolutionInTheTypeOfItsImages) {
   const layers::Conv2d op({.window = point, .bias = true, .relu = true});
