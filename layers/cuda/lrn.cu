@@ -8,8 +8,9 @@
 #include "layers/lrn.h"
 
 // A block takes a few whole pixels: their channels, which are neighbours in memory, go through
-// shared memory as f32, where each thread finds the window of its channel. Bytes: every operand is
-// moved once, the floor.
+// shared memory as f32, where each thread finds the window of its channel; neighbouring threads
+// take neighbouring channels, so that no two meet in a bank. Bytes: every operand is moved once,
+// the floor.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -78,15 +79,9 @@ __global__ void __launch_bounds__(tile_threads) lrn(const T* x, T* y, LrnSizes s
   const cnn::cuda::Shared<float> values(0, part.count);
   fetch_part<T, width>(x + part.first, part.count, values);
   __syncthreads();
-  const int step = static_cast<int>(blockDim.x) * width;
-  for (int i = static_cast<int>(threadIdx.x) * width; i < part.count; i += step) {
-    float result[width];
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const float value = values[i + k];
-      result[k] = value * powf(base(values, i + k, sizes), -sizes.beta);
-    }
-    store<width>(y + part.first + i, result);
+  for (int i = static_cast<int>(threadIdx.x); i < part.count; i += tile_threads) {
+    const float value = values[i];
+    y[part.first + i] = from_float<T>(value * powf(base(values, i, sizes), -sizes.beta));
   }
 }
 
@@ -101,33 +96,23 @@ __global__ void __launch_bounds__(tile_threads)
   const cnn::cuda::Shared<float> terms(2 * block_elements * sizeof(float), part.count);
   fetch_part<T, width>(x + part.first, part.count, values);
   __syncthreads();
-  const int step = static_cast<int>(blockDim.x) * width;
-  for (int i = static_cast<int>(threadIdx.x) * width; i < part.count; i += step) {
-    float gradient[width];
-    load<width>(dy + part.first + i, gradient);
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const float s = base(values, i + k, sizes);
-      const float passed = gradient[k] * powf(s, -sizes.beta);
-      const float value = values[i + k];
-      direct[i + k] = passed;
-      terms[i + k] = passed * value / s;
-    }
+  for (int i = static_cast<int>(threadIdx.x); i < part.count; i += tile_threads) {
+    const float s = base(values, i, sizes);
+    const float passed = to_float(dy[part.first + i]) * powf(s, -sizes.beta);
+    const float value = values[i];
+    direct[i] = passed;
+    terms[i] = passed * value / s;
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x) * width; i < part.count; i += step) {
-    float result[width];
-#pragma unroll
-    for (int k = 0; k < width; ++k) {
-      const Neighbours near(i + k, sizes);
-      float sum = 0;
-      for (int other = near.begin; other < near.end; ++other) {
-        sum += terms[other];
-      }
-      const float value = values[i + k];
-      result[k] = direct[i + k] - 2 * sizes.alpha * sizes.beta * value * sum;
+  for (int i = static_cast<int>(threadIdx.x); i < part.count; i += tile_threads) {
+    const Neighbours near(i, sizes);
+    float sum = 0;
+    for (int other = near.begin; other < near.end; ++other) {
+      sum += terms[other];
     }
-    store<width>(dx + part.first + i, result);
+    const float value = values[i];
+    const float passed = direct[i];
+    dx[part.first + i] = from_float<T>(passed - 2 * sizes.alpha * sizes.beta * value * sum);
   }
 }
 

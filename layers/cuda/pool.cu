@@ -28,18 +28,29 @@ __global__ void __launch_bounds__(pool_threads)
   int best_tap[width] = {};
   bool first = true;
   for (int h = rows.begin; h < rows.end; ++h) {
-    const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
-    for (int w = columns.begin; w < columns.end; ++w) {
-      const int tap = (h - top) * sizes.kernel_w + (w - left);
-      float value[width];
-      load<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel, value);
+    const T* const line =
+        x + pixel_at(std::int64_t{at.n} * sizes.height + h, sizes.width, 0, sizes) + at.channel;
+    for (int w = columns.begin; w < columns.end; w += taps_in_flight) {
+      Pack<T, width> packs[taps_in_flight];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        const bool wins = first || value[i] > best[i];
-        best[i] = wins ? value[i] : best[i];
-        best_tap[i] = wins ? tap : best_tap[i];
+      for (int k = 0; k < taps_in_flight; ++k) {
+        const int column = w + k < columns.end ? w + k : w;
+        packs[k] = fetch<width>(line + std::int64_t{column} * sizes.channels);
       }
-      first = false;
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        // Past the end stands the first pack once more, which does not exceed what it gave.
+        const int tap = (h - top) * sizes.kernel_w + (w + k - left);
+        float value[width];
+        widen(packs[k], value);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          const bool wins = first || value[i] > best[i];
+          best[i] = wins ? value[i] : best[i];
+          best_tap[i] = wins ? tap : best_tap[i];
+        }
+        first = false;
+      }
     }
   }
   const std::int64_t to =
@@ -67,13 +78,23 @@ __global__ void __launch_bounds__(pool_threads) average_pool(const T* x, T* y, P
       covered(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
   float sum[width] = {};
   for (int h = rows.begin; h < rows.end; ++h) {
-    const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
-    for (int w = columns.begin; w < columns.end; ++w) {
-      float value[width];
-      load<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel, value);
+    const T* const line =
+        x + pixel_at(std::int64_t{at.n} * sizes.height + h, sizes.width, 0, sizes) + at.channel;
+    for (int w = columns.begin; w < columns.end; w += taps_in_flight) {
+      Pack<T, width> packs[taps_in_flight];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        sum[i] += value[i];
+      for (int k = 0; k < taps_in_flight; ++k) {
+        const int column = w + k < columns.end ? w + k : w;
+        packs[k] = fetch<width>(line + std::int64_t{column} * sizes.channels);
+      }
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        float value[width];
+        widen(packs[k], value);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          sum[i] += w + k < columns.end ? value[i] : 0;
+        }
       }
     }
   }

@@ -27,15 +27,27 @@ __global__ void __launch_bounds__(pool_threads)
   for (int p = rows.begin; p < rows.end; ++p) {
     const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
     const int tap_row = at.row + sizes.pad_top - p * sizes.stride_h;
-    for (int q = columns.begin; q < columns.end; ++q) {
-      const std::int64_t from = pixel_at(line, sizes.out_width, q, sizes) + at.channel;
-      const int tap = tap_row * sizes.kernel_w + at.column + sizes.pad_left - q * sizes.stride_w;
-      const auto taps = *reinterpret_cast<const Pack<std::uint8_t, width>*>(indices + from);
-      float value[width];
-      load<width>(dy + from, value);
+    for (int q = columns.begin; q < columns.end; q += taps_in_flight) {
+      Pack<T, width> packs[taps_in_flight];
+      Pack<std::uint8_t, width> taps[taps_in_flight];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        sum[i] += taps.element[i] == tap ? value[i] : 0;
+      for (int k = 0; k < taps_in_flight; ++k) {
+        const int column = q + k < columns.end ? q + k : q;
+        const std::int64_t from = pixel_at(line, sizes.out_width, column, sizes) + at.channel;
+        packs[k] = fetch<width>(dy + from);
+        taps[k] = fetch<width>(indices + from);
+      }
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        const int tap =
+            tap_row * sizes.kernel_w + at.column + sizes.pad_left - (q + k) * sizes.stride_w;
+        float value[width];
+        widen(packs[k], value);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          const bool chosen = q + k < columns.end && taps[k].element[i] == tap;
+          sum[i] += chosen ? value[i] : 0;
+        }
       }
     }
   }
@@ -58,14 +70,26 @@ __global__ void __launch_bounds__(pool_threads)
   for (int p = rows.begin; p < rows.end; ++p) {
     const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
     const Span high = covered(p, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
-    for (int q = columns.begin; q < columns.end; ++q) {
-      const Span wide = covered(q, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
-      const auto count = static_cast<float>((high.end - high.begin) * (wide.end - wide.begin));
-      float value[width];
-      load<width>(dy + pixel_at(line, sizes.out_width, q, sizes) + at.channel, value);
+    for (int q = columns.begin; q < columns.end; q += taps_in_flight) {
+      Pack<T, width> packs[taps_in_flight];
 #pragma unroll
-      for (int i = 0; i < width; ++i) {
-        sum[i] += value[i] / count;
+      for (int k = 0; k < taps_in_flight; ++k) {
+        const int column = q + k < columns.end ? q + k : q;
+        packs[k] = fetch<width>(dy + pixel_at(line, sizes.out_width, column, sizes) + at.channel);
+      }
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        if (q + k < columns.end) {
+          const Span wide =
+              covered(q + k, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
+          const auto count = static_cast<float>((high.end - high.begin) * (wide.end - wide.begin));
+          float value[width];
+          widen(packs[k], value);
+#pragma unroll
+          for (int i = 0; i < width; ++i) {
+            sum[i] += value[i] / count;
+          }
+        }
       }
     }
   }

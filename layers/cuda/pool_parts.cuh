@@ -79,6 +79,10 @@ __device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int colu
   return (line * columns + column) * sizes.channels;
 }
 
+// Places along a line that a thread reads before it works on them: a whole line of the usual 3x3
+// window. Waiting for each would leave the memory idle.
+inline constexpr int taps_in_flight = 3;
+
 inline constexpr int pool_threads = 256;
 inline dim3 pool_grid(const TensorDesc& image, int width) {
   const std::int64_t threads = image.shape.elements() / width;
