@@ -207,6 +207,10 @@ bool too_little_warm_up(const Config& c) {
 }
 
 constexpr Rule idle_rules[] = {
+    {[](const Config& c) { return !c.use_cuda_graph && c.device == "cpu"; },
+     "--nouse_cuda_graph acts on a GPU only"},
+    {[](const Config& c) { return c.gpu_memory_frac_for_testing != 0 && c.device == "cpu"; },
+     "--gpu_memory_frac_for_testing acts on a GPU only"},
     {[](const Config& c) { return c.eval_interval_secs != 0 && !c.eval; },
      "--eval_interval_secs acts with --eval only"},
     {[](const Config& c) {

@@ -4,8 +4,6 @@ namespace cnn::bench {
 
 namespace {
 
-constexpr std::string_view gpu_only =
-    "it is about GPUs and this version runs on CPUs; leave it out";
 constexpr std::string_view intel_openmp =
     "only Intel's OpenMP runtime reads it and this program runs on GNU's; see OMP_PROC_BIND, "
     "OMP_PLACES and GOMP_SPINCOUNT";
@@ -80,33 +78,31 @@ constexpr Flag gpu_rows[] = {
      .at_least = 0},
     {.name = "gpu_memory_frac_for_testing",
      .target = reaches<&Config::gpu_memory_frac_for_testing>,
-     .help = "part of the GPU memory that may be used; 0 = all",
-     .treatment = Treatment::later,
-     .note = gpu_only,
+     .help = "part of the GPU's memory that may be used; 0 = all",
      .at_least = 0},
     {.name = "use_unified_memory",
      .target = reaches<&Config::use_unified_memory>,
      .help = "allocate managed memory, which may exceed the GPU's",
      .treatment = Treatment::later,
-     .note = gpu_only},
+     .note = "memory is the device's own; make the batch smaller"},
     {.name = "winograd_nonfused",
      .target = reaches<&Config::winograd_nonfused>,
      .help = "allow cuDNN's non-fused Winograd algorithms",
      .treatment = Treatment::later,
-     .note = gpu_only},
+     .note = "cuDNN proposes its algorithms for each convolution; leave it out"},
     {.name = "batchnorm_persistent",
      .target = reaches<&Config::batchnorm_persistent>,
      .help = "use cuDNN's persistent batch normalisation",
-     .treatment = Treatment::later,
-     .note = gpu_only},
+     .treatment = Treatment::accepted,
+     .note = "batch normalisation runs in this program's own kernels"},
     {.name = "sync_on_finish",
      .target = reaches<&Config::sync_on_finish>,
      .help = "wait for the device at the end of each step; every step does"},
     {.name = "allow_growth",
      .target = reaches<&Config::allow_growth>,
      .help = "take GPU memory as needed rather than at the start",
-     .treatment = Treatment::later,
-     .note = gpu_only},
+     .treatment = Treatment::accepted,
+     .note = "what a run needs is planned, and just that is taken at the start"},
 };
 
 constexpr Flag fp16_rows[] = {

@@ -87,6 +87,17 @@ void describe(Backend& backend, const Config& config) {
   }
 }
 
+std::size_t memory_for_us(const Config& config, const cuda::CudaDevice& device) {
+  const std::size_t available = device.memory_bytes();
+  const std::size_t ours = available - std::min(available, kept_back);
+  if (config.gpu_memory_frac_for_testing == 0) {
+    return ours;
+  }
+  const double part =
+      config.gpu_memory_frac_for_testing * static_cast<double>(device.facts().memory_bytes);
+  return std::min(ours, static_cast<std::size_t>(part));
+}
+
 Backend make(const Config& config) {
   Backend backend{.name = "cuda", .device_text = "/gpu:0"};
   const Precision precision = precision_of(config.precision);
@@ -97,8 +108,7 @@ Backend make(const Config& config) {
   describe(backend, config);  // before anything of cuDNN starts: it checks versions
   layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device));
   backend.preferred_layout = layers::cuda::preferred_layout;
-  const std::size_t available = device->memory_bytes();
-  backend.memory_limit = available - std::min(available, kept_back);
+  backend.memory_limit = memory_for_us(config, *device);
   backend.memory_text =
       fmt::format("free memory of the device, less {} MiB for the libraries", kept_back >> 20U);
   backend.device = std::move(device);

@@ -205,6 +205,14 @@ TEST(Flags, TellWhichFlagsAreIdle) {
   EXPECT_THAT(parse({"--trace_file=t.json"}).notices, IsEmpty());
 }
 
+TEST(Flags, TellWhichFlagsActOnAGpuOnly) {
+  const std::vector<std::string> flags{"--nouse_cuda_graph", "--gpu_memory_frac_for_testing=0.5"};
+  EXPECT_THAT(parse(flags).notices,
+              ElementsAre("--nouse_cuda_graph acts on a GPU only",
+                          "--gpu_memory_frac_for_testing acts on a GPU only"));
+  EXPECT_THAT(parse(flags, gpu).notices, IsEmpty());
+}
+
 TEST(Flags, AskForHelpBeforeAnythingIsChecked) {
   const CommandLine line = parse({"--help", "--num_gpus=7", "word"});
   EXPECT_TRUE(wants_help(line.config));
