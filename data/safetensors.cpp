@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -105,19 +104,6 @@ SafetensorsFile::Entry parse_entry(const std::string& name, const json& value) {
   return entry;
 }
 
-// IEEE 754 half precision, written out because the compiler's type is an extension.
-float half_to_float(std::uint16_t half) {
-  const std::uint32_t sign = (half & 0x8000U) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1FU;
-  const std::uint32_t fraction = half & 0x3FFU;
-  if (exponent == 0) {  // zero or subnormal: fraction * 2^-24
-    const float magnitude = static_cast<float>(fraction) * 0x1p-24F;
-    return sign == 0 ? magnitude : -magnitude;
-  }
-  const std::uint32_t wide = exponent == 0x1F ? 0xFFU : exponent + 112;
-  return std::bit_cast<float>(sign | (wide << 23) | (fraction << 13));
-}
-
 template <class T, class Convert>
 void convert_all(std::span<const std::byte> from, std::span<float> to, Convert convert) {
   for (std::size_t i = 0; i < to.size(); ++i) {
@@ -133,7 +119,7 @@ void to_f32(StoredType type, std::span<const std::byte> from, std::span<float> t
     case StoredType::f32:
       return convert_all<float>(from, to, cast);
     case StoredType::f16:
-      return convert_all<std::uint16_t>(from, to, half_to_float);
+      return convert_all<Float16>(from, to, [](Float16 value) { return to_float(value); });
     case StoredType::bf16:
       return convert_all<BFloat16>(from, to, [](BFloat16 value) { return to_float(value); });
     case StoredType::f64:

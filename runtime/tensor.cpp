@@ -111,4 +111,35 @@ float to_float(BFloat16 value) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(value.bits) << 16);
 }
 
+// 1 bit of sign, 5 of exponent (bias 15; an f32 has 127), 10 of mantissa (an f32 has 23).
+Float16 to_f16(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = bits & 0x80000000U;
+  const std::uint32_t magnitude = bits ^ sign;
+  const auto absolute = std::bit_cast<float>(magnitude);
+  std::uint32_t result = 0;
+  if (std::isnan(value)) {
+    result = 0x7E00;
+  } else if (absolute >= 65520.0F) {  // half way between the largest and what would come next
+    result = 0x7C00;
+  } else if (absolute < 0x1p-14F) {  // below the smallest normal number: multiples of 2^-24
+    result = static_cast<std::uint32_t>(std::nearbyint(absolute * 0x1p24F));
+  } else {
+    const std::uint32_t rebiased = magnitude - (112U << 23U);
+    result = (rebiased + 0xFFFU + (rebiased >> 13U & 1U)) >> 13U;
+  }
+  return {static_cast<std::uint16_t>(result | sign >> 16U)};
+}
+
+float to_float(Float16 value) {
+  const std::uint32_t sign = (value.bits & 0x8000U) << 16U;
+  const std::uint32_t exponent = value.bits >> 10U & 0x1FU;
+  const std::uint32_t mantissa = value.bits & 0x3FFU;
+  if (exponent == 0) {
+    return std::copysign(static_cast<float>(mantissa) * 0x1p-24F, std::bit_cast<float>(sign));
+  }
+  const std::uint32_t rebiased = exponent == 0x1F ? 0xFFU : exponent + 112U;
+  return std::bit_cast<float>(sign | rebiased << 23U | mantissa << 13U);
+}
+
 }  // namespace cnn

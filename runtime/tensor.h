@@ -98,4 +98,12 @@ struct BFloat16 {
 BFloat16 to_bf16(float value);
 float to_float(BFloat16 value);
 
+// Storage type of DataType::f16: IEEE half precision, converted with round to nearest even; what is
+// too large becomes infinity, subnormal numbers stay.
+struct Float16 {
+  std::uint16_t bits = 0;
+};
+Float16 to_f16(float value);
+float to_float(Float16 value);
+
 }  // namespace cnn

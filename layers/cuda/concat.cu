@@ -27,27 +27,65 @@ struct Pieces {
   Piece piece[most_pieces];
 };
 
-// Units of one piece are numbered through all pixels; a thread takes every stride-th. It keeps
-// (pixel, unit within it) and steps by a stride so split, which saves a division at each.
+// Units of one piece are numbered through all pixels; a thread takes every stride-th.
+template <class Unit>
+class Walk {
+ public:
+  __device__ Walk(const Piece& piece, std::int64_t pixels)
+      : piece_(piece),
+        pixels_(pixels),
+        units_(piece.bytes / static_cast<std::int64_t>(sizeof(Unit))),
+        stride_pixels_(flat_stride() / units_),
+        stride_units_(flat_stride() % units_),
+        pixel_(flat_thread() / units_),
+        unit_(flat_thread() % units_) {}
+
+  __device__ bool done() const { return pixel_ >= pixels_; }
+  __device__ Unit* to() const {
+    return done() ? nullptr : reinterpret_cast<Unit*>(piece_.to + pixel_ * piece_.to_pitch) + unit_;
+  }
+  __device__ Unit read() const {
+    return done() || piece_.from == nullptr
+               ? Unit{}
+               : reinterpret_cast<const Unit*>(piece_.from + pixel_ * piece_.from_pitch)[unit_];
+  }
+  // By pixels and units, which saves a division at each step.
+  __device__ void step() {
+    pixel_ += stride_pixels_;
+    unit_ += stride_units_;
+    if (unit_ >= units_) {
+      unit_ -= units_;
+      ++pixel_;
+    }
+  }
+
+ private:
+  const Piece& piece_;
+  std::int64_t pixels_, units_;
+  std::int64_t stride_pixels_, stride_units_;
+  std::int64_t pixel_, unit_;
+};
+
+constexpr int reads_under_way = 4;  // of each thread
+
 template <class Unit>
 __global__ void __launch_bounds__(flat_threads) copy_pieces(Pieces pieces, std::int64_t pixels) {
   const Piece piece = pieces.piece[blockIdx.y];
-  const std::int64_t units = piece.bytes / static_cast<std::int64_t>(sizeof(Unit));
-  const std::int64_t stride_pixels = flat_stride() / units;
-  const std::int64_t stride_units = flat_stride() % units;
-  std::int64_t pixel = flat_thread() / units;
-  std::int64_t unit = flat_thread() % units;
-  while (pixel < pixels) {
-    Unit value{};
-    if (piece.from != nullptr) {
-      value = reinterpret_cast<const Unit*>(piece.from + pixel * piece.from_pitch)[unit];
+  Walk<Unit> walk(piece, pixels);
+  while (!walk.done()) {
+    Unit values[reads_under_way];
+    Unit* to[reads_under_way];
+#pragma unroll
+    for (int i = 0; i < reads_under_way; ++i) {
+      values[i] = walk.read();
+      to[i] = walk.to();
+      walk.step();
     }
-    reinterpret_cast<Unit*>(piece.to + pixel * piece.to_pitch)[unit] = value;
-    pixel += stride_pixels;
-    unit += stride_units;
-    if (unit >= units) {
-      unit -= units;
-      ++pixel;
+#pragma unroll
+    for (int i = 0; i < reads_under_way; ++i) {
+      if (to[i] != nullptr) {
+        *to[i] = values[i];
+      }
     }
   }
 }
@@ -60,7 +98,8 @@ void launch_copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pix
     table.piece[i] = pieces[i];
     most_bytes = std::max(most_bytes, pieces[i].bytes);
   }
-  dim3 grid = flat_grid(pixels * most_bytes / static_cast<std::int64_t>(sizeof(Unit)));
+  const auto unit = static_cast<std::int64_t>(sizeof(Unit));
+  dim3 grid = flat_grid(pixels * most_bytes / unit / reads_under_way);
   grid.y = static_cast<unsigned>(pieces.size());
   cnn::cuda::launch(copy_pieces<Unit>, grid, flat_threads, 0, stream, table, pixels);
 }

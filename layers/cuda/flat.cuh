@@ -45,26 +45,43 @@ __device__ void each_pack(std::int64_t n, const Visit& visit) {
 template <class From, class To>
 inline constexpr int map_width = sizeof(From) <= 2 || sizeof(To) <= 2 ? 8 : 4;
 
-// to[i] = function(from[i]); `to` may be `from`.
+// to[i] = function(from[i]); `to` may be `from`. A thread has two reads under way: the compiler
+// cannot move the second before the first write by itself.
 template <class From, class To, class Function>
 __global__ void __launch_bounds__(flat_threads)
     map_elements(const From* from, To* to, std::int64_t n, Function function) {
-  each_pack<map_width<From, To>>(n, [&](std::int64_t at, auto width) {
-    float values[decltype(width)::value];
-    load<decltype(width)::value>(from + at, values);
+  constexpr int width = map_width<From, To>;
+  const auto write = [&](std::int64_t at, const auto& pack) {
+    constexpr int count = sizeof(pack) / sizeof(From);
+    float values[count];
+    widen(pack, values);
 #pragma unroll
     for (float& value : values) {
       value = function(value);
     }
-    store<decltype(width)::value>(to + at, values);
-  });
+    store<count>(to + at, values);
+  };
+  const std::int64_t packs = n / width;
+  for (std::int64_t i = flat_thread(); i < packs; i += 2 * flat_stride()) {
+    const std::int64_t other = i + flat_stride();
+    const auto first = fetch<width>(from + i * width);
+    const auto second = fetch<width>(from + (other < packs ? other : i) * width);
+    write(i * width, first);
+    if (other < packs) {
+      write(other * width, second);
+    }
+  }
+  const std::int64_t rest = packs * width + flat_thread();
+  if (rest < n) {  // fewer than a block has threads
+    write(rest, fetch<1>(from + rest));
+  }
 }
 
 template <class From, class To, class Function>
 void launch_map(const TensorView& from, const TensorView& to, Function function, Stream& stream) {
   const std::int64_t n = to.desc.shape.elements();
   if (n > 0) {
-    cnn::cuda::launch(map_elements<From, To, Function>, flat_grid(n / map_width<From, To>),
+    cnn::cuda::launch(map_elements<From, To, Function>, flat_grid(n / map_width<From, To> / 2),
                       flat_threads, 0, stream, data_of<const From>(from), data_of<To>(to), n,
                       function);
   }

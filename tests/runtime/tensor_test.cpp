@@ -88,6 +88,41 @@ TEST(BFloat16, KeepsInfinityAndNan) {
   EXPECT_TRUE(std::isnan(to_float(to_bf16(std::numeric_limits<float>::quiet_NaN()))));
 }
 
+TEST(Float16, RoundsToNearestEven) {
+  EXPECT_EQ(to_f16(1.0F).bits, 0x3C00);
+  EXPECT_EQ(to_f16(-2.5F).bits, 0xC100);
+  EXPECT_EQ(to_f16(1.00048828125F).bits, 0x3C00) << "half way, down to even";
+  EXPECT_EQ(to_f16(1.00146484375F).bits, 0x3C02) << "half way, up to even";
+  EXPECT_EQ(to_f16(1.9999F).bits, 0x4000) << "the mantissa overflows into the exponent";
+}
+
+TEST(Float16, BecomesInfinityAboveTheLargestNumber) {
+  EXPECT_EQ(to_f16(65504.0F).bits, 0x7BFF);
+  EXPECT_EQ(to_f16(65519.0F).bits, 0x7BFF);
+  EXPECT_EQ(to_f16(65520.0F).bits, 0x7C00);
+  EXPECT_EQ(to_f16(-1e30F).bits, 0xFC00);
+  EXPECT_TRUE(std::isinf(to_float(to_f16(std::numeric_limits<float>::infinity()))));
+  EXPECT_TRUE(std::isnan(to_float(to_f16(std::numeric_limits<float>::quiet_NaN()))));
+}
+
+TEST(Float16, KeepsSubnormalNumbers) {
+  EXPECT_EQ(to_f16(0x1p-14F).bits, 0x0400) << "the smallest normal number";
+  EXPECT_EQ(to_f16(0x1p-24F).bits, 0x0001) << "the smallest of all";
+  EXPECT_EQ(to_f16(0x1p-25F).bits, 0x0000) << "half way, down to even";
+  EXPECT_EQ(to_f16(0x1.8p-24F).bits, 0x0002) << "half way, up to even";
+  EXPECT_EQ(to_f16(0x1.FFFp-15F).bits, 0x0400) << "rounds up to a normal number";
+  EXPECT_EQ(to_f16(-0.0F).bits, 0x8000);
+}
+
+TEST(Float16, ComesBackFromEveryBitPattern) {
+  for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
+    const Float16 value{static_cast<std::uint16_t>(bits)};
+    const bool is_nan = (bits & 0x7FFFU) > 0x7C00;
+    EXPECT_EQ(std::isnan(to_float(value)), is_nan) << bits;
+    EXPECT_TRUE(is_nan || to_f16(to_float(value)).bits == bits) << bits;
+  }
+}
+
 TEST(TensorView, GivesTypedElements) {
   std::vector<float> values{1, 2, 3};
   const TensorView view{.desc = {.shape = {3}},

@@ -6,44 +6,23 @@
 #include <algorithm>
 #include <cctype>
 #include <gtest/gtest.h>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "layers/cuda/own_kernels.h"
 #include "tests/layers/cases.h"
-#include "tests/support/grid/grid.h"
+#include "tests/support/grid/on_grid.h"
 
 namespace cnn::tests {
 namespace {
 
-// A kernel of the table, run in one order of the grid.
-class OrderedKernel final : public Kernel {
- public:
-  OrderedKernel(std::unique_ptr<Kernel> kernel, grid::Order order)
-      : kernel_(std::move(kernel)), order_(order) {}
-  void run(Stream& /*stream*/, const Operands& operands) override {
-    grid::GridStream stream(order_);
-    kernel_->run(stream, operands);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  grid::Order order_;
-};
-
 Backend backend_of(DataType compute, grid::Order order) {
-  const auto own = std::make_shared<KernelTable>();
-  layers::cuda::add_own_kernels(*own);
-  Backend result{.name = "grid_" + std::string(name_of(compute)) + ", " + to_string(order),
-                 .table = {},
-                 .image = Layout::nhwc,
-                 .compute = compute};
-  result.table.otherwise(
-      [own](const Op& op, const Signature& asked) { return own->describe(op, asked); },
-      [own, order](const Op& op, const Signature& signature) {
-        return std::make_unique<OrderedKernel>(own->make(op, signature), order);
-      });
-  return result;
+  KernelTable own;
+  layers::cuda::add_own_kernels(own);
+  return {.name = "grid_" + std::string(name_of(compute)) + ", " + to_string(order),
+          .table = grid::in_order(std::move(own), order),
+          .image = Layout::nhwc,
+          .compute = compute};
 }
 
 bool equal_results(const OpRun& a, const OpRun& b) {

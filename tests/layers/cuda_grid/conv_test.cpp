@@ -11,7 +11,7 @@
 #include "layers/cuda/conv_steps.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
-#include "tests/support/grid/grid.h"
+#include "tests/support/grid/on_grid.h"
 
 namespace cnn::tests {
 namespace {
@@ -74,21 +74,6 @@ class LoopEngine final : public ConvEngine {
   ConvGraph graph_;
 };
 
-// Runs on the grid, in one order, what a table made for a stream of its own.
-class OnGrid final : public Kernel {
- public:
-  OnGrid(std::unique_ptr<Kernel> kernel, grid::Order order)
-      : kernel_(std::move(kernel)), order_(order) {}
-  void run(Stream& /*stream*/, const Operands& operands) override {
-    grid::GridStream stream(order_);
-    kernel_->run(stream, operands);
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-  grid::Order order_;
-};
-
 // What the engines of the table can do beyond a plain convolution.
 enum class Engines : std::uint8_t { plain, with_bias };
 
@@ -109,7 +94,7 @@ void add_row(KernelTable& table, Engines engines, grid::Order order) {
       [steps, order](const O& op, const Signature& signature) {
         auto found = steps(op, signature);
         auto engine = std::make_unique<LoopEngine>(found->graph);
-        return std::make_unique<OnGrid>(
+        return std::make_unique<grid::OnGrid>(
             layers::cuda::make_kernel(*std::move(found), std::move(engine)), order);
       });
 }
