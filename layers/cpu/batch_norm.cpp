@@ -118,18 +118,7 @@ class Forward {
 }  // namespace
 
 void add_batch_norm_rows(KernelTable& table, const Loops& loops) {
-  table.add<BatchNorm>(
-      [&loops](const BatchNorm& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type)) {
-          return std::nullopt;
-        }
-        KernelSpec spec = in_layout(asked, channels_together(asked));
-        spec.workspace = Forward(op.attributes, spec.in[0], loops).workspace();
-        return spec;
-      },
-      [&loops](const BatchNorm& op, const Signature& s) {
-        return own_kernel(Forward(op.attributes, s.in[0], loops));
-      });
+  add_two_pass_row<BatchNorm, Forward>(table, loops);
 }
 
 }  // namespace cnn::layers::cpu

@@ -145,18 +145,7 @@ class Backward {
 }  // namespace
 
 void add_batch_norm_backward_rows(KernelTable& table, const Loops& loops) {
-  table.add<BatchNormBackward>(
-      [&loops](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type)) {
-          return std::nullopt;
-        }
-        KernelSpec spec = in_layout(asked, channels_together(asked));
-        spec.workspace = Backward(op.attributes, spec.in[0], loops).workspace();
-        return spec;
-      },
-      [&loops](const BatchNormBackward& op, const Signature& s) {
-        return own_kernel(Backward(op.attributes, s.in[0], loops));
-      });
+  add_two_pass_row<BatchNormBackward, Backward>(table, loops);
 }
 
 }  // namespace cnn::layers::cpu

@@ -167,6 +167,23 @@ struct Factors {
 // The channels of [first, first + count) that exist.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
+// The row of an op that Work computes in two passes over its first input.
+template <class O, class Work>
+void add_two_pass_row(KernelTable& table, const Loops& loops) {
+  table.add<O>(
+      [&loops](const O& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (!is_vectorised(asked.in[0].type)) {
+          return std::nullopt;
+        }
+        KernelSpec spec = in_layout(asked, channels_together(asked));
+        spec.workspace = Work(op.attributes, spec.in[0], loops).workspace();
+        return spec;
+      },
+      [&loops](const O& op, const Signature& s) {
+        return own_kernel(Work(op.attributes, s.in[0], loops));
+      });
+}
+
 // 1 / sqrt(variance + epsilon), in double.
 double inverse_deviation(float variance, double epsilon);
 

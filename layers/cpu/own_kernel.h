@@ -8,6 +8,7 @@
 
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/simd/loops.h"
+#include "layers/workspace.h"
 #include "runtime/kernel.h"
 
 // What our own kernels share: how operands lie, how a spec asks for it, and a kernel made of a
@@ -79,25 +80,6 @@ void parallel_elements(const TensorDesc& desc, const Body& body) {
                  body(first * line, end - first * line);
                });
 }
-
-// Hands out pieces of a workspace, each aligned to 64 bytes. Without data it only counts.
-class Carver {
- public:
-  Carver() = default;
-  explicit Carver(std::span<std::byte> workspace) : data_(workspace.data()) {}
-
-  template <class T>
-  T* take(std::int64_t count) {
-    std::byte* const at = data_ == nullptr ? nullptr : data_ + bytes_;
-    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
-    return reinterpret_cast<T*>(at);
-  }
-  std::size_t bytes() const { return bytes_; }
-
- private:
-  std::byte* data_ = nullptr;
-  std::size_t bytes_ = 0;
-};
 
 // Calls work(operands) in stream order.
 template <class Work>

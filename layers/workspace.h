@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace cnn::layers {
+
+// Hands out pieces of a workspace, each aligned to 64 bytes. Without data it only counts.
+class Carver {
+ public:
+  Carver() = default;
+  explicit Carver(std::span<std::byte> workspace) : data_(workspace.data()) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    std::byte* const at = data_ == nullptr ? nullptr : data_ + bytes_;
+    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    return reinterpret_cast<T*>(at);
+  }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace cnn::layers
