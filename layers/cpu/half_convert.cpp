@@ -1,0 +1,108 @@
+#include <type_traits>
+
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/rows.h"
+#include "layers/elementwise.h"
+#include "runtime/error.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+template <class To>
+To stored(float value) {
+  if constexpr (std::is_same_v<To, Float16>) {
+    return to_f16(value);
+  } else if constexpr (std::is_same_v<To, BFloat16>) {
+    return to_bf16(value);
+  } else {
+    return value;
+  }
+}
+
+float opened(float value) { return value; }
+template <class From>
+float opened(From value) {
+  return to_float(value);
+}
+
+template <class From, class To>
+void convert_in_order(const TensorView& x, const TensorView& y) {
+  const From* const in = x.as<From>().data();
+  To* const out = y.as<To>().data();
+  parallel_elements(y.desc, [&](std::int64_t first, std::int64_t n) {
+    for (std::int64_t i = first; i < first + n; ++i) {
+      out[i] = stored<To>(opened(in[i]));
+    }
+  });
+}
+
+template <class From, class To>
+void convert_images(const TensorView& x, const TensorView& y) {
+  const Place from(x.desc), to(y.desc);
+  const std::int64_t channels = x.desc.shape[1];
+  const From* const in = x.as<From>().data();
+  To* const out = y.as<To>().data();
+  parallel_for(x.desc.shape[0] * from.pixels(), elements_per_thread / channels + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t n = i / from.pixels();
+                   const std::int64_t p = i % from.pixels();
+                   for (std::int64_t c = 0; c < to.stored_channels(); ++c) {
+                     const float value = c < channels ? opened(in[from(n, c, p)]) : 0;
+                     out[to(n, c, p)] = stored<To>(value);
+                   }
+                 }
+               });
+}
+
+// Calls visit with a value of the type's storage.
+template <class Visit>
+void with_storage(DataType type, const Visit& visit) {
+  switch (type) {
+    case DataType::f32:
+      return visit(float{});
+    case DataType::f16:
+      return visit(Float16{});
+    case DataType::bf16:
+      return visit(BFloat16{});
+    case DataType::i32:
+    case DataType::u8:
+      break;
+  }
+  throw Error("convert: " + std::string(name_of(type)) + " is no real type");
+}
+
+void convert(const Operands& o) {
+  const TensorView& x = o.in[0];
+  const TensorView& y = o.out[0];
+  with_storage(x.desc.type, [&](auto from) {
+    with_storage(y.desc.type, [&](auto to) {
+      if (x.desc.layout == y.desc.layout) {
+        convert_in_order<decltype(from), decltype(to)>(x, y);
+      } else {
+        convert_images<decltype(from), decltype(to)>(x, y);
+      }
+    });
+  });
+}
+
+}  // namespace
+
+// From and to f16, which oneDNN converts only on processors that compute in it. No form is packed.
+void add_half_convert_rows(KernelTable& table) {
+  table.add<Convert>(
+      [](const Convert&, const Signature& asked) -> std::optional<KernelSpec> {
+        const TensorDesc& x = asked.in[0];
+        const TensorDesc& y = asked.out[0];
+        const bool half = x.type == DataType::f16 || y.type == DataType::f16;
+        if (!half || x.layout == Layout::packed || y.layout == Layout::packed) {
+          return std::nullopt;
+        }
+        return KernelSpec{.in = asked.in, .out = asked.out};
+      },
+      [](const Convert&, const Signature&) { return own_kernel(convert); });
+}
+
+}  // namespace cnn::layers::cpu
