@@ -13,13 +13,13 @@
 namespace cnn::layers::cuda {
 namespace {
 
-std::optional<Choice> choose(Libraries& libraries, const ConvGraph& graph) {
-  return libraries.choose(key_of(graph), [&](OperationGraph& into) { build(graph, into); });
+Libraries::Build build_of(const ConvGraph& graph) {
+  return [&graph](OperationGraph& into) { build(graph, into); };
 }
 
 FindWorkspace find_in(Libraries& libraries) {
   return [&](const ConvGraph& graph) -> std::optional<std::size_t> {
-    const std::optional<Choice> choice = choose(libraries, graph);
+    const std::optional<Choice> choice = libraries.choose(key_of(graph), build_of(graph));
     return choice ? std::optional(choice->workspace) : std::nullopt;
   };
 }
@@ -28,28 +28,22 @@ FindWorkspace find_in(Libraries& libraries) {
 class CudnnEngine final : public ConvEngine {
  public:
   CudnnEngine(std::shared_ptr<Libraries> libraries, const ConvGraph& graph)
-      : libraries_(std::move(libraries)), graph_(libraries_->target()) {
-    const std::optional<Choice> choice = choose(*libraries_, graph);
-    check(choice.has_value(), "cuDNN has no engine for " + key_of(graph));
-    build(graph, graph_);
-    plan_ = std::make_unique<Plan>(graph_, *choice, libraries_->target());
-    check(plan_->workspace() <= choice->workspace,
-          "cuDNN wants more workspace for " + key_of(graph) + " than it said when it was planned");
-    has_bias_ = graph.bias;
-  }
+      : libraries_(std::move(libraries)),
+        plan_(libraries_->plan(key_of(graph), build_of(graph))),
+        has_bias_(graph.bias) {}
 
   void run(Stream& stream, const ConvOperands& o) override {
-    const cudnnHandle_t handle = libraries_->cudnn(stream);
     const std::array<void*, 4> with_bias{o.x, o.w, o.bias, o.y};
     const std::array<void*, 3> without{o.x, o.w, o.y};
-    plan_->run(handle, has_bias_ ? std::span<void* const>(with_bias) : without, o.workspace);
+    plan_->run(libraries_->cudnn(stream), arguments_,
+               has_bias_ ? std::span<void* const>(with_bias) : without, o.workspace);
   }
 
  private:
   std::shared_ptr<Libraries> libraries_;
-  OperationGraph graph_;  // the plan refers to it
-  std::unique_ptr<Plan> plan_;
-  bool has_bias_ = false;
+  std::shared_ptr<const Plan> plan_;
+  Arguments arguments_;
+  bool has_bias_;
 };
 
 template <class Op>

@@ -8,6 +8,9 @@
 namespace cnn::layers::cuda {
 namespace {
 
+// Of all operands; blocks of the memory plan have 64.
+constexpr std::uint32_t alignment = 16;
+
 cudaDataType_t cuda_type(DataType type) {
   switch (type) {
     case DataType::f16:
@@ -88,6 +91,8 @@ Product::Product(cublasLtHandle_t handle, const ProductShape& s)
   set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(s));
   if (s.bias) {
     set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, cuda_type(s.out));
+    // No address yet, but its alignment decides which algorithms there are.
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, std::uintptr_t{alignment});
   }
   choose_algorithm(s.deterministic);
 }
@@ -98,7 +103,6 @@ void Product::choose_algorithm(bool deterministic) {
   const cnn::cuda::Handle<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference(
       raw);
   set(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, product_workspace);
-  constexpr std::uint32_t alignment = 16;  // blocks of the memory plan have 64
   for (const auto name :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {

@@ -361,18 +361,26 @@ Plan::Plan(const OperationGraph& graph, const Choice& choice, const Target& targ
   }
 }
 
-void Plan::run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace) {
-  check(pointers.size() == ids_.size(), "a cuDNN plan is run on another number of tensors");
-  if (!arguments_ || workspace != bound_workspace_ || !std::ranges::equal(pointers, bound_)) {
-    arguments_.emplace(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-    arguments_->set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, std::span<const std::int64_t>(ids_));
-    arguments_->set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
-    arguments_->set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
-    arguments_->finalize("the operands of a plan");
+const Descriptor& Arguments::bind(std::span<const std::int64_t> ids,
+                                  std::span<void* const> pointers, void* workspace) {
+  if (!list_ || workspace != bound_workspace_ || !std::ranges::equal(pointers, bound_)) {
+    list_.emplace(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    list_->set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+    list_->set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, pointers);
+    list_->set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
+    list_->finalize("the operands of a plan");
     bound_.assign(pointers.begin(), pointers.end());
     bound_workspace_ = workspace;
   }
-  check_cudnn(cudnnBackendExecute(handle, plan_.native(), arguments_->native()), "run a plan");
+  return *list_;
+}
+
+void Plan::run(cudnnHandle_t handle, Arguments& arguments, std::span<void* const> pointers,
+               void* workspace) const {
+  check(pointers.size() == ids_.size(), "a cuDNN plan is run on another number of tensors");
+  check_cudnn(cudnnBackendExecute(handle, plan_.native(),
+                                  arguments.bind(ids_, pointers, workspace).native()),
+              "run a plan");
 }
 
 }  // namespace cnn::layers::cuda

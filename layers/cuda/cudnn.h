@@ -109,25 +109,36 @@ struct Limits {
 std::vector<Choice> candidates(const OperationGraph& graph, const Target& target,
                                const Limits& limits, std::size_t at_most);
 
+// Addresses of the tensors of a plan, as cuDNN takes them: one for each place where a plan runs.
+class Arguments {
+ public:
+  // Makes a new list only where addresses differ from the call before.
+  const Descriptor& bind(std::span<const std::int64_t> ids, std::span<void* const> pointers,
+                         void* workspace);
+
+ private:
+  std::vector<void*> bound_;
+  void* bound_workspace_ = nullptr;
+  std::optional<Descriptor> list_;
+};
+
 // A choice made ready for its device. Runs on live targets only.
 class Plan {
  public:
-  // Throws Error if cuDNN cannot build it.
+  // The graph must outlive the plan. Throws Error if cuDNN cannot build it.
   Plan(const OperationGraph& graph, const Choice& choice, const Target& target);
 
   std::size_t workspace() const { return workspace_; }
   // pointers: of the graph's tensors that are not inner, in their order. Enqueues on the stream of
-  // the handle. Makes a new argument list only where addresses differ from the call before.
-  void run(cudnnHandle_t handle, std::span<void* const> pointers, void* workspace);
+  // the handle.
+  void run(cudnnHandle_t handle, Arguments& arguments, std::span<void* const> pointers,
+           void* workspace) const;
 
  private:
   std::vector<Descriptor> parts_;
   Descriptor plan_;
   std::size_t workspace_ = 0;
   std::vector<std::int64_t> ids_;
-  std::vector<void*> bound_;  // what arguments_ holds
-  void* bound_workspace_ = nullptr;
-  std::optional<Descriptor> arguments_;
 };
 
 }  // namespace cnn::layers::cuda

@@ -100,6 +100,26 @@ std::optional<Choice> Libraries::find_out(const std::string& key, const Build& b
   return best.choice;
 }
 
+Libraries::Ready::Ready(const Target& target, const Build& build, const Choice& choice)
+    : graph(target) {
+  build(graph);
+  plan.emplace(graph, choice, target);
+  check(plan->workspace() <= choice.workspace,
+        "cuDNN wants more workspace for " + to_string(choice) + " than when it was planned");
+}
+
+std::shared_ptr<const Plan> Libraries::plan(const std::string& key, const Build& build) {
+  check(is_live(), "no kernel of cuDNN runs without a device");
+  const std::optional<Choice> choice = choose(key, build);
+  check(choice.has_value(), "cuDNN has no engine for " + key);
+  const std::scoped_lock lock(mutex_);
+  std::shared_ptr<const Ready>& ready = plans_[key];
+  if (ready == nullptr) {
+    ready = std::make_shared<const Ready>(target_, build, *choice);
+  }
+  return {ready, &*ready->plan};
+}
+
 cudnnHandle_t Libraries::cudnn(Stream& stream) const {
   check(is_live(), "no kernel of cuDNN runs without a device");
   check_cudnn(cudnnSetStream(cudnn_.get(), cnn::cuda::native(stream)), "change its stream");

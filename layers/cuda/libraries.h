@@ -48,6 +48,10 @@ class Libraries {
   // heuristics propose. Nothing: cuDNN cannot run such a graph.
   std::optional<Choice> choose(const std::string& key, const Build& build);
 
+  // The chosen plan, built for a live device; one for all nodes of the same graph. Throws Error if
+  // there is none, or it wants more workspace than choose() said.
+  std::shared_ptr<const Plan> plan(const std::string& key, const Build& build);
+
   // Handles of a live device; throws Error without one. cudnn() enqueues on that stream from now
   // on.
   cudnnHandle_t cudnn(Stream& stream) const;
@@ -60,6 +64,13 @@ class Libraries {
   Counts counts() const;
 
  private:
+  // A plan and the graph that it refers to.
+  struct Ready {
+    Ready(const Target& target, const Build& build, const Choice& choice);
+    OperationGraph graph;
+    std::optional<Plan> plan;
+  };
+
   std::optional<Choice> find_out(const std::string& key, const Build& build);
   Limits limits(bool compiled) const;
   std::string cache_key(const std::string& key) const;
@@ -73,6 +84,7 @@ class Libraries {
   std::unique_ptr<Tuner> tuner_;
   mutable std::mutex mutex_;
   std::map<std::string, std::optional<Choice>> choices_;
+  std::map<std::string, std::shared_ptr<const Ready>> plans_;
   Counts counts_;
 };
 

@@ -56,15 +56,16 @@ void Tuner::fill(std::byte* to, std::size_t bytes, DataType type) {
   }
 }
 
-double Tuner::seconds_of(Plan& plan, std::span<void* const> pointers, std::byte* workspace) {
+double Tuner::seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace) {
   check_cudnn(cudnnSetStream(handle_, cnn::cuda::native(*stream_)), "change its stream");
-  plan.run(handle_, pointers, workspace);  // the first run loads the kernel
+  Arguments arguments;
+  plan.run(handle_, arguments, pointers, workspace);  // the first run loads the kernel
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < rounds; ++round) {
     std::chrono::steady_clock::time_point start, end;
     stream_->stamp(start);
     for (int run = 0; run < runs_per_round; ++run) {
-      plan.run(handle_, pointers, workspace);
+      plan.run(handle_, arguments, pointers, workspace);
     }
     stream_->stamp(end);
     stream_->synchronize();
@@ -94,7 +95,7 @@ Tuner::Timed Tuner::fastest(const OperationGraph& graph, std::span<const Choice>
   std::string refused;
   for (const Choice& choice : choices) {
     try {
-      Plan plan(graph, choice, target);
+      const Plan plan(graph, choice, target);
       const double seconds = seconds_of(plan, pointers, workspace.data());
       if (!best || seconds < best->seconds) {
         best = Timed{choice, seconds};

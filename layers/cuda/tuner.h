@@ -25,7 +25,7 @@ class Tuner {
   Timed fastest(const OperationGraph& graph, std::span<const Choice> choices, const Target& target);
 
  private:
-  double seconds_of(Plan& plan, std::span<void* const> pointers, std::byte* workspace);
+  double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
   void fill(std::byte* to, std::size_t bytes, DataType type);
 
   Device& device_;
