@@ -42,7 +42,7 @@ std::vector<int> chosen_cpus(const Config& config) {
 DataType compute_type(const Config& config) {
   if (config.precision == "bf16") {
     check(cpu_computes_bf16(),
-          "--precision=bf16 needs AVX-512 on a CPU, which this one lacks; use --precision=fp32");
+          "--precision=bf16 needs AVX-512 on a CPU and oneDNN in the build; use --precision=fp32");
     return DataType::bf16;
   }
   check(config.precision != "fp16",
@@ -74,6 +74,11 @@ Backend make(const Config& config) {
   for (const layers::cpu::LibraryVersion& library : layers::cpu::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }
+  if (backend.libraries.empty()) {
+    backend.notes.emplace_back(
+        "this build lacks oneDNN: convolutions, products and pools run in plain loops, which are "
+        "correct and very slow");
+  }
   backend.preferred_layout = layers::cpu::preferred_layout;
   backend.memory_limit = backend.device->memory_bytes();
   backend.memory_text = "available memory and cgroup limit";
@@ -84,6 +89,6 @@ Backend make(const Config& config) {
 
 BackendKind cpu_backend() { return {.device = "cpu", .missing = "", .make = make}; }
 
-bool cpu_computes_bf16() { return layers::cpu::effective_isa().avx512; }
+bool cpu_computes_bf16() { return layers::cpu::computes_bf16(); }
 
 }  // namespace cnn::bench

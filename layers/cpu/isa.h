@@ -17,9 +17,12 @@ struct Isa {
 };
 
 Isa hardware_isa();   // what processor and operating system have
-Isa effective_isa();  // what of it oneDNN may use (see ONEDNN_MAX_CPU_ISA): use this one, it is
-                      // cheap
+Isa effective_isa();  // what of it oneDNN may use (see ONEDNN_MAX_CPU_ISA), all without oneDNN: use
+                      // this one, it is cheap
 std::string to_string(const Isa& isa);  // "sse2 avx2 avx512"
+
+// Whether networks can be computed with activations in bf16 here.
+bool computes_bf16();
 
 // Whether bf16 products run faster than f32 ones, as with tiles or where AVX512_BF16 has full rate.
 bool multiplies_bf16_fast();
@@ -31,6 +34,7 @@ Layout preferred_layout(DataType type);
 struct LibraryVersion {
   std::string name, version;
 };
-std::vector<LibraryVersion> library_versions();  // oneDNN with its effective instruction set
+std::vector<LibraryVersion> library_versions();  // oneDNN with its effective instruction set, or
+                                                 // nothing in a build without it
 
 }  // namespace cnn::layers::cpu

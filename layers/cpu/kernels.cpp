@@ -29,8 +29,8 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
 void add_kernels(KernelTable& table) {
   using AddRows = void (*)(KernelTable&);
   // Add a line here together with the file that defines the function.
-  constexpr std::array<AddRows, 6> all{add_narrow_dense_rows, add_conv_rows, add_dense_rows,
-                                       add_pool_rows,         add_lrn_rows,  add_convert_rows};
+  constexpr std::array<AddRows, 4> all{add_narrow_dense_rows, add_half_convert_rows,
+                                       add_library_rows, add_lrn_rows};
   for (const AddRows add_rows : all) {
     add_rows(table);
   }

@@ -6,18 +6,25 @@
 // One function per file of this folder, each adding the rows of that file. kernels.cpp lists them.
 namespace cnn::layers::cpu {
 
+// All of the following, or what stands in for them in a build without oneDNN.
+void add_library_rows(KernelTable& table);
+
 // By oneDNN.
 void add_conv_rows(KernelTable& table);     // Conv2d and its two gradients
 void add_dense_rows(KernelTable& table);    // Dense and its two gradients
 void add_pool_rows(KernelTable& table);     // MaxPool, AveragePool and their gradients
-void add_lrn_rows(KernelTable& table);      // Lrn and its gradient
 void add_convert_rows(KernelTable& table);  // Convert
 
-// All rows below: without oneDNN's.
+// The rows with own loops, see below.
 void add_own_kernels(KernelTable& table, const Loops& loops);
+
+void add_lrn_rows(KernelTable& table);  // Lrn and its gradient
 
 // Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);
+
+// Convert from and to f16; before oneDNN's row.
+void add_half_convert_rows(KernelTable& table);
 
 // Own loops, in the instruction set of `loops`, which must outlive the table.
 void add_batch_norm_rows(KernelTable& table, const Loops& loops);

@@ -1,0 +1,96 @@
+#include <dnnl.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "layers/cpu/isa.h"
+#include "layers/cpu/rows.h"
+
+// What depends on having oneDNN; library_none.cpp takes this file's place in builds without it.
+namespace cnn::layers::cpu {
+namespace {
+
+// Instruction sets that a limit of oneDNN's leaves; its enumerators are sets of bits that grow.
+Isa allowed_by(dnnl::cpu_isa limit) {
+  const auto includes = [limit](dnnl::cpu_isa isa) {
+    return (static_cast<unsigned>(limit) & static_cast<unsigned>(isa)) ==
+           static_cast<unsigned>(isa);
+  };
+  return {.avx2 = includes(dnnl::cpu_isa::avx2),
+          .avx512 = includes(dnnl::cpu_isa::avx512_core),
+          .avx512_bf16 = includes(dnnl::cpu_isa::avx512_core_bf16),
+          .amx_bf16 = includes(dnnl::cpu_isa::avx512_core_amx)};
+}
+
+std::string_view name_of(dnnl::cpu_isa isa) {
+  switch (isa) {
+    case dnnl::cpu_isa::sse41:
+      return "sse41";
+    case dnnl::cpu_isa::avx:
+      return "avx";
+    case dnnl::cpu_isa::avx2:
+      return "avx2";
+    case dnnl::cpu_isa::avx2_vnni:
+      return "avx2_vnni";
+    case dnnl::cpu_isa::avx2_vnni_2:
+      return "avx2_vnni_2";
+    case dnnl::cpu_isa::avx512_core:
+      return "avx512_core";
+    case dnnl::cpu_isa::avx512_core_vnni:
+      return "avx512_core_vnni";
+    case dnnl::cpu_isa::avx512_core_bf16:
+      return "avx512_core_bf16";
+    case dnnl::cpu_isa::avx512_core_fp16:
+      return "avx512_core_fp16";
+    case dnnl::cpu_isa::avx512_core_amx:
+      return "avx512_core_amx";
+    case dnnl::cpu_isa::avx512_core_amx_fp16:
+      return "avx512_core_amx_fp16";
+    default:
+      return "default";
+  }
+}
+
+}  // namespace
+
+Isa effective_isa() {
+  // oneDNN looks at the hardware first; unlike cpuid, which a hypervisor traps, asking it is cheap.
+  return allowed_by(dnnl::get_effective_cpu_isa());
+}
+
+bool multiplies_bf16_fast() {
+  // Processors with AVX512_FP16 (Sapphire Rapids and later) do bf16 in tiles; their vector
+  // instruction for it has half the rate of f32: 175 against 350 GFLOP/s in convolutions on two
+  // cores of one whose tiles the hypervisor hides. Those without have a fast one.
+  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+  return effective_isa().amx_bf16 || isa == dnnl::cpu_isa::avx512_core_bf16;
+}
+
+bool computes_bf16() { return effective_isa().avx512; }
+
+Layout preferred_layout(DataType type) {
+  const Isa isa = effective_isa();
+  // Tiles read channels innermost: blocked bf16 convolutions do not use them and take four times
+  // as long. Without AVX-512 oneDNN blocks by 8, which is none of our layouts.
+  if (!isa.avx512 || (type == DataType::bf16 && isa.amx_bf16)) {
+    return Layout::nhwc;
+  }
+  return Layout::nchw16c;
+}
+
+std::vector<LibraryVersion> library_versions() {
+  const dnnl::version_t* v = dnnl::version();
+  std::string version = std::to_string(v->major);
+  version += "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
+  version += " (" + std::string(name_of(dnnl::get_effective_cpu_isa())) + ")";
+  return {{"oneDNN", std::move(version)}};
+}
+
+void add_library_rows(KernelTable& table) {
+  add_conv_rows(table);
+  add_dense_rows(table);
+  add_pool_rows(table);
+  add_convert_rows(table);
+}
+
+}  // namespace cnn::layers::cpu
