@@ -15,11 +15,6 @@
 namespace cnn::layers {
 namespace {
 
-template <class O>
-const O* as(const Node& node) {
-  return dynamic_cast<const O*>(node.op.get());
-}
-
 // Looks at the graph backwards from a node: who made its operand, for it alone?
 class Reader {
  public:

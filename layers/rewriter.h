@@ -35,6 +35,12 @@ class Rewriter {
   std::vector<std::optional<TensorId>> was_;
 };
 
+// The op of a node if it is an O, else nullptr.
+template <class O>
+const O* as(const Node& node) {
+  return dynamic_cast<const O*>(node.op.get());
+}
+
 // How many operands of nodes and outputs of the graph read each tensor, by TensorId.
 std::vector<std::size_t> count_readers(const Graph& graph);
 

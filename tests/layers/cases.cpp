@@ -7,7 +7,7 @@ namespace cnn::tests {
 
 std::vector<Case> all_cases() {
   std::vector<Case> result;
-  for (const auto rows : {conv_cases, network_cases, pool_cases, batch_norm_cases,
+  for (const auto rows : {conv_cases, network_cases, pool_cases, batch_norm_cases, fused_cases,
                           elementwise_cases, dense_cases, loss_cases, optimizer_cases}) {
     for (Case& row : rows()) {
       result.push_back(std::move(row));

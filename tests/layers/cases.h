@@ -36,6 +36,7 @@ std::vector<Case> conv_cases();
 std::vector<Case> network_cases();  // layers of the real networks, and blocks of several layers
 std::vector<Case> pool_cases();
 std::vector<Case> batch_norm_cases();
+std::vector<Case> fused_cases();  // convolutions with parts of batch norms, and the other parts
 std::vector<Case> elementwise_cases();  // activations, joins, conversions, concat, dropout
 std::vector<Case> dense_cases();
 std::vector<Case> loss_cases();

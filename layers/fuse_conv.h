@@ -1,0 +1,20 @@
+#pragma once
+
+#include "runtime/graph.h"
+#include "runtime/kernel.h"
+
+namespace cnn::layers {
+
+// Training graphs, after fuse_activations, gradients and moving averages: where the table has
+// kernels for the fused ops (asked with images laid out as `image`),
+// * BatchNorm behind a Conv2d becomes sums made by a FusedConv, FinishStatistics, and ScaleBias,
+//   which also takes a residual, and the batch norm of a projected residual with it;
+// * a BatchNorm with ReLU that nothing but convolutions and their weight gradients read becomes the
+//   prologue of these: its output vanishes. Before it may also stand an op that is no convolution,
+//   then ChannelSums makes its sums;
+// * Conv2dBackwardData + BatchNormBackward with ReLU becomes ConvBackwardDataNorm and
+//   NormBackwardEnd, if nothing else reads the gradient in between.
+// What has no kernel stays as it is. Values stay the same but for rounding.
+Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image);
+
+}  // namespace cnn::layers

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "layers/window.h"
+#include "runtime/graph.h"
+#include "runtime/op.h"
+
+// Convolutions that do the work of the batch norms around them: they normalise what they load and
+// sum up what they store, so that normalised images need not exist. fuse_convolutions puts them in
+// the place of plain ones once gradients are there: they have none of their own. Never depthwise,
+// never with a bias.
+namespace cnn::layers {
+
+struct FusedConvAttributes {
+  Window window;
+  bool prologue = false;    // reads relu(a x + b) in the place of x
+  bool statistics = false;  // sums its output up
+};
+
+// y = w * x as Conv2d has it, or with a prologue y = w * relu(a[c] x + b[c]), whose padding is zero
+// all the same: it surrounds the normalised image. sum[o] and squares[o] are those of y and y^2
+// over N, P, Q, taken before or after y is rounded to its type.
+// in: x [N,C,H,W], w f32 [O,C,kh,kw], [a real [C], b like a]. out: y [N,O,P,Q] of x's type,
+// [sum f32 [O], squares f32 [O]].
+class FusedConv final : public Op {
+ public:
+  explicit FusedConv(FusedConvAttributes a) : attributes(a) {}
+  std::string_view name() const override { return "fused_conv"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  double flops(std::span<const TensorDesc> in) const override;
+
+  FusedConvAttributes attributes;
+};
+
+// Backward through a convolution, and through ReLU and batch norm before it as far as sums go. With
+// d = d loss / d (the convolution's input), as Conv2dBackwardData makes it of dy and w, with
+// xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon):
+//   g = d where gamma xhat + beta > 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
+// and with n = N H W the coefficients of d loss / d x = A g + B x + C:
+//   A = gamma r,  B = -gamma r^2 dgamma / n,  C = -B mean - A dbeta / n
+// in: dy [N,O,P,Q], w f32 [O,C,kh,kw], x [N,C,H,W] of dy's type, mean, r, gamma, beta, all f32 [C].
+// out: g like x, dgamma, dbeta, A, B, C, all f32 [C].
+class ConvBackwardDataNorm final : public Op {
+ public:
+  explicit ConvBackwardDataNorm(const Window& w) : window(w) {}
+  std::string_view name() const override { return "conv_backward_data_norm"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  double flops(std::span<const TensorDesc> in) const override;
+
+  Window window;
+};
+
+// d loss / d w of a FusedConv with prologue. in: x [N,C,H,W], a real [C], b like a, dy [N,O,P,Q] of
+// x's type. out: dw f32 of shape w.
+class FusedConvBackwardWeights final : public Op {
+ public:
+  FusedConvBackwardWeights(const Window& around, Shape w) : window(around), w_shape(w) {}
+  std::string_view name() const override { return "fused_conv_backward_weights"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  double flops(std::span<const TensorDesc> in) const override;
+
+  Window window;
+  Shape w_shape;
+};
+
+}  // namespace cnn::layers

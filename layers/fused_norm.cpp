@@ -1,0 +1,139 @@
+#include "layers/fused_norm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "layers/operands.h"
+
+namespace cnn::layers {
+
+namespace {
+
+void require_image(const Op& op, std::span<const TensorDesc> in) {
+  require(in[0].shape.rank() == 4 && is_real(in[0].type), op, in, "takes real images");
+}
+
+bool is_vector(const TensorDesc& desc, const Shape& image) {
+  return desc.shape == Shape{image[1]} && is_real(desc.type);
+}
+
+bool is_alike(const TensorDesc& a, const TensorDesc& b) {
+  return a.shape == b.shape && a.type == b.type;
+}
+
+// The channel of each element of an image, one after another as it lies.
+class Channels {
+ public:
+  explicit Channels(const Shape& image)
+      : pixels_(static_cast<std::size_t>(dims(image).pixels())),
+        count_(static_cast<std::size_t>(image[1])) {}
+  std::size_t count() const { return count_; }
+  std::size_t of(std::size_t element) const { return element / pixels_ % count_; }
+
+ private:
+  std::size_t pixels_, count_;
+};
+
+}  // namespace
+
+std::vector<TensorDesc> ChannelSums::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, 1);
+  require_image(*this, in);
+  return std::vector<TensorDesc>(2, described({in[0].shape[1]}, DataType::f32));
+}
+
+void ChannelSums::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  const Channels channels(in[0].desc.shape);
+  std::vector<double> sum(channels.count()), squares(channels.count());
+  const auto x = in[0].as<float>();
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum[channels.of(i)] += x[i];
+    squares[channels.of(i)] += static_cast<double>(x[i]) * x[i];
+  }
+  const auto round = [](double value) { return static_cast<float>(value); };
+  std::ranges::transform(sum, out[0].as<float>().begin(), round);
+  std::ranges::transform(squares, out[1].as<float>().begin(), round);
+}
+
+std::vector<TensorDesc> FinishStatistics::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, 4);
+  for (const TensorDesc& desc : in) {
+    require(desc.shape.rank() == 1 && desc.type == DataType::f32 && desc.shape == in[0].shape,
+            *this, in, "takes f32 vectors of one length");
+  }
+  const TensorDesc vector = in[0];
+  const TensorDesc affine = described(vector.shape, type);
+  return {vector, vector, vector, affine, affine};
+}
+
+void FinishStatistics::reference(std::span<const TensorView> in,
+                                 std::span<const TensorView> out) const {
+  for (std::size_t c = 0; c < in[0].as<float>().size(); ++c) {
+    const double mean = in[0].as<float>()[c] / count;
+    const double variance = std::max(0.0, in[1].as<float>()[c] / count - mean * mean);
+    const double r = 1 / std::sqrt(variance + epsilon);
+    const double a = in[2].as<float>()[c] * r;
+    const double results[] = {mean, variance, r, a, in[3].as<float>()[c] - mean * a};
+    for (std::size_t k = 0; k < std::size(results); ++k) {
+      out[k].as<float>()[c] = static_cast<float>(results[k]);
+    }
+  }
+}
+
+std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, rest == Rest::nothing ? 3 : rest == Rest::image ? 4 : 6);
+  require_image(*this, in);
+  for (const std::size_t vectors : {1, 4}) {
+    for (std::size_t i = vectors; i < std::min(vectors + 2, in.size()); ++i) {
+      require(is_vector(in[i], in[0].shape) && in[i].type == in[vectors].type, *this, in,
+              "slopes and offsets are [C] of one type");
+    }
+  }
+  require(rest == Rest::nothing || is_alike(in[3], in[0]), *this, in, "takes images of one kind");
+  return {described(in[0].shape, in[0].type)};
+}
+
+void ScaleBias::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  const Channels channels(in[0].desc.shape);
+  const auto value = [&in](std::size_t operand, std::size_t i) -> double {
+    return in[operand].as<float>()[i];
+  };
+  const auto y = out[0].as<float>();
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const std::size_t c = channels.of(i);
+    double sum = value(1, c) * value(0, i) + value(2, c);
+    if (rest == Rest::image) {
+      sum += value(3, i);
+    } else if (rest == Rest::normalised) {
+      sum += value(4, c) * value(3, i) + value(5, c);
+    }
+    y[i] = static_cast<float>(relu && sum < 0 ? 0 : sum);  // a NaN stays one
+  }
+}
+
+std::vector<TensorDesc> NormBackwardEnd::infer(std::span<const TensorDesc> in) const {
+  require_count(*this, in, 5);
+  require_image(*this, in);
+  require(is_alike(in[1], in[0]), *this, in, "takes images of one kind");
+  for (const TensorDesc& desc : in.subspan(2)) {
+    require(is_vector(desc, in[0].shape) && desc.type == DataType::f32, *this, in,
+            "coefficients are f32 [C]");
+  }
+  return {described(in[0].shape, in[0].type)};
+}
+
+void NormBackwardEnd::reference(std::span<const TensorView> in,
+                                std::span<const TensorView> out) const {
+  const Channels channels(in[0].desc.shape);
+  const auto value = [&in](std::size_t operand, std::size_t i) -> double {
+    return in[operand].as<float>()[i];
+  };
+  const auto dx = out[0].as<float>();
+  for (std::size_t i = 0; i < dx.size(); ++i) {
+    const std::size_t c = channels.of(i);
+    dx[i] = static_cast<float>(value(2, c) * value(0, i) + value(3, c) * value(1, i) + value(4, c));
+  }
+}
+
+}  // namespace cnn::layers
