@@ -38,6 +38,9 @@ class Capture {
  public:
   explicit Capture(std::span<Stream* const> streams) : streams_(streams.begin(), streams.end()) {
     check(!streams_.empty(), "there is no stream to record");
+    for (std::size_t s = 0; s < streams_.size(); ++s) {
+      events_.push_back(std::make_unique<CudaEvent>());
+    }
     // Other threads, such as those that read examples, may go on allocating pinned memory.
     check(cudaStreamBeginCapture(native(*streams_.front()), cudaStreamCaptureModeThreadLocal));
     open_ = true;
@@ -57,7 +60,7 @@ class Capture {
   // A stream takes part in the capture from when it waits for one that does.
   void fork() {
     keep_host_work_in(&tasks_);
-    streams_.front()->record(next_event());
+    streams_.front()->record(*events_.front());
     for (std::size_t s = 1; s < streams_.size(); ++s) {
       streams_[s]->wait(*events_.front());
     }
@@ -65,20 +68,22 @@ class Capture {
 
   Graph end() {
     for (std::size_t s = 1; s < streams_.size(); ++s) {
-      CudaEvent& joined = next_event();
-      streams_[s]->record(joined);
-      streams_.front()->wait(joined);
+      streams_[s]->record(*events_[s]);
+      streams_.front()->wait(*events_[s]);
     }
     cudaGraph_t graph = nullptr;
     open_ = false;  // whatever comes, the capture is over
-    check(cudaStreamEndCapture(native(*streams_.front()), &graph));
+    const cudaError_t status = cudaStreamEndCapture(native(*streams_.front()), &graph);
+    if (status != cudaSuccess) {
+      static_cast<void>(cudaGetLastError());
+      throw Error("the step cannot be captured into a CUDA graph: " + text_of(status));
+    }
     return Graph(graph);
   }
 
   std::deque<HostTask> take_tasks() { return std::move(tasks_); }
 
  private:
-  CudaEvent& next_event() { return *events_.emplace_back(std::make_unique<CudaEvent>()); }
   void keep_host_work_in(std::deque<HostTask>* tasks) {
     for (Stream* stream : streams_) {
       dynamic_cast<CudaStream&>(*stream).keep_host_work_in(tasks);
@@ -86,7 +91,7 @@ class Capture {
   }
 
   std::vector<Stream*> streams_;
-  std::vector<std::unique_ptr<CudaEvent>> events_;
+  std::vector<std::unique_ptr<CudaEvent>> events_;  // the fork, then one for each stream's end
   std::deque<HostTask> tasks_;
   bool open_ = false;
 };
