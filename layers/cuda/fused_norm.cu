@@ -1,0 +1,325 @@
+#include "layers/cuda/own_kernel.h"
+#include "layers/cuda/rows.h"
+#include "layers/cuda/tile.cuh"
+#include "layers/fused_norm.h"
+
+// What convolutions leave to us of the batch norms around them. Bytes: ScaleBias and
+// NormBackwardEnd read each image once and write one: 2 S or 3 S, the floor. ChannelSums reads 1 S.
+namespace cnn::layers::cuda {
+
+namespace {
+
+template <class T>
+struct BlendImages {
+  const T* first = nullptr;
+  const T* second = nullptr;  // unread where there is only one
+  T* to = nullptr;            // may be either of them
+};
+
+struct BlendVectors {  // f32 [C]
+  const float* first_slope = nullptr;
+  const float* second_slope = nullptr;  // nullptr: 1
+  const float* offset = nullptr;
+  const float* second_offset = nullptr;  // nullptr: 0
+};
+
+// to = relu(first_slope first + second_slope second + offset + second_offset). Chunks are read from
+// their end, which the second-level cache still holds of what was written from the front.
+template <class T, int width, bool two>
+__global__ void __launch_bounds__(tile_threads)
+    blend(BlendImages<T> images, BlendVectors vectors, Tile tile, bool relu) {
+  const int channel = tile.channel();
+  if (channel >= tile.channels) {
+    return;
+  }
+  float first_slope[width];
+  float second_slope[width];
+  float offset[width];
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    const int c = channel + i;
+    first_slope[i] = vectors.first_slope[c];
+    second_slope[i] = vectors.second_slope == nullptr ? 1 : vectors.second_slope[c];
+    offset[i] =
+        vectors.offset[c] + (vectors.second_offset == nullptr ? 0 : vectors.second_offset[c]);
+  }
+  const int chunk = static_cast<int>(blockIdx.y);
+  const std::int64_t begin = tile.first_row(chunk);
+  const int lines = static_cast<int>(blockDim.y);
+  for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= begin;
+       row -= rows_in_flight * lines) {
+    Pack<T, width> first[rows_in_flight];
+    Pack<T, width> second[rows_in_flight] = {};
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      const std::int64_t at = tile.at(row - k * lines >= begin ? row - k * lines : row);
+      first[k] = fetch<width>(images.first + at);
+      if (two) {
+        second[k] = fetch<width>(images.second + at);
+      }
+    }
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      if (row - k * lines >= begin) {
+        float value[width];
+        float other[width];
+        widen(first[k], value);
+        widen(second[k], other);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          float sum = fmaf(first_slope[i], value[i], offset[i]);
+          sum = two ? fmaf(second_slope[i], other[i], sum) : sum;
+          value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
+        }
+        store<width>(images.to + tile.at(row - k * lines), value);
+      }
+    }
+  }
+}
+
+struct BlendOperands {
+  TensorView first, second, to;  // second.data: nullptr if there is none
+  BlendVectors vectors;
+  bool relu = false;
+};
+
+void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
+  with_type_and_width(of.first.desc.type, tile.width, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    constexpr int lanes = decltype(width)::value;
+    const BlendImages<T> images{
+        .first = data_of<T>(of.first), .second = data_of<T>(of.second), .to = data_of<T>(of.to)};
+    const auto launch = [&](auto kernel) {
+      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
+                        of.relu);
+    };
+    if (images.second == nullptr) {
+      launch(blend<T, lanes, false>);
+    } else {
+      launch(blend<T, lanes, true>);
+    }
+  });
+}
+
+void run_scale_bias(const ScaleBias& op, const Tile& tile, Stream& stream, const Operands& o) {
+  BlendOperands of{
+      .first = o.in[0],
+      .second = op.rest == ScaleBias::Rest::nothing ? TensorView{} : o.in[3],
+      .to = o.out[0],
+      .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
+      .relu = op.relu};
+  if (op.rest == ScaleBias::Rest::normalised) {
+    of.vectors.second_slope = data_of<float>(o.in[4]);
+    of.vectors.second_offset = data_of<float>(o.in[5]);
+  }
+  launch_blend(of, tile, stream);
+}
+
+void run_end(const Tile& tile, Stream& stream, const Operands& o) {
+  launch_blend({.first = o.in[0],
+                .second = o.in[1],
+                .to = o.out[0],
+                .vectors = {.first_slope = data_of<float>(o.in[2]),
+                            .second_slope = data_of<float>(o.in[3]),
+                            .offset = data_of<float>(o.in[4])}},
+               tile, stream);
+}
+
+// Of one chunk and channel: sum x, sum x^2. As [chunk][2][channels].
+constexpr int sum_planes = 2;
+
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile, float* partials) {
+  const int channel = tile.channel();
+  const int chunk = static_cast<int>(blockIdx.y);
+  const bool active = channel < tile.channels;
+  float sums[2 * width] = {};  // of x, then of x^2
+  if (active) {
+    const std::int64_t end = tile.end_row(chunk);
+    const int lines = static_cast<int>(blockDim.y);
+    for (std::int64_t row = tile.first_row(chunk) + threadIdx.y; row < end;
+         row += rows_in_flight * lines) {
+      Pack<T, width> packs[rows_in_flight];
+#pragma unroll
+      for (int k = 0; k < rows_in_flight; ++k) {
+        packs[k] = fetch<width>(x + tile.at(row + k * lines < end ? row + k * lines : row));
+      }
+#pragma unroll
+      for (int k = 0; k < rows_in_flight; ++k) {
+        if (row + k * lines < end) {
+          float value[width];
+          widen(packs[k], value);
+#pragma unroll
+          for (int i = 0; i < width; ++i) {
+            sums[i] += value[i];
+            sums[width + i] = fmaf(value[i], value[i], sums[width + i]);
+          }
+        }
+      }
+    }
+  }
+  sum_lines(sums);
+  if (active && threadIdx.y == 0) {
+    float* const to = partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels;
+#pragma unroll
+    for (int i = 0; i < width; ++i) {
+      to[channel + i] = sums[i];
+      to[tile.channels + channel + i] = sums[width + i];
+    }
+  }
+}
+
+// Blocks of 8 channels, one sector of memory, and 32 lines.
+constexpr int finish_columns = 8;
+
+// Sums over the chunks, in double.
+__global__ void __launch_bounds__(tile_threads)
+    finish_sums(const float* partials, Tile tile, float* sum, float* squares) {
+  const int channel = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  const bool active = channel < tile.channels;
+  double sums[2] = {};
+  if (active) {
+#pragma unroll 4
+    for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
+         chunk += static_cast<int>(blockDim.y)) {
+      const float* const from =
+          partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels + channel;
+      sums[0] += from[0];
+      sums[1] += from[tile.channels];
+    }
+  }
+  sum_lines(sums);
+  if (active && threadIdx.y == 0) {
+    sum[channel] = static_cast<float>(sums[0]);
+    squares[channel] = static_cast<float>(sums[1]);
+  }
+}
+
+class SumUp {
+ public:
+  explicit SumUp(const TensorDesc& x) : tile_(tile_of(x)) {}
+
+  std::size_t workspace() const {
+    Carver carver;
+    carver.take<float>(partial_floats());
+    return carver.bytes();
+  }
+
+  void operator()(Stream& stream, const Operands& o) const {
+    Carver carver(o.workspace);
+    float* const partials = carver.take<float>(partial_floats());
+    with_type_and_width(o.in[0].desc.type, tile_.width, [&](auto tag, auto width) {
+      using T = typename decltype(tag)::Type;
+      constexpr int lanes = decltype(width)::value;
+      cnn::cuda::launch(chunk_sums<T, lanes>, tile_.grid(), tile_.block(),
+                        sum_lines_bytes<float>(2 * lanes), stream, data_of<const T>(o.in[0]), tile_,
+                        partials);
+    });
+    cnn::cuda::launch(
+        finish_sums, dim3(static_cast<unsigned>(divide_up(tile_.channels, finish_columns))),
+        dim3(finish_columns, tile_threads / finish_columns), sum_lines_bytes<double>(2), stream,
+        partials, tile_, data_of<float>(o.out[0]), data_of<float>(o.out[1]));
+  }
+
+ private:
+  std::int64_t partial_floats() const {
+    return std::int64_t{tile_.chunks} * sum_planes * tile_.channels;
+  }
+
+  Tile tile_;
+};
+
+struct Statistics {
+  const float *sum, *squares, *gamma, *beta;
+  float *mean, *variance, *reciprocal;
+  double count, epsilon;
+  int channels;
+};
+
+constexpr int statistics_threads = 128;
+
+// In double: it is a handful of numbers, and a difference that may cancel.
+template <class A>
+__global__ void __launch_bounds__(statistics_threads)
+    finish_statistics(Statistics s, A* slope, A* offset) {
+  const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  if (c >= s.channels) {
+    return;
+  }
+  const double mean = s.sum[c] / s.count;
+  const double difference = s.squares[c] / s.count - mean * mean;
+  const double variance = difference < 0 ? 0 : difference;  // rounding may go below; NaN stays
+  const double reciprocal = 1 / sqrt(variance + s.epsilon);
+  const double scale = s.gamma[c] * reciprocal;
+  s.mean[c] = static_cast<float>(mean);
+  s.variance[c] = static_cast<float>(variance);
+  s.reciprocal[c] = static_cast<float>(reciprocal);
+  slope[c] = from_float<A>(static_cast<float>(scale));
+  offset[c] = from_float<A>(static_cast<float>(s.beta[c] - mean * scale));
+}
+
+void run_statistics(const FinishStatistics& op, Stream& stream, const Operands& o) {
+  const Statistics s{.sum = data_of<float>(o.in[0]),
+                     .squares = data_of<float>(o.in[1]),
+                     .gamma = data_of<float>(o.in[2]),
+                     .beta = data_of<float>(o.in[3]),
+                     .mean = data_of<float>(o.out[0]),
+                     .variance = data_of<float>(o.out[1]),
+                     .reciprocal = data_of<float>(o.out[2]),
+                     .count = op.count,
+                     .epsilon = op.epsilon,
+                     .channels = static_cast<int>(o.in[0].desc.shape[0])};
+  with_type(o.out[3].desc.type, [&](auto tag) {
+    using A = typename decltype(tag)::Type;
+    cnn::cuda::launch(
+        finish_statistics<A>, dim3(launch_count(divide_up(s.channels, statistics_threads))),
+        dim3(statistics_threads), 0, stream, s, data_of<A>(o.out[3]), data_of<A>(o.out[4]));
+  });
+}
+
+// Vectors are read as f32, whatever is asked.
+KernelSpec with_f32_vectors(const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  for (TensorDesc& desc : spec.in) {
+    desc.type = desc.shape.rank() == 1 ? DataType::f32 : desc.type;
+  }
+  return spec;
+}
+
+}  // namespace
+
+void add_fused_norm_rows(KernelTable& table) {
+  table.add<ChannelSums>(
+      [](const ChannelSums& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked, SumUp(asked.in[0]).workspace());
+      },
+      [](const ChannelSums& /*op*/, const Signature& s) { return own_kernel(SumUp(s.in[0])); });
+  table.add<FinishStatistics>(
+      [](const FinishStatistics& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const FinishStatistics& op, const Signature& /*s*/) {
+        return own_kernel(
+            [op](Stream& stream, const Operands& o) { run_statistics(op, stream, o); });
+      });
+  table.add<ScaleBias>(
+      [](const ScaleBias& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return with_f32_vectors(asked);
+      },
+      [](const ScaleBias& op, const Signature& s) {
+        return own_kernel([op, tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {
+          run_scale_bias(op, tile, stream, o);
+        });
+      });
+  table.add<NormBackwardEnd>(
+      [](const NormBackwardEnd& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [](const NormBackwardEnd& /*op*/, const Signature& s) {
+        return own_kernel([tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {
+          run_end(tile, stream, o);
+        });
+      });
+}
+
+}  // namespace cnn::layers::cuda
