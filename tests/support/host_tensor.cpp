@@ -6,12 +6,13 @@
 
 #include "runtime/error.h"
 
-// AddressSanitizer's; null without it. NOLINTBEGIN(bugprone-reserved-identifier)
+// AddressSanitizer's; null without it.
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void __asan_poison_memory_region(const volatile void* from,
                                                           std::size_t bytes);
 extern "C" [[gnu::weak]] void __asan_unpoison_memory_region(const volatile void* from,
                                                             std::size_t bytes);
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace cnn::tests {
 

@@ -3,13 +3,13 @@
 #include <cstdint>
 
 // AddressSanitizer must be told when the stack changes. Without it these stay null.
-// NOLINTBEGIN(bugprone-reserved-identifier)
+// NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" [[gnu::weak]] void __sanitizer_start_switch_fiber(void** fake_stack, const void* bottom,
                                                              std::size_t size);
 extern "C" [[gnu::weak]] void __sanitizer_finish_switch_fiber(void* fake_stack,
                                                               const void** bottom_before,
                                                               std::size_t* size_before);
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
 namespace cnn::tests::grid {
 
