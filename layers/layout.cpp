@@ -76,8 +76,28 @@ class Assignment {
     return asked;
   }
 
+  // Where only a fallback runs the op in its type, and in another one at that, a better kernel may
+  // run it in the fallback's.
+  std::optional<KernelSpec> describe(const Op& op, Signature asked) const {
+    std::optional<KernelSpec> spec = table_.describe(op, asked);
+    const auto same_type = [](const TensorDesc& a, const TensorDesc& b) {
+      return a.type == b.type;
+    };
+    if (!spec || asked.in.empty() || same_type(spec->in[0], asked.in[0])) {
+      return spec;
+    }
+    const auto take_types = [](std::vector<TensorDesc>& to, const std::vector<TensorDesc>& from) {
+      for (std::size_t i = 0; i < to.size(); ++i) {
+        to[i].type = from[i].type;
+      }
+    };
+    take_types(asked.in, spec->in);
+    take_types(asked.out, spec->out);
+    return table_.describe(op, asked);
+  }
+
   void place(const Node& node) {
-    const std::optional<KernelSpec> spec = table_.describe(*node.op, ask(node));
+    const std::optional<KernelSpec> spec = describe(*node.op, ask(node));
     check(spec.has_value(), "no kernel of this backend runs " + std::string(node.op->name()));
     Node placed{.op = node.op};
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {

@@ -16,29 +16,23 @@ std::optional<KernelSpec> describe_same(const Signature& asked) {
   return is_vectorised(asked.in[0].type) ? std::optional(like_first_input(asked)) : std::nullopt;
 }
 
-// Adds up to 16 tensors at once; more take another round over the sum so far.
+// Tensors that are added at once. All of them: y may be any, so nothing is written before all have
+// been read.
+constexpr std::size_t most_terms = 64;
+
 void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
-  constexpr std::size_t most = 16;
-  const bool stream = o.in.size() <= most && is_streamed(o, o.out[0]);
+  const bool stream = is_streamed(o, o.out[0]);
   parallel_elements(o.out[0].desc, [&](std::int64_t first, std::int64_t n) {
-    std::array<const void*, most> from{};
-    std::size_t done = 0;
-    while (done < o.in.size()) {
-      std::size_t count = 0;
-      if (done > 0) {
-        from[count++] = at(o.out[0], first);
-      }
-      for (; count < most && done < o.in.size(); ++count, ++done) {
-        from[count] = at(o.in[done], first);
-      }
-      const bool last = done == o.in.size();
-      typed.add({.x = from.data(),
-                 .inputs = static_cast<std::int64_t>(count),
-                 .y = at(o.out[0], first),
-                 .n = n,
-                 .relu = relu && last,
-                 .stream = stream && last});
+    std::array<const void*, most_terms> from{};
+    for (std::size_t i = 0; i < o.in.size(); ++i) {
+      from[i] = at(o.in[i], first);
     }
+    typed.add({.x = from.data(),
+               .inputs = static_cast<std::int64_t>(o.in.size()),
+               .y = at(o.out[0], first),
+               .n = n,
+               .relu = relu,
+               .stream = stream});
   });
 }
 
@@ -131,7 +125,9 @@ std::optional<KernelSpec> describe_normalise(const Signature& asked) {
 
 void add_elementwise_rows(KernelTable& table, const Loops& loops) {
   table.add<Add>(
-      [](const Add&, const Signature& asked) { return describe_same(asked); },
+      [](const Add&, const Signature& asked) {
+        return asked.in.size() <= most_terms ? describe_same(asked) : std::nullopt;
+      },
       [&loops](const Add& op, const Signature& s) {
         const TypedLoops& typed = loops_of(loops, s.in[0].type);
         return own_kernel([&typed, relu = op.relu](const Operands& o) { add_all(typed, relu, o); });

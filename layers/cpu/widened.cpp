@@ -7,7 +7,8 @@
 namespace cnn::layers::cpu {
 namespace {
 
-bool is_narrow(DataType type) { return type == DataType::bf16 || type == DataType::f16; }
+// f16 is converted by nodes of its own: oneDNN cannot on every processor.
+bool is_narrow(DataType type) { return type == DataType::bf16; }
 
 bool differs(const TensorDesc& planned, const TensorDesc& asked) {
   return planned.type == DataType::f32 && is_narrow(asked.type);

@@ -17,6 +17,11 @@ std::vector<Backend> all_backends() {
       result.push_back(std::move(backend));
     }
   }
+  // Few kernels compute in f16 on a CPU: in pipelines, nodes that convert surround the others.
+  result.push_back({.name = "cpu_f16_nhwc",
+                    .table = result.back().table,
+                    .image = Layout::nhwc,
+                    .compute = DataType::f16});
   return result;
 }
 

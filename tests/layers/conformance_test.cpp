@@ -18,11 +18,11 @@ class Conformance : public testing::TestWithParam<Case> {};
 TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) {
   const Case& row = GetParam();
   std::size_t ran = 0;
-  for (const DataType compute : {DataType::f32, DataType::bf16}) {
+  for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
     const BuiltCase built = build(row, compute);
     Interpreter values(*built.graph);
     const double tolerance =
-        compute == DataType::bf16 ? std::max(row.tolerance, row.bf16_tolerance) : row.tolerance;
+        compute == DataType::f32 ? row.tolerance : std::max(row.tolerance, row.bf16_tolerance);
     const std::vector<Backend> backends = all_backends();
     for (const Node& node : built.graph->nodes()) {
       const Subject subject(values, node);

@@ -63,7 +63,7 @@ void check_backend(const Backend& backend, const Interpreter& expected, double t
   SCOPED_TRACE(backend.name);
   const Graph& graph = expected.graph();
   const bool narrow = std::ranges::any_of(
-      graph.tensors(), [](const TensorInfo& info) { return info.desc.type == DataType::bf16; });
+      graph.tensors(), [](const TensorInfo& info) { return size_of(info.desc.type) == 2; });
   if (narrow && backend.name == "reference") {
     return;  // the loops know f32 only
   }
@@ -89,13 +89,13 @@ class Pipeline : public testing::TestWithParam<Case> {};
 
 TEST_P(Pipeline, ComputesWhatTheOpsDefine) {
   const std::vector<Backend> backends = backends_with_fallback();
-  for (const DataType compute : {DataType::f32, DataType::bf16}) {
+  for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
     const BuiltCase built = build(GetParam(), compute);
     mark_outputs(*built.graph);
     Interpreter expected(*built.graph);
     expected.run();
     // Roundings of the layers of a block meet in bf16, and flip the sign of a few activations.
-    const double tolerance = compute == DataType::bf16 ? 0.05 : 1e-4;
+    const double tolerance = compute == DataType::f32 ? 1e-4 : 0.05;
     for (const Backend& backend : backends) {
       if (backend.compute == compute) {
         check_backend(backend, expected, tolerance);

@@ -17,6 +17,7 @@ using test::Values;
 
 KernelTable table_of_conversions() {
   KernelTable table;
+  add_half_convert_rows(table);
   add_convert_rows(table);
   return table;
 }
@@ -49,7 +50,7 @@ TEST(Convert, PutsChannelsIntoBlocksOfSixteenAndZeroesTheRest) {
 TEST(Convert, ReturnsEveryValueFromEveryLayoutAndType) {
   const KernelTable table = table_of_conversions();
   const Values x = random_values({2, 19, 3, 5}, DataType::bf16, 1);
-  for (const DataType type : {DataType::f32, DataType::bf16}) {
+  for (const DataType type : {DataType::f32, DataType::bf16, DataType::f16}) {
     for (const Layout layout : {Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
       const TensorDesc desc{.shape = x.desc.shape, .type = type, .layout = layout};
       EXPECT_EQ(test::unpack(table, test::pack(table, x, desc)).data, x.data) << to_string(desc);
