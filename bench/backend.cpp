@@ -17,6 +17,12 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
   if (kind == nullptr) {
     throw Error(fmt::format("--device={0}: this build has no backend for {0}", config.device));
   }
+  if (config.simulate) {
+    check(kind->describe != nullptr,
+          fmt::format("--simulate={}: the {} backend describes no machine", *config.simulate,
+                      config.device));
+    return kind->describe(config);
+  }
   if (!kind->missing.empty()) {
     throw Error(fmt::format("--device={}: {}", config.device, kind->missing));
   }

@@ -16,6 +16,20 @@
 
 namespace cnn::bench {
 
+// What a device reaches at best.
+struct Ceilings {
+  double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
+  double bytes_per_second = 0;  // one tensor read and another written, both far larger than caches
+};
+
+// A machine that is known by its description only.
+struct Described {
+  std::string machine;  // "H200"
+  Ceilings ceilings;
+  std::string source;           // of the ceilings: measured, published, estimated
+  KernelTable library_kernels;  // of the backend's, those that the vendor's libraries run
+};
+
 // A device, what it can run, and what the program says about it.
 struct Backend {
   std::string name;         // "cpu"
@@ -31,9 +45,10 @@ struct Backend {
   std::optional<GpuInfo> gpu;
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
-  std::size_t memory_limit = 0;  // bytes free for the run when it started
-  std::string memory_text;       // what these are: "available memory and cgroup limit"
-  bool record_steps = true;      // where the device can
+  std::size_t memory_limit = 0;        // bytes free for the run when it started
+  std::string memory_text;             // what these are: "available memory and cgroup limit"
+  bool record_steps = true;            // where the device can
+  std::optional<Described> described;  // if so, `device` is null and no kernel can be made
 
   // How much work shows what the device reaches at best: it must fill the device.
   std::int64_t matrix_side = 1536;  // of a matrix product
@@ -48,12 +63,16 @@ struct BackendKind {
   // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
   // asked precision.
   Backend (*make)(const Config& config) = nullptr;
+  // For the machine that --simulate names, without a device. Throws Error that lists the machines
+  // if it is unknown. Null: this kind cannot.
+  Backend (*describe)(const Config& config) = nullptr;
 };
 
 // The kind for that device, or null if this build has none.
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
 
-// The backend that the flags ask for. Throws Error if there is none.
+// The backend that the flags ask for: of this machine's device, or of the one that --simulate
+// names. Throws Error if there is none.
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds);
 
 }  // namespace cnn::bench

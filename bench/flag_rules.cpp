@@ -180,7 +180,7 @@ constexpr Rule rules[] = {
        return c.device == "gpu" && c.gpu_thread_mode == "global" && c.per_gpu_thread_count != 0;
      },
      "--per_gpu_thread_count must be 0 with --gpu_thread_mode=global"},
-    {[](const Config& c) { return c.eval && !c.train_dir; },
+    {[](const Config& c) { return c.eval && !c.train_dir && !c.simulate; },
      "--eval needs --train_dir to find the checkpoint in"},
     {[](const Config& c) {
        return c.ml_perf_compliance_logging && c.model != "resnet50_v1.5" && c.model != "ssd300";
@@ -189,24 +189,38 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.data_dir && c.data_name == "imagenet"; },
      "ImageNet's TFRecords are not read yet; leave out --data_dir for synthetic images or use "
      "--data_name=tensors, mnist or cifar10"},
-    {[](const Config& c) {
-       return is_any_of(c.fusion, {"bn", "conv"});
-     },
-     "--fusion=bn and conv are not in this version; use auto (all rewrites) or none"},
     {[](const Config& c) { return !c.data_dir && c.data_name == "tensors"; },
      "--data_name=tensors needs --data_dir=FILE.safetensors"},
     {[](const Config& c) { return c.tune && !c.plan_cache; },
      "--tune needs --plan_cache=FILE to keep what it finds"},
+    {[](const Config& c) { return c.simulate && c.tune; },
+     "--tune times kernels on a device and --simulate has none; drop one of them"},
+    {[](const Config& c) { return c.simulate && c.data_dir; },
+     "--simulate predicts steps on synthetic images; drop --data_dir"},
+    {[](const Config& c) { return c.simulate && c.benchmark_log_dir; },
+     "--benchmark_log_dir records runs and --simulate runs nothing; use --result_json"},
 };
 
 bool evaluates(const Config& c) { return c.eval || ways_to_evaluate_during_training(c) > 0; }
 
 bool too_little_warm_up(const Config& c) {
-  return !c.trace_file.empty() &&
+  return !c.trace_file.empty() && !c.simulate &&
          (c.eval || warm_up_batches(c.num_warmup_batches, c.autotune_threshold) < 2);
 }
 
+// What counts, spaces or stores steps.
+bool steps_are_set(const Config& c) {
+  return is_set(c.num_batches) || is_set(c.num_epochs) || c.num_warmup_batches ||
+         is_set(c.num_eval_batches) || is_set(c.num_eval_epochs) || c.display_every != 10;
+}
+
 constexpr Rule idle_rules[] = {
+    {[](const Config& c) { return c.simulate && c.train_dir; },
+     "--train_dir does not act with --simulate: nothing is restored or saved"},
+    {[](const Config& c) { return c.simulate && c.plan_cache; },
+     "--plan_cache does not act with --simulate: cuDNN's first proposals are planned"},
+    {[](const Config& c) { return c.simulate && steps_are_set(c); },
+     "--simulate predicts one step: flags for the number of steps and their display do not act"},
     {[](const Config& c) { return !c.use_cuda_graph && c.device == "cpu"; },
      "--nouse_cuda_graph acts on a GPU only"},
     {[](const Config& c) { return c.gpu_memory_frac_for_testing != 0 && c.device == "cpu"; },

@@ -96,6 +96,17 @@ bool is_given(const CommandLine& line, std::string_view name) {
 
 void settle_device(CommandLine& line, const Abilities& abilities) {
   std::string& device = line.config.device;
+  if (line.config.simulate) {
+    const std::string told = fmt::format("--simulate={}", *line.config.simulate);
+    if (!abilities.simulates) {
+      throw Error(told + ": this build has no CUDA backend, so it cannot plan for a GPU");
+    }
+    if (is_given(line, "device") && (device == "cpu" || device == "CPU")) {
+      throw Error(told + " plans for a GPU; drop --device=" + device);
+    }
+    device = "gpu";
+    return;
+  }
   if (!is_given(line, "device")) {
     device = abilities.cuda ? "gpu" : "cpu";
     if (!abilities.gpu_missing.empty()) {

@@ -14,6 +14,7 @@ namespace cnn::bench {
 struct Abilities {
   bool cuda = false;               // a GPU backend and a GPU
   bool bf16 = false;               // bf16 products on the CPU
+  bool simulates = false;          // can plan for a GPU that is not there
   std::string_view gpu_missing{};  // why there is no GPU; empty if there is no backend for one
 };
 

@@ -40,9 +40,9 @@ constexpr Flag our_rows[] = {
      .choices = "random|fixed"},
     {.name = "simulate",
      .target = reaches<&Config::simulate>,
-     .help = "predict the run on another machine",
-     .treatment = Treatment::later,
-     .note = "use --print_plan for the memory of this machine"},
+     .help =
+         "plan the run for the GPU of that name (a100, h100, h200), which need not be there, and "
+         "predict its speed and memory from the ceilings of that GPU; nothing is run"},
     {.name = "fusion",
      .target = reaches<&Config::fusion>,
      .help = "how far the graph is rewritten",

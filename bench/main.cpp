@@ -51,6 +51,7 @@ Abilities abilities_of(std::span<const BackendKind> backends) {
   Abilities abilities{.bf16 = cpu_computes_bf16()};
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
     abilities.cuda = gpu->missing.empty();
+    abilities.simulates = gpu->describe != nullptr;
     abilities.gpu_missing = gpu->missing;
   }
   return abilities;

@@ -104,6 +104,34 @@ Json to_json(const ResultEvaluation& evaluation) {
           {"images_per_sec", evaluation.images_per_sec}};
 }
 
+Json to_json(const ResultSimulation& simulation) {
+  Json by_op = Json::array();
+  for (const ResultSimulation::Op& op : simulation.by_op) {
+    by_op.push_back({{"op", op.op},
+                     {"nodes", op.nodes},
+                     {"seconds", op.seconds},
+                     {"bytes", op.bytes},
+                     {"flops", op.flops}});
+  }
+  return {{"machine", simulation.machine},
+          {"source", simulation.source},
+          {"fusion", simulation.fusion},
+          {"flops_per_second", simulation.flops_per_second},
+          {"bytes_per_second", simulation.bytes_per_second},
+          {"step_seconds", simulation.step_seconds},
+          {"images_per_sec", simulation.images_per_sec},
+          {"roofline_images_per_sec", simulation.roofline_images_per_sec},
+          {"arithmetic_images_per_sec", simulation.arithmetic_images_per_sec},
+          {"flops_per_image", simulation.flops_per_image},
+          {"bytes_per_image", simulation.bytes_per_image},
+          {"memory_limit", simulation.memory_limit},
+          {"workspace_bytes", simulation.workspace_bytes},
+          {"largest_batch", simulation.largest_batch},
+          {"library_convolutions", simulation.library_convolutions},
+          {"own_convolutions", simulation.own_convolutions},
+          {"by_op", by_op}};
+}
+
 template <class Part>
 Json part_or_null(const std::optional<Part>& part) {
   return part ? to_json(*part) : Json(nullptr);
@@ -158,6 +186,9 @@ Json result_json(const ResultRecord& record) {
             {"warm_up_losses", record.warm_up_losses},
             {"summary", part_or_null(record.summary)},
             {"evaluation", list(record.evaluation)}};
+  if (record.simulation) {
+    json["simulation"] = to_json(*record.simulation);
+  }
   if (record.error) {
     json["error"] = *record.error;
   }

@@ -69,6 +69,26 @@ struct ResultEvaluation {
   double images_per_sec = 0;
 };
 
+// What --simulate says about the machine that it names.
+struct ResultSimulation {
+  struct Op {
+    std::string op;
+    std::int64_t nodes = 0;
+    double seconds = 0, bytes = 0, flops = 0;  // of all these nodes
+  };
+
+  std::string machine, source;  // of the two ceilings
+  std::string fusion;
+  double flops_per_second = 0, bytes_per_second = 0;
+  double step_seconds = 0, images_per_sec = 0;  // predicted
+  double roofline_images_per_sec = 0;           // each operand moved once
+  double arithmetic_images_per_sec = 0;
+  double flops_per_image = 0, bytes_per_image = 0;
+  std::int64_t memory_limit = 0, workspace_bytes = 0, largest_batch = 0;
+  std::int64_t library_convolutions = 0, own_convolutions = 0;
+  std::vector<Op> by_op{};  // most seconds first
+};
+
 // Filled while the run goes on; parts that were never reached are null in the file.
 struct ResultRecord {
   std::string version;
@@ -85,6 +105,7 @@ struct ResultRecord {
   std::vector<double> warm_up_losses{};  // total loss of each warm-up step
   std::optional<ResultSummary> summary{};
   std::vector<ResultEvaluation> evaluation{};
+  std::optional<ResultSimulation> simulation{};  // left out if the run was a real one
   std::optional<std::string> error{};  // what ended the run early; left out if nothing did
 };
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <vector>
 
+#include "bench/step_costs.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "layers/initializer.h"
@@ -113,15 +114,10 @@ double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings) {
   const Graph& graph = *plan.graph;
   for (const Node& node : graph.nodes()) {
     std::vector<TensorDesc> in;
-    double bytes = 0;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      in.push_back(graph.info(node.inputs[i]).desc);
-      const double passes = node.op->mutates(i) ? 2 : 1;  // read and written
-      bytes += passes * static_cast<double>(in.back().bytes());
+    for (const TensorId input : node.inputs) {
+      in.push_back(graph.info(input).desc);
     }
-    for (const TensorId output : node.outputs) {
-      bytes += static_cast<double>(graph.info(output).desc.bytes());
-    }
+    const double bytes = operand_bytes(graph, node);
     seconds +=
         std::max(node.op->flops(in) / ceilings.flops_per_second, bytes / ceilings.bytes_per_second);
   }

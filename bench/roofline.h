@@ -5,13 +5,8 @@
 
 namespace cnn::bench {
 
-// What the device reaches at best, measured with the backend's own kernels.
-struct Ceilings {
-  double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
-  double bytes_per_second = 0;  // one tensor read and another written, both far larger than caches
-};
-
-// Takes about a second at most, and memory of its own: call it outside timed regions.
+// What the device reaches at best, measured with the backend's own kernels. Takes about a second at
+// most, and memory of its own: call it outside timed regions.
 Ceilings measure_ceilings(const Backend& backend, DataType compute);
 
 // Lower limit of a step's seconds: the sum over its nodes of

@@ -12,6 +12,7 @@
 #include "bench/reporter.h"
 #include "bench/roofline.h"
 #include "bench/session.h"
+#include "bench/simulate.h"
 #include "bench/training_loop.h"
 #include "runtime/error.h"
 
@@ -163,6 +164,10 @@ void run_benchmark(const Config& config, std::span<const BackendKind> backends, 
     console.note(to_string(session.plan()));
   }
   note_choices(job, backend, session, console);
+  if (config.simulate) {
+    report_simulation(job, backend, session, console, record);
+    return;
+  }
   console.print(initializing_line);
   const Clock::time_point build_start = Clock::now();
   session.allocate();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "bench/largest_batch.h"
 #include "data/checkpoint.h"
 #include "runtime/error.h"
 
@@ -95,46 +96,34 @@ void Session::check_memory() const {
   if (arena_bytes_ <= available) {
     return;
   }
-  const std::int64_t largest = largest_batch(available);
+  const std::int64_t largest = largest_batch();
   const std::string advice =
       largest > 0
           ? fmt::format("the largest --batch_size that fits is {}", largest)
           : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
-  throw Error(fmt::format(
-      "{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
-      "({}): {}",
-      job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
-      static_cast<double>(available) / gib, backend_.device->name(), backend_.memory_text, advice));
+  const std::string device =
+      backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
+  throw Error(
+      fmt::format("{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
+                  "({}): {}",
+                  job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
+                  static_cast<double>(available) / gib, device, backend_.memory_text, advice));
 }
 
-// Memory is nearly linear in the batch: interpolate, then close in on the last batch that fits.
-std::int64_t Session::largest_batch(std::size_t available) const {
+std::int64_t Session::largest_batch() const {
   const Phase phase = job_.mode == Mode::evaluation ? Phase::evaluation : main_phase();
-  const auto bytes_of = [&](std::int64_t batch) {
-    return static_cast<double>(arena_of(compile_phase(phase, batch, {})));
-  };
-  const auto limit = static_cast<double>(available);
-  std::int64_t fits = 1;
-  std::int64_t fails = phase == Phase::evaluation ? job_.eval_batch : job_.batch;
-  double fits_bytes = bytes_of(fits);
-  double fails_bytes = static_cast<double>(arena_bytes_);
-  if (fits_bytes > limit) {
-    return 0;
-  }
-  while (fails - fits > 1) {
-    const double share = (limit - fits_bytes) / std::max(1.0, fails_bytes - fits_bytes);
-    const auto guess = fits + static_cast<std::int64_t>(share * static_cast<double>(fails - fits));
-    const std::int64_t batch = std::clamp(guess, fits + 1, fails - 1);
-    const double bytes = bytes_of(batch);
-    if (bytes <= limit) {
-      fits = batch;
-      fits_bytes = bytes;
-    } else {
-      fails = batch;
-      fails_bytes = bytes;
+  const std::int64_t start = phase == Phase::evaluation ? job_.eval_batch : job_.batch;
+  const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
+    if (batch == start) {
+      return arena_bytes_;
     }
-  }
-  return fits;
+    try {
+      return arena_of(compile_phase(phase, batch, {}));
+    } catch (const Error&) {
+      return std::nullopt;  // libraries bound the size of what they take
+    }
+  };
+  return bench::largest_batch(backend_.memory_limit, start, bytes_of);
 }
 
 void Session::allocate() {

@@ -50,7 +50,9 @@ class Session {
   Layout layout() const { return layout_; }
   std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
   std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
-  std::size_t workspace_bytes() const;      // the largest of a node
+  std::size_t workspace_bytes() const;  // the largest of a node
+  // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
+  std::int64_t largest_batch() const;
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
 
@@ -58,7 +60,6 @@ class Session {
   Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
   void check_memory() const;
-  std::int64_t largest_batch(std::size_t available) const;
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
   const Job& job_;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "bench/cuda/machines.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/libraries.h"
+#include "layers/cuda/library_rows.h"
 #include "runtime/cuda/device.h"
 
 namespace cnn::bench {
@@ -48,6 +50,12 @@ GpuInfo info_of(const cuda::DeviceFacts& facts) {
           .memory_clock_mhz = facts.memory_clock_khz / 1000.0};
 }
 
+layers::cuda::LibraryOptions options_of(const Config& config) {
+  return {.deterministic = config.deterministic,
+          .strict_f32 = config.precision == "fp32_strict",
+          .tune = config.tune};
+}
+
 std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice& device) {
   const cuda::DeviceFacts& facts = device.facts();
   layers::cuda::Machine machine{.name = facts.name,
@@ -55,9 +63,6 @@ std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice&
                                 .capability = 10 * facts.major + facts.minor,
                                 .multiprocessors = facts.multiprocessors,
                                 .memory_bytes = facts.memory_bytes};
-  const layers::cuda::LibraryOptions options{.deterministic = config.deterministic,
-                                             .strict_f32 = config.precision == "fp32_strict",
-                                             .tune = config.tune};
   std::optional<layers::cuda::PlanCache> cache;
   if (config.plan_cache) {
     cache.emplace(
@@ -65,14 +70,12 @@ std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice&
         layers::cuda::PlanCache::Owner{.device = facts.name, .cudnn_version = cudnnGetVersion()},
         config.tune);
   }
-  return std::make_shared<Libraries>(std::move(machine), options, device, std::move(cache));
+  return std::make_shared<Libraries>(std::move(machine), options_of(config), device,
+                                     std::move(cache));
 }
 
-void describe(Backend& backend, const Config& config) {
-  const GpuInfo& gpu = *backend.gpu;
-  backend.description =
-      fmt::format("{}, compute capability {}, {} multiprocessors, driver for CUDA {}", gpu.name,
-                  gpu.compute_capability, gpu.multiprocessors, gpu.driver);
+// Libraries, and what their use means for the numbers.
+void add_choices(Backend& backend, const Config& config) {
   backend.libraries.emplace_back("CUDA", cuda::runtime_version());
   for (const layers::cuda::LibraryVersion& library : layers::cuda::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
@@ -87,34 +90,72 @@ void describe(Backend& backend, const Config& config) {
   }
 }
 
-std::size_t memory_for_us(const Config& config, const cuda::CudaDevice& device) {
-  const std::size_t available = device.memory_bytes();
+// Of `available` bytes on a device that has `all`.
+std::size_t memory_for_us(const Config& config, std::size_t available, std::size_t all) {
   const std::size_t ours = available - std::min(available, kept_back);
   if (config.gpu_memory_frac_for_testing == 0) {
     return ours;
   }
-  const double part =
-      config.gpu_memory_frac_for_testing * static_cast<double>(device.facts().memory_bytes);
+  const double part = config.gpu_memory_frac_for_testing * static_cast<double>(all);
   return std::min(ours, static_cast<std::size_t>(part));
 }
 
-Backend make(const Config& config) {
+std::string memory_text(std::string_view which) {
+  return fmt::format("{} memory of the device, less {} MiB for the libraries", which,
+                     kept_back >> 20U);
+}
+
+// What a device and the description of one have in common.
+Backend start(const Config& config) {
   Backend backend{.name = "cuda", .device_text = "/gpu:0"};
   const Precision precision = precision_of(config.precision);
   backend.compute = precision.compute;
   backend.precision = precision.products;
-  auto device = std::make_unique<cuda::CudaDevice>(ordinal);
-  backend.gpu = info_of(device->facts());
-  describe(backend, config);  // before anything of cuDNN starts: it checks versions
-  layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device));
   backend.preferred_layout = layers::cuda::preferred_layout;
-  backend.memory_limit = memory_for_us(config, *device);
-  backend.memory_text =
-      fmt::format("free memory of the device, less {} MiB for the libraries", kept_back >> 20U);
+  return backend;
+}
+
+Backend make(const Config& config) {
+  Backend backend = start(config);
+  auto device = std::make_unique<cuda::CudaDevice>(ordinal);
+  const GpuInfo gpu = info_of(device->facts());
+  backend.gpu = gpu;
+  backend.description =
+      fmt::format("{}, compute capability {}, {} multiprocessors, driver for CUDA {}", gpu.name,
+                  gpu.compute_capability, gpu.multiprocessors, gpu.driver);
+  add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
+  layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device));
+  backend.memory_limit =
+      memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
+  backend.memory_text = memory_text("free");
   backend.device = std::move(device);
   backend.matrix_side = 6144;
   backend.images = 256;
   backend.repeats = 10;
+  return backend;
+}
+
+// For the machine that --simulate names.
+Backend describe(const Config& config) {
+  const layers::cuda::Machine machine = find_machine(config.simulate.value());
+  Backend backend = start(config);
+  const std::string capability =
+      fmt::format("{}.{}", machine.capability / 10, machine.capability % 10);
+  backend.description =
+      fmt::format("{} as it is described, none is used: compute capability {}, {} multiprocessors",
+                  machine.name, capability, machine.multiprocessors);
+  add_choices(backend, config);
+  const auto libraries = std::make_shared<Libraries>(machine, options_of(config));
+  layers::cuda::add_kernels(backend.kernels, libraries);
+  backend.memory_limit = memory_for_us(config, machine.memory_bytes, machine.memory_bytes);
+  backend.memory_text = memory_text("all");
+  Described& described = backend.described.emplace();
+  described.machine = machine.name;
+  described.ceilings = {
+      .flops_per_second = machine.flops(backend.compute, config.precision == "fp32_strict"),
+      .bytes_per_second = machine.bandwidth};
+  described.source = machine.source;
+  layers::cuda::add_conv_rows(described.library_kernels, libraries);
   return backend;
 }
 
@@ -124,7 +165,8 @@ void add_backend(std::vector<BackendKind>& kinds) {
   const cuda::DeviceCount found = cuda::count_devices();
   kinds.push_back({.device = "gpu",
                    .missing = found.devices > 0 ? "" : "no CUDA device: " + found.why_none,
-                   .make = make});
+                   .make = make,
+                   .describe = describe});
 }
 
 }  // namespace cnn::bench

@@ -41,6 +41,16 @@ TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   EXPECT_EQ(refusal("cpu", kinds), "--device=cpu: this build has no backend for cpu");
 }
 
+TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
+  const std::array<BackendKind, 1> kinds{
+      BackendKind{.device = "gpu", .missing = "no CUDA device", .describe = make_named}};
+  Config config;
+  config.device = "gpu";
+  config.precision = "bf16";
+  config.simulate = "h200";
+  EXPECT_EQ(make_backend(config, kinds).name, "made for bf16");
+}
+
 TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
   const std::array<BackendKind, 1> kinds{BackendKind{.device = "gpu", .make = make_named}};
   Config config;

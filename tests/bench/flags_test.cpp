@@ -19,6 +19,8 @@ using testing::StartsWith;
 constexpr Abilities plain_cpu{.cuda = false, .bf16 = false};
 constexpr Abilities new_cpu{.cuda = false, .bf16 = true};
 constexpr Abilities gpu{.cuda = true, .bf16 = false};
+constexpr Abilities planner{
+    .cuda = false, .bf16 = false, .simulates = true, .gpu_missing = "no CUDA device: none"};
 
 CommandLine parse(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
   return parse_flags(words, abilities);
@@ -97,7 +99,6 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
                            "--horovod_device=gpu",
                            "--lms",
                            "--lms_lb=2",
-                           "--simulate=p",
                            "--summary_verbosity=1",
                            "--save_summaries_steps=1",
                            "--tfprof_file=f",
@@ -120,6 +121,17 @@ TEST(Flags, TranslateOlderNames) {
   EXPECT_THAT(line.notices,
               ElementsAre("--learning_rate is an older name of --init_learning_rate"));
   EXPECT_THAT(line.given, ElementsAre("init_learning_rate"));
+}
+
+TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
+  const CommandLine line = parse({"--simulate=h200", "--use_fp16", "--eval"}, planner);
+  EXPECT_EQ(line.config.device, "gpu");
+  EXPECT_EQ(line.config.precision, "fp16");
+  EXPECT_THAT(line.notices, IsEmpty());  // also not that the CPU computes
+  EXPECT_EQ(refusal({"--simulate=h200"}),
+            "--simulate=h200: this build has no CUDA backend, so it cannot plan for a GPU");
+  EXPECT_EQ(refusal({"--simulate=h200", "--device=cpu"}, planner),
+            "--simulate=h200 plans for a GPU; drop --device=cpu");
 }
 
 TEST(Flags, ChooseTheDeviceThatExists) {
@@ -195,7 +207,6 @@ TEST(Flags, TakeUpdateModesOfOneDevice) {
 TEST(Flags, CheckCombinations) {
   EXPECT_THAT(refusal({"--forward_only", "--eval", "--train_dir=/x"}),
               StartsWith("--forward_only and --eval"));
-  EXPECT_THAT(refusal({"--fusion=conv"}), StartsWith("--fusion=bn and conv"));
 }
 
 TEST(Flags, TellWhichFlagsAreIdle) {

@@ -64,6 +64,21 @@ TEST(ResultJson, HasTheAgreedKeys) {
                                                        "base_loss", "images_per_sec"));
 }
 
+TEST(ResultJson, TellsASimulationFromARun) {
+  ResultRecord record = example();
+  EXPECT_FALSE(result_json(record).contains("simulation"));
+  record.simulation = ResultSimulation{.machine = "H200",
+                                       .images_per_sec = 9000,
+                                       .largest_batch = 12,
+                                       .by_op = {{.op = "conv2d", .nodes = 3, .seconds = 0.5}}};
+  const Json json = result_json(record)["simulation"];
+  EXPECT_EQ(json["machine"], "H200");
+  EXPECT_EQ(json["images_per_sec"], 9000.0);
+  EXPECT_EQ(json["largest_batch"], 12);
+  EXPECT_EQ(json["by_op"][0]["op"], "conv2d");
+  EXPECT_EQ(json["by_op"][0]["nodes"], 3);
+}
+
 TEST(ResultJson, HoldsTheNumbers) {
   const Json json = result_json(example());
   EXPECT_EQ(json["machine"]["libraries"]["oneDNN"], "3.2");

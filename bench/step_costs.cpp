@@ -1,0 +1,92 @@
+#include "bench/step_costs.h"
+
+#include <algorithm>
+#include <map>
+
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/dense.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+double bytes_of(const Graph& graph, TensorId id) {
+  return static_cast<double>(graph.info(id).desc.bytes());
+}
+
+double flops_of(const Graph& graph, const Node& node) {
+  std::vector<TensorDesc> in;
+  for (const TensorId input : node.inputs) {
+    in.push_back(graph.info(input).desc);
+  }
+  return node.op->flops(in);
+}
+
+void add(NodeCost& sum, const NodeCost& cost) {
+  sum.flops += cost.flops;
+  sum.bytes += cost.bytes;
+  sum.seconds += cost.seconds;
+}
+
+}  // namespace
+
+double operand_bytes(const Graph& graph, const Node& node) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const double passes = node.op->mutates(i) ? 2 : 1;  // read and written
+    bytes += passes * bytes_of(graph, node.inputs[i]);
+  }
+  for (const TensorId output : node.outputs) {
+    bytes += bytes_of(graph, output);
+  }
+  return bytes;
+}
+
+double reread_bytes(const Graph& graph, const Node& node) {
+  const Op* const op = node.op.get();
+  if (dynamic_cast<const layers::BatchNorm*>(op) != nullptr) {
+    return bytes_of(graph, node.inputs.front());
+  }
+  if (dynamic_cast<const layers::BatchNormBackward*>(op) != nullptr) {
+    return 2 * bytes_of(graph, node.inputs.front());  // x, and the gradient behind the ReLU
+  }
+  const auto* conv = dynamic_cast<const layers::Conv2dBackwardWeights*>(op);
+  const auto* dense = dynamic_cast<const layers::DenseBackwardWeights*>(op);
+  const bool sums =
+      (conv != nullptr && conv->attributes.bias) || (dense != nullptr && dense->attributes.bias);
+  return sums ? bytes_of(graph, node.inputs[1]) : 0;
+}
+
+std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings) {
+  std::vector<NodeCost> costs;
+  for (const Node& node : graph.nodes()) {
+    NodeCost cost{.flops = flops_of(graph, node),
+                  .bytes = operand_bytes(graph, node) + reread_bytes(graph, node)};
+    cost.seconds =
+        std::max(cost.flops / ceilings.flops_per_second, cost.bytes / ceilings.bytes_per_second);
+    costs.push_back(cost);
+  }
+  return costs;
+}
+
+std::vector<OpCost> costs_by_op(const Graph& graph, const std::vector<NodeCost>& costs) {
+  check(costs.size() == graph.nodes().size(), "costs_by_op: one cost for each node");
+  std::map<std::string, OpCost> by_op;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const std::string name(graph.nodes()[i].op->name());
+    OpCost& sum = by_op[name];
+    sum.op = name;
+    ++sum.nodes;
+    add(sum.cost, costs[i]);
+  }
+  std::vector<OpCost> result;
+  for (auto& [name, cost] : by_op) {
+    result.push_back(std::move(cost));
+  }
+  std::ranges::stable_sort(result, std::ranges::greater{},
+                           [](const OpCost& op) { return op.cost.seconds; });
+  return result;
+}
+
+}  // namespace cnn::bench

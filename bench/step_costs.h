@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/backend.h"
+#include "runtime/program.h"
+
+namespace cnn::bench {
+
+// What a node costs on a device of given ceilings.
+struct NodeCost {
+  double flops = 0;
+  double bytes = 0;  // read and written
+  double seconds = 0;
+};
+
+// Bytes of a node's operands, each moved once; what the node writes in place counts twice.
+double operand_bytes(const Graph& graph, const Node& node);
+
+// Bytes that must be read again however the node is computed, as operands are larger than any
+// cache: batch statistics, and the sums of their gradient, need all of an image before its first
+// element can be normalised; the gradient of a bias is a sum over what the product of the weight
+// gradient reads too.
+double reread_bytes(const Graph& graph, const Node& node);
+
+// By NodeId: seconds = max(flops / peak, (operand_bytes + reread_bytes) / bandwidth).
+std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings);
+
+// The costs of all nodes of one op together.
+struct OpCost {
+  std::string op;
+  std::size_t nodes = 0;
+  NodeCost cost;
+};
+// Most seconds first.
+std::vector<OpCost> costs_by_op(const Graph& graph, const std::vector<NodeCost>& costs);
+
+}  // namespace cnn::bench

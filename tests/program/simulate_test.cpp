@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "tests/program/program.h"
+
+namespace cnn::tests {
+namespace {
+
+using nlohmann::json;
+
+bool has_no_cuda() {
+  return run_program({"--simulate=h200"}).err.find("no CUDA backend") != std::string::npos;
+}
+
+bool says(const Finished& run, const std::string& text) {
+  return run.err.find(text) != std::string::npos;
+}
+
+// The batch that a line of stderr says is the largest; -1 without such a line.
+long largest(const Finished& run) {
+  const std::regex line("the largest --batch_size that fits is ([0-9]+)");
+  std::smatch found;
+  return std::regex_search(run.err, found, line) ? std::stol(found[1]) : -1;
+}
+
+class SimulateWithCuda : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (has_no_cuda()) {
+      GTEST_SKIP() << "this build has no CUDA backend";
+    }
+  }
+};
+
+TEST(SimulateWithoutCuda, IsRefusedInOneLine) {
+  if (!has_no_cuda()) {
+    GTEST_SKIP() << "this build has a CUDA backend";
+  }
+  const Finished run = run_program({"--simulate=h200", "--model=lenet"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.err,
+            "--simulate=h200: this build has no CUDA backend, so it cannot plan for a GPU\n");
+  EXPECT_EQ(run.out, "");
+}
+
+TEST_F(SimulateWithCuda, PredictsResnet50OnAnH200) {
+  const TemporaryFolder folder;
+  const Finished run =
+      run_program({"--simulate=h200", "--model=resnet50", "--batch_size=256", "--use_fp16",
+                   "--result_json=" + (folder / "r.json"), "--trace_file=" + (folder / "t.json")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(run.step_lines().empty());
+  EXPECT_NE(run.out.find("Model:       resnet50"), std::string::npos);
+  EXPECT_TRUE(says(run, "device: H200 as it is described")) << run.err;
+  EXPECT_TRUE(says(run, "plan: f16 activations in nhwc")) << run.err;
+  EXPECT_TRUE(says(run, "not a measurement")) << run.err;
+  EXPECT_FALSE(says(run, "computing on the CPU")) << run.err;
+
+  const json simulation = json::parse(read_file(folder / "r.json")).at("simulation");
+  EXPECT_EQ(simulation.at("machine"), "H200");
+  EXPECT_EQ(simulation.at("flops_per_second"), 790e12);
+  EXPECT_EQ(simulation.at("bytes_per_second"), 4.3e12);
+  const double speed = simulation.at("images_per_sec");
+  const double limit = simulation.at("roofline_images_per_sec");
+  const double arithmetic = simulation.at("arithmetic_images_per_sec");
+  EXPECT_GT(speed, 7000);  // between every op alone and all fusions that are known of
+  EXPECT_LT(speed, 15700);
+  EXPECT_GE(limit, speed);
+  EXPECT_NEAR(arithmetic, 34500, 500);  // 22.9 GFLOP an image
+  EXPECT_EQ(simulation.at("library_convolutions").get<int>() +
+                simulation.at("own_convolutions").get<int>(),
+            158);  // 53 layers in three directions, but for the gradient of the image
+  EXPECT_EQ(simulation.at("largest_batch"), largest(run));
+  EXPECT_GT(largest(run), 1000);
+  EXPECT_NE(read_file(folder / "t.json").find("traceEvents"), std::string::npos);
+}
+
+TEST_F(SimulateWithCuda, PredictsEveryPhaseAndPrecision) {
+  double training = 0;
+  for (const char* phase : {"--forward_only=0", "--forward_only", "--eval"}) {
+    for (const char* precision : {"fp16", "bf16", "fp32", "fp32_strict"}) {
+      const TemporaryFolder folder;
+      const Finished run = run_program({"--simulate=A100", "--model=lenet", phase,
+                                        std::string("--precision=") + precision,
+                                        "--result_json=" + (folder / "r.json")});
+      ASSERT_EQ(run.status, 0) << phase << " " << precision << ": " << run.err;
+      const json simulation = json::parse(read_file(folder / "r.json")).at("simulation");
+      const double speed = simulation.at("images_per_sec");
+      EXPECT_GT(speed, 0);
+      EXPECT_GT(simulation.at("largest_batch").get<int>(), 0);
+      training = training == 0 ? speed : training;  // the first is training in fp16
+      if (std::string(phase) != "--forward_only=0" && std::string(precision) == "fp16") {
+        EXPECT_GT(speed, training);
+      }
+    }
+  }
+}
+
+TEST_F(SimulateWithCuda, PrintsThePlanOnRequest) {
+  const Finished run = run_program({"--simulate=h100", "--model=lenet", "--print_plan"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(says(run, "compute")) << run.err;
+  EXPECT_TRUE(says(run, "conv2d")) << run.err;
+}
+
+TEST_F(SimulateWithCuda, RefusesWhatCannotFitLikeARunThere) {
+  const Finished run = run_program({"--simulate=h100", "--model=vgg16", "--batch_size=8000"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(says(run, "GiB are free on H100")) << run.err;
+  EXPECT_GT(largest(run), 100);
+  EXPECT_LT(largest(run), 8000);
+}
+
+TEST_F(SimulateWithCuda, RefusesAMachineThatItDoesNotKnow) {
+  const Finished run = run_program({"--simulate=b200"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.err,
+            "there is no description of a machine called 'b200'; there are a100, h100, h200\n");
+}
+
+TEST_F(SimulateWithCuda, SaysWhichFlagsDoNotGoWithIt) {
+  EXPECT_TRUE(says(run_program({"--simulate=h200", "--device=cpu"}), "drop --device=cpu"));
+  EXPECT_TRUE(says(run_program({"--simulate=h200", "--tune", "--plan_cache=c"}), "--tune times"));
+  EXPECT_TRUE(says(run_program({"--simulate=h200", "--data_name=mnist", "--data_dir=/none"}),
+                   "drop --data_dir"));
+  const Finished run = run_program({"--simulate=h200", "--model=lenet", "--num_batches=3",
+                                    "--train_dir=/none", "--plan_cache=c"});
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_TRUE(says(run, "--train_dir does not act with --simulate")) << run.err;
+  EXPECT_TRUE(says(run, "--plan_cache does not act with --simulate")) << run.err;
+  EXPECT_TRUE(says(run, "predicts one step")) << run.err;
+}
+
+}  // namespace
+}  // namespace cnn::tests
