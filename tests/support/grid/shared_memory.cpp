@@ -38,7 +38,7 @@ std::string thread_name(std::size_t thread) {
 
 void SharedMemory::reset() {
   std::ranges::fill(bytes_, std::byte{0xFF});
-  std::ranges::fill(cells_, Cell{});
+  ++block_;
 }
 
 // A barrier of the block lies between, or the same thread did both, or barriers of one warp order
@@ -93,6 +93,9 @@ std::byte* SharedMemory::touch(const SharedArray& array, std::int64_t index, Acc
   const std::size_t first = array.offset + static_cast<std::size_t>(index) * array.element_bytes;
   const Visit visit{array, index, access, now, known};
   for (std::size_t i = first; i < first + array.element_bytes; ++i) {
+    if (cells_[i].block != block_) {
+      cells_[i] = {.block = block_, .writer = {}, .readers = {}};
+    }
     check_cell(cells_[i], visit);
     note(cells_[i], visit);
   }

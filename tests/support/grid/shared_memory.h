@@ -40,6 +40,7 @@ class SharedMemory {
     bool atomic = false;
   };
   struct Cell {
+    std::uint32_t block = 0;  // whose notes these are; those of an earlier block count for nothing
     Note writer;
     // The last reader, and the last one that was another thread: a write must follow both.
     std::array<Note, 2> readers;
@@ -57,6 +58,7 @@ class SharedMemory {
   static void note(Cell& cell, const Visit& visit);
 
   std::vector<std::byte> bytes_;
+  std::uint32_t block_ = 0;  // blocks so far
   std::vector<Cell> cells_;  // one for each byte
 };
 
