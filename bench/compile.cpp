@@ -1,5 +1,6 @@
 #include "bench/compile.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,6 +12,8 @@
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/fuse.h"
+#include "layers/fuse_conv.h"
+#include "layers/fused_conv.h"
 #include "layers/layout.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
@@ -154,7 +157,35 @@ Layout image_layout(const Graph& graph, Layout preferred) {
   return with_padding > bearable * elements ? Layout::nhwc : preferred;
 }
 
+// The engines that convolutions need for it are cuDNN's, and know only f16.
+bool fuses_convolutions(const CompileRequest& request, const Backend& backend) {
+  return backend.name == "cuda" && request.compute == DataType::f16;
+}
+
+// As far as asked, or as the backend can. Throws Error if it cannot do what is asked.
+Fusion fusion_of(const CompileRequest& request, const Backend& backend) {
+  const Config& config = request.config;
+  const bool can_fuse = fuses_convolutions(request, backend);
+  check(config.fusion != "conv" || can_fuse,
+        "--fusion=conv needs the CUDA backend (--device=gpu) and --precision=fp16; use auto or bn");
+  if (!config.enable_optimizations || config.fusion == "none") {
+    return Fusion::none;
+  }
+  return config.fusion != "bn" && can_fuse ? Fusion::conv : Fusion::bn;
+}
+
+bool has_fused_convolutions(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const Node& node) {
+    return dynamic_cast<const layers::FusedConv*>(node.op.get()) != nullptr;
+  });
+}
+
 }  // namespace
+
+std::string_view name_of(Fusion fusion) {
+  constexpr std::string_view names[] = {"none", "bn", "conv"};
+  return names[static_cast<std::size_t>(fusion)];
+}
 
 Compiled compile(const CompileRequest& request, const Backend& backend,
                  std::span<const TensorInfo> fixed) {
@@ -163,22 +194,28 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   compiled.facts = facts_of(*forward.graph, request.batch);
   compiled.layout = image_layout(*forward.graph, backend.preferred_layout(request.compute));
 
-  const bool fuse = request.config.enable_optimizations && request.config.fusion != "none";
+  Fusion fusion = fusion_of(request, backend);
   std::shared_ptr<Graph> graph = forward.graph;
   std::optional<TensorId> loss;
   if (forward.loss) {
     loss = forward.loss->id;
   }
-  if (fuse) {
+  if (fusion != Fusion::none) {
     const Rewritten fused = layers::fuse_activations(*graph);
     graph = fused.graph;
     loss = loss ? fused.was[index_of(*loss)] : loss;
   }
   if (request.phase == Phase::training) {
     append_training(*graph, {graph.get(), loss.value()}, request);
-  } else if (fuse) {
+    if (fusion == Fusion::conv) {
+      graph = layers::fuse_convolutions(*graph, backend.kernels, compiled.layout).graph;
+      fusion = has_fused_convolutions(*graph) ? Fusion::conv : Fusion::bn;
+    }
+  } else if (fusion != Fusion::none) {
     graph = layers::fold_batch_norms(*graph).graph;
+    fusion = Fusion::bn;
   }
+  compiled.fusion = fusion;
   std::shared_ptr<Graph> laid_out =
       layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed).graph;
   if (request.phase == Phase::forward_only && request.config.freeze_when_forward_only) {

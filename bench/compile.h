@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench/backend.h"
@@ -41,10 +42,16 @@ struct NetworkFacts {
   double forward_macs = 0;  // of convolutions and dense layers, for one image
 };
 
+// How far the graph was rewritten. bn: ReLU and joins within what comes before them, norms folded
+// where nothing is trained. conv: also norms within the convolutions around them.
+enum class Fusion : std::uint8_t { none, bn, conv };
+std::string_view name_of(Fusion fusion);
+
 struct Compiled {
   StepPlan plan;
   NetworkFacts facts;
   Layout layout = Layout::nchw;  // of images inside the network
+  Fusion fusion{};               // as reached: conv only if there are fused convolutions
   std::int64_t batch = 0;
   std::int64_t classes = 0;
   std::vector<layers::Preparation> preparations;  // to run once, with --freeze_when_forward_only

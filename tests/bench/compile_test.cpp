@@ -1,0 +1,109 @@
+#include "bench/compile.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "models/catalog.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Plans what it cannot run: every op, with operands as they are.
+Backend backend_called(const std::string& name) {
+  Backend backend;
+  backend.name = name;
+  backend.kernels.otherwise(
+      [](const Op&, const Signature& asked) {
+        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+      },
+      [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
+  backend.preferred_layout = [](DataType) { return Layout::nhwc; };
+  return backend;
+}
+
+struct Asked {
+  std::string device, fusion, model = "resnet20";
+  DataType compute = DataType::f16;
+  bool optimise = true;
+  Phase phase = Phase::training;
+};
+
+Compiled compiled(const Asked& asked) {
+  Config config;
+  config.fusion = asked.fusion;
+  config.enable_optimizations = asked.optimise;
+  const models::Model& model = models::find("cifar10", asked.model);
+  return compile({.config = config,
+                  .model = model,
+                  .phase = asked.phase,
+                  .batch = 2,
+                  .image_size = model.image_size,
+                  .compute = asked.compute,
+                  .input = {}},
+                 backend_called(asked.device));
+}
+
+std::map<std::string, std::size_t> counts(const Compiled& of) {
+  std::map<std::string, std::size_t> result;
+  for (const Node& node : of.plan.graph->nodes()) {
+    ++result[std::string(node.op->name())];
+  }
+  return result;
+}
+
+TEST(Fusion, GoesAsFarAsAsked) {
+  const Compiled none = compiled({.device = "cuda", .fusion = "none"});
+  EXPECT_EQ(none.fusion, Fusion::none);
+  EXPECT_EQ(counts(none)["relu"], 18);
+  EXPECT_EQ(counts(none)["batch_norm"], 19);
+
+  const Compiled bn = compiled({.device = "cuda", .fusion = "bn"});
+  EXPECT_EQ(bn.fusion, Fusion::bn);
+  EXPECT_EQ(counts(bn)["relu"], 0);
+  EXPECT_EQ(counts(bn)["batch_norm"], 19);
+  EXPECT_EQ(counts(bn)["fused_conv"], 0);
+
+  const Compiled conv = compiled({.device = "cuda", .fusion = "conv"});
+  EXPECT_EQ(conv.fusion, Fusion::conv);
+  EXPECT_EQ(counts(conv)["batch_norm"], 0);
+  EXPECT_EQ(counts(conv)["fused_conv"], 19);
+}
+
+TEST(Fusion, IsTheBestThatTheBackendHasUnlessAsked) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto"}).fusion, Fusion::conv);
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .compute = DataType::f32}).fusion,
+            Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cpu", .fusion = "auto", .compute = DataType::f32}).fusion,
+            Fusion::bn);
+}
+
+TEST(Fusion, IsOffWithoutOptimisations) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .optimise = false}).fusion, Fusion::none);
+}
+
+TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .model = "alexnet"}).fusion, Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .phase = Phase::evaluation}).fusion,
+            Fusion::bn);
+}
+
+TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {
+  for (const Asked& asked :
+       {Asked{.device = "cpu", .fusion = "conv", .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::bf16}}) {
+    EXPECT_THAT([&] { compiled(asked); },
+                ThrowsMessage<Error>(HasSubstr("--fusion=conv needs the CUDA backend")));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::bench
