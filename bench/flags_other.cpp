@@ -45,7 +45,10 @@ constexpr Flag our_rows[] = {
          "predict its speed and memory from the ceilings of that GPU; nothing is run"},
     {.name = "fusion",
      .target = reaches<&Config::fusion>,
-     .help = "how far the graph is rewritten",
+     .help =
+         "how far the graph is rewritten: none; bn puts ReLUs and joins into the ops before them; "
+         "conv also puts batch norms into the convolutions around them (on CUDA with fp16); auto "
+         "goes as far as the backend can",
      .choices = "auto|none|bn|conv"},
     {.name = "use_cuda_graph",
      .target = reaches<&Config::use_cuda_graph>,
