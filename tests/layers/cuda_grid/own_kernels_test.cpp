@@ -77,6 +77,16 @@ TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
   expect_like_reference(layers::Lrn({}), {x}, half_tolerance);
 }
 
+// 385 rows in four chunks: the last one has fewer.
+TEST(OwnKernels, EndWithTheLastRow) {
+  const TensorDesc x = described({5, 64, 7, 11}, DataType::f16);
+  const TensorDesc vector = described({64}, DataType::f32);
+  const layers::BatchNormAttributes a{.scale = true, .relu = true, .variables = {}};
+  expect_like_reference(layers::BatchNorm(a), {x, vector, vector}, half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(a), {x, vector, vector, vector, vector, x},
+                        half_tolerance);
+}
+
 TEST(OwnKernels, TakeChannelsThatFillNoVector) {
   for (const std::int64_t channels : {1, 3, 12, 36, 50}) {
     const TensorDesc x = described({2, channels, 9, 8}, DataType::bf16);
