@@ -66,6 +66,7 @@ Session::Session(const Job& job, const Backend& backend) : job_(job), backend_(b
   const auto take = [&](const Compiled& compiled) {
     facts_ = compiled.facts;
     layout_ = compiled.layout;
+    fusion_ = compiled.fusion;
     step_bytes = std::max(step_bytes, compiled.plan.memory.device_bytes);
     step_lower_bound = std::max(step_lower_bound, compiled.plan.memory.lower_bound_bytes);
   };

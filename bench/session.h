@@ -48,6 +48,7 @@ class Session {
   const StepPlan& plan() const;  // of the timed program, else of the evaluation
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
+  Fusion fusion() const { return fusion_; }  // as far as the plan got
   std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
   std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
   std::size_t workspace_bytes() const;  // the largest of a node
@@ -68,6 +69,7 @@ class Session {
   std::optional<Variables> variables_;
   NetworkFacts facts_;
   Layout layout_ = Layout::nchw;
+  Fusion fusion_{};
   std::size_t arena_bytes_ = 0, lower_bound_bytes_ = 0;
   Buffer arena_;
   std::optional<VariableIo> io_;

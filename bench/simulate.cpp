@@ -98,7 +98,7 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   const auto batch = static_cast<double>(job.mode == Mode::evaluation ? job.eval_batch : job.batch);
   ResultSimulation result{.machine = described.machine,
                           .source = described.source,
-                          .fusion = job.config->enable_optimizations ? job.config->fusion : "none",
+                          .fusion = std::string(name_of(session.fusion())),
                           .flops_per_second = ceilings.flops_per_second,
                           .bytes_per_second = ceilings.bytes_per_second,
                           .step_seconds = prediction.step_seconds,

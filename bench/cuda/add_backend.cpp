@@ -6,7 +6,6 @@
 #include "bench/cuda/machines.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/libraries.h"
-#include "layers/cuda/library_rows.h"
 #include "runtime/cuda/device.h"
 
 namespace cnn::bench {
@@ -155,7 +154,7 @@ Backend describe(const Config& config) {
       .flops_per_second = machine.flops(backend.compute, config.precision == "fp32_strict"),
       .bytes_per_second = machine.bandwidth};
   described.source = machine.source;
-  layers::cuda::add_conv_rows(described.library_kernels, libraries);
+  layers::cuda::add_library_kernels(described.library_kernels, libraries);
   return backend;
 }
 

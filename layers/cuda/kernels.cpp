@@ -5,9 +5,13 @@
 
 namespace cnn::layers::cuda {
 
-void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+void add_library_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
   add_conv_rows(table, libraries);
   add_dense_rows(table, libraries);
+}
+
+void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+  add_library_kernels(table, libraries);
   add_own_kernels(table);
 }
 

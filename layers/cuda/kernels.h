@@ -11,6 +11,9 @@ namespace cnn::layers::cuda {
 // takes cannot run there. The table shares `libraries`.
 void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
 
+// Those of them that a library runs.
+void add_library_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
+
 // The layout of images within a network.
 inline Layout preferred_layout(DataType /*type*/) { return Layout::nhwc; }
 
