@@ -2,6 +2,7 @@
 
 #include "layers/cuda/conv_parts.h"
 #include "layers/cuda/conv_steps.h"
+#include "layers/cuda/engine_workspace.h"
 #include "layers/cuda/own_kernel.h"
 
 namespace cnn::layers::cuda {
@@ -26,15 +27,6 @@ std::int64_t bytes_of(const Shape& shape, DataType type) {
   return shape.elements() * static_cast<std::int64_t>(size_of(type));
 }
 
-// Engines lay out their workspace themselves; this suits the widest access that a device has.
-constexpr std::int64_t engine_alignment = 256;
-
-std::byte* align(std::byte* data) {
-  const auto address = reinterpret_cast<std::uintptr_t>(data);
-  const std::uintptr_t past = address % engine_alignment;
-  return past == 0 ? data : data + (engine_alignment - past);
-}
-
 // The parts of a workspace, in their order.
 struct Pieces {
   std::byte *x = nullptr, *w = nullptr;  // padded, or dw before it is widened
@@ -46,10 +38,8 @@ Pieces carve(const ConvSteps& s, Carver& carver) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;
   Pieces pieces;
-  if (s.engine_bytes > 0) {
-    pieces.engine =
-        align(carver.take<std::byte>(static_cast<std::int64_t>(s.engine_bytes) + engine_alignment));
-  }
+  pieces.engine = aligned_for_engine(
+      carver.take<std::byte>(static_cast<std::int64_t>(planned_for_engine(s.engine_bytes))));
   if (s.is_padded()) {
     pieces.x = carver.take<std::byte>(bytes_of(g.x, g.type));
   }

@@ -216,29 +216,81 @@ void OperationGraph::convolution(const Convolution& c) {
   operations_.push_back(std::move(operation));
 }
 
-void OperationGraph::pointwise(cudnnPointwiseMode_t mode, std::int64_t a,
-                               std::optional<std::int64_t> b, std::int64_t out) {
+void OperationGraph::pointwise(cudnnPointwiseMode_t mode, std::span<const Operand> operands) {
   Descriptor& kind = parts_.emplace_back(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   kind.set(CUDNN_ATTR_POINTWISE_MODE, mode);
   kind.set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
   kind.finalize("an element-wise operation");
   Descriptor operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, kind);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, find(a));
-  if (b) {
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, find(*b));
+  for (const Operand& operand : operands) {
+    operation.set(operand.name, find(operand.tensor));
   }
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, find(out));
   operation.finalize("an element-wise operation's operands");
   operations_.push_back(std::move(operation));
 }
 
+namespace {
+
+constexpr auto name_x = CUDNN_ATTR_OPERATION_POINTWISE_XDESC;
+constexpr auto name_b = CUDNN_ATTR_OPERATION_POINTWISE_BDESC;
+constexpr auto name_y = CUDNN_ATTR_OPERATION_POINTWISE_YDESC;
+
+}  // namespace
+
 void OperationGraph::add(std::int64_t a, std::int64_t b, std::int64_t out) {
-  pointwise(CUDNN_POINTWISE_ADD, a, b, out);
+  pointwise(CUDNN_POINTWISE_ADD, std::array<Operand, 3>{{{name_x, a}, {name_b, b}, {name_y, out}}});
+}
+
+void OperationGraph::subtract(std::int64_t a, std::int64_t b, std::int64_t out) {
+  pointwise(CUDNN_POINTWISE_SUB, std::array<Operand, 3>{{{name_x, a}, {name_b, b}, {name_y, out}}});
+}
+
+void OperationGraph::multiply(std::int64_t a, std::int64_t b, std::int64_t out) {
+  pointwise(CUDNN_POINTWISE_MUL, std::array<Operand, 3>{{{name_x, a}, {name_b, b}, {name_y, out}}});
 }
 
 void OperationGraph::relu(std::int64_t in, std::int64_t out) {
-  pointwise(CUDNN_POINTWISE_RELU_FWD, in, std::nullopt, out);
+  pointwise(CUDNN_POINTWISE_RELU_FWD, std::array<Operand, 2>{{{name_x, in}, {name_y, out}}});
+}
+
+void OperationGraph::relu_backward(std::int64_t gradient, std::int64_t in, std::int64_t out) {
+  pointwise(CUDNN_POINTWISE_RELU_BWD,
+            std::array<Operand, 3>{{{CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, gradient},
+                                    {name_x, in},
+                                    {CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, out}}});
+}
+
+void OperationGraph::statistics(std::int64_t x, std::int64_t sum, std::int64_t squares) {
+  Descriptor operation(CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_GENSTATS_SUM_SQSUM);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_DATA_FLOAT);
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_XDESC, find(x));
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, find(sum));
+  operation.set(CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, find(squares));
+  operation.finalize("sums over channels");
+  operations_.push_back(std::move(operation));
+}
+
+void OperationGraph::norm_backward(const NormBackward& n) {
+  Descriptor operation(CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_DATA_FLOAT);
+  const std::array<Operand, 10> operands{
+      {{CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, n.mean},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, n.inverse_deviation},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, n.gamma},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, n.x},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, n.dy},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, n.dgamma},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, n.dbeta},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, n.a},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, n.b},
+       {CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, n.c}}};
+  for (const Operand& operand : operands) {
+    operation.set(operand.name, find(operand.tensor));
+  }
+  operation.finalize("sums of a batch norm's gradient");
+  operations_.push_back(std::move(operation));
 }
 
 void OperationGraph::finish() {

@@ -63,8 +63,21 @@ class OperationGraph {
     std::int64_t x = 0, w = 0, y = 0;
   };
   void convolution(const Convolution& convolution);
-  void add(std::int64_t a, std::int64_t b, std::int64_t out);  // b may be [1, C, 1, 1]
+  // The second operand may be [1, C, 1, 1].
+  void add(std::int64_t a, std::int64_t b, std::int64_t out);
+  void subtract(std::int64_t a, std::int64_t b, std::int64_t out);
+  void multiply(std::int64_t a, std::int64_t b, std::int64_t out);
   void relu(std::int64_t in, std::int64_t out);
+  void relu_backward(std::int64_t gradient, std::int64_t in, std::int64_t out);
+  // sum and squares [1, C, 1, 1], f32: of x and x^2 over all else.
+  void statistics(std::int64_t x, std::int64_t sum, std::int64_t squares);
+  // What a batch norm's gradient needs of its sums; all but x and dy are [1, C, 1, 1], f32. d loss
+  // / d x = a dy + b x + c.
+  struct NormBackward {
+    std::int64_t x = 0, dy = 0, mean = 0, inverse_deviation = 0, gamma = 0;
+    std::int64_t dgamma = 0, dbeta = 0, a = 0, b = 0, c = 0;
+  };
+  void norm_backward(const NormBackward& norm);
   // No more can be added. Throws Error if cuDNN does not take the graph.
   void finish();
 
@@ -73,8 +86,11 @@ class OperationGraph {
 
  private:
   const Descriptor& find(std::int64_t id) const;
-  void pointwise(cudnnPointwiseMode_t mode, std::int64_t a, std::optional<std::int64_t> b,
-                 std::int64_t out);
+  struct Operand {
+    cudnnBackendAttributeName_t name{};
+    std::int64_t tensor = 0;
+  };
+  void pointwise(cudnnPointwiseMode_t mode, std::span<const Operand> operands);
 
   const Target& target_;
   std::vector<Tensor> tensors_;

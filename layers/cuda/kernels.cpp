@@ -7,6 +7,7 @@ namespace cnn::layers::cuda {
 
 void add_library_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
   add_conv_rows(table, libraries);
+  add_fused_conv_rows(table, libraries);
   add_dense_rows(table, libraries);
 }
 
