@@ -55,22 +55,31 @@ layers::cuda::LibraryOptions options_of(const Config& config) {
           .tune = config.tune};
 }
 
-std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice& device) {
+std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& backend) {
+  if (!config.plan_cache) {
+    return std::nullopt;
+  }
+  layers::cuda::PlanCache cache(*config.plan_cache,
+                                {.device = backend.gpu->name, .cudnn_version = cudnnGetVersion()},
+                                config.tune);
+  backend.notes.push_back(
+      fmt::format("plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
+                  cache.foreign() == 0 ? std::string()
+                                       : fmt::format(", and {} for other devices or versions of "
+                                                     "cuDNN, which are not used",
+                                                     cache.foreign())));
+  return cache;
+}
+
+std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice& device,
+                                         Backend& backend) {
   const cuda::DeviceFacts& facts = device.facts();
   layers::cuda::Machine machine{.name = facts.name,
-                                .device_json = layers::cuda::device_json(ordinal),
                                 .capability = 10 * facts.major + facts.minor,
                                 .multiprocessors = facts.multiprocessors,
                                 .memory_bytes = facts.memory_bytes};
-  std::optional<layers::cuda::PlanCache> cache;
-  if (config.plan_cache) {
-    cache.emplace(
-        *config.plan_cache,
-        layers::cuda::PlanCache::Owner{.device = facts.name, .cudnn_version = cudnnGetVersion()},
-        config.tune);
-  }
   return std::make_shared<Libraries>(std::move(machine), options_of(config), device,
-                                     std::move(cache));
+                                     cache_for(config, backend));
 }
 
 // Libraries, and what their use means for the numbers.
@@ -123,7 +132,7 @@ Backend make(const Config& config) {
       fmt::format("{}, compute capability {}, {} multiprocessors, driver for CUDA {}", gpu.name,
                   gpu.compute_capability, gpu.multiprocessors, gpu.driver);
   add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
-  layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device));
+  layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device, backend));
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
   backend.memory_text = memory_text("free");

@@ -11,7 +11,7 @@ void add_batch_norm_backward_rows(KernelTable& table);
 void add_batch_norm_inference_rows(KernelTable& table);  // BatchNormInference, FoldBatchNorm
 void add_moving_average_rows(KernelTable& table);
 void add_fused_norm_rows(KernelTable& table);  // all of layers/fused_norm.h
-void add_pool_rows(KernelTable& table);  // MaxPool, AveragePool
+void add_pool_rows(KernelTable& table);        // MaxPool, AveragePool
 void add_pool_backward_rows(KernelTable& table);
 void add_spatial_mean_rows(KernelTable& table);  // SpatialMean and its gradient
 void add_lrn_rows(KernelTable& table);           // Lrn and its gradient

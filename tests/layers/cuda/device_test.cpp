@@ -110,6 +110,16 @@ constexpr auto every_precision = [] {
   return testing::Values(Precision::strict, Precision::tf32, Precision::f16, Precision::bf16);
 };
 
+TEST(Device, DescribesItselfAsPlansNeedIt) {
+  if (const cuda::DeviceCount found = cuda::count_devices(); found.devices == 0) {
+    GTEST_SKIP() << "no CUDA device: " << found.why_none;
+  }
+  const cuda::CudaDevice device;
+  const std::string json = layers::cuda::device_json(0);
+  EXPECT_NE(json.find(device.name()), std::string::npos) << json;
+  EXPECT_NO_THROW(layers::cuda::Target::described(json));
+}
+
 INSTANTIATE_TEST_SUITE_P(Cuda, OnDevice,
                          testing::Combine(testing::ValuesIn(cases_of(false)), every_precision()),
                          test_name);
