@@ -17,7 +17,7 @@ Value vector(Graph& graph, std::string name, std::int64_t size) {
 
 // The statistics of x: mean, variance, r, a, b; a and b of the type that convolutions load.
 std::vector<Value> statistics(Graph& graph, Value x, const std::string& prefix, DataType affine) {
-  const Shape& shape = x.desc().shape;
+  const Shape shape = x.desc().shape;  // the graph grows, and its tensors move
   const std::vector<Value> sums = emit_all(layers::ChannelSums(), std::vector<Value>{x});
   const auto count = static_cast<double>(shape.elements() / shape[1]);
   return emit_all(layers::FinishStatistics(count, 1e-3, affine),
