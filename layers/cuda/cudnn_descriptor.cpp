@@ -37,7 +37,7 @@ void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
-  const cudnnBackendDescriptor_t raw = value.native();
+  cudnnBackendDescriptor_t raw = value.native();
   set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
 }
 
