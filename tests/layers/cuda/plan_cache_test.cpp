@@ -18,31 +18,32 @@ constexpr const char* header = "# plan cache of cnn_benchmarks, format 1\n";
 
 // A file of the running test's own.
 class PlanCacheFile : public testing::Test {
- protected:
+ public:
   PlanCacheFile()
-      : path_(std::filesystem::path(testing::TempDir()) /
-              (std::string("plan_cache_") +
-               testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove(path_);
+      : path(std::filesystem::path(testing::TempDir()) /
+             (std::string("plan_cache_") +
+              testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove(path);
   }
-  ~PlanCacheFile() override { std::filesystem::remove(path_); }
+  ~PlanCacheFile() override { std::filesystem::remove(path); }
 
-  void write(const std::string& text) const { std::ofstream(path_) << text; }
+ protected:
+  void write(const std::string& text) const { std::ofstream(path) << text; }
   std::string text() const {
     std::ostringstream text;
-    text << std::ifstream(path_).rdbuf();
+    text << std::ifstream(path).rdbuf();
     return text.str();
   }
   std::string message(bool may_create = false) const {
     try {
-      const PlanCache cache(path_, h200, may_create);
+      const PlanCache cache(path, h200, may_create);
       return "";
     } catch (const Error& error) {
       return error.what();
     }
   }
 
-  std::filesystem::path path_;
+  std::filesystem::path path;
 };
 
 Choice choice(std::int64_t engine, std::vector<Choice::Knob> knobs, std::size_t workspace) {
@@ -54,7 +55,7 @@ Choice choice(std::int64_t engine, std::vector<Choice::Knob> knobs, std::size_t 
 }
 
 TEST_F(PlanCacheFile, WritesOneLineForEachChoiceAtOnce) {
-  PlanCache cache(path_, h200, true);
+  PlanCache cache(path, h200, true);
   cache.store("forward f16", {.choice = choice(62, {{2, 4}, {12, -1}}, 131), .seconds = 0.0005});
   cache.store("other", {.choice = choice(0, {}, 0), .seconds = 0.25});
   EXPECT_EQ(text(), std::string(header) +
@@ -64,8 +65,8 @@ TEST_F(PlanCacheFile, WritesOneLineForEachChoiceAtOnce) {
 
 TEST_F(PlanCacheFile, FindsWhatItStored) {
   const Choice stored = choice(62, {{2, 4}, {12, -1}}, 131);
-  PlanCache(path_, h200, true).store("key", {.choice = stored, .seconds = 0.5});
-  const PlanCache cache(path_, h200, false);
+  PlanCache(path, h200, true).store("key", {.choice = stored, .seconds = 0.5});
+  const PlanCache cache(path, h200, false);
   ASSERT_TRUE(cache.find("key"));
   EXPECT_EQ(cache.find("key")->choice, stored);
   EXPECT_EQ(cache.find("key")->seconds, 0.5);
@@ -76,7 +77,7 @@ TEST_F(PlanCacheFile, BelievesTheLastLineOfAGraph) {
   write(std::string(header) +
         "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5\n"
         "NVIDIA H200\t91900\tkey\t2\t-\t0\t0.4\n");
-  const PlanCache cache(path_, h200, false);
+  const PlanCache cache(path, h200, false);
   EXPECT_EQ(cache.size(), 1U);
   EXPECT_EQ(cache.find("key")->choice.engine, 2);
 }
@@ -86,7 +87,7 @@ TEST_F(PlanCacheFile, CountsLinesForOthersAndKeepsThem) {
                             "NVIDIA H100\t91900\tkey\t1\t-\t0\t0.5\n"
                             "NVIDIA H200\t91800\tkey\t2\t-\t0\t0.4\n";
   write(lines);
-  PlanCache cache(path_, h200, false);
+  PlanCache cache(path, h200, false);
   EXPECT_EQ(cache.size(), 0U);
   EXPECT_EQ(cache.foreign(), 2U);
   cache.store("key", {.choice = choice(3, {}, 0), .seconds = 1});
