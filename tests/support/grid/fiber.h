@@ -30,7 +30,8 @@ class Fiber {
   void leave(bool for_good);
   void arrive(void* fake_stack);
 
-  static constexpr std::size_t stack_bytes = std::size_t{256} << 10;  // touched pages cost memory
+  static constexpr std::size_t stack_bytes = std::size_t{128}
+                                             << 10;  // sanitizers clear it each time
 
   std::unique_ptr<std::byte[]> stack_;
   ucontext_t own_{}, resumer_{};
