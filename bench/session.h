@@ -48,7 +48,7 @@ class Session {
   const StepPlan& plan() const;  // of the timed program, else of the evaluation
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
-  Fusion fusion() const { return fusion_; }  // as far as the plan got
+  Fusion fusion() const { return fusion_; }                 // as far as the plan got
   std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
   std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
   std::size_t workspace_bytes() const;  // the largest of a node

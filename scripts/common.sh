@@ -121,5 +121,5 @@ tool_14() {
 # Our C++ sources and headers under the current folder, each ended by a zero byte.
 find_sources() {
   find runtime layers models lms allreduce data bench tests \
-    \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' \) -print0 2>/dev/null
+    \( -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null
 }

@@ -26,9 +26,9 @@ class HostTensor {
 
 HostTensor copy_of(const TensorView& view);
 
-// Between plain values (row-major; f32 for real types) and the stored form: f32, bf16 or f16 in nchw,
-// nhwc or nchw16c, i32 and u8. unpack throws Error if a padded channel is not zero, both throw on a
-// layout or type they do not know.
+// Between plain values (row-major; f32 for real types) and the stored form: f32, bf16 or f16 in
+// nchw, nhwc or nchw16c, i32 and u8. unpack throws Error if a padded channel is not zero, both
+// throw on a layout or type they do not know.
 void pack(const TensorView& plain_values, const TensorView& stored);
 void unpack(const TensorView& stored, const TensorView& plain_values);
 

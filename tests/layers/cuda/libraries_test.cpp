@@ -25,13 +25,13 @@ TensorDesc desc(Shape shape, DataType type, Layout layout = Layout::nhwc) {
 }
 
 constexpr layers::Window stem{.kernel_h = 7,
-                      .kernel_w = 7,
-                      .stride_h = 2,
-                      .stride_w = 2,
-                      .pad_top = 3,
-                      .pad_bottom = 3,
-                      .pad_left = 3,
-                      .pad_right = 3};
+                              .kernel_w = 7,
+                              .stride_h = 2,
+                              .stride_w = 2,
+                              .pad_top = 3,
+                              .pad_bottom = 3,
+                              .pad_left = 3,
+                              .pad_right = 3};
 constexpr layers::Window point{};
 
 TEST(Libraries, DescribeAConvolutionInTheTypeOfItsImages) {
