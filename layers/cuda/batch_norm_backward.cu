@@ -11,8 +11,7 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// Of one chunk and channel: sum g, sum g (x - m). As [chunk][2][channels].
-constexpr int sum_planes = 2;
+// Of one chunk and channel: sum g, sum g (x - m); kept as pairs, see tile.cuh.
 
 // As rows_in_flight, of up to three images.
 constexpr int summed_rows = 2;
@@ -81,12 +80,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
   sum_lines(sums);
   if (active && threadIdx.y == 0) {
-    float* const to = partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      to[channel + i] = sums[i];
-      to[tile.channels + channel + i] = sums[width + i];
-    }
+    keep_pairs<width>(sums, partials, tile, chunk, channel);
   }
 }
 
@@ -98,14 +92,7 @@ __global__ void __launch_bounds__(tile_threads)
   const bool active = channel < tile.channels;
   double sums[2] = {};
   if (active) {
-#pragma unroll 4
-    for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
-         chunk += static_cast<int>(blockDim.y)) {
-      const float* const from =
-          partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels + channel;
-      sums[0] += from[0];
-      sums[1] += from[tile.channels];
-    }
+    add_pairs(partials, tile, channel, sums);
   }
   sum_lines(sums);
   if (active && threadIdx.y == 0) {
@@ -184,7 +171,7 @@ class Backward {
  private:
   struct Scratch {
     Scratch(Carver& carver, const Tile& tile)
-        : partials(carver.take<float>(std::int64_t{tile.chunks} * sum_planes * tile.channels)),
+        : partials(carver.take<float>(pair_floats(tile))),
           dgamma(carver.take<float>(tile.channels)) {}
     float *partials, *dgamma;
   };

@@ -107,11 +107,4 @@ inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool
   });
 }
 
-// Sums over chunks: blocks of 8 channels, one sector of memory, and 32 lines.
-inline constexpr int finish_columns = 8;
-inline dim3 finish_block() { return dim3(finish_columns, tile_threads / finish_columns); }
-inline dim3 finish_grid(const Tile& tile) {
-  return dim3(static_cast<unsigned>(divide_up(tile.channels, finish_columns)));
-}
-
 }  // namespace cnn::layers::cuda

@@ -125,9 +125,7 @@ void run_end(const Tile& tile, Stream& stream, const Operands& o) {
                tile, stream);
 }
 
-// Of one chunk and channel: sum x, sum x^2. As [chunk][2][channels].
-constexpr int sum_planes = 2;
-
+// Of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile, float* partials) {
   const int channel = tile.channel();
@@ -160,17 +158,9 @@ __global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile
   }
   sum_lines(sums);
   if (active && threadIdx.y == 0) {
-    float* const to = partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels;
-#pragma unroll
-    for (int i = 0; i < width; ++i) {
-      to[channel + i] = sums[i];
-      to[tile.channels + channel + i] = sums[width + i];
-    }
+    keep_pairs<width>(sums, partials, tile, chunk, channel);
   }
 }
-
-// Blocks of 8 channels, one sector of memory, and 32 lines.
-constexpr int finish_columns = 8;
 
 // Sums over the chunks, in double.
 __global__ void __launch_bounds__(tile_threads)
@@ -179,14 +169,7 @@ __global__ void __launch_bounds__(tile_threads)
   const bool active = channel < tile.channels;
   double sums[2] = {};
   if (active) {
-#pragma unroll 4
-    for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
-         chunk += static_cast<int>(blockDim.y)) {
-      const float* const from =
-          partials + static_cast<std::int64_t>(chunk) * sum_planes * tile.channels + channel;
-      sums[0] += from[0];
-      sums[1] += from[tile.channels];
-    }
+    add_pairs(partials, tile, channel, sums);
   }
   sum_lines(sums);
   if (active && threadIdx.y == 0) {
@@ -201,13 +184,13 @@ class SumUp {
 
   std::size_t workspace() const {
     Carver carver;
-    carver.take<float>(partial_floats());
+    carver.take<float>(pair_floats(tile_));
     return carver.bytes();
   }
 
   void operator()(Stream& stream, const Operands& o) const {
     Carver carver(o.workspace);
-    float* const partials = carver.take<float>(partial_floats());
+    float* const partials = carver.take<float>(pair_floats(tile_));
     with_type_and_width(o.in[0].desc.type, tile_.width, [&](auto tag, auto width) {
       using T = typename decltype(tag)::Type;
       constexpr int lanes = decltype(width)::value;
@@ -215,17 +198,11 @@ class SumUp {
                         sum_lines_bytes<float>(2 * lanes), stream, data_of<const T>(o.in[0]), tile_,
                         partials);
     });
-    cnn::cuda::launch(
-        finish_sums, dim3(static_cast<unsigned>(divide_up(tile_.channels, finish_columns))),
-        dim3(finish_columns, tile_threads / finish_columns), sum_lines_bytes<double>(2), stream,
-        partials, tile_, data_of<float>(o.out[0]), data_of<float>(o.out[1]));
+    cnn::cuda::launch(finish_sums, finish_grid(tile_), finish_block(), sum_lines_bytes<double>(2),
+                      stream, partials, tile_, data_of<float>(o.out[0]), data_of<float>(o.out[1]));
   }
 
  private:
-  std::int64_t partial_floats() const {
-    return std::int64_t{tile_.chunks} * sum_planes * tile_.channels;
-  }
-
   Tile tile_;
 };
 

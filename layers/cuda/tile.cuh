@@ -131,4 +131,42 @@ __device__ void sum_lines(Number (&values)[count]) {
   }
 }
 
+// Sums over chunks: blocks of 8 channels, one sector of memory, and 32 lines.
+inline constexpr int finish_columns = 8;
+inline dim3 finish_block() { return dim3(finish_columns, tile_threads / finish_columns); }
+inline dim3 finish_grid(const Tile& tile) {
+  return dim3(static_cast<unsigned>(divide_up(tile.channels, finish_columns)));
+}
+
+// Two sums of each chunk and channel, as [chunk][2][channels].
+inline constexpr int pair_planes = 2;
+inline std::int64_t pair_floats(const Tile& tile) {
+  return std::int64_t{tile.chunks} * pair_planes * tile.channels;
+}
+
+// Keeps the block's two sums of `width` channels from `channel` on: line 0 has them.
+template <int width>
+__device__ void keep_pairs(const float (&sums)[2 * width], float* partials, const Tile& tile,
+                           int chunk, int channel) {
+  float* const to = partials + static_cast<std::int64_t>(chunk) * pair_planes * tile.channels;
+#pragma unroll
+  for (int i = 0; i < width; ++i) {
+    to[channel + i] = sums[i];
+    to[tile.channels + channel + i] = sums[width + i];
+  }
+}
+
+// Adds up one channel's pairs of the chunks that fall to this line, in double.
+__device__ inline void add_pairs(const float* partials, const Tile& tile, int channel,
+                                 double (&sums)[2]) {
+#pragma unroll 4
+  for (int chunk = static_cast<int>(threadIdx.y); chunk < tile.chunks;
+       chunk += static_cast<int>(blockDim.y)) {
+    const float* const from =
+        partials + static_cast<std::int64_t>(chunk) * pair_planes * tile.channels + channel;
+    sums[0] += from[0];
+    sums[1] += from[tile.channels];
+  }
+}
+
 }  // namespace cnn::layers::cuda
