@@ -13,6 +13,7 @@
 #include "layers/elementwise.h"
 #include "layers/fuse.h"
 #include "layers/fuse_conv.h"
+#include "layers/fuse_gradients.h"
 #include "layers/fused_conv.h"
 #include "layers/layout.h"
 #include "layers/loss.h"
@@ -210,6 +211,9 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     if (fusion == Fusion::conv) {
       graph = layers::fuse_convolutions(*graph, backend.kernels, compiled.layout).graph;
       fusion = has_fused_convolutions(*graph) ? Fusion::conv : Fusion::bn;
+    }
+    if (fusion != Fusion::none) {
+      graph = layers::join_gradients(*graph).graph;
     }
   } else if (fusion != Fusion::none) {
     graph = layers::fold_batch_norms(*graph).graph;

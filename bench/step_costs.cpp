@@ -48,8 +48,10 @@ double reread_bytes(const Graph& graph, const Node& node) {
   if (dynamic_cast<const layers::BatchNorm*>(op) != nullptr) {
     return bytes_of(graph, node.inputs.front());
   }
-  if (dynamic_cast<const layers::BatchNormBackward*>(op) != nullptr) {
-    return 2 * bytes_of(graph, node.inputs.front());  // x, and the gradient behind the ReLU
+  if (const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(op)) {
+    // x, and the gradient behind the ReLU; that is a sum anew where it is no output
+    const double images = norm->joined && !norm->passes_gradient() ? 3 : 2;
+    return images * bytes_of(graph, node.inputs.front());
   }
   const auto* conv = dynamic_cast<const layers::Conv2dBackwardWeights*>(op);
   const auto* dense = dynamic_cast<const layers::DenseBackwardWeights*>(op);

@@ -116,30 +116,28 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
     in.push_back(b.in[at.gamma]);
   }
   in.insert(in.end(), {b.in[at.beta], b.out[1], b.out[2], *b.grad[0]});
-  const bool joins = attributes.relu && attributes.residual;
-  if (joins) {
+  const BatchNormBackward op(attributes);
+  if (op.passes_gradient()) {
     in.push_back(b.out[0]);
   }
-  const std::vector<Value> gradients = emit_all(BatchNormBackward(attributes), in);
+  const std::vector<Value> gradients = emit_all(op, in);
   std::vector<std::optional<Value>> result{gradients[0]};
   if (attributes.scale) {
     result.emplace_back(gradients[2]);
   }
   result.emplace_back(gradients[1]);
   if (attributes.residual) {
-    result.push_back(joins ? gradients.back() : *b.grad[0]);
+    result.push_back(op.passes_gradient() ? gradients.back() : *b.grad[0]);
   }
   return result;
 }
 
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
-  const Places at(attributes.scale);
-  const bool joins = attributes.relu && attributes.residual;
-  require_count(*this, in, at.variance + 2 + (joins ? 1 : 0));
-  require_vectors(*this, in, at.variance);
-  for (const TensorDesc& desc : in.subspan(at.variance + 1)) {
+  require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
+  require_vectors(*this, in, Places(attributes.scale).variance);
+  for (const TensorDesc& desc : in.subspan(place_of_dy())) {
     require(desc.shape == in[0].shape && desc.type == in[0].type, *this, in,
-            "dy and y must be like x");
+            "dy, dy2 and y must be like x");
   }
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);
   const TensorDesc image = described(in[0].shape, in[0].type);
@@ -147,7 +145,7 @@ std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in)
   if (attributes.scale) {
     result.push_back(vector);
   }
-  if (joins) {
+  if (passes_gradient()) {
     result.push_back(image);
   }
   return result;
@@ -166,7 +164,10 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
   };
   const double count = static_cast<double>(d.n * d.pixels());
   const auto x = in[0].as<float>();
-  const auto dy = in[at.variance + 1].as<float>();
+  const auto dy = in[place_of_dy()].as<float>();
+  const auto arriving = [&](std::size_t i) {
+    return joined ? dy[i] + in[place_of_dy() + 1].as<float>()[i] : dy[i];
+  };
 
   // g is kept apart because out[0] may share the bytes of dy.
   std::vector<double> g(dy.size()), xhat(dy.size()), dbeta(channels), dgamma(channels);
@@ -174,7 +175,7 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
     const std::size_t c = channel(i);
     const double y =
         attributes.residual ? in.back().as<float>()[i] : f.slope[c] * x[i] + f.offset[c];
-    g[i] = attributes.relu && !(y > 0) ? 0 : dy[i];
+    g[i] = attributes.relu && !(y > 0) ? 0 : arriving(i);
     xhat[i] = (x[i] - mean[c]) / std::sqrt(variance[c] + attributes.epsilon);
     dbeta[c] += g[i];
     dgamma[c] += g[i] * xhat[i];
@@ -189,13 +190,13 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
   if (attributes.scale) {
     narrow(dgamma, out[2]);
   }
-  if (attributes.relu && attributes.residual) {
+  if (passes_gradient()) {
     narrow(g, out.back());
   }
 }
 
 bool BatchNormBackward::may_overwrite(std::size_t input) const {
-  return input == Places(attributes.scale).variance + 1;
+  return input == place_of_dy() || (joined && input == place_of_dy() + 1);
 }
 
 std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in) const {

@@ -36,18 +36,25 @@ class BatchNorm final : public Op {
 // With g = dy, or with relu g = dy where the output was positive, n = N H W, xhat = (x - m) /
 // sqrt(v + e):
 //   dbeta = sum g, dgamma = sum g xhat, dx = gamma / sqrt(v + e) (g - dbeta / n - xhat dgamma / n)
-// in: x, [gamma], beta, m, v, dy, and with relu and residual also y (without a residual the sign is
-// recomputed from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and
-// residual]. out[0] may overwrite dy.
+// in: x, [gamma], beta, m, v, dy, [dy2 if joined: dy + dy2, summed in f32, is then the gradient of
+// the output], and with relu and residual also y (without a residual the sign is recomputed from
+// x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and residual].
+// out[0] may overwrite dy or dy2.
 class BatchNormBackward final : public Op {
  public:
-  explicit BatchNormBackward(BatchNormAttributes a) : attributes(std::move(a)) {}
+  explicit BatchNormBackward(BatchNormAttributes a, bool two_gradients = false)
+      : attributes(std::move(a)), joined(two_gradients) {}
+  // Whether the gate of the ReLU is read from y, and what passes it is an output.
+  bool passes_gradient() const { return attributes.relu && attributes.residual; }
+  // The operand dy; dy2 follows.
+  std::size_t place_of_dy() const { return attributes.scale ? 5 : 4; }
   std::string_view name() const override { return "batch_norm_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   bool may_overwrite(std::size_t input) const override;
 
   BatchNormAttributes attributes;
+  bool joined;
 };
 
 // Inference form: m and v are the moving averages. in: x, [gamma], beta, m, v, [residual]. out: y.

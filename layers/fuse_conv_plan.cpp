@@ -252,11 +252,12 @@ class Planner {
 
   void plan_backward(NodeIndex i) {
     const Node& node = around_.node(i);
-    const BatchNormAttributes& a = as<BatchNormBackward>(node)->attributes;
-    const TensorId dy = node.inputs.back();
+    const auto& op = *as<BatchNormBackward>(node);
+    const BatchNormAttributes& a = op.attributes;
+    const TensorId dy = node.inputs[op.place_of_dy()];
     const std::optional<NodeIndex> norm = around_.producer(node.inputs[place_of_beta(a) + 1]);
     const std::optional<NodeIndex> made_by = around_.producer(dy);
-    if (!a.relu || a.residual || !norm || !plan_.fused_norm(*norm) || !made_by ||
+    if (!a.relu || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) || !made_by ||
         !around_.is_read_once(dy)) {
       return;
     }

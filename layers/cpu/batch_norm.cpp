@@ -14,8 +14,8 @@ namespace {
 // in: x, [gamma], beta, [residual]. out: y, m, v.
 class Forward {
  public:
-  Forward(const BatchNormAttributes& a, const TensorDesc& x, const Loops& loops)
-      : attributes_(a), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
+  Forward(const BatchNorm& op, const TensorDesc& x, const Loops& loops)
+      : attributes_(op.attributes), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
 
   std::size_t workspace() const {
     Carver carver;

@@ -10,11 +10,11 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// in: x, [gamma], beta, m, v, dy, [y]. out: dx, dbeta, [dgamma], [g].
+// in: x, [gamma], beta, m, v, dy, [dy2], [y]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
-  Backward(const BatchNormAttributes& a, const TensorDesc& x, const Loops& loops)
-      : attributes_(a), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
+  Backward(const BatchNormBackward& op, const TensorDesc& x, const Loops& loops)
+      : op_(op), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
 
   std::size_t workspace() const {
     Carver carver;
@@ -26,10 +26,10 @@ class Backward {
     Carver carver(operands.workspace);
     Scratch scratch(carver, chunks_);
     scratch.stream = is_streamed(operands, operands.out[0]);
-    scratch.factors.set(vectors(operands), attributes_.epsilon, 0, x_.shape[1],
+    scratch.factors.set(vectors(operands), op_.attributes.epsilon, 0, x_.shape[1],
                         chunks_.blocks.padded_channels());
     two_passes(
-        chunks_, joins() ? 3 : 2, [&](const Run& run) { sum(operands, scratch, run); },
+        chunks_, images(), [&](const Run& run) { sum(operands, scratch, run); },
         [&](const Unit& unit) { finish(operands, scratch, unit); },
         [&](const Run& run) { differentiate(operands, scratch, run); });
   }
@@ -49,26 +49,23 @@ class Backward {
     bool stream = false;  // the large output goes past the cache
   };
 
-  // The gate is then read from y, and what passes it is the gradient of the residual.
-  bool joins() const { return attributes_.relu && attributes_.residual; }
+  // Those that a cache should hold between the passes, and what goes through it meanwhile.
+  std::int64_t images() const { return 2 + (op_.passes_gradient() ? 1 : 0) + (op_.joined ? 1 : 0); }
 
   BatchNormVectors vectors(const Operands& operands) const {
-    const std::size_t beta = attributes_.scale ? 2 : 1;
-    return {.gamma = attributes_.scale ? operands.in[1].as<float>().data() : nullptr,
+    const std::size_t beta = op_.attributes.scale ? 2 : 1;
+    return {.gamma = op_.attributes.scale ? operands.in[1].as<float>().data() : nullptr,
             .beta = operands.in[beta].as<float>().data(),
             .mean = operands.in[beta + 1].as<float>().data(),
             .variance = operands.in[beta + 2].as<float>().data()};
-  }
-
-  const TensorView& dy(const Operands& operands) const {
-    return operands.in[attributes_.scale ? 5 : 4];
   }
 
   NormaliseGradientRows rows_of(const Operands& operands, const Scratch& scratch,
                                 const Run& run) const {
     const std::int64_t channel = run.group * chunks_.blocks.columns;
     return {.x = at(operands.in[0], run.offset),
-            .dy = at(dy(operands), run.offset),
+            .dy = at(operands.in[op_.place_of_dy()], run.offset),
+            .dy2 = op_.joined ? at(operands.in[op_.place_of_dy() + 1], run.offset) : nullptr,
             .mean = scratch.factors.mean + channel,
             .scale = scratch.factors.scale + channel,
             .shift = scratch.factors.shift + channel,
@@ -76,7 +73,7 @@ class Backward {
             .offset = scratch.offset + channel,
             .rows = run.rows,
             .columns = chunks_.blocks.columns,
-            .gate = attributes_.relu ? Gate::recomputed : Gate::open};
+            .gate = op_.attributes.relu ? Gate::recomputed : Gate::open};
   }
 
   void sum(const Operands& operands, const Scratch& scratch, const Run& run) const {
@@ -86,7 +83,7 @@ class Backward {
       std::fill_n(sums, width, 0.0);
     }
     NormaliseGradientRows of = rows_of(operands, scratch, run);
-    if (joins()) {
+    if (op_.passes_gradient()) {
       of.gate = Gate::output;
       of.y = at(operands.in.back(), run.offset);
       of.g = at(operands.out.back(), run.offset);
@@ -114,12 +111,13 @@ class Backward {
     for (std::int64_t c = channel; c < channel + real; ++c) {
       const auto i = static_cast<std::size_t>(c - channel);
       const auto at = static_cast<std::size_t>(c);
-      const double inverse = inverse_deviation(vectors(operands).variance[c], attributes_.epsilon);
+      const double inverse =
+          inverse_deviation(vectors(operands).variance[c], op_.attributes.epsilon);
       const auto scale = static_cast<double>(scratch.factors.scale[c]);
       scratch.slope[c] = static_cast<float>(-scale * inverse * inverse * product[i] / count);
       scratch.offset[c] = static_cast<float>(-scale * sum[i] / count);
       operands.out[1].as<float>()[at] = static_cast<float>(sum[i]);
-      if (attributes_.scale) {
+      if (op_.attributes.scale) {
         operands.out[2].as<float>()[at] = static_cast<float>(product[i] * inverse);
       }
     }
@@ -129,14 +127,15 @@ class Backward {
     NormaliseGradientRows of = rows_of(operands, scratch, run);
     of.dx = at(operands.out[0], run.offset);
     of.stream = scratch.stream;
-    if (joins()) {  // the first pass has written what passes the gate
+    if (op_.passes_gradient()) {  // the first pass has written what passes the gate
       of.gate = Gate::open;
       of.dy = at(operands.out.back(), run.offset);
+      of.dy2 = nullptr;
     }
     loops_->gradient(of);
   }
 
-  BatchNormAttributes attributes_;
+  BatchNormBackward op_;
   TensorDesc x_;
   Chunks chunks_;
   const TypedLoops* loops_;

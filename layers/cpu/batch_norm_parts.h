@@ -176,12 +176,10 @@ void add_two_pass_row(KernelTable& table, const Loops& loops) {
           return std::nullopt;
         }
         KernelSpec spec = in_layout(asked, channels_together(asked));
-        spec.workspace = Work(op.attributes, spec.in[0], loops).workspace();
+        spec.workspace = Work(op, spec.in[0], loops).workspace();
         return spec;
       },
-      [&loops](const O& op, const Signature& s) {
-        return own_kernel(Work(op.attributes, s.in[0], loops));
-      });
+      [&loops](const O& op, const Signature& s) { return own_kernel(Work(op, s.in[0], loops)); });
 }
 
 // 1 / sqrt(variance + epsilon), in double.

@@ -6,14 +6,15 @@
 
 // Bytes: both passes read x and dy, the second writes dx: 5 S, the floor of two passes. With a ReLU
 // after a residual the first pass reads y too and writes g, which the second reads in the place of
-// dy: 7 S. The second pass reads its chunks from their end, which the cache still holds.
+// dy: 7 S. Where two gradients meet, each pass that reads dy reads dy2 too: 7 and 8 S, where a sum
+// before would add 3. The second pass reads its chunks from their end, which the cache still holds.
 namespace cnn::layers::cuda {
 
 namespace {
 
 // Of one chunk and channel: sum g, sum g (x - m); kept as pairs, see tile.cuh.
 
-// As rows_in_flight, of up to three images.
+// As rows_in_flight, of up to four images.
 constexpr int summed_rows = 2;
 
 // What opens the gate of the ReLU.
@@ -23,12 +24,14 @@ template <class T>
 struct GradientImages {
   const T* x = nullptr;
   const T* dy = nullptr;  // second pass with Gate::output: g
-  const T* y = nullptr;   // with Gate::output
-  T* g = nullptr;         // with Gate::output: written by the first pass
-  T* dx = nullptr;        // written by the second pass; may be dy
+  const T* dy2 = nullptr;
+  const T* y = nullptr;  // with Gate::output
+  T* g = nullptr;        // with Gate::output: written by the first pass
+  T* dx = nullptr;       // written by the second pass; may be dy or dy2
 };
 
-template <class T, int width>
+// two: images.dy2 is added to dy.
+template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     chunk_gradient_sums(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
                         float* partials) {
@@ -46,12 +49,16 @@ __global__ void __launch_bounds__(tile_threads)
          row += summed_rows * lines) {
       Pack<T, width> x[summed_rows];
       Pack<T, width> dy[summed_rows];
+      Pack<T, width> dy2[summed_rows] = {};
       Pack<T, width> y[summed_rows] = {};
 #pragma unroll
       for (int k = 0; k < summed_rows; ++k) {
         const std::int64_t at = tile.at(row + k * lines < end ? row + k * lines : row);
         x[k] = fetch<width>(images.x + at);
         dy[k] = fetch<width>(images.dy + at);
+        if (two) {
+          dy2[k] = fetch<width>(images.dy2 + at);
+        }
         if (gate == Gate::output) {
           y[k] = fetch<width>(images.y + at);
         }
@@ -61,10 +68,13 @@ __global__ void __launch_bounds__(tile_threads)
         if (row + k * lines < end) {
           float value[width];
           float g[width];
+          float g2[width];
           widen(x[k], value);
           widen(dy[k], g);
+          widen(dy2[k], g2);
 #pragma unroll
           for (int i = 0; i < width; ++i) {
+            g[i] = two ? g[i] + g2[i] : g[i];
             const float sign =
                 gate == Gate::output ? to_float(y[k].element[i]) : affine(value[i], i);
             g[i] = gate != Gate::open && !(sign > 0) ? 0 : g[i];
@@ -102,7 +112,7 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 // dx = scale (g - dbeta / n - xhat dgamma / n) = scale g + slope x + offset.
-template <class T, int width>
+template <class T, int width, bool two>
 __global__ void __launch_bounds__(tile_threads)
     differentiate(GradientImages<T> images, NormVectors vectors, Tile tile, Gate gate,
                   const float* dbeta, const float* dgamma) {
@@ -123,25 +133,33 @@ __global__ void __launch_bounds__(tile_threads)
   const int chunk = static_cast<int>(blockIdx.y);
   const std::int64_t first = tile.first_row(chunk);
   const int lines = static_cast<int>(blockDim.y);
+  constexpr int rows = two ? summed_rows : rows_in_flight;
   for (std::int64_t row = tile.end_row(chunk) - 1 - threadIdx.y; row >= first;
-       row -= rows_in_flight * lines) {
-    Pack<T, width> x[rows_in_flight];
-    Pack<T, width> dy[rows_in_flight];
+       row -= rows * lines) {
+    Pack<T, width> x[rows];
+    Pack<T, width> dy[rows];
+    Pack<T, width> dy2[rows] = {};
 #pragma unroll
-    for (int k = 0; k < rows_in_flight; ++k) {
+    for (int k = 0; k < rows; ++k) {
       const std::int64_t at = tile.at(row - k * lines >= first ? row - k * lines : row);
       x[k] = fetch<width>(images.x + at);
       dy[k] = fetch<width>(images.dy + at);
+      if (two) {
+        dy2[k] = fetch<width>(images.dy2 + at);
+      }
     }
 #pragma unroll
-    for (int k = 0; k < rows_in_flight; ++k) {
+    for (int k = 0; k < rows; ++k) {
       if (row - k * lines >= first) {
         float value[width];
         float g[width];
+        float g2[width];
         widen(x[k], value);
         widen(dy[k], g);
+        widen(dy2[k], g2);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
+          g[i] = two ? g[i] + g2[i] : g[i];
           g[i] = gate == Gate::recomputed && !(affine(value[i], i) > 0) ? 0 : g[i];
           g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], value[i], offset[i]));
         }
@@ -151,10 +169,16 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// in: x, [gamma], beta, m, v, dy, [y]. out: dx, dbeta, [dgamma], [g].
+// Calls function(std::bool_constant<two>).
+template <class Function>
+void with_two(bool two, const Function& function) {
+  two ? function(std::true_type{}) : function(std::false_type{});
+}
+
+// in: x, [gamma], beta, m, v, dy, [dy2], [y]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
-  Backward(const BatchNormAttributes& a, const TensorDesc& x) : attributes_(a), tile_(tile_of(x)) {}
+  Backward(const BatchNormBackward& op, const TensorDesc& x) : op_(op), tile_(tile_of(x)) {}
 
   std::size_t workspace() const {
     Carver carver;
@@ -176,19 +200,20 @@ class Backward {
     float *partials, *dgamma;
   };
 
-  // The gate is then read from y, and what passes it is the gradient of the residual.
-  bool joins() const { return attributes_.relu && attributes_.residual; }
   Gate gate() const {
-    return joins() ? Gate::output : attributes_.relu ? Gate::recomputed : Gate::open;
+    return op_.passes_gradient() ? Gate::output
+           : op_.attributes.relu ? Gate::recomputed
+                                 : Gate::open;
   }
 
   NormVectors vectors(const Operands& operands) const {
-    const std::size_t beta = attributes_.scale ? 2 : 1;
-    return {.gamma = attributes_.scale ? data_of<float>(operands.in[1]) : nullptr,
+    const bool scale = op_.attributes.scale;
+    const std::size_t beta = scale ? 2 : 1;
+    return {.gamma = scale ? data_of<float>(operands.in[1]) : nullptr,
             .beta = data_of<float>(operands.in[beta]),
             .mean = data_of<float>(operands.in[beta + 1]),
             .variance = data_of<float>(operands.in[beta + 2]),
-            .epsilon = static_cast<float>(attributes_.epsilon)};
+            .epsilon = static_cast<float>(op_.attributes.epsilon)};
   }
 
   template <class T, int width>
@@ -197,26 +222,33 @@ class Backward {
     const Scratch scratch(carver, tile_);
     const NormVectors of = vectors(operands);
     float* const dbeta = data_of<float>(operands.out[1]);
-    float* const dgamma = attributes_.scale ? data_of<float>(operands.out[2]) : scratch.dgamma;
-    GradientImages<T> images{.x = data_of<T>(operands.in[0]),
-                             .dy = data_of<T>(operands.in[attributes_.scale ? 5 : 4]),
-                             .y = joins() ? data_of<T>(operands.in.back()) : nullptr,
-                             .g = joins() ? data_of<T>(operands.out.back()) : nullptr,
-                             .dx = data_of<T>(operands.out[0])};
-    cnn::cuda::launch(chunk_gradient_sums<T, width>, tile_.grid(), tile_.block(),
-                      sum_lines_bytes<float>(2 * width), stream, images, of, tile_, gate(),
-                      scratch.partials);
+    float* const dgamma = op_.attributes.scale ? data_of<float>(operands.out[2]) : scratch.dgamma;
+    const bool passes = op_.passes_gradient();
+    GradientImages<T> images{
+        .x = data_of<T>(operands.in[0]),
+        .dy = data_of<T>(operands.in[op_.place_of_dy()]),
+        .dy2 = op_.joined ? data_of<T>(operands.in[op_.place_of_dy() + 1]) : nullptr,
+        .y = passes ? data_of<T>(operands.in.back()) : nullptr,
+        .g = passes ? data_of<T>(operands.out.back()) : nullptr,
+        .dx = data_of<T>(operands.out[0])};
+    with_two(op_.joined, [&](auto two) {
+      cnn::cuda::launch(chunk_gradient_sums<T, width, decltype(two)::value>, tile_.grid(),
+                        tile_.block(), sum_lines_bytes<float>(2 * width), stream, images, of, tile_,
+                        gate(), scratch.partials);
+    });
     cnn::cuda::launch(finish_gradient_sums, finish_grid(tile_), finish_block(),
                       sum_lines_bytes<double>(2), stream, scratch.partials, of, tile_, dbeta,
                       dgamma);
-    if (joins()) {
+    if (passes) {
       images.dy = images.g;
     }
-    cnn::cuda::launch(differentiate<T, width>, tile_.grid(), tile_.block(), 0, stream, images, of,
-                      tile_, gate(), dbeta, dgamma);
+    with_two(op_.joined && !passes, [&](auto two) {
+      cnn::cuda::launch(differentiate<T, width, decltype(two)::value>, tile_.grid(), tile_.block(),
+                        0, stream, images, of, tile_, gate(), dbeta, dgamma);
+    });
   }
 
-  BatchNormAttributes attributes_;
+  BatchNormBackward op_;
   Tile tile_;
 };
 
@@ -225,10 +257,10 @@ class Backward {
 void add_batch_norm_backward_rows(KernelTable& table) {
   table.add<BatchNormBackward>(
       [](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked, Backward(op.attributes, asked.in[0]).workspace());
+        return in_nhwc(asked, Backward(op, asked.in[0]).workspace());
       },
       [](const BatchNormBackward& op, const Signature& s) {
-        return own_kernel(Backward(op.attributes, s.in[0]));
+        return own_kernel(Backward(op, s.in[0]));
       });
 }
 

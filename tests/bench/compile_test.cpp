@@ -1,5 +1,6 @@
 #include "bench/compile.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "layers/batch_norm.h"
 #include "models/catalog.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
@@ -114,6 +116,23 @@ TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
   EXPECT_EQ(found["norm_backward_end"], 32);
   EXPECT_EQ(found["fused_conv_backward_weights"], 32);
   EXPECT_EQ(found["batch_norm_backward"], 1 + 16 + 4);
+}
+
+// The gradients of fifteen ends of blocks are sums of two; that of the stem's pooling too, but no
+// norm reads it.
+TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
+  for (const Asked& asked :
+       {Asked{.device = "cpu", .fusion = "auto", .model = "resnet50", .data_set = "imagenet"},
+        Asked{.device = "cuda", .fusion = "bn", .model = "resnet50", .data_set = "imagenet"},
+        Asked{.device = "cuda", .fusion = "conv", .model = "resnet50", .data_set = "imagenet"}}) {
+    const Compiled result = compiled(asked);
+    EXPECT_EQ(counts(result)["add"], 1) << asked.device << " " << asked.fusion;
+    const auto joined = std::ranges::count_if(result.plan.graph->nodes(), [](const Node& node) {
+      const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
+      return norm != nullptr && norm->joined;
+    });
+    EXPECT_EQ(joined, 15) << asked.device << " " << asked.fusion;
+  }
 }
 
 TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {

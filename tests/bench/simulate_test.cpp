@@ -13,6 +13,7 @@ namespace cnn::bench {
 namespace {
 
 using layers::BatchNorm;
+using layers::BatchNormBackward;
 using layers::Dense;
 
 // 448 bytes and 1024 operations a second: numbers that come out whole.
@@ -63,6 +64,20 @@ TEST(StepCosts, CountWhatMustBeReadTwice) {
   EXPECT_EQ(operand_bytes(graph, norm), 384 + 12 + 384 + 12 + 12);
   EXPECT_EQ(reread_bytes(graph, norm), 384);
   EXPECT_EQ(node_costs(graph, slow)[0].bytes, 804 + 384);
+}
+
+// x and what passes the ReLU a second time; where that is no output, both gradients.
+TEST(StepCosts, CountASumOfGradientsOnceOrTwice) {
+  Graph graph;
+  const Value x = state(graph, "x", {2, 3, 4, 4});  // 384 bytes
+  const Value vector = state(graph, "vector", {3});
+  const std::array<Value, 6> plain{x, vector, vector, vector, x, x};
+  emit_all(BatchNormBackward({.relu = true}, true), std::span<const Value>(plain));
+  const std::array<Value, 7> passing{x, vector, vector, vector, x, x, x};
+  emit_all(BatchNormBackward({.relu = true, .residual = true}, true),
+           std::span<const Value>(passing));
+  EXPECT_EQ(reread_bytes(graph, graph.nodes()[0]), 3 * 384);
+  EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 2 * 384);
 }
 
 TEST(StepCosts, CountTheGradientOfABiasAsAnotherReading) {

@@ -68,6 +68,30 @@ Case inference(const BatchNormAttributes& a, const Shape& x) {
           .training = false};
 }
 
+// Two gradients that meet before the norm: no op's own gradient has that.
+Case joined_backward(const BatchNormAttributes& a, const Shape& x) {
+  const auto build = [=](Graph& graph) -> std::optional<Value> {
+    const layers::BatchNormBackward op(a, true);
+    std::vector<Value> in{image(graph, "x", x)};
+    if (a.scale) {
+      in.push_back(vector(graph, "gamma", x[1]));
+    }
+    for (const char* name : {"beta", "moving_mean", "moving_variance"}) {
+      in.push_back(vector(graph, name, x[1]));
+    }
+    in.push_back(image(graph, "dy", x));
+    in.push_back(image(graph, "dy2", x));
+    if (op.passes_gradient()) {
+      in.push_back(image(graph, "y", x));
+    }
+    emit_all(op, in);
+    return std::nullopt;
+  };
+  return {.name = variant("joined_batch_norm_backward_" + std::to_string(x[1]), a),
+          .build = build,
+          .tolerance = 1e-4};
+}
+
 Case fold(bool scale, bool bias) {
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     std::vector<Value> in{
@@ -97,6 +121,8 @@ std::vector<Case> batch_norm_cases() {
     result.push_back(training(a, {3, 17, 5, 7}, Weight::small));
     result.push_back(training(a, {2, 64, 14, 14}, Weight::medium));
     result.push_back(inference(a, {2, 20, 5, 7}));
+    result.push_back(joined_backward(a, {3, 17, 5, 7}));
+    result.push_back(joined_backward(a, {2, 64, 9, 9}));
   }
   const BatchNormAttributes common{.epsilon = 1e-5, .scale = true, .relu = true, .variables = {}};
   for (const Shape& x : {Shape{2, 3, 5, 5}, Shape{4, 16, 3, 3}, Shape{9, 100, 1, 1}}) {

@@ -9,6 +9,7 @@
 #include "layers/cpu/kernels.h"
 #include "layers/elementwise.h"
 #include "layers/fuse.h"
+#include "layers/fuse_gradients.h"
 #include "layers/initializer.h"
 #include "layers/layout.h"
 #include "layers/loss.h"
@@ -165,7 +166,7 @@ std::shared_ptr<Graph> GoldenRun::build() {
   if (golden_.training) {
     append_training(*graph, {graph.get(), end.value()});
   }
-  return graph;
+  return engine_.fuse ? layers::join_gradients(*graph).graph : graph;
 }
 
 void GoldenRun::append_training(Graph& graph, Value loss) {

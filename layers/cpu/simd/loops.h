@@ -28,8 +28,9 @@ enum class Gate : std::uint8_t { open, recomputed, output };
 
 struct NormaliseGradientRows {
   const void *x = nullptr, *dy = nullptr;
-  const void* y = nullptr;  // Gate::output
-  void* g = nullptr;        // gated dy is written here if not null
+  const void* dy2 = nullptr;  // added to dy if not null
+  const void* y = nullptr;    // Gate::output
+  void* g = nullptr;          // gated dy is written here if not null
   void* dx = nullptr;
   const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // as in the forward pass
   const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset

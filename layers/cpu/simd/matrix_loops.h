@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
@@ -179,8 +180,8 @@ struct MatrixLoops {
   // bf16 rounds to even, zero.
   static constexpr float rounds_to_zero = sizeof(T) == 2 ? 0x1p-134F : 0.0F;
 
-  // The per-channel part of a gate, and what passes at one vector.
-  template <Gate kind, class Lanes>
+  // The per-channel part of a gate, and what passes at one vector; joined: of two gradients.
+  template <Gate kind, bool joined, class Lanes>
   struct Gated {
     Gated(const NormaliseGradientRows& of, std::int64_t c, Lanes l)
         : mean(V::load(of.mean + c, l)),
@@ -190,7 +191,10 @@ struct MatrixLoops {
     // distance: x - mean.
     typename V::Float operator()(const NormaliseGradientRows& of, std::int64_t at,
                                  typename V::Float distance) const {
-      const auto dy = V::load(static_cast<const T*>(of.dy) + at, lanes);
+      auto dy = V::load(static_cast<const T*>(of.dy) + at, lanes);
+      if constexpr (joined) {
+        dy = dy + V::load(static_cast<const T*>(of.dy2) + at, lanes);
+      }
       if constexpr (kind == Gate::recomputed) {  // the very expression of normalise()
         return V::where_above(dy, V::fma(distance, scale, shift), V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
@@ -203,14 +207,33 @@ struct MatrixLoops {
     Lanes lanes;
   };
 
-  template <Gate kind, class Store>
+  // run(gate, joined), both as std::integral_constant, as the rows ask.
+  template <class Run>
+  static void with_gate(const NormaliseGradientRows& of, const Run& run) {
+    const auto with_kind = [&](auto kind) {
+      if (of.dy2 != nullptr) {
+        run(kind, std::true_type{});
+      } else {
+        run(kind, std::false_type{});
+      }
+    };
+    if (of.gate == Gate::open) {
+      with_kind(std::integral_constant<Gate, Gate::open>{});
+    } else if (of.gate == Gate::recomputed) {
+      with_kind(std::integral_constant<Gate, Gate::recomputed>{});
+    } else {
+      with_kind(std::integral_constant<Gate, Gate::output>{});
+    }
+  }
+
+  template <Gate kind, bool joined, class Store>
   static void block_gradient_sums(const NormaliseGradientRows& of, std::int64_t block,
                                   std::int64_t rows, float* sums, Store) {
     const std::int64_t columns = of.columns;
     const T* x = static_cast<const T*>(of.x);
     T* passed = static_cast<T*>(of.g);
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
-      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+      const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
       FourSums<V> sum, products;
       each_row(streams, [&](std::int64_t r, int k) {
         const std::int64_t at = (block + r) * columns + c;
@@ -234,28 +257,28 @@ struct MatrixLoops {
       for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
         scratch[c] = 0;
       }
-      if (of.gate == Gate::open) {
-        block_gradient_sums<Gate::open>(of, row, block, scratch, Cached<V>{});
-      } else if (of.gate == Gate::recomputed) {
-        block_gradient_sums<Gate::recomputed>(of, row, block, scratch, Cached<V>{});
-      } else {
-        with_store<V, T>(of.stream, of.g, of.columns, [&](auto store) {
-          block_gradient_sums<Gate::output>(of, row, block, scratch, store);
-        });
-      }
+      with_gate(of, [&](auto gate, auto joined) {
+        if constexpr (gate == Gate::output) {
+          with_store<V, T>(of.stream, of.g, of.columns, [&](auto store) {
+            block_gradient_sums<gate, joined>(of, row, block, scratch, store);
+          });
+        } else {
+          block_gradient_sums<gate, joined>(of, row, block, scratch, Cached<V>{});
+        }
+      });
       for (std::int64_t c = 0; c < 2 * of.columns; ++c) {
         sums[c] += static_cast<double>(scratch[c]);
       }
     }
   }
 
-  template <Gate kind, class Store>
+  template <Gate kind, bool joined, class Store>
   static void gradient_rows(const NormaliseGradientRows& of, Store) {
     const std::int64_t columns = of.columns;
     const T* x = static_cast<const T*>(of.x);
     T* dx = static_cast<T*>(of.dx);
     each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
-      const Gated<kind, decltype(lanes)> gated(of, c, lanes);
+      const Gated<kind, joined, decltype(lanes)> gated(of, c, lanes);
       const auto slope = V::load(of.slope + c, lanes);
       const auto offset = V::load(of.offset + c, lanes);
       each_row(streams, [&](std::int64_t r, int) {
@@ -270,13 +293,7 @@ struct MatrixLoops {
 
   static void gradient(const NormaliseGradientRows& of) {
     with_store<V, T>(of.stream, of.dx, of.columns, [&](auto store) {
-      if (of.gate == Gate::recomputed) {
-        gradient_rows<Gate::recomputed>(of, store);
-      } else if (of.gate == Gate::output) {
-        gradient_rows<Gate::output>(of, store);
-      } else {
-        gradient_rows<Gate::open>(of, store);
-      }
+      with_gate(of, [&](auto gate, auto joined) { gradient_rows<gate, joined>(of, store); });
     });
   }
 

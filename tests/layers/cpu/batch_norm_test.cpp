@@ -41,6 +41,7 @@ TEST_P(BatchNormForms, EqualTheReferenceAtOddAndLargeShapes) {
     const HostTensor gamma = draws({shape[1]}, DataType::f32, 3);
     const HostTensor beta = draws({shape[1]}, DataType::f32, 4);
     const HostTensor dy = draws(shape, GetParam().type, 5);
+    const HostTensor dy2 = draws(shape, GetParam().type, 8);
     const HostTensor y = draws(shape, GetParam().type, 6);
     const HostTensor mean = draws({shape[1]}, DataType::f32, 7);
     const HostTensor variance = constant({shape[1]}, 0.75F);
@@ -48,10 +49,14 @@ TEST_P(BatchNormForms, EqualTheReferenceAtOddAndLargeShapes) {
     expect_like_reference(BatchNorm(a), {&x, &gamma, &beta, &residual}, GetParam(), 2e-5);
     expect_like_reference(BatchNormBackward(a), {&x, &gamma, &beta, &mean, &variance, &dy, &y},
                           GetParam(), 2e-5);
+    expect_like_reference(BatchNormBackward(a, true),
+                          {&x, &gamma, &beta, &mean, &variance, &dy, &dy2, &y}, GetParam(), 2e-5);
     a.relu = false;
     a.scale = false;
     expect_like_reference(BatchNormBackward(a), {&x, &beta, &mean, &variance, &dy}, GetParam(),
                           2e-5);
+    expect_like_reference(BatchNormBackward(a, true), {&x, &beta, &mean, &variance, &dy, &dy2},
+                          GetParam(), 2e-5);
   }
 }
 
@@ -90,6 +95,46 @@ TEST_P(BatchNormForms, PassTheGradientExactlyWhereTheOutputIsPositive) {
       positive += own && forward.out[0].view().as<float>()[i] > 0 ? 1 : 0;
     }
     EXPECT_EQ(gradient.out[1].view().as<float>()[c], positive) << "channel " << c;
+  }
+}
+
+// As the sum of both beforehand, where that is exact.
+TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
+  const Shape shape{3, 35, 11, 13};
+  const HostTensor x = draws(shape, GetParam().type, 1);
+  const HostTensor beta = draws({35}, DataType::f32, 2);
+  const HostTensor variance = constant({35}, 0.75F);
+  const HostTensor y = draws(shape, GetParam().type, 3);
+  HostTensor dy = draws(shape, GetParam().type, 4);
+  HostTensor dy2 = draws(shape, GetParam().type, 5);
+  HostTensor sum = draws(shape, GetParam().type, 6);
+  for (std::size_t i = 0; i < sum.view().as<float>().size(); ++i) {  // eighths
+    dy.view().as<float>()[i] = std::round(dy.view().as<float>()[i] * 8) / 8;
+    dy2.view().as<float>()[i] = std::round(dy2.view().as<float>()[i] * 8) / 8;
+    sum.view().as<float>()[i] = dy.view().as<float>()[i] + dy2.view().as<float>()[i];
+  }
+  for (const bool relu : {false, true}) {
+    for (const bool residual : {false, true}) {
+      const BatchNormAttributes a{.relu = relu, .residual = residual};
+      std::vector<const HostTensor*> one{&x, &beta, &beta, &variance, &sum};
+      std::vector<const HostTensor*> two{&x, &beta, &beta, &variance, &dy, &dy2};
+      Signature asked{.in = {image(shape), vector(35), vector(35), vector(35), image(shape)},
+                      .out = {image(shape), vector(35)}};
+      if (relu && residual) {
+        one.push_back(&y);
+        two.push_back(&y);
+        asked.in.push_back(image(shape));
+        asked.out.push_back(image(shape));
+      }
+      const OpRun expected = run(BatchNormBackward(a), asked, one);
+      asked.in.push_back(image(shape));
+      const OpRun actual = run(BatchNormBackward(a, true), asked, two);
+      for (std::size_t i = 0; i < expected.out.size(); ++i) {
+        const TensorView view = expected.out[i].view();
+        EXPECT_EQ(std::memcmp(view.data, actual.out[i].view().data, view.desc.bytes()), 0)
+            << "output " << i << (relu ? ", relu" : "") << (residual ? ", residual" : "");
+      }
+    }
   }
 }
 

@@ -73,6 +73,10 @@ TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
                         half_tolerance);
   expect_like_reference(layers::BatchNormBackward(joined),
                         {x, vector, vector, vector, vector, x, x}, half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(relu, true),
+                        {x, vector, vector, vector, vector, x, x}, half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(joined, true),
+                        {x, vector, vector, vector, vector, x, x, x}, half_tolerance);
   expect_like_reference(layers::SpatialMean(), {x}, half_tolerance);
   expect_like_reference(layers::Lrn({}), {x}, half_tolerance);
 }
@@ -85,6 +89,8 @@ TEST(OwnKernels, EndWithTheLastRow) {
   expect_like_reference(layers::BatchNorm(a), {x, vector, vector}, half_tolerance);
   expect_like_reference(layers::BatchNormBackward(a), {x, vector, vector, vector, vector, x},
                         half_tolerance);
+  expect_like_reference(layers::BatchNormBackward(a, true),
+                        {x, vector, vector, vector, vector, x, x}, half_tolerance);
 }
 
 TEST(OwnKernels, TakeChannelsThatFillNoVector) {

@@ -1,0 +1,174 @@
+#include "layers/fuse_gradients.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "layers/activation.h"
+#include "layers/autodiff.h"
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/elementwise.h"
+#include "layers/fuse.h"
+#include "layers/operands.h"
+#include "layers/pool.h"
+#include "tests/support/interpreter.h"
+
+namespace cnn::layers {
+namespace {
+
+constexpr BatchNormOptions norm{.epsilon = 1e-5, .scale = true};
+
+using Network = Value (*)(Value);
+
+Value bare(Value x, std::int64_t filters) {
+  return conv(x, {.filters = filters, .bias = false, .relu = false});
+}
+Value unit(Value x, std::int64_t filters) { return conv_bn(x, {.filters = filters}, norm); }
+Value last_unit(Value x, std::int64_t filters) {
+  return conv_bn(x, {.filters = filters, .relu = false}, norm);
+}
+Value block(Value x) { return relu(add(last_unit(unit(x, 3), 6), x)); }
+Value projected_block(Value x) { return relu(add(last_unit(unit(x, 3), 6), last_unit(x, 6))); }
+
+// Of the images' gradient nobody asks; of the ends of blocks but the last one, two arrive.
+Value blocks(Value x) { return block(projected_block(block(projected_block(x)))); }
+// The gradients of two convolutions meet before a norm without a residual.
+Value preactivated_block(Value x) {
+  const Value activated = relu(batch_norm(bare(x, 6), norm));
+  return add(bare(unit(activated, 3), 5), bare(activated, 5));
+}
+// ... and before one without a ReLU.
+Value linear_block(Value x) {
+  const Value y = last_unit(x, 6);
+  return add(bare(y, 4), bare(y, 4));
+}
+Value branches(Value x) {  // three gradients meet
+  const Value y = unit(x, 6);
+  return add(add(bare(y, 4), bare(y, 4)), bare(y, 4));
+}
+Value linear_bottlenecks(Value x) {  // a gradient passes a norm and goes on to another join
+  const Value first = last_unit(x, 6);
+  const Value second = add(first, last_unit(unit(first, 8), 6));
+  return add(second, last_unit(unit(second, 8), 6));
+}
+
+// The gradients of sum(y dy) by all parameters are the graph's outputs.
+std::shared_ptr<Graph> step_of(Network network, DataType type) {
+  Graph forward({.compute = type});
+  const Value y = network(forward.input("x", described({2, 5, 4, 3}, type)));
+  const Rewritten fused = fuse_activations(forward);
+  Graph& graph = *fused.graph;
+  std::vector<Value> parameters;
+  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
+    if (graph.tensors()[i].role == Role::parameter) {
+      parameters.push_back({&graph, TensorId{i}});
+    }
+  }
+  const Value end{&graph, fused.was[index_of(y.id)].value()};
+  for (const auto& gradient : gradients(end, parameters, graph.input("dy", end.desc()))) {
+    graph.output("gradient " + std::to_string(graph.outputs().size()), gradient.value());
+  }
+  return fused.graph;
+}
+
+std::map<std::string, std::size_t> counts(const Graph& graph) {
+  std::map<std::string, std::size_t> result;
+  for (const Node& node : graph.nodes()) {
+    const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(node.op.get());
+    ++result[std::string(node.op->name())];
+    result["joined"] += norm_backward != nullptr && norm_backward->joined ? 1 : 0;
+  }
+  return result;
+}
+
+std::shared_ptr<Graph> joined(Network network) {
+  return join_gradients(*step_of(network, DataType::f32)).graph;
+}
+
+TEST(JoinGradients, KeepsEveryBitOfEveryGradient) {
+  for (const Network network :
+       {blocks, preactivated_block, linear_block, branches, linear_bottlenecks}) {
+    const std::shared_ptr<Graph> before = step_of(network, DataType::f32);
+    const std::shared_ptr<Graph> after = join_gradients(*before).graph;
+    tests::Interpreter expected(*before);
+    tests::Interpreter actual(*after);
+    expected.run();
+    actual.run();
+    ASSERT_EQ(before->outputs().size(), after->outputs().size());
+    for (std::size_t i = 0; i < before->outputs().size(); ++i) {
+      const TensorView one = expected.view(before->outputs()[i].tensor);
+      const TensorView other = actual.view(after->outputs()[i].tensor);
+      EXPECT_EQ(std::memcmp(one.data, other.data, one.desc.bytes()), 0) << i;
+    }
+  }
+}
+
+TEST(JoinGradients, AddsInTheNormOfEachBlocksEnd) {
+  auto before = counts(*step_of(blocks, DataType::f32));
+  EXPECT_EQ(before["add"], 3);
+  EXPECT_EQ(before["joined"], 0);
+  auto after = counts(*joined(blocks));
+  EXPECT_EQ(after["add"], 0);
+  EXPECT_EQ(after["joined"], 3);
+  EXPECT_EQ(after["batch_norm_backward"], before["batch_norm_backward"]);
+}
+
+TEST(JoinGradients, AddsInNormsWithoutAResidualOrAReLU) {
+  for (const Network network : {preactivated_block, linear_block}) {
+    auto after = counts(*joined(network));
+    EXPECT_EQ(after["add"], 1);  // the forward one
+    EXPECT_EQ(after["joined"], 1);
+  }
+}
+
+TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
+  auto after = counts(*joined(branches));
+  EXPECT_EQ(after["add"], 2 + 1);
+  EXPECT_EQ(after["joined"], 0);
+}
+
+TEST(JoinGradients, LeavesASumThatAnotherJoinReads) {
+  auto after = counts(*joined(linear_bottlenecks));
+  EXPECT_EQ(after["add"], 2 + 1);
+  EXPECT_EQ(after["joined"], 1);
+}
+
+TEST(JoinGradients, LeavesASumThatIsAnOutputOfTheGraph) {
+  const std::shared_ptr<Graph> graph = step_of(linear_block, DataType::f32);
+  for (const Node& node : graph->nodes()) {
+    if (dynamic_cast<const BatchNormBackward*>(node.op.get()) != nullptr) {
+      graph->output("sum", {graph.get(), node.inputs[5]});
+    }
+  }
+  auto after = counts(*join_gradients(*graph).graph);
+  EXPECT_EQ(after["add"], 2);
+  EXPECT_EQ(after["joined"], 0);
+}
+
+TEST(JoinGradients, ChangesNothingTheSecondTime) {
+  const std::shared_ptr<Graph> once = joined(blocks);
+  EXPECT_EQ(counts(*join_gradients(*once).graph), counts(*once));
+}
+
+// The sum is not rounded before the gate: 2048 + 1 is no number of f16.
+TEST(JoinGradients, AddsInF32) {
+  const BatchNormBackward op({.epsilon = 0, .variables = {}}, true);
+  EXPECT_EQ(op.place_of_dy(), 4);
+  float x[] = {1, -1}, beta[] = {0}, mean[] = {0}, variance[] = {1};
+  float dy[] = {2048, 0}, dy2[] = {1, 1}, dx[2] = {}, dbeta[1] = {};
+  const auto view = [](float* data, Shape shape, DataType type) {
+    return TensorView{plain(described(shape, type)), reinterpret_cast<std::byte*>(data)};
+  };
+  const Shape image{2, 1, 1, 1};
+  const TensorView in[] = {view(x, image, DataType::f16),  view(beta, {1}, DataType::f32),
+                           view(mean, {1}, DataType::f32), view(variance, {1}, DataType::f32),
+                           view(dy, image, DataType::f16), view(dy2, image, DataType::f16)};
+  const TensorView out[] = {view(dx, image, DataType::f16), view(dbeta, {1}, DataType::f32)};
+  op.reference(in, out);
+  EXPECT_EQ(dbeta[0], 2050);  // 2049 + 1
+}
+
+}  // namespace
+}  // namespace cnn::layers
