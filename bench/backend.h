@@ -11,6 +11,7 @@
 
 #include "bench/config.h"
 #include "bench/machine_info.h"
+#include "bench/telemetry.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 
@@ -43,6 +44,7 @@ struct Backend {
   std::int64_t threads = 0;          // of the processor that compute; 0: another device does
   std::string instruction_sets;      // "avx2 avx512"
   std::optional<GpuInfo> gpu;
+  std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
   std::size_t memory_limit = 0;        // bytes free for the run when it started

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fstream>
 
+#include "bench/rapl.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/threads.h"
@@ -79,6 +80,7 @@ Backend make(const Config& config) {
         "this build lacks oneDNN: convolutions, products and pools run in plain loops, which are "
         "correct and very slow");
   }
+  backend.telemetry = open_rapl();
   backend.preferred_layout = layers::cpu::preferred_layout;
   backend.memory_limit = backend.device->memory_bytes();
   backend.memory_text = "available memory and cgroup limit";

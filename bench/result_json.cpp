@@ -132,6 +132,44 @@ Json to_json(const ResultSimulation& simulation) {
           {"by_op", by_op}};
 }
 
+void add_if_known(Json& json, const char* key, const std::optional<Range>& range) {
+  if (range) {
+    json[key] = {{"min", range->min}, {"mean", range->mean}, {"max", range->max}};
+  }
+}
+
+void add_if_known(Json& json, const char* key, const std::optional<double>& value) {
+  if (value) {
+    json[key] = *value;
+  }
+}
+
+Json to_json(const Telemetry& telemetry) {
+  Json json{{"source", telemetry.facts.source},
+            {"samples", telemetry.samples},
+            {"seconds", telemetry.seconds}};
+  add_if_known(json, "clock_mhz", telemetry.clock_mhz);
+  add_if_known(json, "highest_clock_mhz", telemetry.facts.highest_clock_mhz);
+  add_if_known(json, "memory_clock_mhz", telemetry.memory_clock_mhz);
+  add_if_known(json, "watts", telemetry.watts);
+  add_if_known(json, "power_limit_watts", telemetry.facts.power_limit_watts);
+  add_if_known(json, "celsius", telemetry.celsius);
+  add_if_known(json, "memory_bytes", telemetry.memory_bytes);
+  if (telemetry.throttled) {
+    Json shares = Json::object();
+    for (const Telemetry::Throttle& throttle : *telemetry.throttled) {
+      shares[throttle.reason] = throttle.share;
+    }
+    json["throttled"] = shares;
+  }
+  add_if_known(json, "joules", telemetry.joules);
+  if (telemetry.joules) {
+    json["joules_from"] = telemetry.joules_counted ? "counter" : "power";
+  }
+  add_if_known(json, "images_per_joule", telemetry.images_per_joule);
+  return json;
+}
+
 template <class Part>
 Json part_or_null(const std::optional<Part>& part) {
   return part ? to_json(*part) : Json(nullptr);
@@ -186,6 +224,9 @@ Json result_json(const ResultRecord& record) {
             {"warm_up_losses", record.warm_up_losses},
             {"summary", part_or_null(record.summary)},
             {"evaluation", list(record.evaluation)}};
+  if (record.telemetry) {
+    json["telemetry"] = to_json(*record.telemetry);
+  }
   if (record.simulation) {
     json["simulation"] = to_json(*record.simulation);
   }

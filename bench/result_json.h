@@ -10,6 +10,7 @@
 #include "bench/config.h"
 #include "bench/json_file.h"
 #include "bench/machine_info.h"
+#include "bench/telemetry.h"
 
 namespace cnn::bench {
 
@@ -105,6 +106,7 @@ struct ResultRecord {
   std::vector<double> warm_up_losses{};  // total loss of each warm-up step
   std::optional<ResultSummary> summary{};
   std::vector<ResultEvaluation> evaluation{};
+  std::optional<Telemetry> telemetry{};          // of the timed steps; left out if nothing tells
   std::optional<ResultSimulation> simulation{};  // left out if the run was a real one
   std::optional<std::string> error{};  // what ended the run early; left out if nothing did
 };

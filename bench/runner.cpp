@@ -177,6 +177,9 @@ void run_benchmark(const Config& config, std::span<const BackendKind> backends, 
   } else {
     train(job, session, console, record, process_start);
     add_roofline(job, backend, session, console, record);
+    if (record.telemetry) {
+      console.note(telemetry_line(*record.telemetry));
+    }
   }
   record.memory.arena_peak_bytes = static_cast<std::int64_t>(session.measured_peak_bytes());
   record.memory.process_peak_bytes = process_peak_bytes();

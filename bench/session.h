@@ -54,6 +54,7 @@ class Session {
   std::size_t workspace_bytes() const;  // the largest of a node
   // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
   std::int64_t largest_batch() const;
+  TelemetrySource* telemetry() const { return backend_.telemetry.get(); }  // null: nothing tells
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
 

@@ -88,7 +88,23 @@ void TrainingLoop::begin_timing() {
   console_.print(done_warm_up_line);
   const bool accuracies = job_.config->print_training_accuracy || job_.mode == Mode::forward_only;
   console_.print(title_line(job_.config->loss_type_to_report, accuracies));
+  if (TelemetrySource* const source = session_.telemetry()) {
+    telemetry_.emplace(*source);
+    resume_telemetry();
+  }
   timing_start_ = Clock::now();
+}
+
+void TrainingLoop::pause_telemetry() {
+  if (telemetry_) {
+    telemetry_->pause();
+  }
+}
+
+void TrainingLoop::resume_telemetry() {
+  if (telemetry_) {
+    telemetry_->resume();
+  }
 }
 
 void TrainingLoop::record_step(std::int64_t number, const StepValues& values) {
@@ -140,7 +156,9 @@ void TrainingLoop::save_if_due(std::int64_t finished_steps) {
   const bool by_time = config.save_model_secs > 0 &&
                        seconds_between(last_save_, Clock::now()) >= config.save_model_secs;
   if (by_steps || by_time) {
+    pause_telemetry();
     save();
+    resume_telemetry();
   }
 }
 
@@ -157,6 +175,7 @@ bool TrainingLoop::evaluate_if_due(std::int64_t finished_steps) {
       !job_.eval_schedule.due(finished_steps, last_)) {
     return false;
   }
+  pause_telemetry();
   console_.print(eval_start_line(global_step_));
   record_.evaluation.push_back(evaluate(job_, session_, console_, global_step_));
   const double accuracy = record_.evaluation.back().top_1;
@@ -166,6 +185,7 @@ bool TrainingLoop::evaluate_if_due(std::int64_t finished_steps) {
     return true;
   }
   console_.print(resuming_line);
+  resume_telemetry();
   return false;
 }
 
@@ -173,6 +193,9 @@ void TrainingLoop::finish(std::int64_t timed_steps, bool stopped_early) {
   const double elapsed = seconds_between(timing_start_, Clock::now());
   const auto batch = static_cast<double>(job_.batch);
   const double total = total_speed(timed_steps, batch, elapsed);
+  if (telemetry_) {
+    record_.telemetry = telemetry_->finish(timed_steps * job_.batch);
+  }
   if (timed_steps == 0) {
     console_.note(fmt::format(
         "nothing was timed: the checkpoint stands at global step {} and --num_batches={} counts "

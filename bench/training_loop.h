@@ -9,6 +9,7 @@
 #include "bench/job.h"
 #include "bench/result_json.h"
 #include "bench/session.h"
+#include "bench/telemetry_sampler.h"
 
 namespace cnn::bench {
 
@@ -35,6 +36,8 @@ class TrainingLoop {
   void save();
   bool evaluate_if_due(std::int64_t finished_steps);  // true: the wanted accuracy is reached
   void finish(std::int64_t timed_steps, bool stopped_early);
+  void pause_telemetry();
+  void resume_telemetry();
   double reported_loss(const StepValues& values) const;
   double total_loss(const StepValues& values) const;
 
@@ -48,6 +51,7 @@ class TrainingLoop {
   double rate_ = 0;  // of the latest step
   Clock::time_point timing_start_, last_save_;
   std::int64_t saved_step_ = -1;
+  std::optional<TelemetrySampler> telemetry_;  // while steps are timed, if something tells
 };
 
 }  // namespace cnn::bench

@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include "bench/cuda/machines.h"
+#include "bench/cuda/nvml.h"
 #include "layers/cuda/kernels.h"
 #include "layers/cuda/libraries.h"
 #include "runtime/cuda/device.h"
+#include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
@@ -123,6 +125,14 @@ Backend start(const Config& config) {
   return backend;
 }
 
+void add_telemetry(Backend& backend, const cuda::DeviceFacts& facts) {
+  try {
+    backend.telemetry = open_nvml({.pci_bus_id = facts.pci_bus_id, .uuid = facts.uuid});
+  } catch (const Error& error) {
+    backend.notes.push_back(fmt::format("telemetry: off, {}", error.what()));
+  }
+}
+
 Backend make(const Config& config) {
   Backend backend = start(config);
   auto device = std::make_unique<cuda::CudaDevice>(ordinal);
@@ -136,6 +146,7 @@ Backend make(const Config& config) {
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
   backend.memory_text = memory_text("free");
+  add_telemetry(backend, device->facts());
   backend.device = std::move(device);
   backend.matrix_side = 6144;
   backend.images = 256;

@@ -1,5 +1,7 @@
 #include "runtime/cuda/device.h"
 
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include "runtime/cuda/error.h"
@@ -11,6 +13,12 @@ namespace {
 // CUDA's numbers are 1000 x major + 10 x minor.
 std::string version_text(int version) {
   return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+std::string bus_id_of(int ordinal) {
+  std::array<char, 32> text{};
+  check(cudaDeviceGetPCIBusId(text.data(), text.size(), ordinal));
+  return text.data();
 }
 
 DeviceFacts read_facts(int ordinal) {
@@ -27,7 +35,9 @@ DeviceFacts read_facts(int ordinal) {
           .multiprocessors = properties.multiProcessorCount,
           .memory_bytes = properties.totalGlobalMem,
           .clock_khz = attribute(cudaDevAttrClockRate),
-          .memory_clock_khz = attribute(cudaDevAttrMemoryClockRate)};
+          .memory_clock_khz = attribute(cudaDevAttrMemoryClockRate),
+          .pci_bus_id = bus_id_of(ordinal),
+          .uuid = uuid_text(properties.uuid)};
 }
 
 // Copies and messages are waited for by compute: where both have blocks ready, theirs go first.
@@ -59,6 +69,20 @@ DeviceCount count_devices() {
     return {.devices = 0, .why_none = text_of(status == cudaSuccess ? cudaErrorNoDevice : status)};
   }
   return found;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text;
+  for (const char byte : uuid.bytes) {
+    if (text.size() == 8 || text.size() == 13 || text.size() == 18 || text.size() == 23) {
+      text += '-';
+    }
+    const auto value = static_cast<unsigned char>(byte);
+    text += digits[value / 16];
+    text += digits[value % 16];
+  }
+  return text;
 }
 
 std::string driver_version() {

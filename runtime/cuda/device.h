@@ -23,7 +23,12 @@ struct DeviceFacts {
   int multiprocessors = 0;
   std::size_t memory_bytes = 0;             // of the device, free or not
   int clock_khz = 0, memory_clock_khz = 0;  // highest
+  std::string pci_bus_id;                   // "0000:1b:00.0"
+  std::string uuid;                         // of the device, or of the instance (MIG) that it is
 };
+
+// "8b5e06c6-1234-5678-9abc-def012345678"
+std::string uuid_text(const cudaUUID_t& uuid);
 
 std::string driver_version();   // "13.0": the highest CUDA version that the driver takes
 std::string runtime_version();  // "13.0": of the CUDA runtime that runs

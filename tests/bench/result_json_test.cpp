@@ -103,6 +103,45 @@ TEST(ResultJson, DescribesTheGpuThatComputes) {
   EXPECT_EQ(gpu["clock_mhz"], 1980);
 }
 
+TEST(ResultJson, HasWhatTheDeviceToldOfItself) {
+  ResultRecord record = example();
+  EXPECT_FALSE(result_json(record).contains("telemetry"));
+  record.telemetry = Telemetry{
+      .facts = {.source = "NVML", .highest_clock_mhz = 1980, .power_limit_watts = 700},
+      .samples = 50,
+      .seconds = 5,
+      .clock_mhz = Range{.min = 1200, .mean = 1755, .max = 1980},
+      .memory_clock_mhz = Range{.min = 2619, .mean = 2619, .max = 2619},
+      .watts = Range{.min = 100, .mean = 412, .max = 500},
+      .celsius = Range{.min = 40, .mean = 55, .max = 61},
+      .memory_bytes = Range{.min = 1, .mean = 2, .max = 3},
+      .throttled = std::vector<Telemetry::Throttle>{{.reason = "power cap", .share = 0.125}},
+      .joules = 2000,
+      .joules_counted = true,
+      .images_per_joule = 14.5};
+  const Json json = result_json(record)["telemetry"];
+  EXPECT_THAT(keys(json), ElementsAre("source", "samples", "seconds", "clock_mhz",
+                                      "highest_clock_mhz", "memory_clock_mhz", "watts",
+                                      "power_limit_watts", "celsius", "memory_bytes", "throttled",
+                                      "joules", "joules_from", "images_per_joule"));
+  EXPECT_EQ(json["source"], "NVML");
+  EXPECT_EQ(json["clock_mhz"], Json({{"min", 1200.0}, {"mean", 1755.0}, {"max", 1980.0}}));
+  EXPECT_EQ(json["throttled"], Json({{"power cap", 0.125}}));
+  EXPECT_EQ(json["joules_from"], "counter");
+  EXPECT_EQ(json["images_per_joule"], 14.5);
+}
+
+TEST(ResultJson, LeavesOutWhatTheDeviceDoesNotTell) {
+  ResultRecord record = example();
+  record.telemetry = Telemetry{.facts = {.source = "NVML"}, .samples = 2, .seconds = 1};
+  EXPECT_THAT(keys(result_json(record)["telemetry"]), ElementsAre("source", "samples", "seconds"));
+  record.telemetry->throttled.emplace();
+  record.telemetry->joules = 3;
+  const Json json = result_json(record)["telemetry"];
+  EXPECT_EQ(json["throttled"], Json::object());
+  EXPECT_EQ(json["joules_from"], "power");
+}
+
 TEST(ResultJson, EchoesEveryFlagWithItsValue) {
   const Json config = result_json(example())["config"];
   EXPECT_EQ(config.size(), 180U);

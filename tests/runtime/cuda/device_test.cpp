@@ -37,6 +37,14 @@ TEST(CudaDevices, HaveARuntimeVersionWithoutADevice) {
   EXPECT_NE(runtime_version().find('.'), std::string::npos);
 }
 
+TEST(CudaDevices, WriteTheirUuidAsToolsDo) {
+  cudaUUID_t uuid{};
+  for (int i = 0; i < 16; ++i) {
+    uuid.bytes[i] = static_cast<char>(0x11 * i);
+  }
+  EXPECT_EQ(uuid_text(uuid), "00112233-4455-6677-8899-aabbccddeeff");
+}
+
 // Tests that need a device; without one they are skipped by name.
 class CudaDeviceTest : public testing::Test {
  protected:

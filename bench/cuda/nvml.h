@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "bench/telemetry.h"
+
+namespace cnn::bench {
+
+// How CUDA calls a device. NVML numbers devices in its own way, and knows no CUDA_VISIBLE_DEVICES.
+struct GpuAddress {
+  std::string pci_bus_id;  // "0000:1b:00.0"
+  std::string uuid;        // "8b5e06c6-...", without the GPU- or MIG- before it
+};
+
+// What the driver's management library tells of a device. It is loaded here, so that neither the
+// build nor a machine without it needs it. Of an instance (MIG) only what is the instance's own is
+// told, which excludes power. Throws Error that says what is missing.
+std::unique_ptr<TelemetrySource> open_nvml(const GpuAddress& device,
+                                           const std::string& library = "libnvidia-ml.so.1");
+
+}  // namespace cnn::bench
