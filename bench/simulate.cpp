@@ -58,7 +58,7 @@ void note_prediction(const ResultSimulation& result, const Backend& backend, Con
 
 Prediction predict(const StepPlan& plan, const Ceilings& ceilings) {
   const Graph& graph = *plan.graph;
-  const std::vector<NodeCost> costs = node_costs(graph, ceilings);
+  const std::vector<NodeCost> costs = node_costs(graph, ceilings, plan.specs);
   Prediction result;
   result.timeline = simulate(plan, {.seconds = seconds_of(costs)});
   for (const Span& span : result.timeline) {

@@ -60,11 +60,17 @@ double reread_bytes(const Graph& graph, const Node& node) {
   return sums ? bytes_of(graph, node.inputs[1]) : 0;
 }
 
-std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings) {
+std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
+                                 std::span<const KernelSpec> specs) {
+  check(specs.empty() || specs.size() == graph.nodes().size(),
+        "node_costs: one spec for each node");
   std::vector<NodeCost> costs;
   for (const Node& node : graph.nodes()) {
     NodeCost cost{.flops = flops_of(graph, node),
                   .bytes = operand_bytes(graph, node) + reread_bytes(graph, node)};
+    if (!specs.empty()) {
+      cost.bytes += static_cast<double>(specs[costs.size()].extra_traffic);
+    }
     cost.seconds =
         std::max(cost.flops / ceilings.flops_per_second, cost.bytes / ceilings.bytes_per_second);
     costs.push_back(cost);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,11 @@ double operand_bytes(const Graph& graph, const Node& node);
 // gradient reads too.
 double reread_bytes(const Graph& graph, const Node& node);
 
-// By NodeId: seconds = max(flops / peak, (operand_bytes + reread_bytes) / bandwidth).
-std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings);
+// By NodeId: bytes = operand_bytes + reread_bytes + extra_traffic of the kernel's spec, seconds =
+// max(flops / peak, bytes / bandwidth). Without specs kernels are taken to run in one pass. Throws
+// Error if there are specs, but not one for each node.
+std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
+                                 std::span<const KernelSpec> specs = {});
 
 // The costs of all nodes of one op together.
 struct OpCost {

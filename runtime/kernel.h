@@ -39,6 +39,9 @@ class Kernel {
 struct KernelSpec {
   std::size_t workspace = 0;        // bytes; enters the memory plan
   std::vector<TensorDesc> in, out;  // layouts and types it runs in, given what was asked
+  // Bytes that it moves because it runs in several passes, beyond what its op makes necessary: of
+  // what one pass writes and the next reads. For predictions only.
+  std::size_t extra_traffic = 0;
 };
 
 // What one backend can run, keyed by the op's type.

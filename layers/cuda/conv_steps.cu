@@ -83,6 +83,24 @@ std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attrib
   return s;
 }
 
+// What goes through memory between our steps and the engine's: each written once and read once.
+// That a bias gradient reads dy again is not counted here, as it does so on any device.
+std::size_t bytes_between_steps(const ConvSteps& s) {
+  const ConvGraph& g = s.graph;
+  const bool weights = g.direction == Direction::backward_weights;
+  std::int64_t bytes = 0;
+  if (s.is_padded()) {
+    bytes += bytes_of(g.x, g.type);
+  }
+  if (s.is_padded() || (weights && g.type != DataType::f32)) {
+    bytes += bytes_of(g.w, g.type);
+  }
+  if (s.epilogue) {
+    bytes += bytes_of(g.y, g.type);
+  }
+  return 2 * static_cast<std::size_t>(bytes);
+}
+
 std::optional<ConvSteps> settle(ConvSteps s, const FindWorkspace& find) {
   const std::optional<std::size_t> engine = find(s.graph);
   if (!engine) {
@@ -92,6 +110,7 @@ std::optional<ConvSteps> settle(ConvSteps s, const FindWorkspace& find) {
   Carver carver;
   carve(s, carver);
   s.spec.workspace = carver.bytes();
+  s.spec.extra_traffic = bytes_between_steps(s);
   return s;
 }
 

@@ -108,7 +108,9 @@ std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Sig
                image_like(dy, type)};
   s.spec.out = {image_like(op.w_shape, DataType::f32)};
   s.tensors = {in(0), scratch(0), in(3), in(1), in(2)};
-  s.scratch_bytes = aligned(image_like(op.w_shape, type).bytes());
+  const std::size_t narrow_bytes = image_like(op.w_shape, type).bytes();
+  s.scratch_bytes = aligned(narrow_bytes);
+  s.spec.extra_traffic = 2 * narrow_bytes;  // written by the engine, read to be widened
   s.widen = true;
   return settle(std::move(s), libraries);
 }

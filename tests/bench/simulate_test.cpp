@@ -8,6 +8,7 @@
 #include "layers/conv.h"
 #include "layers/dense.h"
 #include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
@@ -90,6 +91,18 @@ TEST(StepCosts, CountTheGradientOfABiasAsAnotherReading) {
   EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 0);
 }
 
+TEST(StepCosts, CountWhatAKernelMovesBetweenItsPasses) {
+  const std::shared_ptr<Graph> graph = dense_and_relu();
+  std::vector<KernelSpec> specs(2);
+  specs[0].extra_traffic = 448;
+  const std::vector<NodeCost> costs = node_costs(*graph, slow, specs);
+  EXPECT_EQ(costs[0].bytes, 896 + 448);
+  EXPECT_EQ(costs[0].seconds, 3);
+  EXPECT_EQ(costs[1].bytes, 512);
+  specs.pop_back();
+  EXPECT_THROW(node_costs(*graph, slow, specs), Error);
+}
+
 TEST(StepCosts, AreAddedUpByOpTheMostSecondsFirst) {
   const std::shared_ptr<Graph> graph = dense_and_relu();
   const std::vector<OpCost> ops = costs_by_op(*graph, node_costs(*graph, slow));
@@ -122,6 +135,15 @@ TEST(Prediction, TakesLongerThanTheLimitWhereOperandsAreReadTwice) {
       predict(make_plan(graph, reference()), {.flops_per_second = 1, .bytes_per_second = 12});
   EXPECT_EQ(prediction.roofline_seconds, 67);  // 804 / 12
   EXPECT_EQ(prediction.step_seconds, 99);      // (804 + 384) / 12
+}
+
+TEST(Prediction, TakesLongerThanTheLimitWhereAKernelRunsInPasses) {
+  StepPlan plan = make_plan(dense_and_relu(), reference());
+  plan.specs[1].extra_traffic = 1024;
+  const Prediction prediction = predict(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
+  EXPECT_EQ(prediction.roofline_seconds, 5.5);
+  EXPECT_EQ(prediction.step_seconds, 9.5);  // 1024 / 256 more
+  EXPECT_EQ(prediction.bytes, 1408 + 1024);
 }
 
 TEST(Convolutions, AreCountedByWhoComputesThem) {

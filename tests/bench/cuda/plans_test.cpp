@@ -157,6 +157,23 @@ TEST(FusedModel, KeepsPlainConvolutionsWhereThereIsNoEngine) {
   }
 }
 
+// Engines add a bias, but no shortcut: 16 sums of ResNet-50 are passes of our own.
+TEST(ForwardOnly, KnowsWhatOwnEpiloguesMove) {
+  const StepPlan plan = compiled(models::find("imagenet", "resnet50"), backend_for("h200"),
+                                 {.compute = DataType::f16, .phase = Phase::forward_only})
+                            .plan;
+  const std::span<const Node> nodes = plan.graph->nodes();
+  std::size_t epilogues = 0;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const KernelSpec& spec = plan.specs[i];
+    if (has_own_epilogue(*nodes[i].op, spec)) {
+      ++epilogues;
+      EXPECT_EQ(spec.extra_traffic, 2 * spec.out[0].bytes());
+    }
+  }
+  EXPECT_EQ(epilogues, 16U);
+}
+
 class SomeModels : public testing::TestWithParam<std::tuple<std::string, DataType>> {};
 
 TEST_P(SomeModels, HaveAPlanInOtherTypes) {

@@ -46,6 +46,7 @@ TEST(FusedConv, RunsInF16OnHopper) {
   for (const bool prologue : {false, true}) {
     const auto spec = forward({same_3x3, prologue, true}, DataType::f16);
     ASSERT_TRUE(spec) << prologue;
+    EXPECT_EQ(spec->extra_traffic, 0U);
     EXPECT_EQ(spec->in[1], image(w_shape, DataType::f16));
     EXPECT_EQ(spec->out[1], vector(64));
   }
@@ -81,6 +82,7 @@ TEST(FusedConv, GivesWeightGradientsInF32) {
   ASSERT_TRUE(spec);
   EXPECT_EQ(spec->out[0], image(w_shape, DataType::f32));
   EXPECT_GE(spec->workspace, std::size_t{64 * 64 * 9 * 2});
+  EXPECT_EQ(spec->extra_traffic, 2U * 64 * 64 * 9 * 2);
 }
 
 TEST(FusedConv, GoesBackThroughANormAndSumsUpItsGradient) {

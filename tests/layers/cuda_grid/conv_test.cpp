@@ -138,6 +138,61 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 INSTANTIATE_TEST_SUITE_P(Cuda, GridConv, testing::ValuesIn(conv_cases()), test_name);
 
+TensorDesc image(const Shape& shape, DataType type) {
+  return {.shape = shape, .type = type, .layout = Layout::nhwc};
+}
+
+// Of a 3x3 convolution from x [2,C,8,8] to y [2,4,8,8], which is 1024 bytes in 16 bits.
+KernelSpec forward_spec(ConvAttributes a, std::int64_t channels, Engines engines) {
+  a.window = {
+      .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
+  Signature asked{
+      .in = {image({2, channels, 8, 8}, DataType::f16), image({4, channels, 3, 3}, DataType::f16)},
+      .out = {image({2, 4, 8, 8}, DataType::f16)}};
+  if (a.bias) {
+    asked.in.push_back({.shape = {4}, .type = DataType::f16});
+  }
+  if (a.residual) {
+    asked.in.push_back(asked.out[0]);
+  }
+  return backend_of(DataType::f16, engines, {}).table.describe(Conv2d(a), asked).value();
+}
+
+TEST(ConvTraffic, IsThatOfTheOperandsWhereAnEngineDoesAll) {
+  EXPECT_EQ(forward_spec({}, 8, Engines::plain).extra_traffic, 0U);
+  EXPECT_EQ(forward_spec({.bias = true, .relu = true}, 8, Engines::with_bias).extra_traffic, 0U);
+}
+
+TEST(ConvTraffic, HasTheResultOnceMoreThroughMemoryForAnEpilogueOfOurOwn) {
+  EXPECT_EQ(forward_spec({.relu = true}, 8, Engines::with_bias).extra_traffic, 2U * 1024);
+  EXPECT_EQ(forward_spec({.bias = true}, 8, Engines::plain).extra_traffic, 2U * 1024);
+  EXPECT_EQ(forward_spec({.bias = true, .residual = true, .relu = true}, 8, Engines::with_bias)
+                .extra_traffic,
+            2U * 1024);
+}
+
+TEST(ConvTraffic, HasPaddedOperandsWrittenAndReadAgain) {
+  // Four channels: x 2*4*64*2 = 1024 bytes, w 4*4*9*2 = 288.
+  EXPECT_EQ(forward_spec({}, 3, Engines::plain).extra_traffic, 2U * (1024 + 288));
+}
+
+TEST(ConvTraffic, HasWeightGradientsThatAreMadeWideWrittenAndReadAgain) {
+  const ConvAttributes a{.window = {.kernel_h = 3, .kernel_w = 3}, .bias = true};
+  const auto extra = [&](std::int64_t channels, DataType type) {
+    const Shape w{4, channels, 3, 3};
+    const Signature asked{.in = {image({2, channels, 8, 8}, type), image({2, 4, 6, 6}, type)},
+                          .out = {image(w, DataType::f32), {.shape = {4}}}};
+    return backend_of(type, Engines::plain, {})
+        .table.describe(Conv2dBackwardWeights(a, w), asked)
+        .value()
+        .extra_traffic;
+  };
+  EXPECT_EQ(extra(16, DataType::f32), 0U);
+  EXPECT_EQ(extra(16, DataType::f16), 2U * 4 * 16 * 9 * 2);
+  // Eight channels: x 2*8*64*2 = 2048 bytes, w 4*8*9*2 = 576.
+  EXPECT_EQ(extra(3, DataType::f16), 2U * (2048 + 576));
+}
+
 // The bits of f16 numbers.
 constexpr std::uint16_t one = 0x3C00, two = 0x4000, three = 0x4200, half = 0x3800;
 
