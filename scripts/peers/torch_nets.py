@@ -1,7 +1,7 @@
 """The networks of this program in PyTorch: layer for layer the same, so that speeds can be compared.
 
-They differ from torchvision's: 1001 classes, TensorFlow's SAME padding, ResNet-50 with its strides on the first 1x1
-convolution of a block (v1), GoogLeNet without batch norm, Inception v3 without the auxiliary head and without gamma.
+They differ from torchvision's: 1001 classes, TensorFlow's SAME padding, ResNets with their strides on the first 1x1
+convolution of a block (v1; on the 3x3 one in resnet50_v1.5), GoogLeNet without batch norm, Inception v3 without the auxiliary head and without gamma.
 `PARAMETERS` has the trainable parameters of each; torch_step.py refuses to measure a network with another number.
 """
 import torch
@@ -9,8 +9,9 @@ from torch import nn
 from torch.nn import functional as F
 
 PARAMETERS = {"alexnet": 61_842_345, "vgg16": 138_361_641, "googlenet": 6_999_577, "inception3": 23_819_401,
-              "resnet50": 25_559_081}
-IMAGE_SIZE = {"alexnet": 227, "vgg16": 224, "googlenet": 224, "inception3": 299, "resnet50": 224}
+              "resnet50": 25_559_081, "resnet50_v1.5": 25_559_081, "resnet152": 60_194_857}
+IMAGE_SIZE = {"alexnet": 227, "vgg16": 224, "googlenet": 224, "inception3": 299, "resnet50": 224, "resnet50_v1.5": 224,
+              "resnet152": 224}
 CLASSES = 1001
 
 
@@ -139,31 +140,36 @@ def inception3():
 
 
 class Bottleneck(nn.Module):
-    def __init__(self, inputs, width, stride):
+    def __init__(self, inputs, width, stride, stride_in_3x3):
         super().__init__()
         outputs = 4 * width
+        first, second = (1, stride) if stride_in_3x3 else (stride, 1)
         self.shortcut = (nn.Identity() if inputs == outputs else
                          conv_bn(inputs, outputs, 1, stride, gamma=True, relu=False))
-        self.body = nn.Sequential(conv_bn(inputs, width, 1, stride, gamma=True),
-                                  conv_bn(width, width, 3, 1, 1, gamma=True),
+        self.body = nn.Sequential(conv_bn(inputs, width, 1, first, gamma=True),
+                                  conv_bn(width, width, 3, second, 1, gamma=True),
                                   conv_bn(width, outputs, 1, gamma=True, relu=False))
 
     def forward(self, x):
         return F.relu_(self.body(x) + self.shortcut(x))
 
 
-def resnet50():
+def resnet(counts, stride_in_3x3=False):
     layers, inputs = [conv_bn(3, 64, 7, 2, 3, gamma=True), max_pool_same()], 64
-    for stage, (width, count) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+    for stage, (width, count) in enumerate(zip((64, 128, 256, 512), counts)):
         for block in range(count):
-            layers.append(Bottleneck(inputs, width, 2 if stage > 0 and block == 0 else 1))
+            layers.append(Bottleneck(inputs, width, 2 if stage > 0 and block == 0 else 1, stride_in_3x3))
             inputs = 4 * width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), classifier(2048, []))
 
 
+NETWORKS = {"alexnet": alexnet, "vgg16": vgg16, "googlenet": googlenet, "inception3": inception3,
+            "resnet50": lambda: resnet((3, 4, 6, 3)), "resnet50_v1.5": lambda: resnet((3, 4, 6, 3), True),
+            "resnet152": lambda: resnet((3, 8, 36, 3))}
+
+
 def make(name):
-    network = {"alexnet": alexnet, "vgg16": vgg16, "googlenet": googlenet, "inception3": inception3,
-               "resnet50": resnet50}[name]()
+    network = NETWORKS[name]()
     trainable = sum(p.numel() for p in network.parameters() if p.requires_grad)
     if trainable != PARAMETERS[name]:
         raise SystemExit(f"{name} has {trainable} trainable parameters here, {PARAMETERS[name]} in this program")

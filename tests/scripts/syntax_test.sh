@@ -8,7 +8,7 @@ scripts=(scripts/*.sh tests/scripts/*.sh .ci/run)
 for script in "${scripts[@]}"; do
   bash -n "$script"
 done
-for script in scripts/*.py scripts/peers/*.py; do
+for script in scripts/*.py scripts/*/*.py tests/scripts/*.py; do
   python3 -c 'import ast, sys; ast.parse(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1])' "$script"
 done
 if command -v shellcheck >/dev/null; then

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# gpu_check on the CPU with the program of a build (first argument: its folder): every row is good, and a second call
+# finds them all.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+check() {
+  python3 scripts/gpu_check/main.py --bin="$1" --device=cpu --slice=table --json="$folder/result.json"
+}
+
+check "$1"
+state=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["rows"])' "$folder/result.json")
+for row in table/trivial/fp32/b4/bn/graph table/trivial/fp32/b8/bn/graph table/lenet/fp32/b4/bn/graph; do
+  [[ $state == *"'$row': {'slice': 'table', 'status': 'ok'"* ]] || { echo "no good row $row in: $state"; exit 1; }
+done
+check "$1" 2>"$folder/said"
+[[ ! -s $folder/said ]] || { echo "the second call ran rows: $(<"$folder/said")"; exit 1; }
