@@ -59,7 +59,7 @@ elif [[ -n $bundle ]]; then
     export CMAKE_PREFIX_PATH=$bundle/deps/usr
     build_here portable
   elif ((code != 0)); then
-    exit "$code"
+    exit 2
   fi
 else
   can_build || die "nvcc, cuDNN 9 and CMake are not all here: name a bundle that was built elsewhere (--bundle=DIR)"

@@ -10,7 +10,8 @@ set(ZLIB_USE_STATIC_LIBS ON)
 execute_process(COMMAND ${CMAKE_CXX_COMPILER} -print-file-name=libgomp.a
                 OUTPUT_VARIABLE gomp OUTPUT_STRIP_TRAILING_WHITESPACE)
 set(OpenMP_gomp_LIBRARY ${gomp} CACHE FILEPATH "GNU OpenMP as an archive")
-add_link_options(-static-libstdc++ -static-libgcc)
+# cuDNN brings a libstdc++ of its own: ours must not be taken for it.
+add_link_options(-static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL)
 # Installed programs have no RPATH: gpu_check.sh finds the host's CUDA libraries.
 set(CMAKE_SKIP_INSTALL_RPATH ON)
 

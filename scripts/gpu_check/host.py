@@ -71,6 +71,13 @@ def environment_for(program: pathlib.Path, folders: list[pathlib.Path]) -> dict[
     return environment
 
 
+def check_start(program: pathlib.Path, environment: dict[str, str]) -> None:
+    """Throws HostError where the loader refuses: an older glibc, say."""
+    finished = execute([str(program), "--help"], 60, environment)
+    if "--model" not in finished.out:
+        raise HostError(f"{program} does not start here: {finished.failure()}")
+
+
 def probe(program: pathlib.Path, device: str, environment: dict[str, str]) -> dict[str, Any]:
     """The program's report of one small step. Throws HostError where there is no device."""
     with tempfile.TemporaryDirectory() as folder:

@@ -37,11 +37,13 @@ def run(models: list[str], precision: str, fusion: str | None, context: Context,
     return Outcome(FAILED, command, f"off: {', '.join(bad)}" if bad else finished.failure(), result)
 
 
+def recorded(root: pathlib.Path) -> list[str]:
+    return [path.stem for path in (root / "tests/losses").glob("*.json")]
+
+
 def chunks(context: Context) -> list[list[str]]:
     """Names of recorded curves, the benchmark's own models first."""
-    names = sorted(path.stem for path in (context.root / "tests/losses").glob("*.json"))
-    if context.models:
-        names = [name for name in names if name in context.models]
+    names = [name for name in recorded(context.root) if not context.models or name in context.models]
     names.sort(key=lambda name: (name not in speed.GPU_BATCHES, name))
     return [names[start:start + MODELS_AT_ONCE] for start in range(0, len(names), MODELS_AT_ONCE)]
 

@@ -16,6 +16,7 @@ import pathlib
 import signal
 import sys
 import time
+from collections.abc import Collection
 
 import host
 import losses
@@ -29,6 +30,7 @@ from store import Store, StoreError, now
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]  # of the repository, or of a bundle, which is laid out like it
 SLICES = ("tests", "losses", "sanitizer", "table", "peers")
+PRECISIONS = ("fp16", "fp32", "bf16", "fp32_strict")
 LEAST_SECONDS = 5  # no row is started with less
 ALL_GOOD, BAD_ROWS, NOTHING_RUNS, ROWS_LEFT, CANNOT_LOAD = 0, 1, 2, 3, 4
 
@@ -48,13 +50,20 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu",
                         help="cpu: a rehearsal of all this without a card, on toy models in fp32")
     parser.add_argument("--models", default="", help="comma list (default: all)")
-    parser.add_argument("--precisions", default="", help="comma list of fp16, fp32, bf16, fp32_strict (default: all)")
+    parser.add_argument("--precisions", default="", help=f"comma list of {', '.join(PRECISIONS)} (default: all)")
     parser.add_argument("--torch_python", default="python3", help="a Python that has PyTorch (default: %(default)s)")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    known = {*speed.GPU_BATCHES, *speed.CPU_BATCHES, *losses.recorded(ROOT)}
+    options.models = split(options.models, known, "models", parser)
+    options.precisions = split(options.precisions, PRECISIONS, "precisions", parser)
+    return options
 
 
-def split(text: str) -> tuple[str, ...]:
-    return tuple(word for word in text.split(",") if word)
+def split(text: str, known: Collection[str], flag: str, parser: argparse.ArgumentParser) -> tuple[str, ...]:
+    words = tuple(word for word in text.split(",") if word)
+    if unknown := [word for word in words if word not in known]:
+        parser.error(f"--{flag}: {', '.join(unknown)} is not one of {', '.join(sorted(known))}")
+    return words
 
 
 def parts_of(options: argparse.Namespace) -> set[str]:
@@ -109,8 +118,8 @@ def run_rows(context: Context, parts: set[str], store: Store, deadline: float) -
 def context_of(options: argparse.Namespace, environment: dict[str, str], memory: int | None) -> Context:
     return Context(root=ROOT, program=options.bin / "cnn_benchmarks",
                    tests=tuple(sorted(options.bin.glob("cnn_*_cuda_tests"))), device=options.device,
-                   environment=environment, output=options.json.resolve().parent, models=split(options.models),
-                   precisions=split(options.precisions), torch_python=torch_of(options), memory_bytes=memory,
+                   environment=environment, output=options.json.resolve().parent, models=options.models,
+                   precisions=options.precisions, torch_python=torch_of(options), memory_bytes=memory,
                    timeout_scale=options.timeout_scale)
 
 
@@ -120,8 +129,9 @@ def check(options: argparse.Namespace) -> int:
     folders = host.wheel_folders([options.torch_python, sys.executable]) + host.toolkit_folders()
     try:
         environment = host.environment_for(program, folders)
+        host.check_start(program, environment)
     except host.HostError as error:
-        print(error, file=sys.stderr)
+        print(f"gpu_check: {error}", file=sys.stderr)
         return CANNOT_LOAD
     if options.only_load:
         return ALL_GOOD

@@ -8,6 +8,10 @@ import sys
 PROGRAM = """#!{python}
 import json, os, subprocess, sys, time
 
+if sys.argv[1:] == ["--help"]:
+    if "FAKE_OLD_HOST" in os.environ:
+        sys.exit("version `GLIBC_2.99' not found")
+    sys.exit(print("--model") or 1)
 flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
 with open(os.environ["FAKE_LOG"], "a") as log:
     log.write(" ".join(sys.argv[1:]) + chr(10))

@@ -183,6 +183,12 @@ class Hosts(WithFakes):
         self.assertEqual(finished.err, "gpu_check: --device=gpu: no CUDA device: cudaErrorNoDevice: no device\n")
         self.assertFalse(self.json.exists())
 
+    def test_a_program_that_the_loader_refuses_is_told_apart(self):
+        finished = self.run_check("--only_load", FAKE_OLD_HOST="1")
+        self.assertEqual(finished.status, 4)  # gpu_check.sh builds then, where it can
+        self.assertEqual(finished.err, f"gpu_check: {self.folder / 'cnn_benchmarks'} does not start here: exit code 1: "
+                                       "version `GLIBC_2.99' not found\n")
+
     def test_rows_of_two_cards_are_not_mixed(self):
         self.run_check("--slice=table", *SMALL)
         text = self.json.read_text().replace("Fake 100", "Fake 200")
@@ -235,6 +241,14 @@ class Suites(WithFakes):
         self.assertEqual(outcome.result["messages"]["One.A"], "3 is not 4")
         self.assertEqual(outcome.result["passed"], 1)
         self.assertEqual(outcome.error, "2 of 4 tests failed, 0 did not run, first One.A")
+
+
+class Options(WithFakes):
+    def test_a_model_that_no_row_has_is_an_error(self):
+        finished = self.run_check("--slice=table", "--models=resnet50,resnet51")
+        self.assertEqual(finished.status, 2)
+        self.assertIn("--models: resnet51 is not one of alexnet, ", finished.err)
+        self.assertIn("--precisions: fp8 is not one of bf16, fp16, ", self.run_check("--precisions=fp8").err)
 
 
 class Losses(WithFakes):
