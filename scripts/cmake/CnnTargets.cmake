@@ -68,6 +68,13 @@ function(cnn_build_info folder)
   add_dependencies(${target} ${target}_info)
 endfunction()
 
+# Test sources cost more time to compile than to run: what takes long is in the libraries.
+if(CNN_SANITIZE)
+  set(CNN_TEST_FLAGS -O0)
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+  set(CNN_TEST_FLAGS -O1)
+endif()
+
 # PROGRAM name: the tests run this executable, whose path they get as CNN_PROGRAM, instead of linking a folder.
 function(cnn_tests folder)
   if(NOT CNN_TESTS)
@@ -86,6 +93,7 @@ function(cnn_tests folder)
   endif()
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
+  target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
   target_compile_definitions(${target}_tests PRIVATE CNN_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(ARG_PROGRAM)
     target_compile_definitions(${target}_tests PRIVATE CNN_PROGRAM="$<TARGET_FILE:${ARG_PROGRAM}>")
@@ -95,9 +103,25 @@ function(cnn_tests folder)
   endif()
   cnn_link(${target}_tests PUBLIC DEPENDS ${folder} ${ARG_DEPENDS} LIBRARIES ${ARG_LIBRARIES}
            GTest::gtest_main GTest::gmock)
-  # A suite whose name starts with Slow runs on demand only.
-  gtest_discover_tests(${target}_tests TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
-                       PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT 300)
-  gtest_discover_tests(${target}_tests TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
-                       TEST_LIST ${target}_slow_tests PROPERTIES LABELS slow TIMEOUT 3600)
+  cnn_discover_tests(${target}_tests "${ARG_LABELS}")
+endfunction()
+
+# One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
+# A suite whose name starts with Slow runs on demand only.
+function(cnn_discover_tests target labels)
+  if(CNN_SANITIZE)
+    set(shards 4)
+    math(EXPR last "${shards} - 1")
+    foreach(shard RANGE ${last})
+      set(name ${target}.${shard})
+      add_test(NAME ${name} COMMAND ${target} --gtest_filter=-Slow* --gtest_brief=1)
+      set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1200
+                           ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+    return()
+  endif()
+  gtest_discover_tests(${target} TEST_FILTER "-Slow*" DISCOVERY_TIMEOUT 60
+                       PROPERTIES LABELS "${labels}" TIMEOUT 300)
+  gtest_discover_tests(${target} TEST_FILTER "Slow*" DISCOVERY_TIMEOUT 60
+                       TEST_LIST ${target}_slow_list PROPERTIES LABELS slow TIMEOUT 3600)
 endfunction()
