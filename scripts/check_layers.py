@@ -36,6 +36,8 @@ ARROWS = {
     "tests/support/grid/include/runtime/cuda": ["runtime", "tests/support/grid"],
     "tests/layers/cuda_grid": ["layers", "layers/cuda", "runtime", "runtime/cuda", "tests/layers", "tests/support",
                                "tests/support/grid"],
+    # A library that is loaded at run time, and what its stand-in answers.
+    "tests/bench/cuda/fake_nvml": [],
     # The program as its users see it: started as a process.
     "tests/program": [],
 }
@@ -45,6 +47,7 @@ MORE_FOR_TESTS = {
     "tests/models": ["layers/cpu", "layers/cpu/simd"],
     # The same cases on a device.
     "tests/layers/cuda": ["tests/layers"],
+    "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
