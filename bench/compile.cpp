@@ -175,6 +175,9 @@ Fusion fusion_of(const CompileRequest& request, const Backend& backend) {
   return config.fusion != "bn" && can_fuse ? Fusion::conv : Fusion::bn;
 }
 
+// Where ops without a kernel run as plain loops, every op seems to have one.
+bool masks_gates(const Backend& backend) { return backend.name == "cuda"; }
+
 bool has_fused_convolutions(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) {
     return dynamic_cast<const layers::FusedConv*>(node.op.get()) != nullptr;
@@ -214,6 +217,9 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     }
     if (fusion != Fusion::none) {
       graph = layers::join_gradients(*graph).graph;
+      graph = masks_gates(backend)
+                  ? layers::mask_gates(*graph, backend.kernels, compiled.layout).graph
+                  : graph;
     }
   } else if (fusion != Fusion::none) {
     graph = layers::fold_batch_norms(*graph).graph;

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/activation.h"
+#include "layers/gate_mask.h"
 #include "layers/operands.h"
 #include "runtime/error.h"
 
@@ -98,8 +99,14 @@ std::vector<TensorDesc> BatchNorm::infer(std::span<const TensorDesc> in) const {
   require_vectors(*this, in, Places(attributes.scale).beta);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
           *this, in, "the residual must be like x");
+  const BatchNormAttributes& a = attributes;
+  require(!a.mask || (a.relu && a.residual), *this, in, "masks only a ReLU after a residual");
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);
-  return {described(in[0].shape, in[0].type), vector, vector};
+  std::vector<TensorDesc> result{described(in[0].shape, in[0].type), vector, vector};
+  if (a.mask) {
+    result.push_back(gate_mask_of(in[0].shape));
+  }
+  return result;
 }
 
 void BatchNorm::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
@@ -107,6 +114,9 @@ void BatchNorm::reference(std::span<const TensorView> in, std::span<const Tensor
   run_affine(attributes, affine(attributes, in, m.mean, m.variance), in, out[0]);
   narrow(m.mean, out[1]);
   narrow(m.variance, out[2]);
+  if (attributes.mask) {
+    set_gate_mask(out[0], out[3]);
+  }
 }
 
 std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
@@ -118,7 +128,7 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
   in.insert(in.end(), {b.in[at.beta], b.out[1], b.out[2], *b.grad[0]});
   const BatchNormBackward op(attributes);
   if (op.passes_gradient()) {
-    in.push_back(b.out[0]);
+    in.push_back(attributes.mask ? b.out[3] : b.out[0]);
   }
   const std::vector<Value> gradients = emit_all(op, in);
   std::vector<std::optional<Value>> result{gradients[0]};
@@ -135,10 +145,15 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
   require_vectors(*this, in, Places(attributes.scale).variance);
-  for (const TensorDesc& desc : in.subspan(place_of_dy())) {
+  const bool masked = passes_gradient() && attributes.mask;
+  const std::span<const TensorDesc> images = in.subspan(place_of_dy());
+  for (const TensorDesc& desc : images.first(images.size() - (masked ? 1 : 0))) {
     require(desc.shape == in[0].shape && desc.type == in[0].type, *this, in,
             "dy, dy2 and y must be like x");
   }
+  const TensorDesc mask = gate_mask_of(in[0].shape);
+  require(!masked || (in.back().shape == mask.shape && in.back().type == mask.type), *this, in,
+          "the mask must have one bit for each element of x");
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);
   const TensorDesc image = described(in[0].shape, in[0].type);
   std::vector<TensorDesc> result{image, vector};
@@ -169,13 +184,19 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
     return joined ? dy[i] + in[place_of_dy() + 1].as<float>()[i] : dy[i];
   };
 
+  const auto is_open = [&](std::size_t i) {
+    if (!passes_gradient()) {
+      return !attributes.relu || f.slope[channel(i)] * x[i] + f.offset[channel(i)] > 0;
+    }
+    return attributes.mask ? is_gate_open(in.back(), in[0].desc.shape, i)
+                           : in.back().as<float>()[i] > 0;
+  };
+
   // g is kept apart because out[0] may share the bytes of dy.
   std::vector<double> g(dy.size()), xhat(dy.size()), dbeta(channels), dgamma(channels);
   for (std::size_t i = 0; i < g.size(); ++i) {
     const std::size_t c = channel(i);
-    const double y =
-        attributes.residual ? in.back().as<float>()[i] : f.slope[c] * x[i] + f.offset[c];
-    g[i] = attributes.relu && !(y > 0) ? 0 : arriving(i);
+    g[i] = is_open(i) ? arriving(i) : 0;
     xhat[i] = (x[i] - mean[c]) / std::sqrt(variance[c] + attributes.epsilon);
     dbeta[c] += g[i];
     dgamma[c] += g[i] * xhat[i];

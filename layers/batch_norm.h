@@ -14,14 +14,15 @@ struct BatchNormAttributes {
   bool scale = false;  // has a gamma
   bool relu = false;
   bool residual = false;  // adds a tensor of x's shape before the activation
+  bool mask = false;      // training with relu and residual: keeps the gate for the gradient
   double decay = 0.999;   // of the moving averages, for append_moving_averages
   std::string variables;  // prefix of the layer's variables: "v/cg/conv0/batchnorm0/"
 };
 
 // Training form. With m, v the mean and biased variance of x over N, H, W:
 //   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
-// in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C]. Pure:
-// the running statistics are updated by a MovingAverage node.
+// in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C], [mask
+// of y, see gate_mask.h]. Pure: the running statistics are updated by a MovingAverage node.
 class BatchNorm final : public Op {
  public:
   explicit BatchNorm(BatchNormAttributes a) : attributes(std::move(a)) {}
@@ -37,14 +38,14 @@ class BatchNorm final : public Op {
 // sqrt(v + e):
 //   dbeta = sum g, dgamma = sum g xhat, dx = gamma / sqrt(v + e) (g - dbeta / n - xhat dgamma / n)
 // in: x, [gamma], beta, m, v, dy, [dy2 if joined: dy + dy2, summed in f32, is then the gradient of
-// the output], and with relu and residual also y (without a residual the sign is recomputed from
-// x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and residual].
-// out[0] may overwrite dy or dy2.
+// the output], and with relu and residual also y or its mask (without a residual the sign is
+// recomputed from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and
+// residual]. out[0] may overwrite dy or dy2.
 class BatchNormBackward final : public Op {
  public:
   explicit BatchNormBackward(BatchNormAttributes a, bool two_gradients = false)
       : attributes(std::move(a)), joined(two_gradients) {}
-  // Whether the gate of the ReLU is read from y, and what passes it is an output.
+  // Whether the gate of the ReLU is read from y or its mask, and what passes it is an output.
   bool passes_gradient() const { return attributes.relu && attributes.residual; }
   // The operand dy; dy2 follows.
   std::size_t place_of_dy() const { return attributes.scale ? 5 : 4; }

@@ -48,14 +48,7 @@ class Surroundings {
   bool is_read_once(TensorId id) const { return counts_[index_of(id)] == 1; }
 
   bool runs(const Op& op, std::vector<TensorDesc> in) const {
-    Signature asked{.in = std::move(in), .out = {}};
-    asked.out = op.infer(asked.in);
-    for (auto* descs : {&asked.in, &asked.out}) {
-      for (TensorDesc& desc : *descs) {
-        desc.layout = desc.shape.rank() == 4 ? image_ : desc.layout;
-      }
-    }
-    return table_.describe(op, asked).has_value();
+    return layers::runs(table_, op, std::move(in), image_);
   }
 
  private:

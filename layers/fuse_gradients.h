@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/graph.h"
+#include "runtime/kernel.h"
 
 namespace cnn::layers {
 
@@ -8,5 +9,11 @@ namespace cnn::layers {
 // reads becomes part of it. Of more than two, the sum stays: to take but the last of them in would
 // save nothing. The same values, in f32 the same bits.
 Rewritten join_gradients(const Graph& graph);
+
+// After fuse_convolutions, which knows nothing of masks: where the table has kernels for it (asked
+// with images laid out as `image`), a BatchNorm or ScaleBias whose output opens the gate of a
+// BatchNormBackward also makes a mask of it, see gate_mask.h, and the gradient reads that. The same
+// values.
+Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image);
 
 }  // namespace cnn::layers

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "layers/gate_mask.h"
 #include "layers/operands.h"
 
 namespace cnn::layers {
@@ -91,7 +92,11 @@ std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
     }
   }
   require(rest == Rest::nothing || is_alike(in[3], in[0]), *this, in, "takes images of one kind");
-  return {described(in[0].shape, in[0].type)};
+  std::vector<TensorDesc> result{described(in[0].shape, in[0].type)};
+  if (mask) {
+    result.push_back(gate_mask_of(in[0].shape));
+  }
+  return result;
 }
 
 void ScaleBias::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
@@ -109,6 +114,9 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
       sum += value(4, c) * value(3, i) + value(5, c);
     }
     y[i] = static_cast<float>(relu && sum < 0 ? 0 : sum);  // a NaN stays one
+  }
+  if (mask) {
+    set_gate_mask(out[0], out[1]);
   }
 }
 

@@ -36,11 +36,12 @@ class FinishStatistics final : public Op {
 
 // y = relu(a x + b + rest) by channel, or without the ReLU, where rest is nothing, an image, or an
 // image normalised likewise. in: x, a real [C], b like a, then [residual like x] or [x2 like x, a2,
-// b2]. out: y like x. May overwrite either image.
+// b2]. out: y like x, [mask of y, see gate_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
   enum class Rest : std::uint8_t { nothing, image, normalised };
-  ScaleBias(bool with_relu, Rest adds) : relu(with_relu), rest(adds) {}
+  ScaleBias(bool with_relu, Rest adds, bool with_mask = false)
+      : relu(with_relu), rest(adds), mask(with_mask) {}
   std::string_view name() const override { return "scale_bias"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
@@ -48,6 +49,7 @@ class ScaleBias final : public Op {
 
   bool relu;
   Rest rest;
+  bool mask;
 };
 
 // dx = A g + B x + C by channel, the end of a batch norm's gradient (see ConvBackwardDataNorm). in:

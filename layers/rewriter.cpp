@@ -46,6 +46,17 @@ Rewritten Rewriter::finish() {
   return {.graph = std::move(graph_), .was = std::move(was_)};
 }
 
+bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, Layout image) {
+  Signature asked{.in = std::move(in), .out = {}};
+  asked.out = op.infer(asked.in);
+  for (auto* descs : {&asked.in, &asked.out}) {
+    for (TensorDesc& desc : *descs) {
+      desc.layout = desc.shape.rank() == 4 ? image : desc.layout;
+    }
+  }
+  return table.describe(op, asked).has_value();
+}
+
 std::vector<std::size_t> count_readers(const Graph& graph) {
   std::vector<std::size_t> readers(graph.tensors().size());
   for (const Node& node : graph.nodes()) {

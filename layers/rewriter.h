@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/graph.h"
+#include "runtime/kernel.h"
 
 namespace cnn::layers {
 
@@ -40,6 +41,9 @@ template <class O>
 const O* as(const Node& node) {
   return dynamic_cast<const O*>(node.op.get());
 }
+
+// Whether the table has a kernel for the op on such operands, its images laid out as `image`.
+bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, Layout image);
 
 // How many operands of nodes and outputs of the graph read each tensor, by TensorId.
 std::vector<std::size_t> count_readers(const Graph& graph);

@@ -172,7 +172,7 @@ template <class O, class Work>
 void add_two_pass_row(KernelTable& table, const Loops& loops) {
   table.add<O>(
       [&loops](const O& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type)) {
+        if (!is_vectorised(asked.in[0].type) || op.attributes.mask) {
           return std::nullopt;
         }
         KernelSpec spec = in_layout(asked, channels_together(asked));

@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-// in: x, [gamma], beta, [residual]. out: y, m, v.
+// in: x, [gamma], beta, [residual]. out: y, m, v, [mask].
 class Forward {
  public:
   Forward(const BatchNormAttributes& a, const TensorDesc& x) : attributes_(a), tile_(tile_of(x)) {}
@@ -125,6 +125,7 @@ class Forward {
     launch_normalise({.x = operands.in[0],
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},
                       .y = operands.out[0],
+                      .mask = attributes_.mask ? operands.out[3] : TensorView{},
                       .vectors = vectors},
                      tile_, attributes_.relu, stream);
   }
@@ -143,6 +144,9 @@ class Forward {
 void add_batch_norm_rows(KernelTable& table) {
   table.add<BatchNorm>(
       [](const BatchNorm& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (op.attributes.mask && !has_mask_width(asked.in[0])) {
+          return std::nullopt;
+        }
         return in_nhwc(asked, Forward(op.attributes, asked.in[0]).workspace());
       },
       [](const BatchNorm& op, const Signature& s) {

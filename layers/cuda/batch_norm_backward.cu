@@ -18,16 +18,22 @@ namespace {
 constexpr int summed_rows = 2;
 
 // What opens the gate of the ReLU.
-enum class Gate : std::uint8_t { open, recomputed, output };
+enum class Gate : std::uint8_t { open, recomputed, output, mask };
+
+// Whether what passes the gate is stored by the first pass, and read by the second.
+__device__ inline bool stores_gradient(Gate gate) {
+  return gate == Gate::output || gate == Gate::mask;
+}
 
 template <class T>
 struct GradientImages {
   const T* x = nullptr;
-  const T* dy = nullptr;  // second pass with Gate::output: g
+  const T* dy = nullptr;  // second pass where stores_gradient: g
   const T* dy2 = nullptr;
-  const T* y = nullptr;  // with Gate::output
-  T* g = nullptr;        // with Gate::output: written by the first pass
-  T* dx = nullptr;       // written by the second pass; may be dy or dy2
+  const T* y = nullptr;                // with Gate::output
+  const std::uint8_t* mask = nullptr;  // with Gate::mask
+  T* g = nullptr;                      // where stores_gradient: written by the first pass
+  T* dx = nullptr;                     // written by the second pass; may be dy or dy2
 };
 
 // two: images.dy2 is added to dy.
@@ -51,6 +57,7 @@ __global__ void __launch_bounds__(tile_threads)
       Pack<T, width> dy[summed_rows];
       Pack<T, width> dy2[summed_rows] = {};
       Pack<T, width> y[summed_rows] = {};
+      std::uint8_t mask[summed_rows] = {};
 #pragma unroll
       for (int k = 0; k < summed_rows; ++k) {
         const std::int64_t at = tile.at(row + k * lines < end ? row + k * lines : row);
@@ -61,6 +68,8 @@ __global__ void __launch_bounds__(tile_threads)
         }
         if (gate == Gate::output) {
           y[k] = fetch<width>(images.y + at);
+        } else if (width == mask_width && gate == Gate::mask) {
+          mask[k] = images.mask[at / mask_width];
         }
       }
 #pragma unroll
@@ -75,13 +84,14 @@ __global__ void __launch_bounds__(tile_threads)
 #pragma unroll
           for (int i = 0; i < width; ++i) {
             g[i] = two ? g[i] + g2[i] : g[i];
-            const float sign =
-                gate == Gate::output ? to_float(y[k].element[i]) : affine(value[i], i);
-            g[i] = gate != Gate::open && !(sign > 0) ? 0 : g[i];
+            const bool opens = gate == Gate::output ? to_float(y[k].element[i]) > 0
+                               : gate == Gate::mask ? (mask[k] >> i & 1) != 0
+                                                    : affine(value[i], i) > 0;
+            g[i] = gate != Gate::open && !opens ? 0 : g[i];
             sums[i] += g[i];
             sums[width + i] = fmaf(g[i], value[i] - mean[i], sums[width + i]);
           }
-          if (gate == Gate::output) {
+          if (stores_gradient(gate)) {
             store<width>(images.g + tile.at(row + k * lines), g);
           }
         }
@@ -175,7 +185,7 @@ void with_two(bool two, const Function& function) {
   two ? function(std::true_type{}) : function(std::false_type{});
 }
 
-// in: x, [gamma], beta, m, v, dy, [dy2], [y]. out: dx, dbeta, [dgamma], [g].
+// in: x, [gamma], beta, m, v, dy, [dy2], [y or mask]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
   Backward(const BatchNormBackward& op, const TensorDesc& x) : op_(op), tile_(tile_of(x)) {}
@@ -201,9 +211,10 @@ class Backward {
   };
 
   Gate gate() const {
-    return op_.passes_gradient() ? Gate::output
-           : op_.attributes.relu ? Gate::recomputed
-                                 : Gate::open;
+    if (!op_.passes_gradient()) {
+      return op_.attributes.relu ? Gate::recomputed : Gate::open;
+    }
+    return op_.attributes.mask ? Gate::mask : Gate::output;
   }
 
   NormVectors vectors(const Operands& operands) const {
@@ -229,6 +240,7 @@ class Backward {
         .dy = data_of<T>(operands.in[op_.place_of_dy()]),
         .dy2 = op_.joined ? data_of<T>(operands.in[op_.place_of_dy() + 1]) : nullptr,
         .y = passes ? data_of<T>(operands.in.back()) : nullptr,
+        .mask = passes ? data_of<std::uint8_t>(operands.in.back()) : nullptr,
         .g = passes ? data_of<T>(operands.out.back()) : nullptr,
         .dx = data_of<T>(operands.out[0])};
     with_two(op_.joined, [&](auto two) {
@@ -257,6 +269,9 @@ class Backward {
 void add_batch_norm_backward_rows(KernelTable& table) {
   table.add<BatchNormBackward>(
       [](const BatchNormBackward& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (op.attributes.mask && !has_mask_width(asked.in[0])) {
+          return std::nullopt;
+        }
         return in_nhwc(asked, Backward(op, asked.in[0]).workspace());
       },
       [](const BatchNormBackward& op, const Signature& s) {

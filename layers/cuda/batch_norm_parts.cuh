@@ -43,8 +43,9 @@ struct Affine {
 template <class T>
 struct NormaliseImages {
   const T* x = nullptr;
-  const T* residual = nullptr;  // nullptr: none
-  T* y = nullptr;               // may be x
+  const T* residual = nullptr;   // nullptr: none
+  T* y = nullptr;                // may be x
+  std::uint8_t* mask = nullptr;  // of y; nullptr: none is made
 };
 
 // y = relu(scale x + shift + residual). Chunks are read from their end: the forward pass has just
@@ -85,13 +86,16 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
         store<width>(images.y + tile.at(row - k * lines), value);
+        if (width == mask_width && images.mask != nullptr) {
+          images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
+        }
       }
     }
   }
 }
 
 struct NormaliseOperands {
-  TensorView x, residual, y;  // residual.data: nullptr if there is none
+  TensorView x, residual, y, mask;  // residual.data, mask.data: nullptr if there is none
   NormVectors vectors;
 };
 
@@ -99,11 +103,12 @@ inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool
                              Stream& stream) {
   with_type_and_width(of.x.desc.type, tile.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
-    cnn::cuda::launch(
-        normalise<T, decltype(width)::value>, tile.grid(), tile.block(), 0, stream,
-        NormaliseImages<T>{
-            .x = data_of<T>(of.x), .residual = data_of<T>(of.residual), .y = data_of<T>(of.y)},
-        of.vectors, tile, relu);
+    cnn::cuda::launch(normalise<T, decltype(width)::value>, tile.grid(), tile.block(), 0, stream,
+                      NormaliseImages<T>{.x = data_of<T>(of.x),
+                                         .residual = data_of<T>(of.residual),
+                                         .y = data_of<T>(of.y),
+                                         .mask = data_of<std::uint8_t>(of.mask)},
+                      of.vectors, tile, relu);
   });
 }
 

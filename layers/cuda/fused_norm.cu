@@ -12,8 +12,9 @@ namespace {
 template <class T>
 struct BlendImages {
   const T* first = nullptr;
-  const T* second = nullptr;  // unread where there is only one
-  T* to = nullptr;            // may be either of them
+  const T* second = nullptr;     // unread where there is only one
+  T* to = nullptr;               // may be either of them
+  std::uint8_t* mask = nullptr;  // of `to`; nullptr: none is made
 };
 
 struct BlendVectors {  // f32 [C]
@@ -72,13 +73,16 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
         store<width>(images.to + tile.at(row - k * lines), value);
+        if (width == mask_width && images.mask != nullptr) {
+          images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
+        }
       }
     }
   }
 }
 
 struct BlendOperands {
-  TensorView first, second, to;  // second.data: nullptr if there is none
+  TensorView first, second, to, mask;  // second.data, mask.data: nullptr if there is none
   BlendVectors vectors;
   bool relu = false;
 };
@@ -87,8 +91,10 @@ void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
   with_type_and_width(of.first.desc.type, tile.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
-    const BlendImages<T> images{
-        .first = data_of<T>(of.first), .second = data_of<T>(of.second), .to = data_of<T>(of.to)};
+    const BlendImages<T> images{.first = data_of<T>(of.first),
+                                .second = data_of<T>(of.second),
+                                .to = data_of<T>(of.to),
+                                .mask = data_of<std::uint8_t>(of.mask)};
     const auto launch = [&](auto kernel) {
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
                         of.relu);
@@ -106,6 +112,7 @@ void run_scale_bias(const ScaleBias& op, const Tile& tile, Stream& stream, const
       .first = o.in[0],
       .second = op.rest == ScaleBias::Rest::nothing ? TensorView{} : o.in[3],
       .to = o.out[0],
+      .mask = op.mask ? o.out[1] : TensorView{},
       .vectors = {.first_slope = data_of<float>(o.in[1]), .offset = data_of<float>(o.in[2])},
       .relu = op.relu};
   if (op.rest == ScaleBias::Rest::normalised) {
@@ -280,8 +287,9 @@ void add_fused_norm_rows(KernelTable& table) {
             [op](Stream& stream, const Operands& o) { run_statistics(op, stream, o); });
       });
   table.add<ScaleBias>(
-      [](const ScaleBias& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return with_f32_vectors(asked);
+      [](const ScaleBias& op, const Signature& asked) -> std::optional<KernelSpec> {
+        return !op.mask || has_mask_width(asked.in[0]) ? std::optional(with_f32_vectors(asked))
+                                                       : std::nullopt;
       },
       [](const ScaleBias& op, const Signature& s) {
         return own_kernel([op, tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {

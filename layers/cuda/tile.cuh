@@ -14,6 +14,10 @@ namespace cnn::layers::cuda {
 
 inline constexpr int tile_threads = 256;
 
+// Channels in a byte of a gate mask. Kernels read and write masks only in tiles of this width:
+// whole bytes, for threads would else have to share them.
+inline constexpr int mask_width = 8;
+
 // Blocks (x: group of channels, y: chunk of rows) of threads (x: `width` neighbouring channels,
 // y: line). A thread keeps its channels and takes every lines-th row of its chunk, so what belongs
 // to a channel stays in registers. Depends on the shape alone: sums over chunks are deterministic.
@@ -34,6 +38,8 @@ struct Tile {
   }
   // The first element that the calling thread has in a row, from its first channel.
   __device__ std::int64_t at(std::int64_t row) const { return row * channels + channel(); }
+  // Where the gate mask of that element and its neighbours lies, in a tile as wide as a byte.
+  __device__ std::int64_t mask_at(std::int64_t row) const { return at(row) / mask_width; }
   // The first channel of the calling thread; not below `channels` for threads with nothing to do.
   __device__ int channel() const {
     return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x) * width;
@@ -79,6 +85,11 @@ inline Tile tile_of(std::int64_t rows, std::int64_t channels, DataType type) {
   tile.height = divide_up(rows, chunks);
   tile.chunks = static_cast<int>(divide_up(rows, tile.height));
   return tile;
+}
+
+// Whether the tile of such an image is as wide as a byte of its mask: 16-bit types, 8 channels.
+inline bool has_mask_width(const TensorDesc& image) {
+  return width_for(image.shape[1], image.type) == mask_width;
 }
 
 inline Tile tile_of(const TensorDesc& image) {

@@ -126,13 +126,31 @@ TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
         Asked{.device = "cuda", .fusion = "bn", .model = "resnet50", .data_set = "imagenet"},
         Asked{.device = "cuda", .fusion = "conv", .model = "resnet50", .data_set = "imagenet"}}) {
     const Compiled result = compiled(asked);
-    EXPECT_EQ(counts(result)["add"], 1) << asked.device << " " << asked.fusion;
-    const auto joined = std::ranges::count_if(result.plan.graph->nodes(), [](const Node& node) {
+    const Graph& graph = *result.plan.graph;
+    const auto sums = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+      return node.op->name() == "add" && graph.info(node.outputs[0]).desc.shape.rank() == 4;
+    });
+    const auto joined = std::ranges::count_if(graph.nodes(), [](const Node& node) {
       const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
       return norm != nullptr && norm->joined;
     });
+    EXPECT_EQ(sums, 1) << asked.device << " " << asked.fusion;
     EXPECT_EQ(joined, 15) << asked.device << " " << asked.fusion;
   }
+}
+
+// An image's mask has an eighth as many bytes as it has elements, and no other gate.
+TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
+  const auto masks = [](const Asked& asked) {
+    const Compiled result = compiled(asked);
+    return std::ranges::count_if(result.plan.graph->tensors(), [](const TensorInfo& info) {
+      return info.desc.type == DataType::u8;
+    });
+  };
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "bn"}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "conv"}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "none"}), 0);
+  EXPECT_EQ(masks({.device = "cpu", .fusion = "bn", .compute = DataType::f32}), 0);
 }
 
 TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {

@@ -1,5 +1,6 @@
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/gate_mask.h"
 #include "layers/operands.h"
 #include "tests/layers/cases.h"
 
@@ -16,7 +17,8 @@ Value vector(Graph& graph, std::string name, std::int64_t size) {
 std::string variant(std::string name, const BatchNormAttributes& a) {
   name += a.scale ? "_scale" : "";
   name += a.relu ? "_relu" : "";
-  return name + (a.residual ? "_residual" : "");
+  name += a.residual ? "_residual" : "";
+  return name + (a.mask ? "_mask" : "");
 }
 
 // x, [gamma], beta, [mean, variance], [residual], as both forms take them.
@@ -82,7 +84,7 @@ Case joined_backward(const BatchNormAttributes& a, const Shape& x) {
     in.push_back(image(graph, "dy", x));
     in.push_back(image(graph, "dy2", x));
     if (op.passes_gradient()) {
-      in.push_back(image(graph, "y", x));
+      in.push_back(a.mask ? graph.input("mask", layers::gate_mask_of(x)) : image(graph, "y", x));
     }
     emit_all(op, in);
     return std::nullopt;
@@ -121,6 +123,15 @@ std::vector<Case> batch_norm_cases() {
     result.push_back(training(a, {3, 17, 5, 7}, Weight::small));
     result.push_back(training(a, {2, 64, 14, 14}, Weight::medium));
     result.push_back(inference(a, {2, 20, 5, 7}));
+    result.push_back(joined_backward(a, {3, 17, 5, 7}));
+    result.push_back(joined_backward(a, {2, 64, 9, 9}));
+  }
+  for (const bool scale : {false, true}) {
+    const BatchNormAttributes a{
+        .scale = scale, .relu = true, .residual = true, .mask = true, .variables = {}};
+    result.push_back(training(a, {3, 17, 5, 7}, Weight::small));
+    result.push_back(training(a, {2, 64, 14, 14}, Weight::medium));
+    result.push_back(training(a, {2, 24, 5, 7}, Weight::small));
     result.push_back(joined_backward(a, {3, 17, 5, 7}));
     result.push_back(joined_backward(a, {2, 64, 9, 9}));
   }

@@ -95,7 +95,8 @@ Case backward_case(const ConvRow& row) {
   return {.name = name, .build = build, .weight = row.weight, .tolerance = 1e-4};
 }
 
-Case scale_bias_case(const Shape& shape, bool relu, ScaleBias::Rest rest, bool narrow) {
+Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
+  const ScaleBias::Rest rest = op.rest;
   const auto build = [=](Graph& graph) -> std::optional<Value> {
     const Value x = image(graph, "x", shape);
     const DataType type = narrow ? x.desc().type : DataType::f32;
@@ -109,14 +110,15 @@ Case scale_bias_case(const Shape& shape, bool relu, ScaleBias::Rest rest, bool n
         in.insert(in.end(), {second[3], second[4]});
       }
     }
-    emit_all(ScaleBias(relu, rest), in);
+    emit_all(op, in);
     return std::nullopt;
   };
   constexpr std::string_view rests[] = {"", "_image", "_normalised"};
   std::string name = "scale_bias_" + text_of(shape);
   name += rests[static_cast<std::size_t>(rest)];
-  name += relu ? "_relu" : "";
+  name += op.relu ? "_relu" : "";
   name += narrow ? "_narrow" : "";
+  name += op.mask ? "_mask" : "";
   return {.name = name, .build = build};
 }
 
@@ -144,9 +146,13 @@ std::vector<Case> fused_cases() {
   for (const bool relu : {false, true}) {
     for (const auto rest :
          {ScaleBias::Rest::nothing, ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
-      result.push_back(scale_bias_case({3, 17, 5, 7}, relu, rest, false));
-      result.push_back(scale_bias_case({2, 64, 9, 9}, relu, rest, true));
+      result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(relu, rest), false));
+      result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(relu, rest), true));
     }
+  }
+  for (const auto rest : {ScaleBias::Rest::image, ScaleBias::Rest::normalised}) {
+    result.push_back(scale_bias_case({3, 17, 5, 7}, ScaleBias(true, rest, true), false));
+    result.push_back(scale_bias_case({2, 64, 9, 9}, ScaleBias(true, rest, true), true));
   }
   for (const Shape& shape : {Shape{3, 17, 5, 7}, Shape{2, 64, 9, 9}, Shape{2, 3, 4, 5}}) {
     result.push_back(end_case(shape));

@@ -1,6 +1,8 @@
 #include "layers/fuse_gradients.h"
 
+#include <algorithm>
 #include <cstring>
+#include <functional>
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
@@ -11,8 +13,10 @@
 #include "layers/conv.h"
 #include "layers/elementwise.h"
 #include "layers/fuse.h"
+#include "layers/fuse_conv.h"
 #include "layers/operands.h"
 #include "layers/pool.h"
+#include "runtime/cpu/reference_kernel.h"
 #include "tests/support/interpreter.h"
 
 namespace cnn::layers {
@@ -87,21 +91,24 @@ std::shared_ptr<Graph> joined(Network network) {
   return join_gradients(*step_of(network, DataType::f32)).graph;
 }
 
+void expect_same_outputs(const Graph& before, const Graph& after) {
+  tests::Interpreter expected(before);
+  tests::Interpreter actual(after);
+  expected.run();
+  actual.run();
+  ASSERT_EQ(before.outputs().size(), after.outputs().size());
+  for (std::size_t i = 0; i < before.outputs().size(); ++i) {
+    const TensorView one = expected.view(before.outputs()[i].tensor);
+    const TensorView other = actual.view(after.outputs()[i].tensor);
+    EXPECT_EQ(std::memcmp(one.data, other.data, one.desc.bytes()), 0) << i;
+  }
+}
+
 TEST(JoinGradients, KeepsEveryBitOfEveryGradient) {
   for (const Network network :
        {blocks, preactivated_block, linear_block, branches, linear_bottlenecks}) {
     const std::shared_ptr<Graph> before = step_of(network, DataType::f32);
-    const std::shared_ptr<Graph> after = join_gradients(*before).graph;
-    tests::Interpreter expected(*before);
-    tests::Interpreter actual(*after);
-    expected.run();
-    actual.run();
-    ASSERT_EQ(before->outputs().size(), after->outputs().size());
-    for (std::size_t i = 0; i < before->outputs().size(); ++i) {
-      const TensorView one = expected.view(before->outputs()[i].tensor);
-      const TensorView other = actual.view(after->outputs()[i].tensor);
-      EXPECT_EQ(std::memcmp(one.data, other.data, one.desc.bytes()), 0) << i;
-    }
+    expect_same_outputs(*before, *join_gradients(*before).graph);
   }
 }
 
@@ -150,6 +157,85 @@ TEST(JoinGradients, LeavesASumThatIsAnOutputOfTheGraph) {
 TEST(JoinGradients, ChangesNothingTheSecondTime) {
   const std::shared_ptr<Graph> once = joined(blocks);
   EXPECT_EQ(counts(*join_gradients(*once).graph), counts(*once));
+}
+
+KernelTable table_of(const std::function<bool(const Op&)>& accepts) {
+  KernelTable table;
+  table.otherwise(
+      [accepts](const Op& op, const Signature& asked) {
+        return accepts(op) ? std::optional(KernelSpec{.in = asked.in, .out = asked.out})
+                           : std::nullopt;
+      },
+      [](const Op& op, const Signature& /*signature*/) {
+        return std::make_unique<ReferenceKernel>(op);
+      });
+  return table;
+}
+
+bool accepts_all(const Op& /*op*/) { return true; }
+
+std::shared_ptr<Graph> masked(const Graph& graph,
+                              const std::function<bool(const Op&)>& accepts = accepts_all) {
+  return mask_gates(graph, table_of(accepts), Layout::nhwc).graph;
+}
+
+std::size_t masks_of(const Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.tensors(), [](const TensorInfo& info) { return info.desc.type == DataType::u8; }));
+}
+
+// As the program does it for a backend that fuses convolutions.
+std::shared_ptr<Graph> fused(Network network) {
+  const std::shared_ptr<Graph> graph = step_of(network, DataType::f32);
+  return join_gradients(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)
+      .graph;
+}
+
+TEST(MaskGates, KeepsEveryBitOfEveryGradient) {
+  for (const std::shared_ptr<Graph>& before : {joined(blocks), fused(blocks)}) {
+    expect_same_outputs(*before, *masked(*before));
+  }
+}
+
+// Two of the four blocks have a projection; each ends with a ReLU after a join.
+TEST(MaskGates, MakesOneForTheEndOfEachBlock) {
+  for (const std::shared_ptr<Graph>& before : {joined(blocks), fused(blocks)}) {
+    const std::shared_ptr<Graph> after = masked(*before);
+    EXPECT_EQ(masks_of(*after), 4);
+    EXPECT_EQ(counts(*after), counts(*before));
+    for (const Node& node : after->nodes()) {
+      const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(node.op.get());
+      if (norm_backward != nullptr && norm_backward->passes_gradient()) {
+        EXPECT_EQ(after->info(node.inputs.back()).desc.type, DataType::u8);
+      }
+    }
+  }
+}
+
+TEST(MaskGates, MakesNoneWhereTheGateIsRecomputedOrOpen) {
+  for (const Network network : {preactivated_block, linear_block, branches}) {
+    EXPECT_EQ(masks_of(*masked(*joined(network))), 0);
+  }
+}
+
+TEST(MaskGates, MakesNoneThatNoKernelMakesOrReads) {
+  const auto makes = [](const Op& op) {
+    const auto* norm_forward = dynamic_cast<const BatchNorm*>(&op);
+    return norm_forward == nullptr || !norm_forward->attributes.mask;
+  };
+  const auto reads = [](const Op& op) {
+    const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(&op);
+    return norm_backward == nullptr || !norm_backward->attributes.mask;
+  };
+  EXPECT_EQ(masks_of(*masked(*joined(blocks), makes)), 0);
+  EXPECT_EQ(masks_of(*masked(*joined(blocks), reads)), 0);
+}
+
+TEST(MaskGates, ChangesNothingTheSecondTime) {
+  const std::shared_ptr<Graph> once = masked(*joined(blocks));
+  const std::shared_ptr<Graph> twice = masked(*once);
+  EXPECT_EQ(counts(*twice), counts(*once));
+  EXPECT_EQ(masks_of(*twice), masks_of(*once));
 }
 
 // The sum is not rounded before the gate: 2048 + 1 is no number of f16.
