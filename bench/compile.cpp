@@ -11,6 +11,7 @@
 #include "layers/dense.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/freeze.h"
 #include "layers/fuse.h"
 #include "layers/fuse_conv.h"
 #include "layers/fuse_gradients.h"
@@ -191,6 +192,14 @@ std::string_view name_of(Fusion fusion) {
   return names[static_cast<std::size_t>(fusion)];
 }
 
+std::size_t Compiled::device_bytes() const {
+  return std::max(plan.memory.device_bytes, prologue ? prologue->memory.device_bytes : 0);
+}
+
+std::size_t Compiled::lower_bound_bytes() const {
+  return std::max(plan.memory.lower_bound_bytes, prologue ? prologue->memory.lower_bound_bytes : 0);
+}
+
 Compiled compile(const CompileRequest& request, const Backend& backend,
                  std::span<const TensorInfo> fixed) {
   Forward forward = build_forward(request);
@@ -226,14 +235,15 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     fusion = Fusion::bn;
   }
   compiled.fusion = fusion;
-  std::shared_ptr<Graph> laid_out =
-      layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed).graph;
-  if (request.phase == Phase::forward_only && request.config.freeze_when_forward_only) {
-    layers::Frozen frozen = layers::freeze_constants(*laid_out);
-    laid_out = std::move(frozen.graph);
-    compiled.preparations = std::move(frozen.preparations);
+  graph = layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed).graph;
+  layers::Divided divided{.step = graph, .prologue = nullptr};
+  if (request.phase != Phase::training && fixed.empty()) {
+    divided = layers::freeze_constants(*graph);
   }
-  compiled.plan = make_plan(std::move(laid_out), backend.kernels);
+  compiled.plan = make_plan(std::move(divided.step), backend.kernels);
+  if (divided.prologue) {
+    compiled.prologue = make_plan(std::move(divided.prologue), backend.kernels);
+  }
   return compiled;
 }
 

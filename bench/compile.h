@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,7 +10,6 @@
 
 #include "bench/backend.h"
 #include "bench/config.h"
-#include "layers/freeze.h"
 #include "models/model.h"
 #include "runtime/program.h"
 
@@ -49,12 +49,16 @@ std::string_view name_of(Fusion fusion);
 
 struct Compiled {
   StepPlan plan;
+  std::optional<StepPlan> prologue;  // makes the derived variables; see layers/prologue.h
   NetworkFacts facts;
   Layout layout = Layout::nchw;  // of images inside the network
   Fusion fusion{};               // as reached: conv only if there are fused convolutions
   std::int64_t batch = 0;
   std::int64_t classes = 0;
-  std::vector<layers::Preparation> preparations;  // to run once, with --freeze_when_forward_only
+
+  // Of the larger plan: both run in one arena, one after the other.
+  std::size_t device_bytes() const;
+  std::size_t lower_bound_bytes() const;
 };
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.
@@ -62,8 +66,10 @@ struct Compiled {
 // InputFormat says (with --synthetic_labels=fixed labels are an input too). Outputs: training
 // "base_loss", "l2" (sum of squares / 2 before the update), with automatic loss scale "found_inf";
 // evaluation "base_loss"; and "top_1", "top_5" hits i32 [] in evaluation, forward only, and where
-// training accuracy is asked for. fixed: variables whose layout is given. Throws Error for what the
-// model or the backend cannot do.
+// training accuracy is asked for. Where no step changes a variable, what depends on variables alone
+// is left to a prologue. fixed: variables of a training
+// program that this one shares, so their layouts are given and they change between its runs. Throws
+// Error for what the model or the backend cannot do.
 Compiled compile(const CompileRequest& request, const Backend& backend,
                  std::span<const TensorInfo> fixed = {});
 

@@ -16,7 +16,8 @@ constexpr Flag mode_rows[] = {
      .help = "time inference only: no loss, no gradients, no update"},
     {.name = "freeze_when_forward_only",
      .target = reaches<&Config::freeze_when_forward_only>,
-     .help = "with --forward_only, fold and pack the weights once before timing"},
+     .help = "with --forward_only, save no variables; in any case weights are folded and packed "
+             "once, before timing"},
 };
 
 constexpr Flag size_rows[] = {

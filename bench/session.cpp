@@ -15,7 +15,7 @@ constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 constexpr int feeder_buffers = 3;  // one in use, two ahead
 
 std::size_t arena_of(const Compiled& compiled) {
-  return Variables(*compiled.plan.graph).bytes() + compiled.plan.memory.device_bytes;
+  return Variables(*compiled.plan.graph).bytes() + compiled.device_bytes();
 }
 
 // The variables that a checkpoint holds, in their order.
@@ -67,8 +67,8 @@ Session::Session(const Job& job, const Backend& backend) : job_(job), backend_(b
     facts_ = compiled.facts;
     layout_ = compiled.layout;
     fusion_ = compiled.fusion;
-    step_bytes = std::max(step_bytes, compiled.plan.memory.device_bytes);
-    step_lower_bound = std::max(step_lower_bound, compiled.plan.memory.lower_bound_bytes);
+    step_bytes = std::max(step_bytes, compiled.device_bytes());
+    step_lower_bound = std::max(step_lower_bound, compiled.lower_bound_bytes());
   };
   if (job.mode != Mode::evaluation) {
     main_compiled_ = compile_phase(main_phase(), job.batch, {});
@@ -132,11 +132,6 @@ void Session::allocate() {
   variables_->attach(arena_.data());
   io_.emplace(*backend_.device, backend_.kernels, *variables_);
   io_->initialize(static_cast<std::uint64_t>(job_.config->tf_random_seed));
-  if (main_compiled_) {
-    for (const layers::Preparation& preparation : main_compiled_->preparations) {
-      io_->prepare(preparation);
-    }
-  }
 }
 
 std::optional<Session::Restored> Session::restore(const std::string& folder_or_path) {
@@ -154,6 +149,7 @@ std::optional<Session::Restored> Session::restore(const std::string& folder_or_p
   const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
   const data::Loaded loaded = data::load(*path, named(saved), sink, purpose);
   notices_.insert(notices_.end(), loaded.notices.begin(), loaded.notices.end());
+  prepare();
   return Restored{.path = path->string(), .global_step = loaded.global_step};
 }
 
@@ -208,6 +204,16 @@ void Session::start(std::int64_t global_step) {
   if (evaluation_compiled_) {
     evaluation_.emplace(*std::exchange(evaluation_compiled_, std::nullopt), backend_, *variables_,
                         arena, nullptr);
+  }
+  prepare();
+}
+
+// Variables were written from outside of the steps.
+void Session::prepare() {
+  for (std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      (*runner)->prepare();
+    }
   }
 }
 

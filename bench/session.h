@@ -62,6 +62,7 @@ class Session {
   Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
   void check_memory() const;
+  void prepare();
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
   const Job& job_;

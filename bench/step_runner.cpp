@@ -60,6 +60,21 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
   }
   executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
                     variables, arena, ExecutorOptions{.record = backend.record_steps});
+  if (compiled.prologue) {
+    prologue_.emplace(make_program(*std::move(compiled.prologue), backend.kernels), *backend.device,
+                      variables, arena, ExecutorOptions{.record = false});
+  }
+}
+
+void StepRunner::prepare() {
+  if (prologue_) {
+    prologue_->run({});
+  }
+}
+
+std::size_t StepRunner::measured_peak_bytes() const {
+  return std::max(executor_->measured_peak_bytes(),
+                  prologue_ ? prologue_->measured_peak_bytes() : 0);
 }
 
 double StepRunner::feed(std::int64_t global_step, double learning_rate) {

@@ -33,12 +33,16 @@ class StepRunner {
   StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
              std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder);
 
+  // Makes what is derived of the variables: before the first run, and after every change of them
+  // that is not this runner's own.
+  void prepare();
+
   // timeline: if given, takes the time of every step of the plan; the step is slower then.
   StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
   void replace_feeder(std::unique_ptr<data::Feeder> feeder) { feeder_ = std::move(feeder); }
 
   const StepPlan& plan() const { return executor_->plan(); }
-  std::size_t measured_peak_bytes() const { return executor_->measured_peak_bytes(); }
+  std::size_t measured_peak_bytes() const;
 
  private:
   double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
@@ -51,7 +55,7 @@ class StepRunner {
   float* rate_input_ = nullptr;
   std::vector<TensorView> inputs_;
   std::optional<std::size_t> images_, labels_;  // places in inputs_
-  std::optional<Executor> executor_;
+  std::optional<Executor> prologue_, executor_;
 };
 
 // Labels in [0, bound) that do not change from step to step: --synthetic_labels=fixed.

@@ -85,19 +85,6 @@ void VariableIo::run(const Op& op, std::vector<TensorView> in, std::vector<Tenso
   stream_->synchronize();
 }
 
-void VariableIo::prepare(const layers::Preparation& preparation) {
-  const auto views = [&](const std::vector<std::string>& names) {
-    std::vector<TensorView> result;
-    for (const std::string& name : names) {
-      const Variable* variable = variables_.find(name);
-      check(variable != nullptr, "there is no variable " + name + " to prepare");
-      result.push_back(variables_.view(*variable));
-    }
-    return result;
-  };
-  run(*preparation.op, views(preparation.inputs), views(preparation.outputs));
-}
-
 void VariableIo::write(const Variable& variable, std::span<const float> values) {
   const TensorView view = variables_.view(variable);
   const TensorDesc plain_desc = plain(view.desc);
@@ -133,6 +120,9 @@ void VariableIo::read(const Variable& variable, std::span<float> values) {
 void VariableIo::initialize(std::uint64_t seed) {
   std::vector<float> values;
   for (const Variable& variable : variables_.all()) {
+    if (variable.info.role == Role::derived) {
+      continue;
+    }
     values.resize(static_cast<std::size_t>(variable.info.desc.shape.elements()));
     layers::fill(variable.info.initializer, seed, variable.info.name, values);
     write(variable, values);

@@ -5,7 +5,6 @@
 #include <span>
 #include <vector>
 
-#include "layers/freeze.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 #include "runtime/variables.h"
@@ -23,10 +22,7 @@ class VariableIo {
   void write(const Variable& variable, std::span<const float> values);
   void read(const Variable& variable, std::span<float> values);
 
-  // Runs an op once on variables, by name.
-  void prepare(const layers::Preparation& preparation);
-
-  // Starting values of every variable, by seed and name.
+  // Starting values of every variable that is not derived of others, by seed and name.
   void initialize(std::uint64_t seed);
 
  private:

@@ -8,7 +8,9 @@
 
 namespace cnn {
 
-constexpr bool is_persistent(Role role) { return role == Role::parameter || role == Role::state; }
+constexpr bool is_persistent(Role role) {
+  return role == Role::parameter || role == Role::state || role == Role::derived;
+}
 
 // What a step does to the device bytes of one tensor. define: a new stay begins (a node's output, a
 // tensor that is fetched); mutate: changed in place.

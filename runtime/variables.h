@@ -17,12 +17,13 @@ struct Variable {
   std::size_t offset = 0;  // in the persistent storage, a multiple of 64
 };
 
-// The named tensors that survive a step: parameters and state. Training, evaluation and checkpoints
-// share one set. Lays them out one after another; the storage itself belongs to the caller.
+// The named tensors that survive a step: parameters, state and what is derived of them. Training,
+// evaluation and checkpoints share one set. Lays them out one after another; the storage itself
+// belongs to the caller.
 class Variables {
  public:
-  // Takes every parameter and state of the graph, in its order, then those of `more` (an evaluation
-  // of the same network) that have other names. Throws if a name stands for two variables.
+  // Takes every such tensor of the graph, in its order, then those of `more` (an evaluation of the
+  // same network) that have other names. Throws if a name stands for two variables.
   explicit Variables(const Graph& graph, const Graph* more = nullptr);
 
   std::span<const Variable> all() const { return variables_; }

@@ -12,24 +12,44 @@
 namespace cnn::tests {
 
 RunningGraph::RunningGraph(const Graph& graph, const KernelTable& table, Layout image)
+    : RunningGraph({.step = layers::assign_layouts(graph, table, image).graph, .prologue = nullptr},
+                   table) {}
+
+RunningGraph::RunningGraph(const layers::Divided& divided, const KernelTable& table)
     : table_(table) {
-  const std::shared_ptr<const Graph> laid_out = layers::assign_layouts(graph, table, image).graph;
-  variables_ = std::make_unique<Variables>(*laid_out);
+  variables_ = std::make_unique<Variables>(*divided.step);
   storage_ = device_.allocate(std::max<std::size_t>(variables_->bytes(), 64));
+  std::memset(storage_.data(), 0xFF, storage_.bytes());
   variables_->attach(storage_.data());
-  fill(*laid_out);
-  StepPlan plan = make_plan(laid_out, table);
+  fill(*divided.step);
+  executor_ = executor_of(make_plan(divided.step, table), arena_);
+  if (divided.prologue) {
+    prologue_ = executor_of(make_plan(divided.prologue, table), prologue_arena_);
+  }
+  prepare();
+}
+
+std::unique_ptr<Executor> RunningGraph::executor_of(StepPlan plan, Buffer& arena) {
   verify(plan);
   // NaN in every byte: what is read before it is written shows.
-  arena_ = device_.allocate(std::max<std::size_t>(plan.memory.device_bytes, 64));
-  std::memset(arena_.data(), 0xFF, arena_.bytes());
-  executor_ = std::make_unique<Executor>(make_program(std::move(plan), table), device_, *variables_,
-                                         std::span(arena_.data(), arena_.bytes()));
+  arena = device_.allocate(std::max<std::size_t>(plan.memory.device_bytes, 64));
+  std::memset(arena.data(), 0xFF, arena.bytes());
+  return std::make_unique<Executor>(make_program(std::move(plan), table_), device_, *variables_,
+                                    std::span(arena.data(), arena.bytes()));
+}
+
+void RunningGraph::prepare() {
+  if (prologue_) {
+    prologue_->run({});
+  }
 }
 
 void RunningGraph::fill(const Graph& graph) {
   const DataType compute = graph.traits().compute;
   for (const Variable& variable : variables_->all()) {
+    if (variable.info.role == Role::derived) {
+      continue;
+    }
     HostTensor values(plain(variable.info.desc));
     fill_by_name(variable.info, compute, 1, values.view());
     const HostTensor ready = stored(table_, values.view(), variable.info.desc);
@@ -51,10 +71,20 @@ void RunningGraph::run() {
   executor_->run(inputs);
 }
 
-HostTensor RunningGraph::variable(std::string_view name) const {
+TensorView RunningGraph::storage_of(std::string_view name) const {
   const Variable* found = variables_->find(name);
   check(found != nullptr, "the graph has no variable " + std::string(name));
-  return opened(table_, variables_->view(*found));
+  return variables_->view(*found);
+}
+
+HostTensor RunningGraph::variable(std::string_view name) const {
+  return opened(table_, storage_of(name));
+}
+
+void RunningGraph::write(std::string_view name, const TensorView& plain_values) {
+  const TensorView to = storage_of(name);
+  const HostTensor ready = stored(table_, plain_values, to.desc);
+  std::memcpy(to.data, ready.view().data, ready.desc().bytes());
 }
 
 }  // namespace cnn::tests

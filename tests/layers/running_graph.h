@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "layers/prologue.h"
 #include "runtime/cpu/device.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"
@@ -17,23 +18,29 @@ class RunningGraph {
  public:
   // table: with the reference loops as its fallback; must outlive this. image: layout of images.
   RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
+  // Of settled layouts. Runs the prologue once, after the variables have their values.
+  RunningGraph(const layers::Divided& divided, const KernelTable& table);
 
+  void prepare();  // runs the prologue
   void run();
   // Plain, in the order of the graph's outputs.
   std::span<const TensorView> results() const { return executor_->results(); }
   HostTensor variable(std::string_view name) const;  // plain; throws if there is none
+  void write(std::string_view name, const TensorView& plain_values);
   const Graph& planned() const { return *executor_->plan().graph; }
   Executor& executor() { return *executor_; }
 
  private:
   void fill(const Graph& graph);
+  TensorView storage_of(std::string_view name) const;
+  std::unique_ptr<Executor> executor_of(StepPlan plan, Buffer& arena);
 
   const KernelTable& table_;
   CpuDevice device_;
   std::unique_ptr<Variables> variables_;
-  Buffer storage_, arena_;
+  Buffer storage_, arena_, prologue_arena_;
   std::vector<HostTensor> inputs_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Executor> executor_, prologue_;
 };
 
 }  // namespace cnn::tests
