@@ -8,6 +8,7 @@
 #include "layers/autodiff.h"
 #include "layers/batch_norm.h"
 #include "layers/conv.h"
+#include "layers/copies.h"
 #include "layers/dense.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
@@ -237,7 +238,9 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   compiled.fusion = fusion;
   graph = layers::assign_layouts(*graph, backend.kernels, compiled.layout, fixed).graph;
   layers::Divided divided{.step = graph, .prologue = nullptr};
-  if (request.phase != Phase::training && fixed.empty()) {
+  if (request.phase == Phase::training) {
+    divided = layers::keep_copies(*graph, backend.kernels);
+  } else if (fixed.empty()) {
     divided = layers::freeze_constants(*graph);
   }
   compiled.plan = make_plan(std::move(divided.step), backend.kernels);

@@ -66,8 +66,8 @@ struct Compiled {
 // InputFormat says (with --synthetic_labels=fixed labels are an input too). Outputs: training
 // "base_loss", "l2" (sum of squares / 2 before the update), with automatic loss scale "found_inf";
 // evaluation "base_loss"; and "top_1", "top_5" hits i32 [] in evaluation, forward only, and where
-// training accuracy is asked for. Where no step changes a variable, what depends on variables alone
-// is left to a prologue. fixed: variables of a training
+// training accuracy is asked for. What depends on variables alone is left to a prologue where no
+// step changes them, or where the update keeps it up to date. fixed: variables of a training
 // program that this one shares, so their layouts are given and they change between its runs. Throws
 // Error for what the model or the backend cannot do.
 Compiled compile(const CompileRequest& request, const Backend& backend,

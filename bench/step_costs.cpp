@@ -6,6 +6,7 @@
 #include "layers/batch_norm.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
+#include "layers/optimizer.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -29,12 +30,18 @@ void add(NodeCost& sum, const NodeCost& cost) {
   sum.seconds += cost.seconds;
 }
 
+// What an update writes without reading it.
+bool is_copy(const Node& node, std::size_t input) {
+  const auto* update = dynamic_cast<const layers::Update*>(node.op.get());
+  return update != nullptr && input >= update->first_copy();
+}
+
 }  // namespace
 
 double operand_bytes(const Graph& graph, const Node& node) {
   double bytes = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const double passes = node.op->mutates(i) ? 2 : 1;  // read and written
+    const double passes = node.op->mutates(i) && !is_copy(node, i) ? 2 : 1;  // read and written
     bytes += passes * bytes_of(graph, node.inputs[i]);
   }
   for (const TensorId output : node.outputs) {

@@ -106,23 +106,38 @@ std::size_t Update::first_parameter() const {
 
 std::size_t Update::slots() const { return row_of(attributes.rule).slots.size(); }
 
+std::optional<std::size_t> Update::copy_of(std::size_t parameter) const {
+  const auto found = std::ranges::find(attributes.copied, parameter);
+  return found == attributes.copied.end()
+             ? std::nullopt
+             : std::optional(first_copy() +
+                             static_cast<std::size_t>(found - attributes.copied.begin()));
+}
+
 bool Update::mutates(std::size_t input) const {
   const bool parameter = input >= first_parameter() && input < first_gradient();
   return parameter || input >= first_slot();
 }
 
 std::vector<TensorDesc> Update::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, first_parameter() + parameters * (2 + slots()));
+  require_count(*this, in, first_copy() + attributes.copied.size());
   require(attributes.decay.size() == parameters, *this, in, "decay has an entry per parameter");
   for (std::size_t i = 0; i < first_parameter(); ++i) {
     const bool found_inf = attributes.automatic_loss_scale && i == 2;
     require(is_scalar(in[i], found_inf ? DataType::i32 : DataType::f32), *this, in,
             "rates, scales and powers are f32 [], found_inf is i32 []");
   }
-  for (std::size_t i = first_parameter(); i < in.size(); ++i) {
+  for (std::size_t i = first_parameter(); i < first_copy(); ++i) {
     const TensorDesc& own = in[first_parameter() + (i - first_parameter()) % parameters];
     require(in[i].shape == own.shape && in[i].type == DataType::f32, *this, in,
             "a parameter, its gradient and its slots are f32 of one shape");
+  }
+  for (std::size_t i = 0; i < attributes.copied.size(); ++i) {
+    const TensorDesc& copy = in[first_copy() + i];
+    require(attributes.copied[i] < parameters &&
+                copy.shape == in[first_parameter() + attributes.copied[i]].shape &&
+                size_of(copy.type) == 2,
+            *this, in, "a copy has 16 bits and the shape of its parameter");
   }
   return {described({}, DataType::f32)};
 }
@@ -149,6 +164,10 @@ void Update::reference(std::span<const TensorView> in, std::span<const TensorVie
                           .decay = u.decay[p] ? u.weight_decay : 0};
     squares += operand.decay != 0 ? sum_of_squares(operand.w) : 0;
     update(step, operand);
+  }
+  for (std::size_t i = 0; i < u.copied.size() && !step.skip; ++i) {
+    std::ranges::copy(in[first_parameter() + u.copied[i]].as<float>(),
+                      in[first_copy() + i].as<float>().begin());
   }
   out[0].as<float>()[0] = static_cast<float>(squares / 2);
 }

@@ -36,6 +36,7 @@ struct UpdateAttributes {
   double loss_scale = 1;              // gradients are divided by it
   bool automatic_loss_scale = false;  // the scale is a state; see the inputs of Update
   std::vector<bool> decay;            // by parameter: takes part in the L2 term
+  std::vector<std::size_t> copied;    // parameters of which the update also writes a 16-bit copy
 };
 
 // One pass over a bucket of parameters. With g = gradient / loss scale + weight_decay * w (if the
@@ -47,8 +48,9 @@ struct UpdateAttributes {
 //             w -= lr sqrt(1 - beta2_power) / (1 - beta1_power) m / (sqrt(v) + e)
 // in: learning_rate f32 [], then with automatic_loss_scale: loss_scale f32 [] and found_inf i32 []
 // (if it is not 0 nothing is written), then with adam: beta1_power f32 [], beta2_power f32 [], then
-// all parameters (mutated), all gradients, and for each slot kind the slots of all parameters
-// (mutated). A parameter, its gradient and slots share one layout: the rule is element-wise,
+// all parameters (mutated), all gradients, for each slot kind the slots of all parameters
+// (mutated), and for each copied parameter its copy (f16 or bf16; overwritten by the new values,
+// rounded). A parameter, its gradient, slots and copy share one layout: the rule is element-wise,
 // padding stays zero. out: f32 [], sum of w^2 / 2 over the decaying parameters before the update (0
 // without weight decay), accumulated in double.
 class Update final : public Op {
@@ -62,7 +64,9 @@ class Update final : public Op {
   std::size_t first_parameter() const;  // index of the first parameter among the inputs
   std::size_t first_gradient() const { return first_parameter() + parameters; }
   std::size_t first_slot() const { return first_gradient() + parameters; }
-  std::size_t slots() const;  // per parameter
+  std::size_t first_copy() const { return first_slot() + parameters * slots(); }
+  std::size_t slots() const;                                        // per parameter
+  std::optional<std::size_t> copy_of(std::size_t parameter) const;  // among the inputs
 
   UpdateAttributes attributes;
   std::size_t parameters;

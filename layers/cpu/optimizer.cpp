@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
@@ -50,6 +51,22 @@ void each_part(std::span<const Part> parts, const Visit& visit) {
   });
 }
 
+template <class T>
+void narrow(const float* from, T* to, std::int64_t n, T (*round)(float)) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    to[i] = round(from[i]);
+  }
+}
+
+// The same piece of a parameter's copy, while the piece is in the cache.
+void write_copy(const UpdatePiece& piece, const TensorView& copy, std::int64_t first) {
+  if (copy.desc.type == DataType::bf16) {
+    narrow(piece.w, copy.as<BFloat16>().data() + first, piece.n, to_bf16);
+  } else {
+    narrow(piece.w, copy.as<Float16>().data() + first, piece.n, to_f16);
+  }
+}
+
 class UpdateBucket {
  public:
   UpdateBucket(const Update& op, const Signature& s, const Loops& loops)
@@ -71,6 +88,9 @@ class UpdateBucket {
       by.decay = a.decay[part.tensor] ? static_cast<float>(a.weight_decay) : 0;
       const double sum = skip ? loops_->sum_of_squares(piece.w, piece.n) : update()(piece, by);
       squares[i] = by.decay != 0 ? sum : 0;
+      if (const std::optional<std::size_t> copy = op_.copy_of(part.tensor); copy && !skip) {
+        write_copy(piece, o.in[*copy], part.first);
+      }
     });
     double sum = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i) {
@@ -161,12 +181,22 @@ class FindInf {
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked,
                                           const Loops& loops) {
   KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (std::size_t i = op.first_gradient(); i < spec.in.size(); ++i) {
+  for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     const std::size_t parameter = (i - op.first_gradient()) % op.parameters;
     spec.in[i] = spec.in[op.first_parameter() + parameter];
   }
-  for (const TensorDesc& desc : std::span(spec.in).subspan(op.first_parameter())) {
+  for (const TensorDesc& desc :
+       std::span(spec.in).subspan(op.first_parameter(), op.first_copy() - op.first_parameter())) {
     if (desc.type != DataType::f32) {
+      return std::nullopt;
+    }
+  }
+  for (const std::size_t parameter : op.attributes.copied) {
+    TensorDesc& copy = spec.in[op.copy_of(parameter).value()];
+    const DataType type = copy.type;
+    copy = spec.in[op.first_parameter() + parameter];
+    copy.type = type;
+    if (copy.layout == Layout::packed) {  // its bytes are counted in f32
       return std::nullopt;
     }
   }

@@ -19,19 +19,22 @@ namespace cnn::layers::cuda {
 // chunk, then over chunks, and so do not depend on the grid.
 inline constexpr std::int64_t chunk_elements = block_threads * 4 * 8;
 
-// Tensors that lie alike, `arrays` of each (a parameter, its gradient...).
-template <int arrays>
-struct ChunkedTensor {
+struct Nothing {};
+
+// Tensors that lie alike, `arrays` of each (a parameter, its gradient...), and what else a kernel
+// wants to know of each.
+template <int arrays, class More = Nothing>
+struct ChunkedTensor : More {
   float* data[arrays];
   std::int32_t first_chunk;  // counted through all tensors of the launch
   std::int32_t elements;
   float factor;  // what one tensor has and another has not
 };
 
-template <int arrays>
+template <int arrays, class More = Nothing>
 struct ChunkedTensors {
-  static constexpr int capacity = static_cast<int>(3840 / sizeof(ChunkedTensor<arrays>));
-  ChunkedTensor<arrays> tensor[capacity];
+  static constexpr int capacity = static_cast<int>(3840 / sizeof(ChunkedTensor<arrays, More>));
+  ChunkedTensor<arrays, More> tensor[capacity];
   std::int32_t count = 0;
   std::int32_t chunks = 0;
 
@@ -82,12 +85,12 @@ inline std::int64_t chunks_of(std::span<const TensorDesc> tensors) {
 
 // Calls start(tensors, number of the first chunk) for groups that fit a launch. `describe(i)` gives
 // the arrays of tensor i with its elements.
-template <int arrays, class Describe, class Start>
+template <int arrays, class More = Nothing, class Describe, class Start>
 void each_launch(std::size_t count, const Describe& describe, const Start& start) {
-  ChunkedTensors<arrays> group;
+  ChunkedTensors<arrays, More> group;
   std::int64_t first_chunk = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    ChunkedTensor<arrays> tensor = describe(i);
+    ChunkedTensor<arrays, More> tensor = describe(i);
     tensor.first_chunk = group.chunks;
     group.tensor[group.count++] = tensor;
     group.chunks += static_cast<std::int32_t>(divide_up(tensor.elements, chunk_elements));

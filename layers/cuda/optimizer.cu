@@ -1,4 +1,6 @@
 #include <limits>
+#include <optional>
+#include <type_traits>
 
 #include "layers/cuda/block.cuh"
 #include "layers/cuda/multi_tensor.cuh"
@@ -7,7 +9,8 @@
 #include "layers/optimizer.h"
 
 // Bytes: momentum reads parameter, gradient and slot and writes parameter and slot, 20 a parameter
-// (sgd 12, rmsprop and adam 28): the floors. The partial sums are 8 bytes per chunk.
+// (sgd 12, rmsprop and adam 28), and 2 for a 16-bit copy: the floors. The partial sums are 8 bytes
+// per chunk.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -89,10 +92,22 @@ struct Step {
 template <Rule rule>
 constexpr int arrays_of = slot_array + slots_of<rule>;
 
+// The copy of a parameter in the type that kernels read; nullptr: it has none.
+template <class T>
+struct CopyIn {
+  T* copy;
+};
+
+// T: of the copies; float: there are none.
+template <class T>
+using CopyOf = std::conditional_t<std::is_same_v<T, float>, Nothing, CopyIn<T>>;
+template <Rule rule, class T>
+using Trained = ChunkedTensor<arrays_of<rule>, CopyOf<T>>;
+
 // Updates `width` elements and returns the sum of the squares of the old parameters.
-template <Rule rule, int width>
-__device__ double update_pack(const ChunkedTensor<arrays_of<rule>>& t, std::int64_t at,
-                              const Step<rule>& step, bool skip) {
+template <int width, Rule rule, class T>
+__device__ double update_pack(const Trained<rule, T>& t, std::int64_t at, const Step<rule>& step,
+                              bool skip) {
   constexpr int slots = slots_of<rule>;
   float w[width];
   float g[width];
@@ -116,6 +131,11 @@ __device__ double update_pack(const ChunkedTensor<arrays_of<rule>>& t, std::int6
     w[i] = step(w[i], step.whole(w[i], g[i], t.factor), slot[0][i], slot[1][i]);
   }
   store<width>(t.data[parameter_array] + at, w);
+  if constexpr (!std::is_same_v<T, float>) {
+    if (t.copy != nullptr) {
+      store<width>(t.copy + at, w);
+    }
+  }
 #pragma unroll
   for (int s = 0; s < slots; ++s) {
     store<width>(t.data[slot_array + s] + at, slot[s]);
@@ -124,18 +144,18 @@ __device__ double update_pack(const ChunkedTensor<arrays_of<rule>>& t, std::int6
 }
 
 // A block a chunk. squares[chunk] = sum of w^2 before the update, 0 where nothing decays.
-template <Rule rule>
+template <Rule rule, class T>
 __global__ void __launch_bounds__(block_threads)
-    update_chunks(ChunkedTensors<arrays_of<rule>> tensors, Factors factors, Scalars scalars,
-                  double* squares) {
+    update_chunks(ChunkedTensors<arrays_of<rule>, CopyOf<T>> tensors, Factors factors,
+                  Scalars scalars, double* squares) {
   const int index = tensors.tensor_of_block();
-  const ChunkedTensor<arrays_of<rule>>& t = tensors.tensor[index];
+  const Trained<rule, T>& t = tensors.tensor[index];
   const bool skip = scalars.found_inf != nullptr && *scalars.found_inf != 0;
   const Step<rule> step(factors, scalars);
   double sum = 0;
   each_pack_of_chunk(static_cast<int>(blockIdx.x) - t.first_chunk, t.elements,
                      [&](std::int64_t at, auto width) {
-                       sum += update_pack<rule, decltype(width)::value>(t, at, step, skip);
+                       sum += update_pack<decltype(width)::value, rule, T>(t, at, step, skip);
                      });
   sum = sum_block(sum);
   if (threadIdx.x == 0) {
@@ -178,16 +198,16 @@ class UpdateBucket {
     auto* const squares = Carver(o.workspace).take<double>(chunks_);
     switch (op_.attributes.rule) {
       case Rule::sgd:
-        update<Rule::sgd>(stream, o, squares);
+        update_in_type<Rule::sgd>(stream, o, squares);
         break;
       case Rule::momentum:
-        update<Rule::momentum>(stream, o, squares);
+        update_in_type<Rule::momentum>(stream, o, squares);
         break;
       case Rule::rmsprop:
-        update<Rule::rmsprop>(stream, o, squares);
+        update_in_type<Rule::rmsprop>(stream, o, squares);
         break;
       case Rule::adam:
-        update<Rule::adam>(stream, o, squares);
+        update_in_type<Rule::adam>(stream, o, squares);
         break;
     }
     cnn::cuda::launch(half_sum, 1, block_threads, reduce_bytes<double>, stream, squares, chunks_,
@@ -196,26 +216,36 @@ class UpdateBucket {
 
  private:
   template <Rule rule>
+  void update_in_type(Stream& stream, const Operands& o, double* squares) const {
+    const bool copies = !op_.attributes.copied.empty();
+    with_type(copies ? o.in[op_.first_copy()].desc.type : DataType::f32,
+              [&](auto tag) { update<rule, typename decltype(tag)::Type>(stream, o, squares); });
+  }
+
+  template <Rule rule, class T>
   void update(Stream& stream, const Operands& o, double* squares) const {
-    constexpr int arrays = arrays_of<rule>;
     const Factors factors = factors_of(op_.attributes);
     const Scalars scalars = scalars_of(o);
-    each_launch<arrays>(
-        op_.parameters, [&](std::size_t i) { return tensor<arrays>(o, i); },
-        [&](const ChunkedTensors<arrays>& tensors, std::int64_t first_chunk) {
-          cnn::cuda::launch(update_chunks<rule>, dim3(static_cast<unsigned>(tensors.chunks)),
+    each_launch<arrays_of<rule>, CopyOf<T>>(
+        op_.parameters, [&](std::size_t i) { return tensor<rule, T>(o, i); },
+        [&](const auto& tensors, std::int64_t first_chunk) {
+          cnn::cuda::launch(update_chunks<rule, T>, dim3(static_cast<unsigned>(tensors.chunks)),
                             block_threads, reduce_bytes<double>, stream, tensors, factors, scalars,
                             squares + first_chunk);
         });
   }
 
-  template <int arrays>
-  ChunkedTensor<arrays> tensor(const Operands& o, std::size_t i) const {
+  template <Rule rule, class T>
+  Trained<rule, T> tensor(const Operands& o, std::size_t i) const {
     const UpdateAttributes& a = op_.attributes;
-    ChunkedTensor<arrays> result{};
-    for (int array = 0; array < arrays; ++array) {
+    Trained<rule, T> result{};
+    for (int array = 0; array < arrays_of<rule>; ++array) {
       result.data[array] = data_of<float>(
           o.in[op_.first_parameter() + static_cast<std::size_t>(array) * op_.parameters + i]);
+    }
+    if constexpr (!std::is_same_v<T, float>) {
+      const std::optional<std::size_t> copy = op_.copy_of(i);
+      result.copy = copy ? data_of<T>(o.in[*copy]) : nullptr;
     }
     result.elements = checked_elements(o.in[op_.first_parameter() + i].desc);
     result.factor = a.decay[i] ? static_cast<float>(a.weight_decay) : 0;
@@ -240,11 +270,20 @@ class UpdateBucket {
   std::int64_t chunks_;
 };
 
-// A parameter's gradient and slots lie as it does.
+// A parameter's gradient, slots and copy lie as it does; copies are of one type.
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked) {
   KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (std::size_t i = op.first_gradient(); i < spec.in.size(); ++i) {
+  for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
+  }
+  for (std::size_t i = 0; i < op.attributes.copied.size(); ++i) {
+    TensorDesc& copy = spec.in[op.first_copy() + i];
+    const DataType type = copy.type;
+    if (type != spec.in[op.first_copy()].type) {
+      return std::nullopt;
+    }
+    copy = spec.in[op.first_parameter() + op.attributes.copied[i]];
+    copy.type = type;
   }
   spec.workspace = UpdateBucket(op, spec.in).workspace();
   return spec;

@@ -1,3 +1,5 @@
+#include <initializer_list>
+
 #include "layers/operands.h"
 #include "layers/optimizer.h"
 #include "tests/layers/cases.h"
@@ -24,6 +26,44 @@ Case update(std::string name, const UpdateAttributes& attributes) {
       gradients.push_back(graph.input("g" + suffix, desc));
     }
     layers::append_update(graph, parameters, gradients, options);
+    return std::nullopt;
+  };
+  return {.name = std::move(name), .build = build};
+}
+
+// As keep_copies() makes it of a graph that computes in 16 bits: the second and the third parameter
+// have copies. In f32 none has.
+Case update_with_copies(std::string name, UpdateAttributes attributes) {
+  const auto build = [attributes](Graph& graph) mutable -> std::optional<Value> {
+    const std::vector<Shape> shapes{{9}, {17, 5, 3, 3}, {33}};
+    std::vector<Value> in;
+    const auto add_inputs = [&](std::initializer_list<const char*> names) {
+      for (const char* each : names) {
+        in.push_back(graph.input(each, layers::described({}, DataType::f32)));
+      }
+    };
+    const auto add_states = [&](const std::string& end, DataType type, std::size_t first) {
+      for (std::size_t i = first; i < shapes.size(); ++i) {
+        in.push_back(graph.state("w" + std::to_string(i) + end, layers::described(shapes[i], type),
+                                 {}, /*saved=*/false));
+      }
+    };
+    add_inputs({"learning_rate"});
+    if (attributes.rule == Rule::adam) {
+      add_inputs({"beta1_power", "beta2_power"});
+    }
+    add_states("", DataType::f32, 0);
+    add_states("/gradient", DataType::f32, 0);
+    for (const auto& slot : layers::rules()[static_cast<std::size_t>(attributes.rule)].slots) {
+      add_states("/" + std::string(slot.suffix), DataType::f32, 0);
+    }
+    attributes.decay = {true, false, true};
+    attributes.copied.clear();
+    if (graph.traits().compute != DataType::f32) {
+      attributes.copied = {1, 2};
+      add_states("/copy", graph.traits().compute, 1);
+    }
+    emit_all(layers::Update(attributes, shapes.size()), in);
     return std::nullopt;
   };
   return {.name = std::move(name), .build = build};
@@ -58,6 +98,7 @@ std::vector<Case> optimizer_cases() {
     result.push_back(update(name, rule(row.rule)));
     result.push_back(update(name + "_with_decay_clip_and_scale", with_everything(row.rule)));
     result.push_back(update(name + "_with_automatic_loss_scale", automatic(row.rule)));
+    result.push_back(update_with_copies(name + "_with_copies", with_everything(row.rule)));
   }
   return result;
 }
