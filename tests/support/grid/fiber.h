@@ -23,6 +23,9 @@ class Fiber {
   void start(const std::function<void()>& body) { body_ = &body; }
   void resume();  // returns when the body pauses or ends
   void pause();   // called by the body
+  bool has_on_stack(const std::byte* at) const {
+    return at >= stack_.get() && at < stack_.get() + stack_bytes;
+  }
 
  private:
   static void enter(unsigned low, unsigned high);  // halves of a pointer: makecontext takes ints

@@ -23,6 +23,9 @@ constexpr unsigned largest_grid_yz = 65535;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): what the builtins act on
 constinit thread_local Run* active = nullptr;
 
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): of hooks, which have no state
+constinit thread_local bool seen = false;
+
 Run& running() {
   check(active != nullptr, "a function of the device was called outside of a launch");
   return *active;
@@ -91,6 +94,7 @@ void run(const Launch& launch, const std::function<void()>& thread) {
   active = nullptr;
 }
 
+bool sees_global_memory() { return seen; }
 void block_barrier(std::source_location where) { running().wait_at_block_barrier(where); }
 WarpAnswer warp_exchange(const WarpRequest& request) { return running().exchange(request); }
 unsigned lane_index() { return running().lane(); }
@@ -99,6 +103,13 @@ void check_array(const SharedArray& array, std::size_t alignment) {
 }
 std::byte* shared_bytes(const SharedArray& array, std::int64_t index, Access access) {
   return running().touch(array, index, access);
+}
+
+void observe(const void* at, std::size_t bytes, Access access) {
+  if (active != nullptr) {
+    seen = true;
+    active->observe(static_cast<const std::byte*>(at), bytes, access);
+  }
 }
 
 }  // namespace cnn::tests::grid

@@ -16,7 +16,8 @@
 // The grid of a CUDA launch on one host thread: blocks run one after another, the threads of a
 // block are fibers that meet at barriers, shuffles and votes. Whatever CUDA leaves undefined is an
 // Error here: exchange through shared memory without a barrier, reading what nobody wrote, leaving
-// shared memory, barriers that only some threads reach.
+// shared memory, barriers that only some threads reach. So is, in launches that run forward, what
+// races in global memory, between blocks or within one (see global_memory.h).
 namespace cnn::tests::grid {
 
 struct Extent {
@@ -103,6 +104,9 @@ enum class Access : std::uint8_t { read, write, atomic };
 void check_array(const SharedArray& array, std::size_t alignment);
 // The bytes of one element, after the checks that this access needs.
 std::byte* shared_bytes(const SharedArray& array, std::int64_t index, Access access);
+// Any access of a thread by plain pointers, just before it happens. What is not its stack or shared
+// memory is global: a race there fails the launch. Outside of launches it does nothing.
+void observe(const void* at, std::size_t bytes, Access access);
 
 }  // namespace cnn::tests::grid
 

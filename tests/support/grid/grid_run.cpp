@@ -51,12 +51,36 @@ void Run::wait_at_block_barrier(std::source_location where) {
   pause_as(State::at_block_barrier);
 }
 
+Moment Run::now() const {
+  return {.thread = static_cast<std::uint32_t>(current_),
+          .interval = interval_,
+          .clock = threads_[current_].clock[lane()]};
+}
+
 std::byte* Run::touch(const SharedArray& array, std::int64_t index, Access access) {
+  return memory_.touch(array, index, access, now(), threads_[current_].clock);
+}
+
+// Called where nothing may be thrown: the launch ends when this thread pauses or leaves.
+void Run::observe(const std::byte* at, std::size_t bytes, Access access) {
   const Thread& self = threads_[current_];
-  const Moment now{.thread = static_cast<std::uint32_t>(current_),
-                   .interval = interval_,
-                   .clock = self.clock[lane()]};
-  return memory_.touch(array, index, access, now, self.clock);
+  if (launch_.order.kind != Order::Kind::forward || failure_ != nullptr || memory_.contains(at) ||
+      self.fiber->has_on_stack(at)) {
+    return;
+  }
+  const GlobalMemory::Race* race = global_.touch(at, bytes, access, {block_, now()}, self.clock);
+  if (race == nullptr) {
+    return;
+  }
+  const Extent block = position(race->earlier.block, launch_.grid);
+  const std::string where = race->earlier.block == block_
+                                ? " with no barrier between"
+                                : " in block (" + std::to_string(block.x) + ", " +
+                                      std::to_string(block.y) + ", " + std::to_string(block.z) +
+                                      ") of the same launch";
+  failure_ = std::make_exception_ptr(
+      Error(thread_name(current_) + " " + std::string(verb(access)) + " global memory that " +
+            thread_name(race->earlier.moment.thread) + (race->wrote ? " wrote" : " read") + where));
 }
 
 void Run::run() {
@@ -69,6 +93,7 @@ void Run::run() {
 
 void Run::run_block(std::size_t block) {
   blockIdx = position(block, launch_.grid);
+  block_ = static_cast<std::uint32_t>(block);
   memory_.reset();
   interval_ = 0;
   for (Thread& thread : threads_) {

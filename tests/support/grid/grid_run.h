@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/grid/fiber.h"
+#include "tests/support/grid/global_memory.h"
 #include "tests/support/grid/grid.h"
 #include "tests/support/grid/shared_memory.h"
 
@@ -41,6 +42,7 @@ class Run {
   unsigned lane() const { return static_cast<unsigned>(current_ % warp_size); }
   void check_array(const SharedArray& array, std::size_t alignment) const;
   std::byte* touch(const SharedArray& array, std::int64_t index, Access access);
+  void observe(const std::byte* at, std::size_t bytes, Access access);
 
  private:
   void run_block(std::size_t block);
@@ -50,6 +52,7 @@ class Run {
   void enter(std::size_t index);
   void work();
   bool begin_next(Fiber* fiber);
+  Moment now() const;
   void thread_body();
   void pause_as(State state);
   bool release_warps();
@@ -66,11 +69,13 @@ class Run {
   const std::function<void()>& body_;
   const std::function<void()> fiber_body_ = [this] { work(); };
   SharedMemory memory_;
+  GlobalMemory global_;
   std::vector<Thread> threads_;
   std::vector<Fiber*> idle_;
   std::vector<std::size_t> order_;  // of the block's threads
   std::size_t next_ = 0;            // in order_: who runs after the current one
   std::size_t current_ = 0;
+  std::uint32_t block_ = 0;     // that runs
   std::uint32_t interval_ = 0;  // barriers of the block so far
   bool cancelled_ = false;
   std::exception_ptr failure_;

@@ -16,6 +16,8 @@ std::string element_name(const SharedArray& array, std::int64_t index) {
          array.where.function_name();
 }
 
+}  // namespace
+
 std::string_view verb(Access access) {
   switch (access) {
     case Access::read:
@@ -28,8 +30,6 @@ std::string_view verb(Access access) {
   return "changes (atomically)";
 }
 
-}  // namespace
-
 std::string thread_name(std::size_t thread) {
   const auto text = [](std::size_t value) { return std::to_string(value); };
   return "thread (" + text(thread % blockDim.x) + ", " + text(thread / blockDim.x % blockDim.y) +
@@ -41,13 +41,10 @@ void SharedMemory::reset() {
   ++block_;
 }
 
-// A barrier of the block lies between, or the same thread did both, or barriers of one warp order
-// them.
-bool SharedMemory::is_before(const Moment& then, const Visit& visit) {
-  const Moment& now = visit.now;
+bool is_ordered(const Moment& then, const Moment& now, const WarpClock& known) {
   return then.interval != now.interval || then.thread == now.thread ||
          (then.thread / warp_size == now.thread / warp_size &&
-          visit.known[then.thread % warp_size] > then.clock);
+          known[then.thread % warp_size] > then.clock);
 }
 
 void SharedMemory::check_cell(const Cell& cell, const Visit& visit) {
@@ -59,14 +56,14 @@ void SharedMemory::check_cell(const Cell& cell, const Visit& visit) {
   if (visit.access != Access::write && !cell.writer.made) {
     refuse("which no thread of this block has written");
   }
-  if (cell.writer.made && !both_atomic && !is_before(cell.writer.moment, visit)) {
+  if (cell.writer.made && !both_atomic && !is_ordered(cell.writer.moment, visit.now, visit.known)) {
     refuse("which " + thread_name(cell.writer.moment.thread) + " wrote with no barrier between");
   }
   if (visit.access == Access::read) {
     return;
   }
   for (const Note& reader : cell.readers) {
-    if (reader.made && !is_before(reader.moment, visit)) {
+    if (reader.made && !is_ordered(reader.moment, visit.now, visit.known)) {
       refuse("which " + thread_name(reader.moment.thread) + " read with no barrier between");
     }
   }

@@ -3,6 +3,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/grid/grid.h"
@@ -15,10 +17,16 @@ struct Moment {
   std::uint32_t thread = 0;
   std::uint32_t interval = 0;  // barriers of the block before it
   std::uint32_t clock = 0;     // barriers of its warp before it
+  bool operator==(const Moment&) const = default;
 };
 
 // What one thread knows of the others of its warp: of lane i, everything before clock[i].
 using WarpClock = std::array<std::uint32_t, warp_size>;
+
+// Of two moments of one block, `then` in the order of execution before `now`: a barrier of the
+// block lies between, or the same thread did both, or barriers of one warp order them. `known` is
+// the clock of the later thread.
+bool is_ordered(const Moment& then, const Moment& now, const WarpClock& known);
 
 // The shared memory of one block, and who touched each byte last.
 class SharedMemory {
@@ -27,6 +35,9 @@ class SharedMemory {
 
   void reset();  // poisons all bytes: NaN in every real type
   std::size_t size() const { return bytes_.size(); }
+  bool contains(const std::byte* at) const {
+    return at >= bytes_.data() && at < bytes_.data() + bytes_.size();
+  }
 
   // Where the element lies, noting the access. Throws Error if it races with an earlier one or
   // reads what no thread wrote. `known` is the clock of the thread itself.
@@ -53,7 +64,6 @@ class SharedMemory {
     const WarpClock& known;
   };
 
-  static bool is_before(const Moment& then, const Visit& visit);
   static void check_cell(const Cell& cell, const Visit& visit);
   static void note(Cell& cell, const Visit& visit);
 
@@ -64,5 +74,6 @@ class SharedMemory {
 
 // "thread (3, 0, 0)", of the launch's block shape.
 std::string thread_name(std::size_t thread);
+std::string_view verb(Access access);  // "reads"
 
 }  // namespace cnn::tests::grid

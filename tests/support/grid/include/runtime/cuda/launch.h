@@ -185,7 +185,8 @@ namespace cnn::cuda {
 
 // Blocks and threads take turns, so a plain change is atomic. Returns the value before.
 template <std::integral T, class Change>
-T changed(T* address, Change change) {
+[[gnu::noinline, gnu::no_sanitize_thread]] T changed(T* address, Change change) {
+  tests::grid::observe(address, sizeof(T), tests::grid::Access::atomic);
   const T before = *address;
   *address = change(before);
   return before;
