@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# What a build with CUDA is to show on a GPU: tests, losses, sanitizers, speed, and PyTorch beside it, into one JSON file.
+# What a build with CUDA is to show on a GPU: tests, losses, sanitizers, speed and PyTorch beside it, in one JSON file.
 # It works in slices and goes on where it was cut off; scripts/gpu_check.sh --help lists the options.
 #
 #   scripts/gpu_check.sh                        builds preset cuda and runs all that there is time for
-#   scripts/gpu_check.sh --bundle=DIR           takes programs built elsewhere: cmake --build --preset portable -t bundle
+#   scripts/gpu_check.sh --bundle=DIR           takes programs that scripts/bundle.sh built elsewhere
 #   DIR/scripts/gpu_check.sh --slice=table      the same from the bundle itself, which needs no checkout
 #   scripts/gpu_check.sh --device=cpu           a rehearsal without a GPU
 set -euo pipefail

@@ -18,14 +18,7 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
     get_filename_component(name ${script} NAME_WE)
     cnn_script_test(scripts.${name} LABEL unit COMMAND bash ${script})
   endforeach()
-  file(GLOB script_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/scripts/*_test.py)
-  foreach(script IN LISTS script_tests)
-    get_filename_component(name ${script} NAME_WE)
-    cnn_script_test(scripts.${name} LABEL unit COMMAND Python3::Interpreter ${script})
-  endforeach()
-  # The real program on toy models, through all that a GPU's rows go through.
-  cnn_script_test(scripts.gpu_check_rehearsal LABEL program
-                  COMMAND bash ${PROJECT_SOURCE_DIR}/tests/scripts/rehearse_gpu_check.sh $<TARGET_FILE_DIR:cnn_benchmarks>)
+  cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   cnn_script_test(scripts.format LABEL lint COMMAND ${scripts}/format.sh --check)
   # On two cores all sources take longer than a reader waits; those left out are named.
   cnn_script_test(scripts.tidy LABEL lint COMMAND ${scripts}/tidy.sh --seconds=240)

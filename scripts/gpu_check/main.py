@@ -142,7 +142,8 @@ def check(options: argparse.Namespace) -> int:
         store.forget(parts)
     facts = host.machine(report)
     gpu = facts["gpu"] or facts["card"]
-    store.identify({"commit": report.get("commit"), "device": gpu["name"] if gpu and options.device == "gpu" else "cpu"})
+    device = gpu["name"] if gpu and options.device == "gpu" else "cpu"
+    store.identify({"commit": report.get("commit"), "device": device})
     store.data["machine"] = facts
     store.data["runs"].append({"started": now(), "options": sys.argv[1:], "environment": environment})
     context = context_of(options, environment, host.memory_bytes(facts))

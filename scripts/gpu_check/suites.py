@@ -130,8 +130,8 @@ def run_suite(binary: pathlib.Path, pattern: str, context: Context, seconds: flo
         return Outcome(TIMEOUT, command, f"{len(tally.unfinished)} tests did not run within {seconds:.0f} s", result)
     if failures or tally.unfinished:
         first = (failures + tally.unfinished)[0]
-        return Outcome(FAILED, command, f"{len(failures)} of {len(names)} tests failed, {len(tally.unfinished)} did not "
-                       f"run, first {first}", result)
+        return Outcome(FAILED, command, f"{len(failures)} of {len(names)} tests failed, {len(tally.unfinished)} did "
+                       f"not run, first {first}", result)
     return Outcome(OK, command, "", result)
 
 

@@ -27,9 +27,9 @@ def warm_start(rows: list[dict]) -> float | None:
 
 
 def torch_speeds(rows: dict[str, dict], model: str, precision: str, batch: int) -> dict[str, float]:
-    return {row["result"]["variant"]: row["result"]["images_per_sec"] for row in rows.values()
-            if row["slice"] == "peers" and row["status"] == OK
-            and (row["result"]["model"], row["result"]["precision"], row["result"]["batch"]) == (model, precision, batch)}
+    found = [row["result"] for row in rows.values() if row["slice"] == "peers" and row["status"] == OK]
+    return {one["variant"]: one["images_per_sec"] for one in found
+            if (one["model"], one["precision"], one["batch"]) == (model, precision, batch)}
 
 
 def entry(rows: dict[str, dict], model: str, precision: str) -> dict[str, Any]:

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# gpu_check on the CPU with the program of a build (first argument: its folder): every row is good, and a second call
-# finds them all.
+# scripts/gpu_check as a rehearsal on the CPU, with the program of a build (the first argument), on toy models through
+# all that rows on a GPU go through: every row is good, and a second call finds them all.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 check() {
-  python3 scripts/gpu_check/main.py --bin="$1" --device=cpu --slice=table --json="$folder/result.json"
+  python3 scripts/gpu_check/main.py --bin="$(dirname "$1")" --device=cpu --slice=table --json="$folder/result.json"
 }
 
 check "$1"
