@@ -41,6 +41,7 @@ class Session {
   std::string save(std::int64_t global_step);
 
   // The timed program: training or forward only. There is none in evaluation mode.
+  // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.
   StepRunner& main() { return main_.value(); }
   // The evaluation program, its data rewound to the first example.
   StepRunner& evaluation();

@@ -14,6 +14,7 @@ constexpr double shown_share = 0.02;  // of the step, for an op to get a line
 
 std::vector<double> seconds_of(const std::vector<NodeCost>& costs) {
   std::vector<double> seconds;
+  seconds.reserve(costs.size());
   for (const NodeCost& cost : costs) {
     seconds.push_back(cost.seconds);
   }

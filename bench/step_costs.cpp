@@ -96,6 +96,7 @@ std::vector<OpCost> costs_by_op(const Graph& graph, const std::vector<NodeCost>&
     add(sum.cost, costs[i]);
   }
   std::vector<OpCost> result;
+  result.reserve(by_op.size());
   for (auto& [name, cost] : by_op) {
     result.push_back(std::move(cost));
   }
