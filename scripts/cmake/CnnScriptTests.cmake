@@ -19,6 +19,13 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
     cnn_script_test(scripts.${name} LABEL unit COMMAND bash ${script})
   endforeach()
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
+  if(dnnl_FOUND)  # by plain loops they would take an hour
+    set(compare_losses Python3::Interpreter ${scripts}/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks>
+        --device cpu --precision fp32)
+    cnn_script_test(losses.quick LABEL unit COMMAND ${compare_losses}
+                    --models trivial,lenet,mnist_deep,resnet20,alexnet_cifar)
+    cnn_script_test(losses.all LABEL slow COMMAND ${compare_losses})
+  endif()
   cnn_script_test(scripts.format LABEL lint COMMAND ${scripts}/format.sh --check)
   # On two cores all sources take longer than a reader waits; those left out are named.
   cnn_script_test(scripts.tidy LABEL lint COMMAND ${scripts}/tidy.sh --seconds=240)

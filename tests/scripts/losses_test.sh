@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# scripts/losses/compare.py passes a program with the recorded losses and fails one that differs, breaks or hangs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+# A program whose losses are in the environment. It hangs where it is to.
+cat >"$folder/program" <<'PROGRAM'
+#!/usr/bin/env bash
+for word in "$@"; do
+  case $word in
+    --result_json=*) result=${word#*=} ;;
+    --model=slow) exec sleep 30 ;;
+    --model=broken) echo "no such layer" >&2 && exit 3 ;;
+    --data_dir=*) [[ -s ${word#*=} ]] || exit 4 ;;
+  esac
+done
+echo "$*" >>"$(dirname "$0")/flags"
+echo "{\"steps\": [{\"base_loss\": 2.0, \"total_loss\": 2.5}, {\"base_loss\": $LOSS, \"total_loss\": $TOTAL}]}" >"$result"
+PROGRAM
+chmod +x "$folder/program"
+
+mkdir "$folder/curves"
+for model in good slow broken; do
+  cat >"$folder/curves/$model.json" <<CURVE
+{"data_set": "imagenet", "steps": 2, "flags": ["--model=$model"], "images": {"shape": [2, 8, 8, 3], "scale": 1},
+ "base_loss": [2.0, 1.0], "weight_loss": [0.5, 0.25],
+ "tolerance": {"fp32_strict": 1e-5, "tf32": 1e-3, "fp16": 2e-3, "bf16": 1e-2}}
+CURVE
+done
+
+fail() {
+  echo "$*"
+  exit 1
+}
+compare() {
+  python3 scripts/losses/compare.py --program "$folder/program" --curves "$folder/curves" \
+    --json "$folder/result.json" "$@" >"$folder/out" 2>&1
+}
+passes() { compare "$@" || fail "should pass: $* $(cat "$folder/out")"; }
+fails() { ! compare "$@" || fail "should fail: $* $(cat "$folder/out")"; }
+says() { grep -q -e "$1" "$folder/${2:-out}" || fail "'$1' is missing: $(cat "$folder/${2:-out}")"; }
+
+export LOSS=1.000001 TOTAL=1.250001
+passes --device cpu --models good
+says 'good .*ok .*1.0e-06 at step 2 base_loss, tolerance 1.0e-05'
+export LOSS=1.0005 TOTAL=1.2505
+fails --device cpu --models good --precision fp32
+fails --device gpu --models good --precision fp32_strict
+passes --device gpu --models good --precision fp32 --fusion none --threads 3
+says '--device=gpu --precision=fp32 --fusion=none --num_intra_threads=3' flags
+export LOSS=1.0015 TOTAL=1.2515
+fails --device gpu --models good --precision tf32
+passes --device gpu --models good --precision fp16
+export LOSS=1.005 TOTAL=1.255
+fails --device gpu --models good --precision fp16
+passes --device gpu --models good --precision bf16
+passes --device cpu --models good --precision fp16
+export LOSS=1 TOTAL=1.26
+fails --device gpu --models good --precision bf16
+says 'step 2 weight_loss'
+export LOSS=null TOTAL=null
+fails --device cpu --models good
+says 'not finite'
+export LOSS=1 TOTAL=1.25
+fails --device cpu --models good,broken
+says 'broken .*FAIL exit code 3: no such layer'
+says '"ok": false' result.json
+fails --device cpu --models slow --timeout_s 0.2
+says 'not done after 0.2 s'
+fails --device cpu --models good --budget_s 0
+says 'no time left .* good'
+passes --device cpu --models good,slow --budget_s 1
+says '"slow"' result.json
+fails --device cpu --models nothing
+says 'nothing is not one of broken, good, slow'
