@@ -153,7 +153,8 @@ Layout image_layout(const Graph& graph, Layout preferred) {
       const auto count = static_cast<double>(desc.shape.elements());
       const auto channels = static_cast<double>(desc.shape[1]);
       elements += count;
-      with_padding += count / channels * static_cast<double>((desc.shape[1] + 15) / 16 * 16);
+      const std::int64_t padded = (desc.shape[1] + 15) / 16 * 16;
+      with_padding += count / channels * static_cast<double>(padded);
     }
   }
   constexpr double bearable = 1.15;

@@ -6,8 +6,9 @@
 
 // Bytes: both passes read x and dy, the second writes dx: 5 S, the floor of two passes. With a ReLU
 // after a residual the first pass reads y too and writes g, which the second reads in the place of
-// dy: 7 S. Where two gradients meet, each pass that reads dy reads dy2 too: 7 and 8 S, where a sum
-// before would add 3. The second pass reads its chunks from their end, which the cache still holds.
+// dy: 7 S; a mask in the place of y saves one of them. Where two gradients meet, each pass that
+// reads dy reads dy2 too: 7 and 8 S, where a sum before would add 3. The second pass reads its
+// chunks from their end, which the cache still holds.
 namespace cnn::layers::cuda {
 
 namespace {

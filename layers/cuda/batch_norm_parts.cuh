@@ -45,12 +45,12 @@ struct NormaliseImages {
   const T* x = nullptr;
   const T* residual = nullptr;   // nullptr: none
   T* y = nullptr;                // may be x
-  std::uint8_t* mask = nullptr;  // of y; nullptr: none is made
+  std::uint8_t* mask = nullptr;  // of y; written if masked
 };
 
 // y = relu(scale x + shift + residual). Chunks are read from their end: the forward pass has just
 // read them from the front, and the second-level cache holds what came last.
-template <class T, int width>
+template <class T, int width, bool masked>
 __global__ void __launch_bounds__(tile_threads)
     normalise(NormaliseImages<T> images, NormVectors vectors, Tile tile, bool relu) {
   const int channel = tile.channel();
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
         store<width>(images.y + tile.at(row - k * lines), value);
-        if (width == mask_width && images.mask != nullptr) {
+        if (masked) {
           images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
         }
       }
@@ -103,12 +103,15 @@ inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool
                              Stream& stream) {
   with_type_and_width(of.x.desc.type, tile.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
-    cnn::cuda::launch(normalise<T, decltype(width)::value>, tile.grid(), tile.block(), 0, stream,
-                      NormaliseImages<T>{.x = data_of<T>(of.x),
-                                         .residual = data_of<T>(of.residual),
-                                         .y = data_of<T>(of.y),
-                                         .mask = data_of<std::uint8_t>(of.mask)},
-                      of.vectors, tile, relu);
+    constexpr int lanes = decltype(width)::value;
+    const NormaliseImages<T> images{.x = data_of<T>(of.x),
+                                    .residual = data_of<T>(of.residual),
+                                    .y = data_of<T>(of.y),
+                                    .mask = data_of<std::uint8_t>(of.mask)};
+    with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
+      cnn::cuda::launch(normalise<T, lanes, decltype(masked)::value>, tile.grid(), tile.block(), 0,
+                        stream, images, of.vectors, tile, relu);
+    });
   });
 }
 

@@ -14,7 +14,7 @@ struct BlendImages {
   const T* first = nullptr;
   const T* second = nullptr;     // unread where there is only one
   T* to = nullptr;               // may be either of them
-  std::uint8_t* mask = nullptr;  // of `to`; nullptr: none is made
+  std::uint8_t* mask = nullptr;  // of `to`; written if masked
 };
 
 struct BlendVectors {  // f32 [C]
@@ -26,7 +26,7 @@ struct BlendVectors {  // f32 [C]
 
 // to = relu(first_slope first + second_slope second + offset + second_offset). Chunks are read from
 // their end, which the second-level cache still holds of what was written from the front.
-template <class T, int width, bool two>
+template <class T, int width, bool two, bool masked>
 __global__ void __launch_bounds__(tile_threads)
     blend(BlendImages<T> images, BlendVectors vectors, Tile tile, bool relu) {
   const int channel = tile.channel();
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(tile_threads)
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
         store<width>(images.to + tile.at(row - k * lines), value);
-        if (width == mask_width && images.mask != nullptr) {
+        if (masked) {
           images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
         }
       }
@@ -99,11 +99,13 @@ void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
                         of.relu);
     };
-    if (images.second == nullptr) {
-      launch(blend<T, lanes, false>);
-    } else {
-      launch(blend<T, lanes, true>);
-    }
+    with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
+      if (images.second == nullptr) {
+        launch(blend<T, lanes, false, decltype(masked)::value>);
+      } else {
+        launch(blend<T, lanes, true, decltype(masked)::value>);
+      }
+    });
   });
 }
 

@@ -112,6 +112,19 @@ void with_type_and_width(DataType type, int width, const Function& function) {
   });
 }
 
+// Calls function(std::bool_constant<masked>), true only for tiles of mask_width. Signs cost
+// registers, which kernels that make no mask better keep.
+template <int width, class Function>
+void with_mask(bool masked, const Function& function) {
+  if constexpr (width == mask_width) {
+    if (masked) {
+      function(std::true_type{});
+      return;
+    }
+  }
+  function(std::false_type{});
+}
+
 // Bytes of shared memory that sum_lines of `count` values takes.
 template <class Number>
 constexpr std::size_t sum_lines_bytes(int count) {

@@ -19,8 +19,8 @@ Value vector(Graph& graph, std::string name, std::int64_t size) {
 std::vector<Value> statistics(Graph& graph, Value x, const std::string& prefix, DataType affine) {
   const Shape shape = x.desc().shape;  // the graph grows, and its tensors move
   const std::vector<Value> sums = emit_all(layers::ChannelSums(), std::vector<Value>{x});
-  const auto count = static_cast<double>(shape.elements() / shape[1]);
-  return emit_all(layers::FinishStatistics(count, 1e-3, affine),
+  const std::int64_t count = shape.elements() / shape[1];
+  return emit_all(layers::FinishStatistics(static_cast<double>(count), 1e-3, affine),
                   std::vector<Value>{sums[0], sums[1], vector(graph, prefix + "gamma", shape[1]),
                                      vector(graph, prefix + "beta", shape[1])});
 }

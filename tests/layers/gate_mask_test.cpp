@@ -1,6 +1,5 @@
 #include "layers/gate_mask.h"
 
-#include <array>
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,12 +23,12 @@ TEST(GateMask, SetsABitWhereTheImageIsAboveZero) {
   const Shape shape{1, 9, 1, 2};
   tests::HostTensor image(TensorDesc{.shape = shape});
   const auto values = image.view().as<float>();
-  values[0] = 0.5F;        // pixel 0, channel 0
-  values[2 * 3] = 1e-30F;  // channel 3
-  values[2 * 8] = 2;       // channel 8
-  values[1] = -1;          // pixel 1, channel 0
-  values[2 * 7 + 1] = 3;   // channel 7
-  values[2 * 4 + 1] = std::numeric_limits<float>::quiet_NaN();
+  values[0] = 0.5F;    // pixel 0, channel 0
+  values[6] = 1e-30F;  // channel 3
+  values[16] = 2;      // channel 8
+  values[1] = -1;      // pixel 1, channel 0
+  values[15] = 3;      // channel 7
+  values[9] = std::numeric_limits<float>::quiet_NaN();
   tests::HostTensor mask(gate_mask_of(shape));
   set_gate_mask(image.view(), mask.view());
   EXPECT_THAT(mask.view().as<std::uint8_t>(), ElementsAre(0b1001, 0b10000000, 1, 0));
