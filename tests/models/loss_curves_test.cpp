@@ -2,6 +2,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -40,7 +41,7 @@ TEST(LossCurves, ExistOnceForEveryModelOfTheCatalogAndEveryPrecision) {
       wanted.emplace(model.data_set, model.name, precision);
     }
   }
-  EXPECT_EQ(recorded, wanted);
+  EXPECT_THAT(recorded, testing::ContainerEq(wanted));
 }
 
 TEST(LossCurves, FallByMoreThanTwiceWhatAPrecisionMayDeviate) {
