@@ -72,7 +72,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "laye
              "data", "bench", "scripts", "tests", "build"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".hpp", ".c", ".cc"}
 LONGEST = 500
-LONGEST_CMAKE = 400  # all CMake files together
+LONGEST_CMAKE = 500  # all CMake files together
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 DIRECTIVE = re.compile(r"^\s*#\s*(define|undef|if|ifdef|ifndef|elif|elifdef|else|endif)\b")
@@ -235,7 +235,7 @@ SEEDED = [
     ("models/test.cpp", "#include <gtest/gtest.h>\n", "must not use the library"),
     ("runtime/long.cpp", "\n" * 501, "501 lines; the limit is 500"),
     ("scripts/long.sh", "\n" * 501, "501 lines; the limit is 500"),
-    ("scripts/cmake/Long.cmake", "\n" * 400, "401 lines together"),
+    ("scripts/cmake/Long.cmake", "\n" * 500, "501 lines together"),
     ("runtime/twice.h", '#include "runtime/tensor.h"\n', "without #pragma once"),
     ("engine/core.h", "#pragma once\n", "engine: does not belong in the top folder"),
     ("runtime/tpu/device.h", "#pragma once\n", "folder runtime/tpu is not in the table"),
