@@ -12,6 +12,14 @@ namespace cnn::layers::cuda {
 
 namespace {
 
+// The pixels that a thread's window covers.
+struct WindowSpans {
+  __device__ WindowSpans(const PoolPlace& at, const PoolSizes& sizes)
+      : rows(covered(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height)),
+        columns(covered(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width)) {}
+  Span rows, columns;
+};
+
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads)
     max_pool(const T* x, T* y, std::uint8_t* indices, PoolSizes sizes) {
@@ -19,30 +27,22 @@ __global__ void __launch_bounds__(pool_threads)
   if (!at.exists) {
     return;
   }
-  const Span rows = covered(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
-  const Span columns =
-      covered(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
   const int top = at.row * sizes.stride_h - sizes.pad_top;
   const int left = at.column * sizes.stride_w - sizes.pad_left;
+  const WindowSpans window(at, sizes);
   float best[width] = {};
   int best_tap[width] = {};
   bool first = true;
-  for (int h = rows.begin; h < rows.end; ++h) {
-    const T* const line =
-        x + pixel_at(std::int64_t{at.n} * sizes.height + h, sizes.width, 0, sizes) + at.channel;
-    for (int w = columns.begin; w < columns.end; w += taps_in_flight) {
-      Pack<T, width> packs[taps_in_flight];
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        const int column = w + k < columns.end ? w + k : w;
-        packs[k] = fetch<width>(line + std::int64_t{column} * sizes.channels);
-      }
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        // Past the end stands the first pack once more, which does not exceed what it gave.
-        const int tap = (h - top) * sizes.kernel_w + (w + k - left);
+  each_tap(
+      window.rows, window.columns,
+      [&](int h, int w) {
+        const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
+        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel);
+      },
+      [&](int h, int w, const Pack<T, width>& pack) {
+        const int tap = (h - top) * sizes.kernel_w + (w - left);
         float value[width];
-        widen(packs[k], value);
+        widen(pack, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
           const bool wins = first || value[i] > best[i];
@@ -50,9 +50,7 @@ __global__ void __launch_bounds__(pool_threads)
           best_tap[i] = wins ? tap : best_tap[i];
         }
         first = false;
-      }
-    }
-  }
+      });
   const std::int64_t to =
       pixel_at(std::int64_t{at.n} * sizes.out_height + at.row, sizes.out_width, at.column, sizes) +
       at.channel;
@@ -73,32 +71,24 @@ __global__ void __launch_bounds__(pool_threads) average_pool(const T* x, T* y, P
   if (!at.exists) {
     return;
   }
-  const Span rows = covered(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
-  const Span columns =
-      covered(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
+  const WindowSpans window(at, sizes);
   float sum[width] = {};
-  for (int h = rows.begin; h < rows.end; ++h) {
-    const T* const line =
-        x + pixel_at(std::int64_t{at.n} * sizes.height + h, sizes.width, 0, sizes) + at.channel;
-    for (int w = columns.begin; w < columns.end; w += taps_in_flight) {
-      Pack<T, width> packs[taps_in_flight];
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        const int column = w + k < columns.end ? w + k : w;
-        packs[k] = fetch<width>(line + std::int64_t{column} * sizes.channels);
-      }
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
+  each_tap(
+      window.rows, window.columns,
+      [&](int h, int w) {
+        const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
+        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel);
+      },
+      [&](int /*h*/, int /*w*/, const Pack<T, width>& pack) {
         float value[width];
-        widen(packs[k], value);
+        widen(pack, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          sum[i] += w + k < columns.end ? value[i] : 0;
+          sum[i] += value[i];
         }
-      }
-    }
-  }
-  const int count = (rows.end - rows.begin) * (columns.end - columns.begin);
+      });
+  const int count =
+      (window.rows.end - window.rows.begin) * (window.columns.end - window.columns.begin);
 #pragma unroll
   for (int i = 0; i < width; ++i) {
     sum[i] /= static_cast<float>(count);
@@ -136,24 +126,8 @@ void run_average(Stream& stream, const Operands& operands, const Window& window)
 }  // namespace
 
 void add_pool_rows(KernelTable& table) {
-  table.add<MaxPool>(
-      [](const MaxPool& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
-      },
-      [](const MaxPool& op, const Signature& /*s*/) {
-        return own_kernel([window = op.window](Stream& stream, const Operands& operands) {
-          run_max(stream, operands, window);
-        });
-      });
-  table.add<AveragePool>(
-      [](const AveragePool& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
-      },
-      [](const AveragePool& op, const Signature& /*s*/) {
-        return own_kernel([window = op.window](Stream& stream, const Operands& operands) {
-          run_average(stream, operands, window);
-        });
-      });
+  add_pool_row<MaxPool>(table, run_max);
+  add_pool_row<AveragePool>(table, run_average);
 }
 
 }  // namespace cnn::layers::cuda

@@ -12,6 +12,21 @@ namespace cnn::layers::cuda {
 
 namespace {
 
+// The outputs whose windows cover a thread's pixel.
+struct OutputSpans {
+  __device__ OutputSpans(const PoolPlace& at, const PoolSizes& sizes)
+      : rows(covering(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.out_height)),
+        columns(
+            covering(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.out_width)) {}
+  Span rows, columns;
+};
+
+template <class T, int width>
+struct GradientAndIndex {
+  Pack<T, width> gradient;
+  Pack<std::uint8_t, width> tap;
+};
+
 template <class T, int width>
 __global__ void __launch_bounds__(pool_threads)
     max_pool_gradient(const T* dy, const std::uint8_t* indices, T* dx, PoolSizes sizes) {
@@ -19,38 +34,25 @@ __global__ void __launch_bounds__(pool_threads)
   if (!at.exists) {
     return;
   }
-  const Span rows =
-      covering(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.out_height);
-  const Span columns =
-      covering(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.out_width);
+  const OutputSpans outputs(at, sizes);
   float sum[width] = {};
-  for (int p = rows.begin; p < rows.end; ++p) {
-    const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
-    const int tap_row = at.row + sizes.pad_top - p * sizes.stride_h;
-    for (int q = columns.begin; q < columns.end; q += taps_in_flight) {
-      Pack<T, width> packs[taps_in_flight];
-      Pack<std::uint8_t, width> taps[taps_in_flight];
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        const int column = q + k < columns.end ? q + k : q;
-        const std::int64_t from = pixel_at(line, sizes.out_width, column, sizes) + at.channel;
-        packs[k] = fetch<width>(dy + from);
-        taps[k] = fetch<width>(indices + from);
-      }
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        const int tap =
-            tap_row * sizes.kernel_w + at.column + sizes.pad_left - (q + k) * sizes.stride_w;
+  each_tap(
+      outputs.rows, outputs.columns,
+      [&](int p, int q) {
+        const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
+        const std::int64_t from = pixel_at(line, sizes.out_width, q, sizes) + at.channel;
+        return GradientAndIndex<T, width>{fetch<width>(dy + from), fetch<width>(indices + from)};
+      },
+      [&](int p, int q, const GradientAndIndex<T, width>& of) {
+        const int tap = (at.row + sizes.pad_top - p * sizes.stride_h) * sizes.kernel_w + at.column +
+                        sizes.pad_left - q * sizes.stride_w;
         float value[width];
-        widen(packs[k], value);
+        widen(of.gradient, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          const bool chosen = q + k < columns.end && taps[k].element[i] == tap;
-          sum[i] += chosen ? value[i] : 0;
+          sum[i] += of.tap.element[i] == tap ? value[i] : 0;
         }
-      }
-    }
-  }
+      });
   const std::int64_t line = std::int64_t{at.n} * sizes.height + at.row;
   store<width>(dx + pixel_at(line, sizes.width, at.column, sizes) + at.channel, sum);
 }
@@ -62,37 +64,25 @@ __global__ void __launch_bounds__(pool_threads)
   if (!at.exists) {
     return;
   }
-  const Span rows =
-      covering(at.row, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.out_height);
-  const Span columns =
-      covering(at.column, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.out_width);
+  const OutputSpans outputs(at, sizes);
   float sum[width] = {};
-  for (int p = rows.begin; p < rows.end; ++p) {
-    const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
-    const Span high = covered(p, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
-    for (int q = columns.begin; q < columns.end; q += taps_in_flight) {
-      Pack<T, width> packs[taps_in_flight];
+  each_tap(
+      outputs.rows, outputs.columns,
+      [&](int p, int q) {
+        const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
+        return fetch<width>(dy + pixel_at(line, sizes.out_width, q, sizes) + at.channel);
+      },
+      [&](int p, int q, const Pack<T, width>& pack) {
+        const Span high = covered(p, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
+        const Span wide = covered(q, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
+        const auto count = static_cast<float>((high.end - high.begin) * (wide.end - wide.begin));
+        float value[width];
+        widen(pack, value);
 #pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        const int column = q + k < columns.end ? q + k : q;
-        packs[k] = fetch<width>(dy + pixel_at(line, sizes.out_width, column, sizes) + at.channel);
-      }
-#pragma unroll
-      for (int k = 0; k < taps_in_flight; ++k) {
-        if (q + k < columns.end) {
-          const Span wide =
-              covered(q + k, sizes.stride_w, sizes.pad_left, sizes.kernel_w, sizes.width);
-          const auto count = static_cast<float>((high.end - high.begin) * (wide.end - wide.begin));
-          float value[width];
-          widen(packs[k], value);
-#pragma unroll
-          for (int i = 0; i < width; ++i) {
-            sum[i] += value[i] / count;
-          }
+        for (int i = 0; i < width; ++i) {
+          sum[i] += value[i] / count;
         }
-      }
-    }
-  }
+      });
   const std::int64_t line = std::int64_t{at.n} * sizes.height + at.row;
   store<width>(dx + pixel_at(line, sizes.width, at.column, sizes) + at.channel, sum);
 }
@@ -126,24 +116,8 @@ void run_average(Stream& stream, const Operands& operands, const Window& window)
 }  // namespace
 
 void add_pool_backward_rows(KernelTable& table) {
-  table.add<MaxPoolBackward>(
-      [](const MaxPoolBackward& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
-      },
-      [](const MaxPoolBackward& op, const Signature& /*s*/) {
-        return own_kernel([window = op.window](Stream& stream, const Operands& operands) {
-          run_max(stream, operands, window);
-        });
-      });
-  table.add<AveragePoolBackward>(
-      [](const AveragePoolBackward& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
-      },
-      [](const AveragePoolBackward& op, const Signature& /*s*/) {
-        return own_kernel([window = op.window](Stream& stream, const Operands& operands) {
-          run_average(stream, operands, window);
-        });
-      });
+  add_pool_row<MaxPoolBackward>(table, run_max);
+  add_pool_row<AveragePoolBackward>(table, run_average);
 }
 
 }  // namespace cnn::layers::cuda

@@ -83,11 +83,45 @@ __device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int colu
 // window. Waiting for each would leave the memory idle.
 inline constexpr int taps_in_flight = 3;
 
+// visit(row, column, load(row, column)) for all places of the spans, in their order.
+template <class Load, class Visit>
+__device__ void each_tap(Span rows, Span columns, const Load& load, const Visit& visit) {
+  for (int row = rows.begin; row < rows.end; ++row) {
+    for (int column = columns.begin; column < columns.end; column += taps_in_flight) {
+      decltype(load(row, column)) loaded[taps_in_flight];
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        loaded[k] = load(row, column + k < columns.end ? column + k : column);
+      }
+#pragma unroll
+      for (int k = 0; k < taps_in_flight; ++k) {
+        if (column + k < columns.end) {
+          visit(row, column + k, loaded[k]);
+        }
+      }
+    }
+  }
+}
+
 inline constexpr int pool_threads = 256;
 inline dim3 pool_grid(const TensorDesc& image, int width) {
   const std::int64_t threads = image.shape.elements() / width;
   (void)launch_count(threads);  // places are counted in 31 bits
   return dim3(launch_count(divide_up(threads, pool_threads)));
+}
+
+// The row of an op with a window, which run(stream, operands, window) enqueues.
+template <class O>
+void add_pool_row(KernelTable& table, void (*run)(Stream&, const Operands&, const Window&)) {
+  table.add<O>(
+      [](const O& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return in_nhwc(asked);
+      },
+      [run](const O& op, const Signature& /*s*/) {
+        return own_kernel([run, window = op.window](Stream& stream, const Operands& operands) {
+          run(stream, operands, window);
+        });
+      });
 }
 
 }  // namespace cnn::layers::cuda
