@@ -57,14 +57,14 @@ def imagenet() -> Iterator[Case]:
     yield Case("googlenet", "imagenet", 64, 0.0005, scale=30)
     yield Case("inception3", "imagenet", 107, 1e-3, fine_rate=3e-8)
     yield Case("inception4", "imagenet", 107, 1e-3, fine_rate=1e-10)
-    yield Case("resnet50", "imagenet", 64, 1.5e-4, fine_rate=1e-7)
+    yield Case("resnet50", "imagenet", 64, 1.5e-4, fine_rate=3e-8)
     yield Case("resnet50_v1.5", "imagenet", 64, 1.5e-4, fine_rate=3e-8)
     yield Case("resnet101", "imagenet", 64, 3e-4, fine_rate=1e-9)
-    yield Case("resnet152", "imagenet", 64, 3e-4, fine_rate=1e-10)
-    yield Case("resnet50_v2", "imagenet", 64, 3e-4, fine_rate=1e-6)
-    yield Case("resnet101_v2", "imagenet", 64, 1e-3, fine_rate=1e-7)
+    yield Case("resnet152", "imagenet", 64, 3e-4, fine_rate=5e-11)
+    yield Case("resnet50_v2", "imagenet", 64, 3e-4, fine_rate=3e-7)
+    yield Case("resnet101_v2", "imagenet", 64, 1e-3, fine_rate=3e-8)
     yield Case("resnet152_v2", "imagenet", 64, 1e-3, fine_rate=1e-8)
-    yield Case("mobilenet", "imagenet", 64, 1e-3, fine_rate=1e-7)
+    yield Case("mobilenet", "imagenet", 64, 1e-3, fine_rate=3e-8)
 
 
 def cifar10() -> Iterator[Case]:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs models for 20 steps and compares their losses with the recorded ones of the CPU backend (tests/losses).
 
-Prints one line for each model: the largest deviation, where it is, and the tolerance of the precision (tolerance.py
-says what and why). Exit code 1 if a model fails or none was compared. Models that the budget left no time for are
-named, in the JSON file too (`left_out`), and are no failure: run those again.
+Prints one line for each model: the mean deviation of its steps, the tolerance of the precision (tolerance.py says what
+and why), and the largest deviation of a step. Exit code 1 if a model fails or none was compared. Models that the budget
+left no time for are named, in the JSON file too (`left_out`), and are no failure: run those again.
 """
 import argparse
 import concurrent.futures
@@ -74,19 +74,21 @@ class Comparison:
         left = self._started + options.budget_s - time.monotonic()
         if left <= 0:
             return None
-        row: dict[str, Any] = {"ok": False, "tolerance": None, "deviation": None, "where": None, "error": None}
+        row: dict[str, Any] = {"ok": False, "tolerance": None, "deviation": None, "error": None}
         begin = time.monotonic()
         try:
             recorded = curve.load(options.curves, name, self._kind)
             row["tolerance"] = allowed = recorded["tolerance"][self._kind]
             found, _ = curve.run(options.program, recorded, self._setting, min(options.timeout_s, left))
             expected = curve.Losses(recorded["base_loss"], recorded["weight_loss"])
-            apart, row["where"] = curve.deviation(expected, found)
+            apart = curve.deviation(expected, found)
             # Strict JSON has no infinity.
-            row |= {"ok": apart <= allowed, "deviation": apart if math.isfinite(apart) else None,
-                    "base_loss": [loss if math.isfinite(loss) else None for loss in found.base_loss]}
-            if row["deviation"] is None:
-                row["error"] = f"the loss is not finite at {row['where']}"
+            losses = [loss if math.isfinite(loss) else None for loss in found.base_loss]
+            row |= {"ok": apart.mean <= allowed, "base_loss": losses}
+            if apart.finite:
+                row |= {"deviation": apart.mean, "largest": apart.largest, "where": apart.where}
+            else:
+                row["error"] = f"no positive number: {apart.where}"
         except curve.RunFailed as failure:
             row["error"] = str(failure)
         except subprocess.TimeoutExpired:
@@ -97,7 +99,8 @@ class Comparison:
 
     def _keep(self, name: str, row: dict[str, Any]) -> None:
         self._rows[name] = row
-        said = row["error"] or f"{row['deviation']:.1e} at {row['where']}, tolerance {row['tolerance']:.1e}"
+        said = row["error"] or (f"{row['deviation']:.1e} of {row['tolerance']:.1e}, largest {row['largest']:.1e} in "
+                                f"{row['where']}")
         print(f"{name:16} {'ok  ' if row['ok'] else 'FAIL'} {said} ({row['seconds']:.1f} s)", flush=True)
         if self._options.json:  # after each model, so that a run that is cut off leaves something
             self._write()

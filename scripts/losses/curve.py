@@ -81,13 +81,23 @@ def run(program: str, recorded: dict[str, Any], setting: Setting, timeout_s: flo
     return losses_of(report, recorded["steps"]), report
 
 
-def deviation(expected: Losses, found: Losses) -> tuple[float, str]:
-    """The largest |log(found / expected)|, and where it is. Infinite if a loss is not a positive number."""
-    worst, where = 0.0, "step 1 base_loss"
+@dataclasses.dataclass(frozen=True)
+class Deviation:
+    mean: float  # of |log(found / expected)| over the steps; infinite if a loss is not a positive number
+    largest: float  # of a step
+    where: str  # it is
+
+    @property
+    def finite(self) -> bool:
+        return math.isfinite(self.mean)
+
+
+def deviation(expected: Losses, found: Losses) -> Deviation:
+    """Of the base loss or of the weight loss, whichever is further off."""
+    candidates = []
     for name in LOSSES:
-        for step, (wanted, value) in enumerate(zip(getattr(expected, name), getattr(found, name)), start=1):
-            usable = math.isfinite(value) and value > 0
-            apart = abs(math.log(value / wanted)) if usable else math.inf
-            if apart > worst:
-                worst, where = apart, f"step {step} {name}"
-    return worst, where
+        apart = [abs(math.log(value / wanted)) if math.isfinite(value) and value > 0 else math.inf
+                 for wanted, value in zip(getattr(expected, name), getattr(found, name))]
+        largest = max(apart)
+        candidates.append(Deviation(sum(apart) / len(apart), largest, f"{name} of step {apart.index(largest) + 1}"))
+    return max(candidates, key=lambda candidate: candidate.mean)

@@ -44,13 +44,13 @@ says() { grep -q -e "$1" "$folder/${2:-out}" || fail "'$1' is missing: $(cat "$f
 
 export LOSS=1.000001 TOTAL=1.250001
 passes --device cpu --models good
-says 'good .*ok .*1.0e-06 at step 2 base_loss, tolerance 1.0e-05'
+says 'good .*ok .*5.0e-07 of 1.0e-05, largest 1.0e-06 in base_loss of step 2'
 export LOSS=1.0005 TOTAL=1.2505
 fails --device cpu --models good --precision fp32
 fails --device gpu --models good --precision fp32_strict
 passes --device gpu --models good --precision fp32 --fusion none --threads 3
 says '--device=gpu --precision=fp32 --fusion=none --num_intra_threads=3' flags
-export LOSS=1.0015 TOTAL=1.2515
+export LOSS=1.003 TOTAL=1.253
 fails --device gpu --models good --precision tf32
 passes --device gpu --models good --precision fp16
 export LOSS=1.005 TOTAL=1.255
@@ -59,10 +59,10 @@ passes --device gpu --models good --precision bf16
 passes --device cpu --models good --precision fp16
 export LOSS=1 TOTAL=1.26
 fails --device gpu --models good --precision bf16
-says 'step 2 weight_loss'
+says 'weight_loss of step 2'
 export LOSS=null TOTAL=null
 fails --device cpu --models good
-says 'not finite'
+says 'no positive number: base_loss of step 2'
 export LOSS=1 TOTAL=1.25
 fails --device cpu --models good,broken
 says 'broken .*FAIL exit code 3: no such layer'
