@@ -31,7 +31,7 @@ constexpr std::size_t engine_bytes = 100;
 // Computes a graph by plain loops, on operands in nhwc.
 class LoopEngine final : public ConvEngine {
  public:
-  explicit LoopEngine(ConvGraph graph) : graph_(std::move(graph)) {}
+  explicit LoopEngine(const ConvGraph& graph) : graph_(graph) {}
 
   void run(Stream& /*stream*/, const ConvOperands& o) override {
     std::fill_n(o.workspace, engine_bytes, std::byte{0xEE});

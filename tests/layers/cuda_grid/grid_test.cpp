@@ -81,13 +81,13 @@ __global__ void transpose(const int* from, int* to) {
 TEST(Grid, TransposesATileTheSameInEveryOrder) {
   std::vector<int> from(64), expected(64);
   std::iota(from.begin(), from.end(), 0);
-  for (int i = 0; i < 64; ++i) {
-    expected[static_cast<std::size_t>(i % 8 * 8 + i / 8)] = i;
+  for (std::size_t i = 0; i < 64; ++i) {
+    expected[i % 8 * 8 + i / 8] = static_cast<int>(i);
   }
   for (const Order order : all_orders()) {
     GridStream stream(order);
     std::vector<int> to(64, -1);
-    launch(transpose, 1, dim3(8, 8), 8 * 9 * sizeof(int), stream, from.data(), to.data());
+    launch(transpose, 1, dim3(8, 8), std::size_t{288}, stream, from.data(), to.data());
     EXPECT_EQ(to, expected) << to_string(order);
   }
 }
@@ -391,7 +391,7 @@ TEST(Grid, GivesEachBlockFreshSharedMemory) {
 }
 
 __global__ void divergent_barrier() {
-  if (threadIdx.x < 4) {
+  if (threadIdx.x < 4) {  // NOLINT(bugprone-branch-clone): that there are two barriers is the point
     __syncthreads();
   } else {
     __syncthreads();

@@ -13,7 +13,7 @@
 #include <utility>
 
 // nvcc alone knows it.
-#define __launch_bounds__(...)
+#define __launch_bounds__(...)  // NOLINT(bugprone-reserved-identifier)
 // These make the words of CUDA (__global__ and the like) vanish for a host compiler.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -26,6 +26,9 @@
 // Stands in for runtime/cuda/launch.h when kernels are compiled for the emulated grid: the same
 // names, and what nvcc brings along by itself. The only file with macros and CUDA's own names.
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier,cppcoreguidelines-macro-usage)
+// As in the real one: launch() takes what a launch needs, and an element is assigned to through a
+// temporary.
+// NOLINTBEGIN(readability-function-size,bugprone-sizeof-expression,misc-unconventional-assign-operator)
 namespace cnn::cuda {
 
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
@@ -282,4 +285,5 @@ auto max(A a, B b) {
   using T = std::common_type_t<A, B>;
   return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(b) : static_cast<T>(a);
 }
+// NOLINTEND(readability-function-size,bugprone-sizeof-expression,misc-unconventional-assign-operator)
 // NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier,cppcoreguidelines-macro-usage)
