@@ -10,6 +10,9 @@ import speed
 from execute import execute
 from rows import FAILED, OK, TIMEOUT, Context, Outcome, Row, failed, words
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "losses"))
+import curve  # noqa: E402  what compare.py calls a model: some have two curves
+
 # Precision and fusion. The loss of the plain ops says whose fault it is where the fused ones' is off.
 SETTINGS = (("fp16", None), ("fp32", None), ("fp16", "none"), ("bf16", None), ("fp32_strict", None))
 MODELS_AT_ONCE = 12  # one row: some 20 s, so that a short loan keeps what it had time for
@@ -38,11 +41,11 @@ def run(models: list[str], precision: str, fusion: str | None, context: Context,
 
 
 def recorded(root: pathlib.Path) -> list[str]:
-    return [path.stem for path in (root / "tests/losses").glob("*.json")]
+    return curve.names(root / "tests/losses")
 
 
 def chunks(context: Context) -> list[list[str]]:
-    """Names of recorded curves, the benchmark's own models first."""
+    """Models with recorded curves, the benchmark's own models first."""
     names = [name for name in recorded(context.root) if not context.models or name in context.models]
     names.sort(key=lambda name: (name not in speed.GPU_BATCHES, name))
     return [names[start:start + MODELS_AT_ONCE] for start in range(0, len(names), MODELS_AT_ONCE)]

@@ -256,7 +256,7 @@ class Losses(WithFakes):
         curves = self.folder / "tests/losses"
         (self.folder / "scripts/losses").mkdir(parents=True)
         curves.mkdir(parents=True)
-        for name in ("lenet", "vgg16", "trivial"):
+        for name in ("lenet", "vgg16", "vgg16.fine", "trivial"):
             (curves / f"{name}.json").touch()
         fakes.install(self.folder / "scripts/losses/compare.py", fakes.LOSSES)
         context = mock.Mock(root=self.folder, models=(), precisions=(), rehearsal=False, timeout_scale=1.0,
