@@ -33,6 +33,7 @@ copy_dependencies() {
   done <<<"$files"
 }
 
+"$root/scripts/setup.sh"
 build portable --target cnn_benchmarks cnn_{runtime,layers,bench}_cuda_tests
 rm -rf "$bundle"
 cmake --install "$root/build/portable" --prefix "$bundle" --component bundle --strip >/dev/null

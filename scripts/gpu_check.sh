@@ -63,6 +63,7 @@ elif [[ -n $bundle ]]; then
   fi
 else
   can_build || die "nvcc, cuDNN 9 and CMake are not all here: name a bundle that was built elsewhere (--bundle=DIR)"
+  "$root/scripts/setup.sh"
   build_here cuda
 fi
 check "${words[@]}"
