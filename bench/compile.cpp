@@ -228,9 +228,9 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     }
     if (fusion != Fusion::none) {
       graph = layers::join_gradients(*graph).graph;
-      graph = masks_gates(backend)
-                  ? layers::mask_gates(*graph, backend.kernels, compiled.layout).graph
-                  : graph;
+    }
+    if (fusion != Fusion::none && masks_gates(backend)) {
+      graph = layers::mask_gates(*graph, backend.kernels, compiled.layout).graph;
     }
   } else if (fusion != Fusion::none) {
     graph = layers::fold_batch_norms(*graph).graph;

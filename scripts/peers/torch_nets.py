@@ -1,7 +1,8 @@
 """The networks of this program in PyTorch: layer for layer the same, so that speeds can be compared.
 
 They differ from torchvision's: 1001 classes, TensorFlow's SAME padding, ResNets with their strides on the first 1x1
-convolution of a block (v1; on the 3x3 one in resnet50_v1.5), GoogLeNet without batch norm, Inception v3 without the auxiliary head and without gamma.
+convolution of a block (v1; on the 3x3 one in resnet50_v1.5), GoogLeNet without batch norm, Inception v3 without the
+auxiliary head and without gamma.
 `PARAMETERS` has the trainable parameters of each; torch_step.py refuses to measure a network with another number.
 """
 import torch
