@@ -39,7 +39,7 @@ ARROWS = {
     # A library that is loaded at run time, and what its stand-in answers.
     "tests/bench/cuda/fake_nvml": [],
     # The program as its users see it: started as a process.
-    "tests/program": [],
+    "tests/program": ["tests/support"],
 }
 # What the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -105,8 +105,8 @@ TEST(MetricLog, NamesItsMetricsLikeTheOriginal) {
 }
 
 TEST(LogFolder, IsMadeAndKeepsMetricsOfEarlierRuns) {
-  const std::filesystem::path root = std::filesystem::path(testing::TempDir()) / "log_folder";
-  const std::string folder = (root / "deep").string();
+  const tests::TemporaryFolder root;
+  const std::string folder = root / "deep";
   for (int run = 0; run < 2; ++run) {
     write_run_log(folder, example());
     append_metrics(folder, step_metrics(1, 42, Accuracy{}), new_year);
@@ -119,7 +119,6 @@ TEST(LogFolder, IsMadeAndKeepsMetricsOfEarlierRuns) {
   EXPECT_EQ(lines, 6);
   std::ifstream description(folder + "/benchmark_run.log");
   EXPECT_EQ(Json::parse(description)["model_name"], "resnet50");
-  std::filesystem::remove_all(root);
 }
 
 TEST(LogFolder, ThatCannotBeMadeIsAnError) {

@@ -1,7 +1,5 @@
 #include "bench/flag_syntax.h"
 
-#include <filesystem>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -85,17 +84,12 @@ TEST(FlagSyntax, IgnoresUnknownFlagsThatUndefokNames) {
 
 class FlagFiles : public testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
-    std::ofstream(folder_ / name) << text;
-    return (folder_ / name).string();
+    return folder_.write(name, text);
   }
 
  private:
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
-                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+  tests::TemporaryFolder folder_;
 };
 
 TEST_F(FlagFiles, StandForTheirLinesInPlace) {

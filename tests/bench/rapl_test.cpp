@@ -1,9 +1,10 @@
 #include "bench/rapl.h"
 
 #include <filesystem>
-#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
+
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -11,25 +12,18 @@ namespace {
 // A folder as /sys/class/powercap is.
 class Powercap {
  public:
-  Powercap() : root_(std::filesystem::path(testing::TempDir()) / "powercap") {
-    std::filesystem::remove_all(root_);
-    std::filesystem::create_directories(root_);
-  }
-  ~Powercap() { std::filesystem::remove_all(root_); }
-
   void zone(const std::string& folder, const std::string& name, std::uint64_t microjoules) {
-    std::filesystem::create_directories(root_ / folder);
     write(folder + "/name", name);
     write(folder + "/max_energy_range_uj", "1000000000");
     write(folder + "/energy_uj", std::to_string(microjoules));
   }
   void write(const std::string& file, const std::string& text) const {
-    std::ofstream(root_ / file) << text << "\n";
+    folder_.write(file, text + "\n");
   }
-  const std::filesystem::path& root() const { return root_; }
+  const std::filesystem::path& root() const { return folder_.path(); }
 
  private:
-  std::filesystem::path root_;
+  tests::TemporaryFolder folder_;
 };
 
 double joules(TelemetrySource& source) { return source.read().joules.value(); }

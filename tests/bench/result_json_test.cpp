@@ -1,7 +1,6 @@
 #include "bench/result_json.h"
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -183,18 +183,14 @@ TEST(ResultJson, KeepsFullPrecision) {
 }
 
 TEST(ResultFile, IsReplacedAsAWhole) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "result_file";
-  std::filesystem::create_directories(folder);
-  const std::string path = (folder / "result.json").string();
-  std::ofstream(path) << "something older and longer than nothing";
+  const tests::TemporaryFolder folder;
+  const std::string path = folder.write("result.json", "something older and longer than nothing");
   ResultRecord record = example();
   record.command.emplace_back("--train_dir=\xff");  // not UTF-8
   write_result(path, record);
   std::ifstream file(path);
   EXPECT_EQ(Json::parse(file)["version"], "0.1");
-  const auto files = std::filesystem::directory_iterator(folder);
-  EXPECT_EQ(std::distance(begin(files), end(files)), 1);  // no temporary stays
-  std::filesystem::remove_all(folder);
+  EXPECT_THAT(folder.names(), testing::ElementsAre("result.json"));  // no temporary stays
 }
 
 TEST(ResultFile, ThatCannotBeWrittenIsAnError) {

@@ -1,13 +1,13 @@
 #include "bench/runner.h"
 
 #include <array>
-#include <filesystem>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "bench/cpu_backend.h"
 #include "bench/flags.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
@@ -73,14 +73,12 @@ TEST(Run, TellsTheEnergyOfItsTimedSteps) {
 
 // Two readings for each stretch between checkpoints.
 TEST(Run, TellsNothingOfItsCheckpoints) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "telemetry_run";
-  std::filesystem::remove_all(folder);
+  const tests::TemporaryFolder folder;
   const Finished finished =
-      run(steady_backend, {"--train_dir=" + folder.string(), "--save_model_steps=1"});
+      run(steady_backend, {"--train_dir=" + folder.path().string(), "--save_model_steps=1"});
   const Telemetry& telemetry = finished.record.telemetry.value();
   EXPECT_GE(telemetry.samples, 2 * 4);
   EXPECT_EQ(telemetry.joules, 100.0 * static_cast<double>(telemetry.samples - 5));
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Run, SaysNothingOfWhatNothingTells) {

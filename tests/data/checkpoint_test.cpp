@@ -45,7 +45,7 @@ TEST(Checkpoint, IsFoundAndLoadedAsSaved) {
   const fs::path path = save_constant({.train_dir = dir, .global_step = 110}, 2.5F);
   EXPECT_EQ(path, dir / "model.ckpt-110.safetensors");
   EXPECT_EQ(find_newest(dir), path);
-  EXPECT_EQ(read_text(dir / "checkpoint"),
+  EXPECT_EQ(read_file(dir / "checkpoint"),
             "model_checkpoint_path: \"model.ckpt-110.safetensors\"\n");
   EXPECT_EQ(load_all(path), std::vector<float>(8, 2.5F));
 }

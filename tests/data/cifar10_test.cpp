@@ -72,7 +72,7 @@ class Cifar10Pickle : public testing::TestWithParam<const char*> {};
 TEST_P(Cifar10Pickle, IsReadAsPythonMeantIt) {
   const TemporaryFolder folder;
   const std::string name = GetParam();
-  folder.write("test_batch", read_text(pickles / name));
+  folder.write("test_batch", read_file(pickles / name));
   const auto cifar = open_test(folder);
   ASSERT_EQ(cifar->size(), 2);
   const bool fortran = name == "numpy1_fortran.pickle";
@@ -135,7 +135,7 @@ TEST(Cifar10, RejectsPicklesOfAnotherContent) {
 }
 
 TEST(Cifar10, RejectsArraysOfAnotherType) {
-  std::string other = read_text(pickles / "numpy2_protocol4.pickle");
+  std::string other = read_file(pickles / "numpy2_protocol4.pickle");
   other.replace(other.find("u1"), 2, "i1");
   EXPECT_THAT(error_with("test_batch", other), HasSubstr("no array of unsigned bytes, N x 3072"));
 }

@@ -42,10 +42,10 @@ TEST(AtomicFile, ShowsNothingBeforeCommitAndLeavesNothingWithoutIt) {
     AtomicFile file(path);
     file.write(std::as_bytes(std::span("new", 3)));
     EXPECT_THAT(folder.names(), ElementsAre("a", "a.tmp"));
-    EXPECT_EQ(read_text(path), "old");
+    EXPECT_EQ(read_file(path), "old");
   }
   EXPECT_THAT(folder.names(), ElementsAre("a"));
-  EXPECT_EQ(read_text(path), "old");
+  EXPECT_EQ(read_file(path), "old");
 }
 
 TEST(AtomicFile, ReplacesTheFileAndAnyLeftover) {
@@ -53,7 +53,7 @@ TEST(AtomicFile, ReplacesTheFileAndAnyLeftover) {
   const fs::path path = folder.write("a", "old");
   folder.write("a.tmp", "left by a killed writer");
   write_atomically(path, "new");
-  EXPECT_EQ(read_text(path), "new");
+  EXPECT_EQ(read_file(path), "new");
   EXPECT_THAT(folder.names(), ElementsAre("a"));
 }
 
@@ -62,7 +62,7 @@ TEST(AtomicFile, DoesNotWriteThroughALinkInItsWay) {
   const fs::path other = folder.write("other", "precious");
   fs::create_symlink(other, folder.path() / "a.tmp");
   write_atomically(folder.path() / "a", "new");
-  EXPECT_EQ(read_text(other), "precious");
+  EXPECT_EQ(read_file(other), "precious");
 }
 
 TEST(AtomicFile, SaysWhereItCannotWrite) {

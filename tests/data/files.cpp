@@ -1,10 +1,6 @@
 #include "tests/data/files.h"
 
-#include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <sstream>
-#include <stdlib.h>
 #include <zlib.h>
 
 #include "runtime/error.h"
@@ -12,41 +8,6 @@
 namespace cnn::data {
 
 namespace fs = std::filesystem;
-
-TemporaryFolder::TemporaryFolder() {
-  // In memory where there is such a folder: a test should not wait for the disk's fsync.
-  const fs::path memory = "/dev/shm";
-  const fs::path parent = fs::is_directory(memory) ? memory : fs::temp_directory_path();
-  std::string name = (parent / "cnn_data_XXXXXX").string();
-  check(::mkdtemp(name.data()) != nullptr, "no temporary folder");
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-fs::path TemporaryFolder::write(const std::string& name, const std::string& bytes) const {
-  fs::path path = path_ / name;
-  std::ofstream(path, std::ios::binary) << bytes;
-  return path;
-}
-
-std::vector<std::string> TemporaryFolder::names() const {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path_)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::string read_text(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 std::string gzip(const std::string& bytes) {
   z_stream stream{};

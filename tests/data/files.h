@@ -10,26 +10,13 @@
 
 #include "data/dataset.h"
 #include "data/safetensors.h"
+#include "tests/support/files.h"
 
 namespace cnn::data {
 
-// A new empty folder, removed with all that is in it.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+using tests::read_file;
+using tests::TemporaryFolder;
 
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& bytes) const;
-  std::vector<std::string> names() const;  // sorted
-
- private:
-  std::filesystem::path path_;
-};
-
-std::string read_text(const std::filesystem::path& path);
 std::string gzip(const std::string& bytes);
 // What the Error said that `work` threw; empty if it threw none.
 std::string error_of(const std::function<void()>& work);

@@ -73,7 +73,7 @@ struct Outcome {
 // Writes `rounds` mutants of the file under its own name and lets `read` read each.
 Outcome survive(const std::filesystem::path& path, int rounds, const std::function<void()>& read) {
   Random random(20240117);  // NOLINT: the same mutants every time
-  const std::string original = read_text(path);
+  const std::string original = read_file(path);
   read();  // the original is valid
   Outcome outcome;
   const TemporaryFolder other;
@@ -100,7 +100,7 @@ TEST(Mutants, OfMnistFilesNeverCrash) {
     write_mnist(folder, 3);
     std::filesystem::path images = folder.path() / "train-images-idx3-ubyte";
     if (compressed) {
-      const std::string plain = read_text(images);
+      const std::string plain = read_file(images);
       std::filesystem::remove(images);
       images = folder.write("train-images-idx3-ubyte.gz", gzip(plain));
     }
@@ -116,7 +116,7 @@ TEST(Mutants, OfCifar10PicklesNeverCrash) {
         "numpy2_protocol2.pickle", "numpy2_protocol4.pickle", "numpy2_protocol5.pickle"}) {
     const TemporaryFolder folder;
     const auto source = std::filesystem::path(CNN_SOURCE_DIR) / "tests/data/pickles" / name;
-    const auto path = folder.write("test_batch", read_text(source));
+    const auto path = folder.write("test_batch", read_file(source));
     const Outcome outcome = survive(path, 400, [&] {
       read_everything(*open("cifar10", {.dir = folder.path().string(), .training = false}));
     });

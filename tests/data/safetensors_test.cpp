@@ -66,7 +66,7 @@ TEST(Safetensors, WritesTheDocumentedForm) {
   const auto path = folder.path() / "a.safetensors";
   const std::vector<StoredTensor> tensors{{"w", StoredType::u8, {2}}};
   write_safetensors(path, tensors, [](std::size_t) { return std::as_bytes(std::span("hi", 2)); });
-  EXPECT_EQ(read_text(path),
+  EXPECT_EQ(read_file(path),
             safetensors(R"({"w":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}   )", "hi"));
 }
 

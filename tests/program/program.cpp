@@ -5,7 +5,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
-#include <fstream>
 #include <iterator>
 #include <regex>
 #include <sstream>
@@ -80,24 +79,9 @@ void run_and_kill(const std::vector<std::string>& flags, int milliseconds) {
   status_of(child);
 }
 
-TemporaryFolder::TemporaryFolder() {
-  std::string name = (std::filesystem::temp_directory_path() / "cnn_XXXXXX").string();
-  path_ = mkdtemp(name.data());
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::vector<std::string> words_of(const std::string& line) {
   std::istringstream stream(line);
   return {std::istream_iterator<std::string>(stream), std::istream_iterator<std::string>()};
-}
-
-std::string read_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace cnn::tests

@@ -1,11 +1,11 @@
 #include "layers/cuda/plan_cache.h"
 
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sstream>
+#include <string>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::tests {
 namespace {
@@ -18,22 +18,9 @@ constexpr const char* header = "# plan cache of cnn_benchmarks, format 1\n";
 
 // A file of the running test's own.
 class PlanCacheFile : public testing::Test {
- public:
-  PlanCacheFile()
-      : path(std::filesystem::path(testing::TempDir()) /
-             (std::string("plan_cache_") +
-              testing::UnitTest::GetInstance()->current_test_info()->name())) {
-    std::filesystem::remove(path);
-  }
-  ~PlanCacheFile() override { std::filesystem::remove(path); }
-
  protected:
-  void write(const std::string& text) const { std::ofstream(path) << text; }
-  std::string text() const {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
+  void write(const std::string& text) const { folder_.write("plans", text); }
+  std::string text() const { return read_file(path); }
   std::string message(bool may_create = false) const {
     try {
       const PlanCache cache(path, h200, may_create);
@@ -43,7 +30,8 @@ class PlanCacheFile : public testing::Test {
     }
   }
 
-  std::filesystem::path path;
+  const TemporaryFolder folder_;
+  const std::string path = folder_ / "plans";
 };
 
 Choice choice(std::int64_t engine, std::vector<Choice::Knob> knobs, std::size_t workspace) {

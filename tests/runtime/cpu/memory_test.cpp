@@ -1,11 +1,10 @@
 #include "runtime/cpu/memory.h"
 
-#include <fstream>
 #include <gtest/gtest.h>
 #include <string>
-#include <unistd.h>
 
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn {
 namespace {
@@ -15,25 +14,16 @@ namespace fs = std::filesystem;
 // A made-up root with proc and sys.
 class AvailableMemory : public ::testing::Test {
  public:
-  AvailableMemory()
-      : root_(fs::temp_directory_path() /
-              ("memory_test_" + std::to_string(getpid()) + "_" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+  AvailableMemory() {
     write("proc/meminfo", "MemTotal:  9000 kB\nMemAvailable:    5000 kB\nCached: 1 kB\n");
   }
-  AvailableMemory(const AvailableMemory&) = delete;
-  AvailableMemory& operator=(const AvailableMemory&) = delete;
-  ~AvailableMemory() override { fs::remove_all(root_); }
 
  protected:
-  void write(const std::string& file, const std::string& text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-  std::size_t available() const { return available_memory(root_); }
+  void write(const std::string& file, const std::string& text) const { root_.write(file, text); }
+  std::size_t available() const { return available_memory(root_.path()); }
 
  private:
-  fs::path root_;
+  tests::TemporaryFolder root_;
 };
 
 constexpr std::size_t kib = 1024;
