@@ -67,7 +67,7 @@ Backend make(const Config& config) {
   };
   backend.device = std::make_unique<CpuDevice>(std::move(options));
   add_reference(backend.kernels);
-  layers::cpu::add_kernels(backend.kernels);
+  layers::cpu::add_kernels(backend.kernels, {.winograd = config.winograd_nonfused});
   backend.threads = static_cast<std::int64_t>(cpus.size());
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =

@@ -87,9 +87,8 @@ constexpr Flag gpu_rows[] = {
      .note = "memory is the device's own; make the batch smaller"},
     {.name = "winograd_nonfused",
      .target = reaches<&Config::winograd_nonfused>,
-     .help = "allow cuDNN's non-fused Winograd algorithms",
-     .treatment = Treatment::later,
-     .note = "cuDNN proposes its algorithms for each convolution; leave it out"},
+     .help = "allow Winograd's algorithm for convolutions of 3 x 3 windows on a CPU; a GPU takes "
+             "what cuDNN proposes"},
     {.name = "batchnorm_persistent",
      .target = reaches<&Config::batchnorm_persistent>,
      .help = "use cuDNN's persistent batch normalisation",

@@ -112,16 +112,23 @@ Ceilings measure_ceilings(const Backend& backend, DataType compute) {
 double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings) {
   double seconds = 0;
   const Graph& graph = *plan.graph;
-  for (const Node& node : graph.nodes()) {
-    std::vector<TensorDesc> in;
-    for (const TensorId input : node.inputs) {
-      in.push_back(graph.info(input).desc);
-    }
-    const double bytes = operand_bytes(graph, node);
-    seconds +=
-        std::max(node.op->flops(in) / ceilings.flops_per_second, bytes / ceilings.bytes_per_second);
+  for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
+    const Node& node = graph.nodes()[i];
+    const double flops = needed_flops(graph, node, &plan.specs[i]);
+    seconds += std::max(flops / ceilings.flops_per_second,
+                        operand_bytes(graph, node) / ceilings.bytes_per_second);
   }
   return seconds;
+}
+
+double share_of_operations(const StepPlan& plan) {
+  double needed = 0, counted = 0;
+  for (std::size_t i = 0; i < plan.specs.size(); ++i) {
+    const Node& node = plan.graph->nodes()[i];
+    needed += needed_flops(*plan.graph, node, &plan.specs[i]);
+    counted += needed_flops(*plan.graph, node);
+  }
+  return counted == 0 ? 1 : needed / counted;
 }
 
 }  // namespace cnn::bench

@@ -10,7 +10,11 @@ namespace cnn::bench {
 Ceilings measure_ceilings(const Backend& backend, DataType compute);
 
 // Lower limit of a step's seconds: the sum over its nodes of
-// max(operations / peak, bytes of all operands / bandwidth).
+// max(operations / peak, bytes of all operands / bandwidth). Operations are those that the kernels'
+// algorithms need, so that none can be faster than its limit.
 double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings);
+
+// The operations that the kernels of a plan need, as a share of those that its layers count.
+double share_of_operations(const StepPlan& plan);
 
 }  // namespace cnn::bench

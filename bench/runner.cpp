@@ -113,6 +113,12 @@ void add_roofline(const Job& job, const Backend& backend, const Session& session
       "and {:.1f} GB/s, measured on this device after the last step)",
       record.summary->median_step_seconds, percent, static_cast<double>(job.batch) / limit,
       ceilings.flops_per_second * 1e-9, ceilings.bytes_per_second * 1e-9));
+  if (const double share = share_of_operations(session.plan()); share < 1) {
+    console.note(fmt::format(
+        "speed: Winograd's algorithm needs {:.0f} % of the operations that the layers define; the "
+        "roofline counts what is needed (--nowinograd_nonfused computes them all)",
+        100 * share));
+  }
 }
 
 void train(const Job& job, Session& session, Console& console, ResultRecord& record,

@@ -16,14 +16,6 @@ double bytes_of(const Graph& graph, TensorId id) {
   return static_cast<double>(graph.info(id).desc.bytes());
 }
 
-double flops_of(const Graph& graph, const Node& node) {
-  std::vector<TensorDesc> in;
-  for (const TensorId input : node.inputs) {
-    in.push_back(graph.info(input).desc);
-  }
-  return node.op->flops(in);
-}
-
 void add(NodeCost& sum, const NodeCost& cost) {
   sum.flops += cost.flops;
   sum.bytes += cost.bytes;
@@ -37,6 +29,17 @@ bool is_copy(const Node& node, std::size_t input) {
 }
 
 }  // namespace
+
+double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec) {
+  if (spec != nullptr && spec->flops) {
+    return *spec->flops;
+  }
+  std::vector<TensorDesc> in;
+  for (const TensorId input : node.inputs) {
+    in.push_back(graph.info(input).desc);
+  }
+  return node.op->flops(in);
+}
 
 double operand_bytes(const Graph& graph, const Node& node) {
   double bytes = 0;
@@ -73,10 +76,11 @@ std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
         "node_costs: one spec for each node");
   std::vector<NodeCost> costs;
   for (const Node& node : graph.nodes()) {
-    NodeCost cost{.flops = flops_of(graph, node),
+    const KernelSpec* const spec = specs.empty() ? nullptr : &specs[costs.size()];
+    NodeCost cost{.flops = needed_flops(graph, node, spec),
                   .bytes = operand_bytes(graph, node) + reread_bytes(graph, node)};
-    if (!specs.empty()) {
-      cost.bytes += static_cast<double>(specs[costs.size()].extra_traffic);
+    if (spec != nullptr) {
+      cost.bytes += static_cast<double>(spec->extra_traffic);
     }
     cost.seconds =
         std::max(cost.flops / ceilings.flops_per_second, cost.bytes / ceilings.bytes_per_second);

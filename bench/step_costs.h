@@ -16,6 +16,9 @@ struct NodeCost {
   double seconds = 0;
 };
 
+// Floating-point operations of a node: what its op counts, or what the kernel's algorithm needs.
+double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec = nullptr);
+
 // Bytes of a node's operands, each moved once; what the node writes in place counts twice.
 double operand_bytes(const Graph& graph, const Node& node);
 

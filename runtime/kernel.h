@@ -42,6 +42,8 @@ struct KernelSpec {
   // Bytes that it moves because it runs in several passes, beyond what its op makes necessary: of
   // what one pass writes and the next reads. For predictions only.
   std::size_t extra_traffic = 0;
+  // Floating-point operations of its algorithm, where that needs fewer than its op counts.
+  std::optional<double> flops = std::nullopt;
 };
 
 // What one backend can run, keyed by the op's type.

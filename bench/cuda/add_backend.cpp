@@ -98,6 +98,11 @@ void add_choices(Backend& backend, const Config& config) {
         "layout: images lie as nhwc in memory, which is what the device computes in; "
         "--data_format=NCHW is printed in the header only");
   }
+  if (!config.winograd_nonfused) {
+    backend.notes.emplace_back(
+        "--nowinograd_nonfused has no effect on a GPU: cuDNN proposes the algorithm of each "
+        "convolution");
+  }
 }
 
 // Of `available` bytes on a device that has `all`.

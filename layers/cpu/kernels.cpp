@@ -26,7 +26,11 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
   }
 }
 
-void add_kernels(KernelTable& table) {
+void add_kernels(KernelTable& table, const KernelChoice& choice) {
+  const Isa isa = effective_isa();
+  if (isa.avx2 && choice.winograd) {
+    add_winograd_rows(table, isa.avx512 ? avx512_loops() : avx2_loops());
+  }
   using AddRows = void (*)(KernelTable&);
   // Add a line here together with the file that defines the function.
   constexpr std::array<AddRows, 4> all{add_narrow_dense_rows, add_half_convert_rows,
@@ -34,7 +38,6 @@ void add_kernels(KernelTable& table) {
   for (const AddRows add_rows : all) {
     add_rows(table);
   }
-  const Isa isa = effective_isa();
   if (isa.avx2) {
     add_own_kernels(table, isa.avx512 ? avx512_loops() : avx2_loops());
   }

@@ -4,8 +4,12 @@
 
 namespace cnn::layers::cpu {
 
+struct KernelChoice {
+  bool winograd = true;  // convolutions in fewer operations where that is faster
+};
+
 // Adds the fast CPU kernels: oneDNN's and our own. Ops without a row, and signatures that no row
 // takes, are left to whatever the table does otherwise (the reference loops).
-void add_kernels(KernelTable& table);
+void add_kernels(KernelTable& table, const KernelChoice& choice = {});
 
 }  // namespace cnn::layers::cpu

@@ -20,6 +20,9 @@ void add_own_kernels(KernelTable& table, const Loops& loops);
 
 void add_lrn_rows(KernelTable& table);  // Lrn and its gradient
 
+// Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
+void add_winograd_rows(KernelTable& table, const Loops& loops);
+
 // Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);
 

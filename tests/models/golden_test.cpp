@@ -19,8 +19,9 @@ constexpr double logits_tolerance = 2e-5;         // of their norm
 constexpr double one_logit_tolerance = 1e-3;      // of a typical one; in deep networks it scatters
 constexpr double deepest_logit_tolerance = 2e-3;  // inception4: 149 convolutions
 
-// Where rounding decides a step, and the file is as far from the truth as its tolerance: float64
-// replaces the file's value there, with the same tolerance. (By PyTorch, in its float64.)
+// Where rounding decides a step, and the file is as far from the truth as its tolerance: whoever
+// computes in f32 may then come out near the file or near float64, and must be within the file's
+// tolerance of one of them. (float64 by PyTorch.)
 struct Truth {
   std::string_view file;
   std::size_t step = 0;
@@ -30,11 +31,15 @@ constexpr std::array truths{Truth{"inception3", 1, 7.595412},         // the fil
                             Truth{"resnet20_momentum", 4, 0.466649},  // 0.466168
                             Truth{"resnet50_v2", 2, 7.3630}};         // 7.3808
 
-double expected_total(const Golden& golden, std::string_view file, std::size_t step) {
+// The file's total loss, or the true one where that is known and nearer to what it is.
+double expected_total(const Golden& golden, std::string_view file, std::size_t step, double is) {
   const auto* const found = std::find_if(truths.begin(), truths.end(), [&](const Truth& truth) {
     return truth.file == file && truth.step == step;
   });
-  return found == truths.end() ? golden.total_loss[step] : found->total_loss;
+  const double original = golden.total_loss[step];
+  const bool nearer =
+      found != truths.end() && std::abs(is - found->total_loss) < std::abs(is - original);
+  return nearer ? found->total_loss : original;
 }
 
 // |is - expected| relative to the expected, or to `least` if that is larger. slack: absolute.
@@ -107,7 +112,7 @@ void train(const Golden& golden, std::string_view file, const Engine& engine) {
   for (std::size_t k = 0; k < golden.total_loss.size(); ++k) {
     run.step();
     const std::string step = " of step " + std::to_string(k);
-    const double total = expected_total(golden, file, k);
+    const double total = expected_total(golden, file, k, run.total_loss());
     const double l2 = golden.total_loss[k] - golden.base_loss[k];
     expect_close(run.total_loss(), total, golden.tolerance[k], 0, "loss" + step);
     expect_close(run.output("base_loss")[0], total - l2, golden.tolerance[k], total,

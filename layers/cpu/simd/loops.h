@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "layers/cpu/simd/winograd.h"
+
 // The inner loops of our own kernels, one table per instruction set. Only plain pointers cross this
 // border, and no code is shared between the variants: an inline function compiled for two
 // instruction sets would be merged by the linker into either of them.
@@ -102,6 +104,7 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 struct Loops {
   const char* name;  // "avx2", "avx512"
   TypedLoops f32, bf16;
+  WinogradLoops winograd;
   // Each of the four returns the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);

@@ -4,6 +4,7 @@
 #include "layers/cpu/simd/loops.h"
 #include "layers/cpu/simd/matrix_loops.h"
 #include "layers/cpu/simd/update_loops.h"
+#include "layers/cpu/simd/winograd_loops.h"
 
 namespace cnn::layers::cpu {
 
@@ -33,6 +34,7 @@ constexpr Loops make_loops(const char* name) {
   return {.name = name,
           .f32 = typed_loops<V, float>(),
           .bf16 = typed_loops<V, std::uint16_t>(),
+          .winograd = make_winograd<V>(),
           .sgd = update_sgd<V>,
           .momentum = update_momentum<V>,
           .rmsprop = update_rmsprop<V>,

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+
+// Convolutions of 3 x 3 windows with stride 1 in tiles of 2 x 2 outputs, by Winograd's minimal
+// filtering algorithm F(2x2, 3x3): 16 products for each tile and pair of channels in the place of
+// 36. The matrices are those of A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural
+// Networks", 2015 (arXiv:1509.09308), section 4.1:
+//   y = A^T [(G w G^T) . (B^T x B)] A,  dw = G^T [(A dy A^T) . (B^T x B)] G.
+// They hold 0, 1, -1 and 1/2 alone, so rounding is that of a direct convolution.
+namespace cnn::layers::cpu {
+
+// Points of a transformed tile, and of a window.
+inline constexpr std::int64_t winograd_points = 16, winograd_taps = 9;
+// Channels come in whole blocks.
+inline constexpr std::int64_t winograd_block = 16;
+
+// An image as the loops walk over it, in elements: channels in blocks of 16.
+struct WinogradImage {
+  std::int64_t height = 0, width = 0, channels = 0;
+  std::int64_t image = 0, block = 0, pixel = 0;  // from one image, block, pixel to the next
+};
+
+// How tiles of outputs cover their images, row by row, image after image: tile 0 begins at output
+// (0, 0) of image 0, which reads the input from (-pad_top, -pad_left).
+struct WinogradTiles {
+  std::int64_t high = 0, wide = 0;  // per image
+  std::int64_t pad_top = 0, pad_left = 0;
+};
+
+// y = relu?(x * w + bias? + residual?) for some tiles. Transformed weights u are
+// [panels][points][input channels][panel width], see WinogradLoops.
+struct WinogradConv {
+  WinogradImage x_image, y_image;
+  WinogradTiles tiles;
+  const void* x = nullptr;
+  const float* u = nullptr;
+  const float* bias = nullptr;     // or null; [output channels]
+  const void* residual = nullptr;  // or null; as y
+  void* y = nullptr;
+  std::int64_t first_out = 0, last_out = 0;  // output channels to compute, whole panels
+  bool relu = false;
+};
+
+// The part of a gradient of weights that some tiles give, of input channels [first_in, first_in +
+// ins) and output channels [first_out, first_out + outs).
+struct WinogradGradient {
+  WinogradImage x_image, y_image;
+  WinogradTiles tiles;
+  const void *x = nullptr, *dy = nullptr;
+  std::int64_t first_in = 0, ins = 0, first_out = 0, outs = 0;
+};
+
+// A piece of weights [O][I][3][3]. rotated: they are used backwards, from O to I.
+struct WinogradWeights {
+  const float* w = nullptr;
+  std::int64_t in = 0, out = 0;  // channels of w
+  bool rotated = false;
+};
+
+// Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins][outs] of the slab, a
+// slab after another by output channels within input channels.
+struct WinogradTaps {
+  const float* taps = nullptr;
+  std::int64_t parts = 0, in = 0, out = 0;  // channels of the weights
+  std::int64_t slab_in = 0, slab_out = 0;   // channels of a slab but the last
+};
+
+struct WinogradTypedLoops {
+  // scratch: conv_scratch floats.
+  void (*convolve)(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
+                   float* scratch);
+  // Adds to sums [points][ins][outs] and, where bias is not null, to bias[outs].
+  // scratch: gradient_scratch floats.
+  void (*gradient)(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
+                   float* scratch, float* sums, double* bias);
+};
+
+struct WinogradLoops {
+  std::int64_t panel = 0;  // output channels side by side in u
+  WinogradTypedLoops f32, bf16;
+  std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
+  std::int64_t (*gradient_scratch)(std::int64_t ins, std::int64_t outs, std::int64_t count);
+  // u of the input channels [first, last) of the convolution, multiples of 16.
+  void (*weights)(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u);
+  // taps [taps][ins][outs] of sums [points][ins][outs].
+  void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);
+  // dw [O][I][3][3] of the sum of all parts, for 16 output channels from first_out.
+  void (*join)(const WinogradTaps& of, std::int64_t first_out, float* dw);
+};
+
+}  // namespace cnn::layers::cpu

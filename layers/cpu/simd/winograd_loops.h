@@ -1,0 +1,355 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cpu/simd/winograd.h"
+#include "layers/cpu/simd/winograd_product.h"
+#include "layers/cpu/simd/winograd_tiles.h"
+
+// Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V and the
+// element type T of the images. Everything between the images lies in a scratch that fits the
+// second-level cache: the transformed tiles [points][tiles][channels], and their products.
+namespace cnn::layers::cpu {
+
+// Points of scratch arrays lie this much more apart than they need: at a multiple of a page they
+// would take each other's place in the cache.
+inline constexpr std::int64_t winograd_gap = 16;
+
+template <class V>
+inline constexpr std::int64_t winograd_panel = 2 * V::width;
+
+template <class V>
+std::int64_t winograd_pitch(std::int64_t count, std::int64_t channels) {
+  return count * channels + winograd_gap;
+}
+
+// What is read and written of images, as T.
+template <class V, class T>
+struct WinogradImages {
+  using Float = typename V::Float;
+  using All = typename V::All;
+  using Transforms = WinogradTransforms<V>;
+
+  // The Side x Side pixels from (row, column), zero where they lie outside.
+  template <int Side>
+  [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
+                                          std::int64_t column, Float (&d)[Side * Side]) {
+    const T* corner = x + (row * image.width + column) * image.pixel;
+    if (row >= 0 && column >= 0 && row + Side <= image.height && column + Side <= image.width) {
+      for (int i = 0; i < Side; ++i) {
+        for (int j = 0; j < Side; ++j) {
+          d[i * Side + j] = V::load(corner + (i * image.width + j) * image.pixel, All{});
+        }
+      }
+      return;
+    }
+    for (int i = 0; i < Side; ++i) {
+      for (int j = 0; j < Side; ++j) {
+        const bool inside =
+            row + i >= 0 && row + i < image.height && column + j >= 0 && column + j < image.width;
+        d[i * Side + j] =
+            inside ? V::load(corner + (i * image.width + j) * image.pixel, All{}) : V::zero();
+      }
+    }
+  }
+
+  // visit(tile, its number, block of x, offset of the vector within the block, channel) for each
+  // vector of the channels [first, first + channels).
+  template <class Visit>
+  [[gnu::always_inline]] static void each(const WinogradTiles& tiles, std::int64_t first_tile,
+                                          std::int64_t count, std::int64_t channels,
+                                          const Visit& visit) {
+    for (std::int64_t channel = 0; channel < channels; channel += V::width) {
+      TileWalk<V> walk(tiles, first_tile);
+      for (std::int64_t t = 0; t < count; ++t, walk.next()) {
+        visit(walk.at(), t, channel);
+      }
+    }
+  }
+
+  // Where a vector of channels of an image begins.
+  [[gnu::always_inline]] static std::int64_t place(const WinogradImage& image, std::int64_t number,
+                                                   std::int64_t channel) {
+    return number * image.image + channel / winograd_block * image.block + channel % winograd_block;
+  }
+
+  // v[points][count][channels]: the transformed tiles of x.
+  static void tiles_in(const T* x, const WinogradImage& image, const WinogradTiles& tiles,
+                       std::int64_t first_tile, std::int64_t count, std::int64_t first,
+                       std::int64_t channels, float* v) {
+    const std::int64_t pitch = winograd_pitch<V>(count, channels);
+    each(tiles, first_tile, count, channels,
+         [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
+           Float d[16];
+           load<4>(x + place(image, tile.image, first + channel), image,
+                   2 * tile.row - tiles.pad_top, 2 * tile.column - tiles.pad_left, d);
+           Transforms::input(d);
+           for (int p = 0; p < 16; ++p) {
+             V::store(v + p * pitch + t * channels + channel, d[p], All{});
+           }
+         });
+  }
+
+  // q[points][count][channels]: the transformed tiles of dy.
+  static void gradients_in(const T* dy, const WinogradImage& image, const WinogradTiles& tiles,
+                           std::int64_t first_tile, std::int64_t count, std::int64_t first,
+                           std::int64_t channels, float* q) {
+    const std::int64_t pitch = winograd_pitch<V>(count, channels);
+    each(tiles, first_tile, count, channels,
+         [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
+           Float d[4], transformed[16];
+           load<2>(dy + place(image, tile.image, first + channel), image, 2 * tile.row,
+                   2 * tile.column, d);
+           Transforms::output_gradient(d, transformed);
+           for (int p = 0; p < 16; ++p) {
+             V::store(q + p * pitch + t * channels + channel, transformed[p], All{});
+           }
+         });
+  }
+
+  // The outputs of the channels [first, first + channels) from their products m, as tiles_in.
+  static void tiles_out(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
+                        std::int64_t first, std::int64_t channels, const float* m) {
+    const std::int64_t pitch = winograd_pitch<V>(count, channels);
+    const WinogradImage& image = of.y_image;
+    each(of.tiles, first_tile, count, channels,
+         [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
+           Float points[16], y[4];
+           for (int p = 0; p < 16; ++p) {
+             points[p] = V::load(m + p * pitch + t * channels + channel, All{});
+           }
+           Transforms::output(points, y);
+           if (of.bias != nullptr) {
+             const Float bias = V::load(of.bias + first + channel, All{});
+             for (Float& each_y : y) {
+               each_y = each_y + bias;
+             }
+           }
+           const std::int64_t row = 2 * tile.row, column = 2 * tile.column;
+           const std::int64_t at = place(image, tile.image, first + channel) +
+                                   (row * image.width + column) * image.pixel;
+           const int rows = row + 1 < image.height ? 2 : 1;
+           const int columns = column + 1 < image.width ? 2 : 1;
+           for (int i = 0; i < rows; ++i) {
+             for (int j = 0; j < columns; ++j) {
+               finish(of, at + (i * image.width + j) * image.pixel, y[2 * i + j]);
+             }
+           }
+         });
+  }
+
+ private:
+  [[gnu::always_inline]] static void finish(const WinogradConv& of, std::int64_t at, Float y) {
+    if (of.residual != nullptr) {
+      y = y + V::load(static_cast<const T*>(of.residual) + at, All{});
+    }
+    if (of.relu) {
+      y = V::max(y, V::zero());
+    }
+    V::store(static_cast<T*>(of.y) + at, y, All{});
+  }
+};
+
+template <class V, class T>
+struct WinogradLoopsOver {
+  using Images = WinogradImages<V, T>;
+
+  static std::int64_t conv_scratch(std::int64_t in, std::int64_t count) {
+    return winograd_points *
+           (winograd_pitch<V>(count, in) + winograd_pitch<V>(count, winograd_panel<V>));
+  }
+  static std::int64_t gradient_scratch(std::int64_t ins, std::int64_t outs, std::int64_t count) {
+    return winograd_points * (winograd_pitch<V>(count, ins) + winograd_pitch<V>(count, outs));
+  }
+
+  static void convolve(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
+                       float* scratch) {
+    const std::int64_t in = of.x_image.channels;
+    float* const v = scratch;
+    float* const m = scratch + winograd_points * winograd_pitch<V>(count, in);
+    Images::tiles_in(static_cast<const T*>(of.x), of.x_image, of.tiles, first_tile, count, 0, in,
+                     v);
+    for (std::int64_t first = of.first_out; first < of.last_out; first += winograd_panel<V>) {
+      const std::int64_t left = of.last_out - first;
+      const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
+      const float* const u = of.u + first * winograd_points * in;
+      for (std::int64_t p = 0; p < winograd_points; ++p) {
+        Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, in),
+                               .b = u + p * in * width,
+                               .c = m + p * winograd_pitch<V>(count, width),
+                               .rows = count,
+                               .depth = in,
+                               .columns = width,
+                               .a_row = in,
+                               .a_step = 1,
+                               .b_step = width,
+                               .c_row = width});
+      }
+      Images::tiles_out(of, first_tile, count, first, width, m);
+    }
+  }
+
+  static void gradient(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
+                       float* scratch, float* sums, double* bias) {
+    const std::int64_t ins = of.ins, outs = of.outs;
+    float* const v = scratch;
+    float* const q = scratch + winograd_points * winograd_pitch<V>(count, ins);
+    Images::tiles_in(static_cast<const T*>(of.x), of.x_image, of.tiles, first_tile, count,
+                     of.first_in, ins, v);
+    Images::gradients_in(static_cast<const T*>(of.dy), of.y_image, of.tiles, first_tile, count,
+                         of.first_out, outs, q);
+    for (std::int64_t p = 0; p < winograd_points; ++p) {
+      for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
+        const std::int64_t left = outs - first;
+        Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
+                               .b = q + p * winograd_pitch<V>(count, outs) + first,
+                               .c = sums + p * ins * outs + first,
+                               .rows = ins,
+                               .depth = count,
+                               .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
+                               .a_row = 1,
+                               .a_step = ins,
+                               .b_step = outs,
+                               .c_row = outs,
+                               .add = true});
+      }
+    }
+    if (bias != nullptr) {
+      add_bias(q, count, outs, bias);
+    }
+  }
+
+ private:
+  // Point (1, 1) of a transformed tile of dy is its sum.
+  static void add_bias(const float* q, std::int64_t count, std::int64_t outs, double* bias) {
+    constexpr std::int64_t centre = 5;
+    const float* const sums = q + centre * winograd_pitch<V>(count, outs);
+    for (std::int64_t t = 0; t < count; ++t) {
+      for (std::int64_t k = 0; k < outs; ++k) {
+        bias[k] += static_cast<double>(sums[t * outs + k]);
+      }
+    }
+  }
+};
+
+template <class V>
+struct WinogradWeightLoops {
+  using Float = typename V::Float;
+  using All = typename V::All;
+  using Transforms = WinogradTransforms<V>;
+  static constexpr std::int64_t block = winograd_block, taps_of_block = block * winograd_taps;
+
+  // The input channels [first, last) by blocks of 16 x 16 channels, which are turned so that the
+  // output channels lie together.
+  static void weights(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u) {
+    const std::int64_t ins = of.rotated ? of.out : of.in, outs = of.rotated ? of.in : of.out;
+    float turned[taps_of_block * block];
+    for (std::int64_t in = first; in < last; in += block) {
+      for (std::int64_t out = 0; out < outs; out += block) {
+        turn(of, in, out, turned);
+        for (std::int64_t c = 0; c < block; ++c) {
+          for (std::int64_t k = 0; k < block; k += V::width) {
+            const std::int64_t panel = out / winograd_panel<V> * winograd_panel<V>;
+            const std::int64_t width = least(winograd_panel<V>, outs - panel);
+            transform(turned + c * taps_of_block + k, of.rotated, ins * width,
+                      u + panel * winograd_points * ins + (in + c) * width + out + k - panel);
+          }
+        }
+      }
+    }
+  }
+
+  static void taps(const float* sums, std::int64_t ins, std::int64_t outs, float* taps) {
+    const std::int64_t plane = ins * outs;
+    for (std::int64_t i = 0; i < plane; i += V::width) {
+      Float u[16], w[9];
+      for (int p = 0; p < 16; ++p) {
+        u[p] = V::load(sums + p * plane + i, All{});
+      }
+      Transforms::weights_gradient(u, w);
+      for (int tap = 0; tap < 9; ++tap) {
+        V::store(taps + tap * plane + i, w[tap], All{});
+      }
+    }
+  }
+
+  static void join(const WinogradTaps& of, std::int64_t first_out, float* dw) {
+    const std::int64_t part = winograd_taps * of.in * of.out;
+    const std::int64_t slab = first_out / of.slab_out;
+    const std::int64_t outs = least(of.slab_out, of.out - slab * of.slab_out);
+    for (std::int64_t in = 0; in < of.in; ++in) {
+      const std::int64_t ins_before = in / of.slab_in * of.slab_in;
+      const std::int64_t ins = least(of.slab_in, of.in - ins_before);
+      const float* const taps =
+          of.taps + winograd_taps * (ins_before * of.out + slab * of.slab_out * ins);
+      for (std::int64_t tap = 0; tap < winograd_taps; ++tap) {
+        const float* const row =
+            taps + (tap * ins + in - ins_before) * outs + first_out - slab * of.slab_out;
+        float sums[block];
+        for (std::int64_t k = 0; k < block; k += V::width) {
+          Float sum = V::load(row + k, All{});
+          for (std::int64_t i = 1; i < of.parts; ++i) {
+            sum = sum + V::load(row + i * part + k, All{});
+          }
+          V::store(sums + k, sum, All{});
+        }
+        for (std::int64_t k = 0; k < block; ++k) {
+          dw[((first_out + k) * of.in + in) * winograd_taps + tap] = sums[k];
+        }
+      }
+    }
+  }
+
+ private:
+  static std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
+
+  // turned: [taps][block] of one input channel; points of u are `pitch` apart.
+  static void transform(const float* turned, bool rotated, std::int64_t pitch, float* u) {
+    Float w[9], points[16];
+    for (int tap = 0; tap < 9; ++tap) {
+      w[rotated ? 8 - tap : tap] = V::load(turned + tap * block, All{});
+    }
+    Transforms::weights(w, points);
+    for (int p = 0; p < 16; ++p) {
+      V::store(u + p * pitch, points[p], All{});
+    }
+  }
+
+  // turned[in][tap][out] of 16 x 16 channels.
+  static void turn(const WinogradWeights& of, std::int64_t in, std::int64_t out, float* turned) {
+    if (of.rotated) {
+      for (std::int64_t c = 0; c < block; ++c) {
+        const float* const w = of.w + ((in + c) * of.in + out) * winograd_taps;
+        for (std::int64_t k = 0; k < block; ++k) {
+          for (std::int64_t tap = 0; tap < winograd_taps; ++tap) {
+            turned[(c * winograd_taps + tap) * block + k] = w[k * winograd_taps + tap];
+          }
+        }
+      }
+      return;
+    }
+    for (std::int64_t k = 0; k < block; ++k) {
+      const float* const w = of.w + ((out + k) * of.in + in) * winograd_taps;
+      for (std::int64_t i = 0; i < taps_of_block; ++i) {
+        turned[i * block + k] = w[i];
+      }
+    }
+  }
+};
+
+// Every loop compiled for the vectors V.
+template <class V>
+constexpr WinogradLoops make_winograd() {
+  using F32 = WinogradLoopsOver<V, float>;
+  using Bf16 = WinogradLoopsOver<V, std::uint16_t>;
+  return {.panel = winograd_panel<V>,
+          .f32 = {.convolve = F32::convolve, .gradient = F32::gradient},
+          .bf16 = {.convolve = Bf16::convolve, .gradient = Bf16::gradient},
+          .conv_scratch = F32::conv_scratch,
+          .gradient_scratch = F32::gradient_scratch,
+          .weights = WinogradWeightLoops<V>::weights,
+          .taps = WinogradWeightLoops<V>::taps,
+          .join = WinogradWeightLoops<V>::join};
+}
+
+}  // namespace cnn::layers::cpu
