@@ -1,0 +1,116 @@
+#include <algorithm>
+
+#include "layers/cpu/winograd_parts.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+// The most that slabs of whole blocks can be even.
+std::int64_t even_slab(std::int64_t channels, std::int64_t most) {
+  const std::int64_t slabs = (channels + most - 1) / most;
+  const std::int64_t blocks = channels / winograd_block;
+  return (blocks + slabs - 1) / slabs * winograd_block;
+}
+
+}  // namespace
+
+WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem, bool bias,
+                                                 const WinogradLoops& loops)
+    : problem_(problem), bias_(bias), loops_(&loops), team_(team_size()) {
+  const std::int64_t in = problem.x.shape[1], out = problem.y.shape[1];
+  slab_in_ = even_slab(in, 96);
+  slab_out_ = even_slab(out, 64);
+  slabs_in_ = (in + slab_in_ - 1) / slab_in_;
+  slabs_out_ = (out + slab_out_ - 1) / slab_out_;
+  constexpr std::int64_t items = 64, least_tiles = 512;
+  const std::int64_t wanted = (items + slabs() - 1) / slabs();
+  parts_ = std::clamp<std::int64_t>(problem.tiles() / least_tiles, 1, wanted);
+}
+
+std::size_t WinogradWeightsGradient::workspace() const {
+  Carver carver;
+  carve(carver);
+  return carver.bytes();
+}
+
+WinogradWeightsGradient::Scratch WinogradWeightsGradient::carve(Carver& carver) const {
+  const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
+  Scratch scratch{};
+  scratch.taps = carver.take<float>(parts_ * winograd_taps * in * out);
+  scratch.bias = carver.take<double>(bias_ ? parts_ * out : 0);
+  scratch.own_each = sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together);
+  scratch.own = carver.take<float>(scratch.own_each * team_);
+  return scratch;
+}
+
+void WinogradWeightsGradient::operator()(const Operands& o) const {
+  Carver carver(o.workspace);
+  const Scratch scratch = carve(carver);
+  parallel_for(team_, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t items = parts_ * slabs();
+      for (std::int64_t item = items * i / team_; item < items * (i + 1) / team_; ++item) {
+        run_item(o, item, scratch, scratch.own + i * scratch.own_each);
+      }
+    }
+  });
+  const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
+  const WinogradTaps taps{.taps = scratch.taps,
+                          .parts = parts_,
+                          .in = in,
+                          .out = out,
+                          .slab_in = slab_in_,
+                          .slab_out = slab_out_};
+  parallel_for(out / winograd_block, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      loops_->join(taps, i * winograd_block, o.out[0].as<float>().data());
+    }
+  });
+  if (bias_) {
+    join_bias(scratch.bias, o.out[1].as<float>().data());
+  }
+}
+
+// Parts change slowest: the slabs of a part read the same pixels.
+void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, const Scratch& scratch,
+                                       float* own) const {
+  const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
+  const std::int64_t part = item / slabs(), slab = item % slabs();
+  WinogradGradient of{.x_image = image_of(problem_.x),
+                      .y_image = image_of(problem_.y),
+                      .tiles = problem_.cover(),
+                      .x = o.in[0].data,
+                      .dy = o.in[1].data};
+  of.first_in = slab / slabs_out_ * slab_in_;
+  of.first_out = slab % slabs_out_ * slab_out_;
+  of.ins = std::min(slab_in_, in - of.first_in);
+  of.outs = std::min(slab_out_, out - of.first_out);
+  double* const bias =
+      bias_ && of.first_in == 0 ? scratch.bias + part * out + of.first_out : nullptr;
+  if (bias != nullptr) {
+    std::fill_n(bias, of.outs, 0.0);
+  }
+  std::fill_n(own, sums(), 0.0F);
+  const auto gradient = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).gradient;
+  const std::int64_t tiles = problem_.tiles();
+  in_blocks(tiles * part / parts_, tiles * (part + 1) / parts_,
+            [&](std::int64_t first, std::int64_t count) {
+              gradient(of, first, count, own + sums(), own, bias);
+            });
+  float* const taps =
+      scratch.taps + winograd_taps * (part * in * out + of.first_in * out + of.first_out * of.ins);
+  loops_->taps(own, of.ins, of.outs, taps);
+}
+
+void WinogradWeightsGradient::join_bias(const double* parts, float* bias) const {
+  const std::int64_t out = problem_.y.shape[1];
+  for (std::int64_t k = 0; k < out; ++k) {
+    double sum = 0;
+    for (std::int64_t part = 0; part < parts_; ++part) {
+      sum += parts[part * out + k];
+    }
+    bias[k] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cpu/own_kernel.h"
+
+// Convolutions by Winograd's algorithm (see simd/winograd.h) on all threads: what a kernel of each
+// direction does, and what it needs.
+namespace cnn::layers::cpu {
+
+// One convolution of windows of 3 x 3 with stride 1, whatever its direction: x [N,I,H,W] ->
+// y [N,O,P,Q].
+struct WinogradProblem {
+  TensorDesc x, y;
+  std::int64_t pad_top = 0, pad_left = 0;
+
+  WinogradTiles cover() const;
+  std::int64_t tiles() const;  // of all images
+  // Of the products and of the additions that transform x and y.
+  double flops() const;
+};
+
+WinogradImage image_of(const TensorDesc& desc);  // nhwc or nchw16c, whole blocks of channels
+
+// Transformed at a time: few enough for the second-level cache, enough to use weights often; in
+// whole groups of rows of the products.
+inline constexpr std::int64_t tiles_together = 48;
+
+// body(first, count) for blocks of tiles, all about as large, that cover [first, last).
+template <class Body>
+void in_blocks(std::int64_t first, std::int64_t last, const Body& body) {
+  const std::int64_t blocks = (last - first + tiles_together - 1) / tiles_together;
+  for (std::int64_t i = 0; i < blocks; ++i) {
+    const std::int64_t begin = first + (last - first) * i / blocks;
+    body(begin, first + (last - first) * (i + 1) / blocks - begin);
+  }
+}
+
+// y = relu?(x * w + bias? + residual?), or x = y * w with the weights rotated. in: x, w [O,I,3,3],
+// [bias], [residual]. out: y. The loops must outlive it, as below.
+class WinogradConvolution {
+ public:
+  struct Form {
+    bool rotated = false;  // w is [I,O,3,3] and used backwards
+    bool bias = false, residual = false, relu = false;
+  };
+
+  WinogradConvolution(const WinogradProblem& problem, const Form& form, const WinogradLoops& loops);
+
+  const WinogradProblem& problem() const { return problem_; }
+  std::size_t workspace() const;
+  void operator()(const Operands& o) const;
+
+ private:
+  struct Scratch {
+    float* u;      // transformed weights
+    float* tiles;  // of each thread
+    std::int64_t tiles_each;
+  };
+
+  Scratch carve(Carver& carver) const;
+  void convolve_share(WinogradConv conv, std::int64_t thread, float* scratch) const;
+
+  WinogradProblem problem_;
+  Form form_;
+  const WinogradLoops* loops_;
+  std::int64_t team_;
+};
+
+// dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,3,3], [dbias]. The channels are cut into
+// slabs whose sums stay in a second-level cache, the tiles into parts, as many as the shape alone
+// says: results do not depend on the number of threads.
+class WinogradWeightsGradient {
+ public:
+  WinogradWeightsGradient(const WinogradProblem& problem, bool bias, const WinogradLoops& loops);
+
+  const WinogradProblem& problem() const { return problem_; }
+  std::size_t workspace() const;
+  void operator()(const Operands& o) const;
+
+ private:
+  struct Scratch {
+    float* taps;   // see WinogradTaps
+    double* bias;  // [parts][O]
+    float* own;    // of each thread: sums, then transformed tiles
+    std::int64_t own_each;
+  };
+
+  std::int64_t slabs() const { return slabs_in_ * slabs_out_; }
+  std::int64_t sums() const { return winograd_points * slab_in_ * slab_out_; }
+  Scratch carve(Carver& carver) const;
+  void run_item(const Operands& o, std::int64_t item, const Scratch& scratch, float* own) const;
+  void join_bias(const double* parts, float* bias) const;
+
+  WinogradProblem problem_;
+  bool bias_;
+  const WinogradLoops* loops_;
+  std::int64_t team_;
+  std::int64_t slab_in_ = 0, slab_out_ = 0, slabs_in_ = 0, slabs_out_ = 0, parts_ = 1;
+};
+
+}  // namespace cnn::layers::cpu
