@@ -71,7 +71,8 @@ class Executor::Resolver {
     if (is_persistent(info.role)) {
       return variables_.view(info);
     }
-    return {.desc = info.desc, .data = place(*index_.tensor(tensor, step), issue)};
+    std::byte* const root = place(*index_.tensor(tensor, step), issue);
+    return {.desc = info.desc, .data = root + graph_.offset_in_root(tensor)};
   }
 
   std::byte* place(const Block& block, Issue& issue) const {

@@ -15,12 +15,14 @@ std::vector<std::optional<Value>> Op::backward(const Backprop& /*backprop*/) con
 Graph::Graph(Traits traits) : traits_(std::move(traits)), scope_(traits_.scope) {}
 
 TensorId Graph::add_tensor(TensorInfo info) {
+  check(!info.alias, "a tensor is placed inside another once both are in the graph");
   const TensorId id{static_cast<std::uint32_t>(tensors_.size())};
   if (info.role == Role::input) {
     inputs_.push_back(id);
   }
   tensors_.push_back(std::move(info));
   producers_.emplace_back();
+  is_root_.push_back(false);
   return id;
 }
 
@@ -31,6 +33,25 @@ void Graph::add_node(Node node) {
     producers_[index_of(output)] = id;
   }
   nodes_.push_back(std::move(node));
+}
+
+void Graph::place_inside(TensorId part, TensorId root, std::int64_t channel_offset) {
+  TensorInfo& inner = tensors_.at(index_of(part));
+  const TensorInfo& outer = tensors_.at(index_of(root));
+  const auto is_free_image = [](const TensorInfo& info) {
+    return info.role == Role::activation && info.desc.layout == Layout::nhwc &&
+           info.desc.shape.rank() == 4 && info.desc.pitch == 0 && !info.alias;
+  };
+  Shape widened = inner.desc.shape;
+  widened[1] = outer.desc.shape[1];
+  check(part != root && is_free_image(inner) && is_free_image(outer) && !is_root_[index_of(part)] &&
+            inner.desc.type == outer.desc.type && widened == outer.desc.shape &&
+            channel_offset >= 0 && channel_offset + inner.desc.shape[1] <= outer.desc.shape[1],
+        inner.name + ", " + to_string(inner.desc) + ", cannot lie inside " + outer.name + ", " +
+            to_string(outer.desc) + ", from channel " + std::to_string(channel_offset) + " on");
+  inner.alias = {.root = root, .channel_offset = channel_offset};
+  inner.desc.pitch = widened == inner.desc.shape ? 0 : widened[1];
+  is_root_[index_of(root)] = true;
 }
 
 Value Graph::input(std::string name, TensorDesc desc) {
@@ -97,6 +118,21 @@ std::optional<TensorId> Graph::find(std::string_view name) const {
 }
 
 std::optional<NodeId> Graph::producer(TensorId id) const { return producers_[index_of(id)]; }
+
+TensorId Graph::root_of(TensorId id) const {
+  const std::optional<Alias>& alias = info(id).alias;
+  return alias ? alias->root : id;
+}
+
+std::size_t Graph::offset_in_root(TensorId id) const {
+  const TensorInfo& part = info(id);
+  return part.alias ? static_cast<std::size_t>(part.alias->channel_offset) * size_of(part.desc.type)
+                    : 0;
+}
+
+bool Graph::shares_bytes(TensorId id) const {
+  return info(id).alias.has_value() || is_root_[index_of(id)];
+}
 
 NameScope::NameScope(Graph& graph, std::string_view name)
     : graph_(graph), length_(graph.scope_.size()) {

@@ -33,6 +33,12 @@ struct Initializer {
 // I, O of a convolution or H, W, O, I of a depthwise one; everything else is stored as it is.
 enum class SavedAs : std::uint8_t { same, hwio, hwoi };
 
+// A tensor that lies inside another, as some of its channels: it has no bytes of its own.
+struct Alias {
+  TensorId root{};
+  std::int64_t channel_offset = 0;
+};
+
 struct TensorInfo {
   std::string name;
   TensorDesc desc;
@@ -41,6 +47,7 @@ struct TensorInfo {
   SavedAs saved_as = SavedAs::same;
   bool decay = false;  // parameters only: takes part in the L2 term
   bool saved = false;  // parameter or state that belongs in a checkpoint
+  std::optional<Alias> alias = std::nullopt;
 };
 
 struct Node {
@@ -90,6 +97,11 @@ class Graph {
   // For passes that copy a graph: a tensor as given, and a node whose outputs are as given.
   TensorId add_tensor(TensorInfo info);
   void add_node(Node node);
+  // For the pass that comes last (others could not copy the graph): `part` lies inside `root`, from
+  // this channel on, and gets the pitch that goes with it. Throws Error unless both are activations
+  // of one type in nhwc that agree in all but channels, and neither shares bytes already, but for a
+  // root of several parts.
+  void place_inside(TensorId part, TensorId root, std::int64_t channel_offset);
 
   // "conv" -> "<scope>conv0", then "conv1", ...: numbered per kind over the whole graph, whatever
   // the scope. Layers name their parameters below it.
@@ -102,6 +114,9 @@ class Graph {
   const TensorInfo& info(TensorId id) const { return tensors_[index_of(id)]; }
   std::optional<TensorId> find(std::string_view name) const;  // first tensor of that name
   std::optional<NodeId> producer(TensorId id) const;
+  TensorId root_of(TensorId id) const;            // whose bytes the tensor lies in: often its own
+  std::size_t offset_in_root(TensorId id) const;  // bytes
+  bool shares_bytes(TensorId id) const;           // it lies inside another, or others inside it
 
  private:
   friend class NameScope;
@@ -110,6 +125,7 @@ class Graph {
   std::vector<Node> nodes_;
   std::vector<TensorInfo> tensors_;
   std::vector<std::optional<NodeId>> producers_;  // by TensorId
+  std::vector<bool> is_root_;                     // by TensorId: others lie inside it
   std::vector<TensorId> inputs_;
   std::vector<Output> outputs_;
   std::map<std::string, int, std::less<>> counters_;

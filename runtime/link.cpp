@@ -100,7 +100,7 @@ class Linker {
     if (is_persistent(graph_.info(tensor).role)) {
       return variable(tensor);
     }
-    const auto stay = stay_[index_of(tensor)];
+    const auto stay = stay_[index_of(graph_.root_of(tensor))];
     if (!stay) {
       throw Error("link: the memory plan has no block for " + graph_.info(tensor).name +
                   " at step " + std::to_string(step_));

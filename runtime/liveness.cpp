@@ -12,7 +12,10 @@ namespace {
 class Walk {
  public:
   explicit Walk(const Graph& graph)
-      : graph_(graph), current_(graph.tensors().size()), on_host_(graph.tensors().size()) {
+      : graph_(graph),
+        current_(graph.tensors().size()),
+        made_(graph.tensors().size()),
+        on_host_(graph.tensors().size()) {
     for (const TensorId input : graph.inputs()) {
       on_host_[index_of(input)] = true;
     }
@@ -36,17 +39,24 @@ class Walk {
 
  private:
   void touch(StepId step, const Action& action, const Access& access) {
-    auto& current = current_[index_of(access.tensor)];
+    const bool shares = graph_.shares_bytes(access.tensor);
+    if (shares && !std::holds_alternative<Compute>(action)) {
+      fail(step, action, "moves bytes that other tensors share");
+    }
+    const TensorId root = graph_.root_of(access.tensor);
+    auto& current = current_[index_of(root)];
     if (access.kind == Access::Kind::define) {
       if (std::holds_alternative<Fetch>(action) && !on_host_[index_of(access.tensor)]) {
         fail(step, action, "has no copy on the host to fetch");
       }
-      current = stays_.size();
-      stays_.push_back(
-          {.tensor = access.tensor, .first = step, .last = step, .touched_by = {step}});
-      return;
+      made_[index_of(access.tensor)] = true;
+      if (!shares || !current) {
+        current = stays_.size();
+        stays_.push_back({.tensor = root, .first = step, .last = step, .touched_by = {step}});
+        return;
+      }
     }
-    if (!current) {
+    if (!current || !made_[index_of(access.tensor)]) {
       fail(step, action,
            "uses " + graph_.info(access.tensor).name + ", which is not on the device");
     }
@@ -63,7 +73,8 @@ class Walk {
   }
 
   const Graph& graph_;
-  std::vector<std::optional<std::size_t>> current_;  // by TensorId: its place in stays_
+  std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in stays_
+  std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
   std::vector<Residency> stays_;
 };

@@ -171,6 +171,7 @@ bool may_take_over(const Graph& graph, const Node& node, std::size_t input) {
   const TensorId tensor = node.inputs[input];
   return !node.outputs.empty() && node.op->may_overwrite(input) && !node.op->mutates(input) &&
          std::count(node.inputs.begin(), node.inputs.end(), tensor) == 1 &&
+         !graph.info(tensor).alias && !graph.info(node.outputs.front()).alias &&
          graph.info(tensor).desc.bytes() == graph.info(node.outputs.front()).desc.bytes();
 }
 
@@ -180,7 +181,8 @@ MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
 }
 
 BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
-    : tensors_(graph.tensors().size()),
+    : graph_(graph),
+      tensors_(graph.tensors().size()),
       workspaces_(graph.nodes().size()),
       hosts_(graph.tensors().size()) {
   for (const Block& block : memory.blocks) {
@@ -205,7 +207,7 @@ const Block* BlockIndex::at(const std::vector<const Block*>& blocks, StepId step
 }
 
 const Block* BlockIndex::tensor(TensorId id, StepId step) const {
-  return at(tensors_[index_of(id)], step);
+  return at(tensors_[index_of(graph_.root_of(id))], step);
 }
 const Block* BlockIndex::workspace(NodeId id, StepId step) const {
   return at(workspaces_[index_of(id)], step);

@@ -34,24 +34,27 @@ struct MemoryPlan {
 
 // workspace: bytes by NodeId. A node's output 0 takes over the block of an input where the op
 // permits it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
-// tensors have a block at one offset that overlap in that one step.
+// tensors have a block at one offset that overlap in that one step. A tensor that lies inside
+// another has no block: it is a part of that one's.
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
 // Whether the planner may let output 0 of a node use the bytes of this input where its stay ends.
 bool may_take_over(const Graph& graph, const Node& node, std::size_t input);
 
-// Finds the blocks of a plan, which must outlive it; nullptr where there is none.
+// Finds the blocks of a plan, which must outlive it as the graph must; nullptr where there is none.
 class BlockIndex {
  public:
   BlockIndex(const Graph& graph, const MemoryPlan& memory);
-  const Block* tensor(TensorId id, StepId step) const;   // where a tensor lies during a step
+  // Where a tensor, or the one that it lies inside, lies during a step.
+  const Block* tensor(TensorId id, StepId step) const;
   const Block* workspace(NodeId id, StepId step) const;  // of the node that this step runs
   const Block* host(TensorId id, StepId step) const;     // where a swapped tensor lies on the host
 
  private:
   static const Block* at(const std::vector<const Block*>& blocks, StepId step);
 
+  const Graph& graph_;
   std::vector<std::vector<const Block*>> tensors_, workspaces_, hosts_;
 };
 

@@ -52,8 +52,12 @@ class PlanText {
   }
 
   void tensor(TensorId id, const Block* block) {
-    out_ << "  " << to_string(graph_.info(id).desc);
-    if (block != nullptr) {
+    const TensorInfo& info = graph_.info(id);
+    out_ << "  " << to_string(info.desc);
+    if (block != nullptr && info.alias) {
+      out_ << " @" << block->offset + graph_.offset_in_root(id) << " in "
+           << graph_.info(info.alias->root).name;
+    } else if (block != nullptr) {
       out_ << " @" << block->offset << "+" << block->bytes;
     }
   }

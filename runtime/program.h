@@ -42,7 +42,8 @@ void link(const Graph& graph, Schedule& schedule, const MemoryPlan& memory);
 
 // Throws Error with names if a plan is wrong: a tensor used before it is there, two live blocks
 // that overlap (but for in-place pairs), a block outside the arena, a missing wait, an unaligned
-// offset, or a spec that disagrees with the descriptions in the graph.
+// offset, a spec that disagrees with the descriptions in the graph, or tensors that share bytes
+// where no node makes one part of the other.
 void verify(const StepPlan& plan);
 
 // One line per step: lane, what it does, layouts, offsets; then totals. For --print_plan.

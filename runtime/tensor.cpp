@@ -71,8 +71,17 @@ std::size_t TensorDesc::bytes() const {
   return elements * size_of(type);
 }
 
+std::size_t TensorDesc::extent() const {
+  if (pitch == 0 || shape.elements() == 0) {
+    return bytes();
+  }
+  const std::int64_t pixels = shape.elements() / shape[1];
+  return static_cast<std::size_t>((pixels - 1) * pitch + shape[1]) * size_of(type);
+}
+
 bool TensorDesc::operator==(const TensorDesc& other) const {
-  if (shape != other.shape || type != other.type || layout != other.layout) {
+  if (shape != other.shape || type != other.type || layout != other.layout ||
+      pitch != other.pitch) {
     return false;
   }
   if (packing == nullptr || other.packing == nullptr) {
@@ -87,7 +96,8 @@ std::string to_string(const TensorDesc& desc) {
   if (desc.layout == Layout::packed && desc.packing != nullptr) {
     return text + std::string(desc.packing->backend) + ":" + desc.packing->tag;
   }
-  return text + std::string(name_of(desc.layout));
+  text += name_of(desc.layout);
+  return desc.pitch == 0 ? text : text + " pitch " + std::to_string(desc.pitch);
 }
 
 TensorDesc plain(const TensorDesc& desc) {

@@ -70,12 +70,20 @@ struct TensorDesc {
   DataType type = DataType::f32;
   Layout layout = Layout::nchw;
   std::shared_ptr<const Packing> packing = nullptr;  // only with Layout::packed
+  // Elements from one pixel to the next, where others lie between; only of images in nhwc. 0: none.
+  std::int64_t pitch = 0;
 
-  std::size_t bytes() const;                       // with the layout's padding
+  std::size_t bytes() const;                       // with the layout's padding, without a pitch's
+  std::size_t extent() const;                      // bytes from the first element to the last
   bool operator==(const TensorDesc& other) const;  // packings compare by value
 };
 
-std::string to_string(const TensorDesc& desc);  // "bf16[32, 64, 56, 56] nhwc"
+std::string to_string(const TensorDesc& desc);  // "bf16[32, 64, 56, 56] nhwc", "... nhwc pitch 256"
+
+// Elements from one pixel of an image in nhwc to the next.
+inline std::int64_t pitch_of(const TensorDesc& image) {
+  return image.pitch > 0 ? image.pitch : image.shape[1];
+}
 
 // The same tensor as plain row-major f32 (i32 and u8 keep their type): what reference loops take.
 TensorDesc plain(const TensorDesc& desc);
@@ -87,7 +95,7 @@ struct TensorView {
 
   template <class T>
   std::span<T> as() const {
-    return {reinterpret_cast<T*>(data), desc.bytes() / sizeof(T)};
+    return {reinterpret_cast<T*>(data), desc.extent() / sizeof(T)};
   }
 };
 

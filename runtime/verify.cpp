@@ -75,18 +75,22 @@ class Verifier {
     std::vector<History> host(graph_.tensors().size());
     const auto use = [&](History& history, StepId step, bool writes, TensorId tensor) {
       const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
-      check_known(step, writes ? history.touched : history.written,
-                  "the step that gives it " + name(tensor));
-      history.touched[lane] = static_cast<std::int64_t>(index_of(step));
+      const auto now = static_cast<std::int64_t>(index_of(step));
+      LaneSteps before = writes ? history.touched : history.written;
+      if (before[lane] == now) {
+        before[lane] = -1;  // the step itself, which touches several that share bytes
+      }
+      check_known(step, before, "the step that gives it " + name(tensor));
+      history.touched[lane] = now;
       if (writes) {
         history.written = no_steps;
-        history.written[lane] = static_cast<std::int64_t>(index_of(step));
+        history.written[lane] = now;
       }
     };
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       for (const Access& access : accesses(graph_, steps_[s].action)) {
-        History& history = device[index_of(access.tensor)];
-        if (access.kind == Access::Kind::define) {
+        History& history = device[index_of(graph_.root_of(access.tensor))];
+        if (access.kind == Access::Kind::define && !graph_.shares_bytes(access.tensor)) {
           history = {};  // other bytes: check_overlaps looks after them
         }
         use(history, id(s), access.kind != Access::Kind::read, access.tensor);

@@ -1,6 +1,7 @@
 #include "runtime/verify_values.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -30,6 +31,42 @@ class ValueVerifier {
         fail("the kernel of " + name(n) + " takes " +
              to_string(Signature{plan_.specs[n].in, plan_.specs[n].out}) +
              ", the graph has other operands");
+      }
+    }
+  }
+
+  // A tensor that lies inside another is what some node joins to it or takes from it; no two of
+  // them share bytes, and nothing changes them in place.
+  void check_parts() const {
+    std::vector<bool> joined(graph_.tensors().size());
+    for (const Node& node : graph_.nodes()) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (node.op->mutates(i) && graph_.shares_bytes(node.inputs[i])) {
+          fail(std::string(node.op->name()) + " changes " + name(node.inputs[i]) +
+               ", which shares bytes with others");
+        }
+      }
+      find_joined(node.inputs, node.outputs, joined);
+      find_joined(node.outputs, node.inputs, joined);
+    }
+    std::map<TensorId, std::map<std::int64_t, TensorId>> parts;  // of a root, by first channel
+    for (std::uint32_t t = 0; t < joined.size(); ++t) {
+      const TensorInfo& info = graph_.info(TensorId{t});
+      if (info.alias && !joined[t]) {
+        fail(info.name + " lies inside " + name(info.alias->root) + ", but nothing makes it so");
+      }
+      if (info.alias &&
+          !parts[info.alias->root].emplace(info.alias->channel_offset, TensorId{t}).second) {
+        fail(info.name + " and another tensor lie at one place");
+      }
+    }
+    for (const auto& [root, by_channel] : parts) {
+      std::int64_t end = 0;
+      for (const auto& [first, part] : by_channel) {
+        if (first < end) {
+          fail(name(part) + " shares bytes with another part of " + name(root));
+        }
+        end = first + graph_.info(part).desc.shape[1];
       }
     }
   }
@@ -112,6 +149,17 @@ class ValueVerifier {
   }
 
  private:
+  // Marks those tensors of one side of a node that lie inside one of the other side.
+  void find_joined(const std::vector<TensorId>& parts, const std::vector<TensorId>& roots,
+                   std::vector<bool>& joined) const {
+    for (const TensorId part : parts) {
+      const auto& alias = graph_.info(part).alias;
+      if (alias && std::ranges::find(roots, alias->root) != roots.end()) {
+        joined[index_of(part)] = true;
+      }
+    }
+  }
+
   std::string name(TensorId tensor) const { return graph_.info(tensor).name; }
   std::string name(StepId step) const {
     const std::size_t s = index_of(step);
@@ -132,6 +180,7 @@ class ValueVerifier {
 void verify_values(const StepPlan& plan) {
   const ValueVerifier verifier(plan);
   verifier.check_specs();
+  verifier.check_parts();
   verifier.check_nodes();
   verifier.check_versions();
 }

@@ -1,0 +1,286 @@
+// Tensors that lie inside another one: where they are, how long they live, what may not be done.
+
+#include <algorithm>
+#include <functional>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+#include "runtime/executor.h"
+#include "runtime/liveness.h"
+#include "runtime/program.h"
+#include "tests/support/test_ops.h"
+#include "tests/support/test_step.h"
+
+namespace cnn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using tests::floats;
+using tests::Opaque;
+using tests::Scale;
+using tests::TestStep;
+
+TensorDesc image(std::int64_t channels) {
+  return {.shape = {2, channels, 1, 3}, .layout = Layout::nhwc};
+}
+
+// Two images become one.
+class Join final : public tests::TestOp {
+ public:
+  explicit Join(tests::TestOpOptions options = {}) : TestOp(options) {}
+  std::string_view name() const override { return "join"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override {
+    return {image(in[0].shape[1] + in[1].shape[1])};
+  }
+  void reference(std::span<const TensorView> /*in*/,
+                 std::span<const TensorView> /*out*/) const override {}
+};
+
+// Of the element that would lie at `i` without gaps between pixels.
+std::size_t place(const TensorDesc& image, std::size_t i) {
+  const auto channels = static_cast<std::size_t>(image.shape[1]);
+  return i / channels * static_cast<std::size_t>(pitch_of(image)) + i % channels;
+}
+
+std::vector<float> dense(const TensorView& image) {
+  std::vector<float> values(static_cast<std::size_t>(image.desc.shape.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = image.as<float>()[place(image.desc, i)];
+  }
+  return values;
+}
+
+// Runs an op of one image on it at any pitch; a join is there already.
+class SpreadKernel final : public Kernel {
+ public:
+  explicit SpreadKernel(const Op& op) : op_(op) {}
+  void run(Stream& stream, const Operands& operands) override {
+    stream.host([op = &op_, &operands] {
+      if (op->name() == "join") {
+        return;
+      }
+      std::vector<float> x = dense(operands.in[0]), y(x.size());
+      const auto view = [](std::vector<float>& values) {
+        return TensorView{floats(static_cast<std::int64_t>(values.size())),
+                          reinterpret_cast<std::byte*>(values.data())};
+      };
+      op->reference(std::vector{view(x)}, std::vector{view(y)});
+      const TensorDesc& out = operands.out[0].desc;
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        operands.out[0].as<float>()[place(out, i)] = y[i];
+      }
+    });
+  }
+
+ private:
+  const Op& op_;
+};
+
+KernelTable spread_kernels() {
+  KernelTable table;
+  table.otherwise(
+      [](const Op&, const Signature& asked) {
+        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+      },
+      [](const Op& op, const Signature&) { return std::make_unique<SpreadKernel>(op); });
+  return table;
+}
+
+// x -> a, b -> whole -> y, which leaves; a, of four channels, and b lie inside the whole.
+struct Joined {
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+  Value x = graph->state("x", image(4), {}, false);
+  Value a = make(Scale(2), x);
+  Value b = make(Scale(3), x);
+  Value whole = join(a, b);
+  Value y = make(Scale(1), whole);
+
+  // The ops of tests know no layouts.
+  template <class O>
+  Value make(O op, Value in) {
+    return add(std::make_shared<const O>(op), {in.id}, in.desc().shape[1]);
+  }
+  Value join(Value one, Value other) {
+    return add(std::make_shared<const Join>(), {one.id, other.id},
+               one.desc().shape[1] + other.desc().shape[1]);
+  }
+  Value add(std::shared_ptr<const Op> op, std::vector<TensorId> in, std::int64_t channels) {
+    const std::string name = std::string(op->name()) + "#" + std::to_string(graph->nodes().size());
+    const TensorId id = graph->add_tensor({.name = name, .desc = image(channels)});
+    graph->add_node({.op = std::move(op), .inputs = std::move(in), .outputs = {id}});
+    return {graph.get(), id};
+  }
+
+  Joined() {
+    graph->output("y", y);
+    graph->place_inside(a.id, whole.id, 0);
+    graph->place_inside(b.id, whole.id, 4);
+  }
+};
+
+std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "none";
+}
+
+TEST(Part, HasThePitchOfTheTensorThatItLiesIn) {
+  const Joined j;
+  EXPECT_EQ(to_string(j.b.desc()), "f32[2, 4, 1, 3] nhwc pitch 8");
+  EXPECT_EQ(j.b.desc().bytes(), 2U * 4 * 3 * 4);
+  EXPECT_EQ(j.b.desc().extent(), (5U * 8 + 4) * 4);
+  EXPECT_EQ(j.graph->root_of(j.b.id), j.whole.id);
+  EXPECT_EQ(j.graph->offset_in_root(j.b.id), 16U);
+  EXPECT_EQ(j.graph->offset_in_root(j.whole.id), 0U);
+  EXPECT_TRUE(j.graph->shares_bytes(j.a.id));
+  EXPECT_TRUE(j.graph->shares_bytes(j.whole.id));
+  EXPECT_FALSE(j.graph->shares_bytes(j.y.id));
+}
+
+TEST(Part, CannotLieWhereItDoesNotFit) {
+  const auto placed = [](std::int64_t first, std::int64_t channels) {
+    Joined j;
+    const Value z = j.add(std::make_shared<const Opaque>(std::vector{image(4)}), {}, channels);
+    j.graph->place_inside(z.id, j.y.id, first);
+  };
+  EXPECT_EQ(error_of([&] { placed(4, 4); }), "none");
+  EXPECT_THAT(error_of([&] { placed(5, 4); }),
+              HasSubstr("opaque#4, f32[2, 4, 1, 3] nhwc, cannot lie inside scale#3, f32[2, 8, 1, "
+                        "3] nhwc, from channel 5 on"));
+  EXPECT_THAT(error_of([&] { placed(-1, 4); }), HasSubstr("cannot lie inside"));
+  Joined j;
+  EXPECT_THAT(error_of([&] { j.graph->place_inside(j.a.id, j.y.id, 0); }),
+              HasSubstr("cannot lie inside"))
+      << "it lies inside another already";
+  EXPECT_THAT(error_of([&] { j.graph->place_inside(j.whole.id, j.y.id, 0); }),
+              HasSubstr("cannot lie inside"))
+      << "others lie inside it";
+  EXPECT_THAT(error_of([&] { j.graph->place_inside(j.y.id, j.x.id, 0); }),
+              HasSubstr("cannot lie inside"))
+      << "a variable lies elsewhere";
+}
+
+TEST(Part, LivesAsTheTensorThatItLiesIn) {
+  const Joined j;
+  const auto stays = residencies(*j.graph, make_schedule(*j.graph));
+  ASSERT_EQ(stays.size(), 2U);
+  EXPECT_EQ(stays[0].tensor, j.whole.id);
+  EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
+  EXPECT_EQ(stays[1].tensor, j.y.id);
+}
+
+TEST(Part, IsNotReadBeforeItIsMadeThoughItsBytesAreThere) {
+  const Joined j;
+  Schedule schedule = make_schedule(*j.graph);
+  std::swap(schedule.steps[1].action, schedule.steps[2].action);
+  EXPECT_EQ(error_of([&] { residencies(*j.graph, schedule); }),
+            "step 1 (join#2) uses scale#1, which is not on the device");
+  schedule = make_schedule(*j.graph);
+  std::swap(schedule.steps[2].action, schedule.steps[3].action);
+  EXPECT_EQ(error_of([&] { residencies(*j.graph, schedule); }),
+            "step 2 (scale#3) uses join#2, which is not on the device");
+}
+
+TEST(Part, DoesNotLeaveTheDeviceOnItsOwn) {
+  for (const bool part : {false, true}) {
+    const Joined j;
+    Schedule schedule = make_schedule(*j.graph);
+    schedule.steps.push_back({.action = Offload{part ? j.a.id : j.whole.id}});
+    EXPECT_THAT(error_of([&] { residencies(*j.graph, schedule); }),
+                HasSubstr("moves bytes that other tensors share"));
+  }
+}
+
+TEST(Part, TakesNoBytesOfTheArena) {
+  const Joined j;
+  const StepPlan plan = make_plan(j.graph, spread_kernels());
+  ASSERT_EQ(plan.memory.blocks.size(), 2U);
+  EXPECT_EQ(plan.memory.device_bytes, 2U * 2 * 8 * 3 * 4);
+  const BlockIndex index(*j.graph, plan.memory);
+  EXPECT_EQ(index.tensor(j.a.id, StepId{1}), index.tensor(j.whole.id, StepId{1}));
+  EXPECT_THAT(to_string(plan), HasSubstr("f32[2, 4, 1, 3] nhwc pitch 8 @16 in join#2"));
+}
+
+// y = 2 a + 1 in the place of a part, or a part in the place of what it is made of.
+TEST(Part, IsNotOverwrittenAndOverwritesNothing) {
+  Joined j;
+  const tests::TestOpOptions in_place{.in_place = true};
+  const Value z = j.make(Scale(5, in_place), j.a);
+  const Value c = j.make(Scale(5, in_place), z);
+  const Value d = j.make(Scale(5), j.x);
+  const Value other = j.join(c, d);
+  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[4], 0)) << "a is a part";
+  EXPECT_TRUE(may_take_over(*j.graph, j.graph->nodes()[5], 0));
+  j.graph->place_inside(c.id, other.id, 0);
+  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0)) << "c is one now";
+}
+
+TEST(Part, IsComputedInItsPlace) {
+  const Joined j;
+  TestStep step(make_plan(j.graph, spread_kernels()), spread_kernels());
+  step.run();
+  const auto y = step.executor().results()[0].as<float>();
+  const std::vector<float> outcome = step.outcome();  // y, then x
+  const auto x = std::span(outcome).subspan(y.size());
+  for (std::size_t pixel = 0; pixel < 6; ++pixel) {
+    for (std::size_t c = 0; c < 4; ++c) {
+      EXPECT_EQ(y[pixel * 8 + c], 2 * x[pixel * 4 + c] + 2) << pixel << " " << c;
+      EXPECT_EQ(y[pixel * 8 + 4 + c], 3 * x[pixel * 4 + c] + 2) << pixel << " " << c;
+    }
+  }
+  EXPECT_EQ(step.executor().measured_peak_bytes(), step.executor().plan().memory.device_bytes);
+}
+
+// The second part is made on a lane of its own: what reads the whole must wait for it.
+TEST(Part, IsWaitedForByWhatReadsTheWhole) {
+  Joined j;
+  const Value c = j.make(Scale(2), j.x);
+  const Value d = j.make(Scale(3, {.lane = Lane::side}), j.x);
+  const Value other = j.join(c, d);
+  j.make(Scale(1), other);
+  j.graph->place_inside(c.id, other.id, 0);
+  j.graph->place_inside(d.id, other.id, 4);
+  StepPlan plan = make_plan(j.graph, spread_kernels());
+  bool waited = false;
+  for (Step& step : plan.schedule.steps) {
+    const auto* compute = std::get_if<Compute>(&step.action);
+    if (compute != nullptr && compute->node == NodeId{6}) {
+      waited = !step.after.empty();
+      step.after.clear();
+    }
+  }
+  EXPECT_TRUE(waited);
+  EXPECT_THAT(error_of([&] { verify(plan); }),
+              HasSubstr("does not wait for the step that gives it"));
+}
+
+TEST(Verify, FindsPartsThatNothingJoins) {
+  Joined j;
+  const Value z = j.make(Scale(2), j.x);
+  const Value wide = j.make(Scale(2), j.y);
+  j.graph->place_inside(z.id, wide.id, 0);
+  EXPECT_THAT(error_of([&] { make_plan(j.graph, spread_kernels()); }),
+              HasSubstr("scale#4 lies inside scale#5, but nothing makes it so"));
+}
+
+TEST(Verify, FindsPartsThatShareBytes) {
+  for (const std::int64_t first : {0, 2}) {
+    Joined j;
+    const Value c = j.make(Scale(2), j.x);
+    const Value d = j.make(Scale(3), j.x);
+    const Value other = j.join(c, d);
+    j.graph->place_inside(c.id, other.id, 0);
+    j.graph->place_inside(d.id, other.id, first);
+    EXPECT_NE(error_of([&] { make_plan(j.graph, spread_kernels()); }), "none") << first;
+  }
+}
+
+}  // namespace
+}  // namespace cnn
