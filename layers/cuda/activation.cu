@@ -2,6 +2,7 @@
 #include "layers/cuda/flat.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
+#include "layers/cuda/tile.cuh"
 
 // Bytes: Relu reads x and writes y, 2 S; its gradient reads dy and y and writes dx, 3 S: the
 // floors.
@@ -18,6 +19,10 @@ struct Clamp {
   }
 };
 
+__device__ inline float pass(float g, float gate, float limit) {
+  return gate > 0 && gate < limit ? g : 0;
+}
+
 // dx may be dy.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
@@ -29,13 +34,75 @@ __global__ void __launch_bounds__(flat_threads)
     load<decltype(width)::value>(y + at, gate);
 #pragma unroll
     for (int i = 0; i < decltype(width)::value; ++i) {
-      g[i] = gate[i] > 0 && gate[i] < limit ? g[i] : 0;
+      g[i] = pass(g[i], gate[i], limit);
     }
     store<decltype(width)::value>(dx + at, g);
   });
 }
 
+template <class T>
+struct GateImages {
+  const T* dy = nullptr;
+  const T* y = nullptr;
+  T* dx = nullptr;  // without gaps between pixels; may be dy if that is so too
+  std::int64_t dy_pitch = 0, y_pitch = 0;  // between pixels
+};
+
+// The same row by row, for images with other channels between pixels.
+template <class T, int width>
+__global__ void __launch_bounds__(tile_threads)
+    pass_rows_where_open(GateImages<T> images, Tile tile, float limit) {
+  if (tile.channel() >= tile.channels) {
+    return;
+  }
+  const int chunk = static_cast<int>(blockIdx.y);
+  const std::int64_t end = tile.end_row(chunk);
+  const int lines = static_cast<int>(blockDim.y);
+  for (std::int64_t row = tile.first_row(chunk) + threadIdx.y; row < end;
+       row += rows_in_flight * lines) {
+    Pack<T, width> dy[rows_in_flight];
+    Pack<T, width> y[rows_in_flight];
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      const std::int64_t of = row + k * lines < end ? row + k * lines : row;
+      dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
+      y[k] = fetch<width>(images.y + tile.at(of, images.y_pitch));
+    }
+#pragma unroll
+    for (int k = 0; k < rows_in_flight; ++k) {
+      if (row + k * lines < end) {
+        float g[width];
+        float gate[width];
+        widen(dy[k], g);
+        widen(y[k], gate);
+#pragma unroll
+        for (int i = 0; i < width; ++i) {
+          g[i] = pass(g[i], gate[i], limit);
+        }
+        store<width>(images.dx + tile.at(row + k * lines), g);
+      }
+    }
+  }
+}
+
+void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
+  const Tile tile = tile_of(o.out[0].desc);
+  with_type_and_width(o.out[0].desc.type, tile.width, [&](auto tag, auto width) {
+    using T = typename decltype(tag)::Type;
+    const GateImages<T> images{.dy = data_of<const T>(o.in[0]),
+                               .y = data_of<const T>(o.in[1]),
+                               .dx = data_of<T>(o.out[0]),
+                               .dy_pitch = pitch_of(o.in[0].desc),
+                               .y_pitch = pitch_of(o.in[1].desc)};
+    cnn::cuda::launch(pass_rows_where_open<T, decltype(width)::value>, tile.grid(), tile.block(), 0,
+                      stream, images, tile, limit);
+  });
+}
+
 void run_backward(Stream& stream, const Operands& o, float limit) {
+  if (o.in[0].desc.pitch > 0 || o.in[1].desc.pitch > 0) {
+    return run_backward_by_rows(stream, o, limit);
+  }
   with_type(o.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = o.out[0].desc.shape.elements();
@@ -58,7 +125,13 @@ void add_activation_rows(KernelTable& table) {
                     });
                   });
   table.add<ReluBackward>(
-      [](const ReluBackward&, const Signature& asked) { return describe_floats(asked); },
+      [](const ReluBackward&, const Signature& asked) {
+        std::optional<KernelSpec> spec = describe_floats(asked);
+        for (std::size_t i = 0; spec && i < asked.in.size(); ++i) {
+          keep_pitch(spec->in[i], asked.in[i]);
+        }
+        return spec;
+      },
       [](const ReluBackward& op, const Signature&) {
         return own_kernel([limit = op.limit](Stream& stream, const Operands& o) {
           run_backward(stream, o, limit);

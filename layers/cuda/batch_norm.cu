@@ -147,7 +147,9 @@ void add_batch_norm_rows(KernelTable& table) {
         if (op.attributes.mask && !has_mask_width(asked.in[0])) {
           return std::nullopt;
         }
-        return in_nhwc(asked, Forward(op.attributes, asked.in[0]).workspace());
+        KernelSpec spec = in_nhwc(asked, Forward(op.attributes, asked.in[0]).workspace());
+        keep_pitch(spec.out[0], asked.out[0]);
+        return spec;
       },
       [](const BatchNorm& op, const Signature& s) {
         return own_kernel(Forward(op.attributes, s.in[0]));

@@ -29,7 +29,8 @@ __device__ inline bool stores_gradient(Gate gate) {
 template <class T>
 struct GradientImages {
   const T* x = nullptr;
-  const T* dy = nullptr;  // second pass where stores_gradient: g
+  const T* dy = nullptr;      // second pass where stores_gradient: g
+  std::int64_t dy_pitch = 0;  // between pixels; the others have no gaps
   const T* dy2 = nullptr;
   const T* y = nullptr;                // with Gate::output
   const std::uint8_t* mask = nullptr;  // with Gate::mask
@@ -61,9 +62,10 @@ __global__ void __launch_bounds__(tile_threads)
       std::uint8_t mask[summed_rows] = {};
 #pragma unroll
       for (int k = 0; k < summed_rows; ++k) {
-        const std::int64_t at = tile.at(row + k * lines < end ? row + k * lines : row);
+        const std::int64_t of = row + k * lines < end ? row + k * lines : row;
+        const std::int64_t at = tile.at(of);
         x[k] = fetch<width>(images.x + at);
-        dy[k] = fetch<width>(images.dy + at);
+        dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
         if (two) {
           dy2[k] = fetch<width>(images.dy2 + at);
         }
@@ -152,9 +154,10 @@ __global__ void __launch_bounds__(tile_threads)
     Pack<T, width> dy2[rows] = {};
 #pragma unroll
     for (int k = 0; k < rows; ++k) {
-      const std::int64_t at = tile.at(row - k * lines >= first ? row - k * lines : row);
+      const std::int64_t of = row - k * lines >= first ? row - k * lines : row;
+      const std::int64_t at = tile.at(of);
       x[k] = fetch<width>(images.x + at);
-      dy[k] = fetch<width>(images.dy + at);
+      dy[k] = fetch<width>(images.dy + tile.at(of, images.dy_pitch));
       if (two) {
         dy2[k] = fetch<width>(images.dy2 + at);
       }
@@ -239,6 +242,7 @@ class Backward {
     GradientImages<T> images{
         .x = data_of<T>(operands.in[0]),
         .dy = data_of<T>(operands.in[op_.place_of_dy()]),
+        .dy_pitch = pitch_of(operands.in[op_.place_of_dy()].desc),
         .dy2 = op_.joined ? data_of<T>(operands.in[op_.place_of_dy() + 1]) : nullptr,
         .y = passes ? data_of<T>(operands.in.back()) : nullptr,
         .mask = passes ? data_of<std::uint8_t>(operands.in.back()) : nullptr,
@@ -254,6 +258,7 @@ class Backward {
                       dgamma);
     if (passes) {
       images.dy = images.g;
+      images.dy_pitch = tile_.channels;
     }
     with_two(op_.joined && !passes, [&](auto two) {
       cnn::cuda::launch(differentiate<T, width, decltype(two)::value>, tile_.grid(), tile_.block(),
@@ -273,7 +278,9 @@ void add_batch_norm_backward_rows(KernelTable& table) {
         if (op.attributes.mask && !has_mask_width(asked.in[0])) {
           return std::nullopt;
         }
-        return in_nhwc(asked, Backward(op, asked.in[0]).workspace());
+        KernelSpec spec = in_nhwc(asked, Backward(op, asked.in[0]).workspace());
+        keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
+        return spec;
       },
       [](const BatchNormBackward& op, const Signature& s) {
         return own_kernel(Backward(op, s.in[0]));

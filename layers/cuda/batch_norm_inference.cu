@@ -81,7 +81,9 @@ class Fold {
 void add_batch_norm_inference_rows(KernelTable& table) {
   table.add<BatchNormInference>(
       [](const BatchNormInference& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+        KernelSpec spec = in_nhwc(asked);
+        keep_pitch(spec.out[0], asked.out[0]);
+        return spec;
       },
       [](const BatchNormInference& op, const Signature& s) {
         return own_kernel(Inference(op.attributes, s.in[0]));

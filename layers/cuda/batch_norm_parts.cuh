@@ -45,6 +45,7 @@ struct NormaliseImages {
   const T* x = nullptr;
   const T* residual = nullptr;   // nullptr: none
   T* y = nullptr;                // may be x
+  std::int64_t y_pitch = 0;      // between pixels; the others have no gaps
   std::uint8_t* mask = nullptr;  // of y; written if masked
 };
 
@@ -85,7 +86,7 @@ __global__ void __launch_bounds__(tile_threads)
           const float sum = affine(value[i], i) + other[i];
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
-        store<width>(images.y + tile.at(row - k * lines), value);
+        store<width>(images.y + tile.at(row - k * lines, images.y_pitch), value);
         if (masked) {
           images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
         }
@@ -107,6 +108,7 @@ inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool
     const NormaliseImages<T> images{.x = data_of<T>(of.x),
                                     .residual = data_of<T>(of.residual),
                                     .y = data_of<T>(of.y),
+                                    .y_pitch = pitch_of(of.y.desc),
                                     .mask = data_of<std::uint8_t>(of.mask)};
     with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
       cnn::cuda::launch(normalise<T, lanes, decltype(masked)::value>, tile.grid(), tile.block(), 0,

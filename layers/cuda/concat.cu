@@ -9,7 +9,7 @@
 #include "layers/cuda/rows.h"
 
 // Channels that move between images in nhwc. Bytes: every channel is read once and written once,
-// the floor of a copy; zeros are written only.
+// the floor of a copy; zeros are written only, and channels that lie where they belong stay.
 namespace cnn::layers::cuda {
 
 namespace {
@@ -148,21 +148,27 @@ struct Channels {
   Piece piece() const {
     const auto size = static_cast<std::int64_t>(size_of(to.desc.type));
     Piece result{.to = to.data + to_first * size,
-                 .to_pitch = to.desc.shape[1] * size,
+                 .to_pitch = pitch_of(to.desc) * size,
                  .bytes = count * size};
     if (from.data != nullptr) {
       result.from = from.data + from_first * size;
-      result.from_pitch = from.desc.shape[1] * size;
+      result.from_pitch = pitch_of(from.desc) * size;
     }
     return result;
   }
 };
 
+// Whether one image is a part of the other, so that the channels are there already.
+bool is_in_place(const Piece& piece) {
+  return piece.from == piece.to && piece.from_pitch == piece.to_pitch;
+}
+
 void copy_channels(Stream& stream, std::span<const Channels> parts) {
   std::vector<Piece> pieces;
   for (const Channels& part : parts) {
-    if (part.count > 0) {
-      pieces.push_back(part.piece());
+    const Piece piece = part.piece();
+    if (part.count > 0 && !is_in_place(piece)) {
+      pieces.push_back(piece);
     }
   }
   const Shape& shape = parts.front().to.desc.shape;
@@ -207,8 +213,24 @@ void add_concat_rows(KernelTable& table) {
   const auto describe = [](const auto& /*op*/, const Signature& asked) {
     return describe_floats(asked);
   };
-  table.add<Concat>(describe, [](const Concat&, const Signature&) { return own_kernel(join); });
-  table.add<Split>(describe, [](const Split&, const Signature&) { return own_kernel(split); });
+  table.add<Concat>(
+      [](const Concat&, const Signature& asked) {
+        std::optional<KernelSpec> spec = describe_floats(asked);
+        for (std::size_t i = 0; spec && i < asked.in.size(); ++i) {
+          keep_pitch(spec->in[i], asked.in[i]);
+        }
+        return spec;
+      },
+      [](const Concat&, const Signature&) { return own_kernel(join); });
+  table.add<Split>(
+      [](const Split&, const Signature& asked) {
+        std::optional<KernelSpec> spec = describe_floats(asked);
+        for (std::size_t i = 0; spec && i < asked.out.size(); ++i) {
+          keep_pitch(spec->out[i], asked.out[i]);
+        }
+        return spec;
+      },
+      [](const Split&, const Signature&) { return own_kernel(split); });
   table.add<PadChannels>(describe, [](const PadChannels& op, const Signature&) {
     return own_kernel([op](Stream& stream, const Operands& o) { pad(stream, o, op); });
   });

@@ -14,7 +14,8 @@ enum class Direction : std::uint8_t { forward, backward_data, backward_weights }
 struct ConvGraph {
   Direction direction{};
   DataType type = DataType::f32;
-  Shape x, w, y;  // w [O, I / groups, kh, kw]
+  Shape x, w, y;                          // w [O, I / groups, kh, kw]
+  std::int64_t x_pitch = 0, y_pitch = 0;  // elements between pixels, where that is more than C
   Window window;
   // Forward only: y = convolution + bias, then relu; the bias [O] is of the same type.
   bool bias = false;

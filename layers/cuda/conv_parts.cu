@@ -66,7 +66,8 @@ std::int64_t chunks_of(std::int64_t rows) {
 // partial[chunk][c]: blockIdx.y is the chunk, a range of rows; blockIdx.x a range of packs.
 template <class T, int width>
 __global__ void __launch_bounds__(threads)
-    sum_chunks(const T* from, float* partial, std::int64_t rows, int columns, RowTile tile) {
+    sum_chunks(const T* from, std::int64_t pitch, float* partial, std::int64_t rows, int columns,
+               RowTile tile) {
   const cnn::cuda::Shared<float> shared(0, threads * width);
   const int lane = static_cast<int>(threadIdx.x) % tile.lanes;
   const int line = static_cast<int>(threadIdx.x) / tile.lanes;
@@ -78,7 +79,7 @@ __global__ void __launch_bounds__(threads)
   float sums[width] = {};
   for (std::int64_t row = begin + line; active && row < end; row += tile.depth) {
     float values[width];
-    load<width>(from + row * columns + column, values);
+    load<width>(from + row * pitch + column, values);
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       sums[i] += values[i];
@@ -116,15 +117,17 @@ __global__ void __launch_bounds__(threads)
 
 template <class T, int width>
 __global__ void __launch_bounds__(threads)
-    add_and_clip(T* y, const float* bias, const T* residual, bool relu, std::int64_t count,
-                 int channels) {
+    add_and_clip(T* y, std::int64_t pitch, const float* bias, const T* residual, bool relu,
+                 std::int64_t count, int channels) {
   const std::int64_t first = thread_of_grid() * width;
   if (first >= count) {
     return;
   }
-  const int channel = static_cast<int>(first % channels);
+  const std::int64_t row = first / channels;
+  const int channel = static_cast<int>(first - row * channels);
+  T* const at = y + row * pitch + channel;
   float values[width];
-  load<width>(y + first, values);
+  load<width>(at, values);
   float others[width] = {};
   if (residual != nullptr) {
     load<width>(residual + first, others);
@@ -134,7 +137,7 @@ __global__ void __launch_bounds__(threads)
     const float sum = values[i] + (bias != nullptr ? bias[channel + i] : 0.0F) + others[i];
     values[i] = relu && sum < 0 ? 0.0F : sum;  // NaN stays
   }
-  store<width>(y + first, values);
+  store<width>(at, values);
 }
 
 template <class T, int width>
@@ -144,7 +147,8 @@ void launch_sum(Stream& stream, const SumRows& s) {
   const std::int64_t chunks = chunks_of(s.rows);
   const dim3 grid(launch_count(divide_up(packs, tile.lanes)), launch_count(chunks));
   cnn::cuda::launch(sum_chunks<T, width>, grid, dim3(threads), threads * width * sizeof(float),
-                    stream, reinterpret_cast<const T*>(s.from), s.partial, s.rows, s.columns, tile);
+                    stream, reinterpret_cast<const T*>(s.from), s.pitch, s.partial, s.rows,
+                    s.columns, tile);
   cnn::cuda::launch(add_chunks, grid_for(s.columns), dim3(threads), 0, stream, s.partial, s.sums,
                     static_cast<int>(chunks), s.columns);
 }
@@ -153,8 +157,8 @@ template <class T, int width>
 void launch_epilogue(Stream& stream, const Epilogue& e) {
   const std::int64_t count = e.rows * e.channels;
   cnn::cuda::launch(add_and_clip<T, width>, grid_for(count / width), dim3(threads), 0, stream,
-                    reinterpret_cast<T*>(e.y), e.bias, reinterpret_cast<const T*>(e.residual),
-                    e.relu, count, e.channels);
+                    reinterpret_cast<T*>(e.y), e.pitch, e.bias,
+                    reinterpret_cast<const T*>(e.residual), e.relu, count, e.channels);
 }
 
 template <class T, int width>

@@ -37,6 +37,7 @@ struct SumRows {
   DataType type{};
   std::int64_t rows = 0;
   int columns = 0;
+  std::int64_t pitch = 0;  // elements from one row to the next
   float* sums = nullptr;
   float* partial = nullptr;  // workspace
 };
@@ -52,6 +53,7 @@ struct Epilogue {
   DataType type{};
   std::int64_t rows = 0;
   int channels = 0;
+  std::int64_t pitch = 0;  // of y: elements from one row to the next; the residual has no gaps
 };
 void run_epilogue(Stream& stream, const Epilogue& epilogue);
 

@@ -57,29 +57,44 @@ TensorDesc image_like(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};
 }
 
-struct ConvShapes {
-  Shape x, w, y;
+// With the pitch that is asked for, if engines take it.
+TensorDesc image_of(const TensorDesc& asked, DataType type) {
+  TensorDesc image = image_like(asked.shape, type);
+  if (asked.type == type) {
+    keep_pitch(image, asked);
+  }
+  return image;
+}
+
+// The images and the weights, in the forward convolution's terms.
+struct ConvTensors {
+  TensorDesc x, w, y;
 };
 
 // What is common to the directions: the graph with its channels padded, and its engine.
 std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attributes, DataType type,
-                               const ConvShapes& shapes) {
+                               const ConvTensors& tensors) {
   if (!is_float(type)) {
     return std::nullopt;
   }
+  const Shape& x = tensors.x.shape;
   ConvSteps s;
   s.attributes = attributes;
-  s.channels = static_cast<int>(shapes.x[1]);
+  s.channels = static_cast<int>(x[1]);
   s.graph = {.direction = direction,
              .type = type,
-             .x = shapes.x,
-             .w = shapes.w,
-             .y = shapes.y,
+             .x = x,
+             .w = tensors.w.shape,
+             .y = tensors.y.shape,
              .window = attributes.window};
   if (!attributes.depthwise && direction != Direction::backward_data) {
-    s.graph.x[1] = padded_channels(direction, type, shapes.x[1]);
+    s.graph.x[1] = padded_channels(direction, type, x[1]);
     s.graph.w[1] = s.graph.x[1];
   }
+  if (!s.is_padded()) {
+    s.graph.x_pitch = image_of(tensors.x, type).pitch;
+  }
+  s.graph.y_pitch = image_of(tensors.y, type).pitch;
   return s;
 }
 
@@ -165,7 +180,8 @@ class ConvKernel final : public Kernel {
                             .relu = s_.attributes.relu,
                             .type = g.type,
                             .rows = rows_of(g.y),
-                            .channels = static_cast<int>(g.y[1])});
+                            .channels = static_cast<int>(g.y[1]),
+                            .pitch = pitch_of(operands.out[0].desc)});
     }
   }
 
@@ -190,6 +206,7 @@ class ConvKernel final : public Kernel {
                         .type = g.type,
                         .rows = rows_of(g.y),
                         .columns = static_cast<int>(g.y[1]),
+                        .pitch = pitch_of(operands.in[1].desc),
                         .sums = data_of<float>(operands.out[1]),
                         .partial = pieces.partial});
     }
@@ -201,23 +218,36 @@ class ConvKernel final : public Kernel {
 
 }  // namespace
 
+TensorDesc ConvSteps::x_image() const {
+  TensorDesc image = image_like(graph.x, graph.type);
+  image.shape[1] = channels;
+  image.pitch = graph.x_pitch;
+  return image;
+}
+
+TensorDesc ConvSteps::y_image() const {
+  TensorDesc image = image_like(graph.y, graph.type);
+  image.pitch = graph.y_pitch;
+  return image;
+}
+
 std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
                                   const FindWorkspace& find) {
   const ConvAttributes& a = op.attributes;
   const DataType type = asked.in[0].type;
-  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape, &y = asked.out[0].shape;
-  std::optional<ConvSteps> s = start(Direction::forward, a, type, {x, w, y});
+  const TensorDesc &w = asked.in[1], &y = asked.out[0];
+  std::optional<ConvSteps> s = start(Direction::forward, a, type, {asked.in[0], w, y});
   if (!s) {
     return std::nullopt;
   }
-  s->spec.in = {image_like(x, type), image_like(w, type)};
+  s->spec.in = {s->x_image(), image_like(w.shape, type)};
   if (a.bias) {
     s->spec.in.push_back({.shape = asked.in[2].shape, .type = type});
   }
   if (a.residual) {
-    s->spec.in.push_back(image_like(y, type));
+    s->spec.in.push_back(image_like(y.shape, type));
   }
-  s->spec.out = {image_like(y, type)};
+  s->spec.out = {s->y_image()};
   // Engines add a bias, with or without a ReLU, and nothing else.
   if (a.bias && !a.residual) {
     s->graph.bias = true;
@@ -237,27 +267,26 @@ std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
 std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
                                   const FindWorkspace& find) {
   const DataType type = asked.in[0].type;
-  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape;
+  const TensorDesc &dy = asked.in[0], &w = asked.in[1];
   std::optional<ConvSteps> s =
-      start(Direction::backward_data, op.attributes, type, {op.x_shape, w, dy});
+      start(Direction::backward_data, op.attributes, type, {asked.out[0], w, dy});
   if (!s) {
     return std::nullopt;
   }
-  s->spec.in = {image_like(dy, type), image_like(w, type)};
-  s->spec.out = {image_like(op.x_shape, type)};
+  s->spec.in = {s->y_image(), image_like(w.shape, type)};
+  s->spec.out = {s->x_image()};
   return settle(*std::move(s), find);
 }
 
 std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
                                   const FindWorkspace& find) {
   const DataType type = asked.in[0].type;
-  const Shape &x = asked.in[0].shape, &dy = asked.in[1].shape;
-  std::optional<ConvSteps> s =
-      start(Direction::backward_weights, op.attributes, type, {x, op.w_shape, dy});
+  std::optional<ConvSteps> s = start(Direction::backward_weights, op.attributes, type,
+                                     {asked.in[0], image_like(op.w_shape, type), asked.in[1]});
   if (!s) {
     return std::nullopt;
   }
-  s->spec.in = {image_like(x, type), image_like(dy, type)};
+  s->spec.in = {s->x_image(), s->y_image()};
   s->spec.out = {image_like(op.w_shape, DataType::f32)};
   if (op.attributes.bias) {
     s->spec.out.push_back({.shape = {op.w_shape[0]}});

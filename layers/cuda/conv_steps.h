@@ -37,6 +37,9 @@ struct ConvSteps {
   ConvAttributes attributes;
 
   bool is_padded() const { return graph.x[1] > channels && !attributes.depthwise; }
+  // The images as the node has them in memory.
+  TensorDesc x_image() const;
+  TensorDesc y_image() const;
 };
 
 // The steps for a node, as it is asked or with other layouts and types; nothing if an operand has a

@@ -10,7 +10,8 @@ namespace cnn::layers::cuda {
 namespace {
 
 bool is_plain_or_nhwc(const TensorDesc& desc) {
-  return desc.layout == Layout::nchw || (desc.layout == Layout::nhwc && desc.shape.rank() == 4);
+  return desc.layout == Layout::nchw ||
+         (desc.layout == Layout::nhwc && desc.shape.rank() == 4 && desc.pitch == 0);
 }
 
 // As asked, where these kernels can.

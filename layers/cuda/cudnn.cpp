@@ -182,13 +182,15 @@ Target Target::live(cudnnHandle_t handle) {
 
 void OperationGraph::tensor(const Tensor& tensor) {
   const Shape& s = tensor.shape;
-  const std::array<std::int64_t, 4> strides{s[1] * s[2] * s[3], 1, s[1] * s[3], s[1]};
+  const std::int64_t pitch = tensor.pitch > 0 ? tensor.pitch : s[1];
+  const std::array<std::int64_t, 4> strides{pitch * s[2] * s[3], 1, pitch * s[3], pitch};
   Descriptor descriptor(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   descriptor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, cudnn_type(tensor.type));
   descriptor.set(CUDNN_ATTR_TENSOR_DIMENSIONS, std::span<const std::int64_t>(s.begin(), s.end()));
   descriptor.set(CUDNN_ATTR_TENSOR_STRIDES, std::span<const std::int64_t>(strides));
   descriptor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, tensor.id);
-  // Blocks of the memory plan are aligned to 64 bytes; no engine gains by more than 16.
+  // Blocks of the memory plan are aligned to 64 bytes, parts of images to 16; no engine gains by
+  // more than that.
   descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16});
   descriptor.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, tensor.inner);
   descriptor.finalize("a tensor " + to_string(s));

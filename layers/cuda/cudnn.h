@@ -49,7 +49,8 @@ class OperationGraph {
     std::int64_t id = 0;
     Shape shape;  // N, C, H, W
     DataType type = DataType::f32;
-    bool inner = false;  // never in memory
+    bool inner = false;      // never in memory
+    std::int64_t pitch = 0;  // elements between pixels, where that is more than C
   };
 
   explicit OperationGraph(const Target& target) : target_(target) {}

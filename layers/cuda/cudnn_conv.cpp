@@ -14,12 +14,12 @@ void build(const ConvGraph& g, OperationGraph& into) {
     into.tensor({.id = next, .shape = g.y, .type = DataType::f32, .inner = true});
     return next++;
   };
-  into.tensor({.id = id_x, .shape = g.x, .type = g.type});
+  into.tensor({.id = id_x, .shape = g.x, .type = g.type, .pitch = g.x_pitch});
   into.tensor({.id = id_w, .shape = g.w, .type = g.type});
   if (g.bias) {
     into.tensor({.id = id_bias, .shape = {1, g.y[1], 1, 1}, .type = g.type});
   }
-  into.tensor({.id = id_y, .shape = g.y, .type = g.type});
+  into.tensor({.id = id_y, .shape = g.y, .type = g.type, .pitch = g.y_pitch});
   std::int64_t value = epilogue ? inner() : id_y;
   into.convolution(
       {.direction = g.direction, .window = g.window, .x = id_x, .w = id_w, .y = value});

@@ -62,8 +62,10 @@ void find(Stream& stream, const Operands& o, std::int64_t chunks) {
 }
 
 std::optional<KernelSpec> describe(const Signature& asked) {
-  const auto is_f32 = [](const TensorDesc& desc) { return desc.type == DataType::f32; };
-  if (!std::ranges::all_of(asked.in, is_f32)) {
+  const auto fits = [](const TensorDesc& desc) {
+    return desc.type == DataType::f32 && desc.pitch == 0;
+  };
+  if (!std::ranges::all_of(asked.in, fits)) {
     return std::nullopt;
   }
   Carver carver;

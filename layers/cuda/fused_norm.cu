@@ -14,6 +14,7 @@ struct BlendImages {
   const T* first = nullptr;
   const T* second = nullptr;     // unread where there is only one
   T* to = nullptr;               // may be either of them
+  std::int64_t to_pitch = 0;     // between pixels; the others have no gaps
   std::uint8_t* mask = nullptr;  // of `to`; written if masked
 };
 
@@ -72,7 +73,7 @@ __global__ void __launch_bounds__(tile_threads)
           sum = two ? fmaf(second_slope[i], other[i], sum) : sum;
           value[i] = relu && sum < 0 ? 0 : sum;  // not fmaxf: NaN stays
         }
-        store<width>(images.to + tile.at(row - k * lines), value);
+        store<width>(images.to + tile.at(row - k * lines, images.to_pitch), value);
         if (masked) {
           images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
         }
@@ -94,6 +95,7 @@ void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
     const BlendImages<T> images{.first = data_of<T>(of.first),
                                 .second = data_of<T>(of.second),
                                 .to = data_of<T>(of.to),
+                                .to_pitch = pitch_of(of.to.desc),
                                 .mask = data_of<std::uint8_t>(of.mask)};
     const auto launch = [&](auto kernel) {
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
@@ -290,8 +292,12 @@ void add_fused_norm_rows(KernelTable& table) {
       });
   table.add<ScaleBias>(
       [](const ScaleBias& op, const Signature& asked) -> std::optional<KernelSpec> {
-        return !op.mask || has_mask_width(asked.in[0]) ? std::optional(with_f32_vectors(asked))
-                                                       : std::nullopt;
+        if (op.mask && !has_mask_width(asked.in[0])) {
+          return std::nullopt;
+        }
+        KernelSpec spec = with_f32_vectors(asked);
+        keep_pitch(spec.out[0], asked.out[0]);
+        return spec;
       },
       [](const ScaleBias& op, const Signature& s) {
         return own_kernel([op, tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {

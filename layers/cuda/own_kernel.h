@@ -22,17 +22,25 @@ inline bool is_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
 }
 
-// Every operand as a device keeps it: what has four dimensions with channels innermost, all else
-// row-major. Types stay as asked.
+// Every operand as a device keeps it: what has four dimensions with channels innermost and no gaps
+// between pixels, all else row-major. Types stay as asked.
 inline KernelSpec in_nhwc(const Signature& asked, std::size_t workspace = 0) {
   KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
   for (auto* descs : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *descs) {
       desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
       desc.packing = nullptr;
+      desc.pitch = 0;
     }
   }
   return spec;
+}
+
+// For operands that a kernel also takes with other channels between pixels: as asked, where every
+// pixel begins at a multiple of 16 bytes, as without them.
+inline void keep_pitch(TensorDesc& answer, const TensorDesc& asked) {
+  const bool aligned = asked.pitch * static_cast<std::int64_t>(size_of(asked.type)) % 16 == 0;
+  answer.pitch = asked.layout == Layout::nhwc && aligned ? asked.pitch : 0;
 }
 
 template <class T>

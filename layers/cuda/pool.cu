@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(pool_threads)
       window.rows, window.columns,
       [&](int h, int w) {
         const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
-        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel);
+        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes.channels) + at.channel);
       },
       [&](int h, int w, const Pack<T, width>& pack) {
         const int tap = (h - top) * sizes.kernel_w + (w - left);
@@ -51,16 +51,15 @@ __global__ void __launch_bounds__(pool_threads)
         }
         first = false;
       });
-  const std::int64_t to =
-      pixel_at(std::int64_t{at.n} * sizes.out_height + at.row, sizes.out_width, at.column, sizes) +
-      at.channel;
-  store<width>(y + to, best);
+  const std::int64_t line = std::int64_t{at.n} * sizes.out_height + at.row;
+  store<width>(y + pixel_at(line, sizes.out_width, at.column, sizes.out_pitch) + at.channel, best);
   if (indices != nullptr) {
     Pack<std::uint8_t, width> taps;
 #pragma unroll
     for (int i = 0; i < width; ++i) {
       taps.element[i] = static_cast<std::uint8_t>(best_tap[i]);
     }
+    const std::int64_t to = pixel_at(line, sizes.out_width, at.column, sizes.channels) + at.channel;
     *reinterpret_cast<Pack<std::uint8_t, width>*>(indices + to) = taps;
   }
 }
@@ -77,7 +76,7 @@ __global__ void __launch_bounds__(pool_threads) average_pool(const T* x, T* y, P
       window.rows, window.columns,
       [&](int h, int w) {
         const std::int64_t line = std::int64_t{at.n} * sizes.height + h;
-        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes) + at.channel);
+        return fetch<width>(x + pixel_at(line, sizes.width, w, sizes.channels) + at.channel);
       },
       [&](int /*h*/, int /*w*/, const Pack<T, width>& pack) {
         float value[width];
@@ -94,13 +93,13 @@ __global__ void __launch_bounds__(pool_threads) average_pool(const T* x, T* y, P
     sum[i] /= static_cast<float>(count);
   }
   const std::int64_t line = std::int64_t{at.n} * sizes.out_height + at.row;
-  store<width>(y + pixel_at(line, sizes.out_width, at.column, sizes) + at.channel, sum);
+  store<width>(y + pixel_at(line, sizes.out_width, at.column, sizes.out_pitch) + at.channel, sum);
 }
 
 // in: x. out: y, [indices].
 void run_max(Stream& stream, const Operands& operands, const Window& window) {
   const TensorDesc& y = operands.out[0].desc;
-  const PoolSizes sizes = pool_sizes(window, operands.in[0].desc.shape, y.shape);
+  const PoolSizes sizes = pool_sizes(window, operands.in[0].desc.shape, y);
   const int lanes = width_for(sizes.channels, y.type);
   with_type_and_width(y.type, lanes, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -113,7 +112,7 @@ void run_max(Stream& stream, const Operands& operands, const Window& window) {
 
 void run_average(Stream& stream, const Operands& operands, const Window& window) {
   const TensorDesc& y = operands.out[0].desc;
-  const PoolSizes sizes = pool_sizes(window, operands.in[0].desc.shape, y.shape);
+  const PoolSizes sizes = pool_sizes(window, operands.in[0].desc.shape, y);
   const int lanes = width_for(sizes.channels, y.type);
   with_type_and_width(y.type, lanes, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -126,8 +125,8 @@ void run_average(Stream& stream, const Operands& operands, const Window& window)
 }  // namespace
 
 void add_pool_rows(KernelTable& table) {
-  add_pool_row<MaxPool>(table, run_max);
-  add_pool_row<AveragePool>(table, run_average);
+  add_pool_row<MaxPool>(table, Pitched::first_output, run_max);
+  add_pool_row<AveragePool>(table, Pitched::first_output, run_average);
 }
 
 }  // namespace cnn::layers::cuda

@@ -40,8 +40,11 @@ __global__ void __launch_bounds__(pool_threads)
       outputs.rows, outputs.columns,
       [&](int p, int q) {
         const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
-        const std::int64_t from = pixel_at(line, sizes.out_width, q, sizes) + at.channel;
-        return GradientAndIndex<T, width>{fetch<width>(dy + from), fetch<width>(indices + from)};
+        const auto from = [&](int pitch) {
+          return pixel_at(line, sizes.out_width, q, pitch) + at.channel;
+        };
+        return GradientAndIndex<T, width>{fetch<width>(dy + from(sizes.out_pitch)),
+                                          fetch<width>(indices + from(sizes.channels))};
       },
       [&](int p, int q, const GradientAndIndex<T, width>& of) {
         const int tap = (at.row + sizes.pad_top - p * sizes.stride_h) * sizes.kernel_w + at.column +
@@ -54,7 +57,7 @@ __global__ void __launch_bounds__(pool_threads)
         }
       });
   const std::int64_t line = std::int64_t{at.n} * sizes.height + at.row;
-  store<width>(dx + pixel_at(line, sizes.width, at.column, sizes) + at.channel, sum);
+  store<width>(dx + pixel_at(line, sizes.width, at.column, sizes.channels) + at.channel, sum);
 }
 
 template <class T, int width>
@@ -70,7 +73,7 @@ __global__ void __launch_bounds__(pool_threads)
       outputs.rows, outputs.columns,
       [&](int p, int q) {
         const std::int64_t line = std::int64_t{at.n} * sizes.out_height + p;
-        return fetch<width>(dy + pixel_at(line, sizes.out_width, q, sizes) + at.channel);
+        return fetch<width>(dy + pixel_at(line, sizes.out_width, q, sizes.out_pitch) + at.channel);
       },
       [&](int p, int q, const Pack<T, width>& pack) {
         const Span high = covered(p, sizes.stride_h, sizes.pad_top, sizes.kernel_h, sizes.height);
@@ -84,13 +87,13 @@ __global__ void __launch_bounds__(pool_threads)
         }
       });
   const std::int64_t line = std::int64_t{at.n} * sizes.height + at.row;
-  store<width>(dx + pixel_at(line, sizes.width, at.column, sizes) + at.channel, sum);
+  store<width>(dx + pixel_at(line, sizes.width, at.column, sizes.channels) + at.channel, sum);
 }
 
 // in: dy, indices. out: dx.
 void run_max(Stream& stream, const Operands& operands, const Window& window) {
   const TensorDesc& dx = operands.out[0].desc;
-  const PoolSizes sizes = pool_sizes(window, dx.shape, operands.in[0].desc.shape);
+  const PoolSizes sizes = pool_sizes(window, dx.shape, operands.in[0].desc);
   const int lanes = width_for(sizes.channels, dx.type);
   with_type_and_width(dx.type, lanes, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -103,7 +106,7 @@ void run_max(Stream& stream, const Operands& operands, const Window& window) {
 // in: dy. out: dx.
 void run_average(Stream& stream, const Operands& operands, const Window& window) {
   const TensorDesc& dx = operands.out[0].desc;
-  const PoolSizes sizes = pool_sizes(window, dx.shape, operands.in[0].desc.shape);
+  const PoolSizes sizes = pool_sizes(window, dx.shape, operands.in[0].desc);
   const int lanes = width_for(sizes.channels, dx.type);
   with_type_and_width(dx.type, lanes, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -116,8 +119,8 @@ void run_average(Stream& stream, const Operands& operands, const Window& window)
 }  // namespace
 
 void add_pool_backward_rows(KernelTable& table) {
-  add_pool_row<MaxPoolBackward>(table, run_max);
-  add_pool_row<AveragePoolBackward>(table, run_average);
+  add_pool_row<MaxPoolBackward>(table, Pitched::first_input, run_max);
+  add_pool_row<AveragePoolBackward>(table, Pitched::first_input, run_average);
 }
 
 }  // namespace cnn::layers::cuda

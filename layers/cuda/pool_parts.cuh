@@ -16,10 +16,13 @@ struct PoolSizes {
   int height = 0, width = 0;          // of the image
   int out_height = 0, out_width = 0;  // of the pool's result
   int kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, pad_top = 0, pad_left = 0;
+  int out_pitch = 0;  // elements between pixels of the result; the others have no gaps
 };
 
-inline PoolSizes pool_sizes(const Window& w, const Shape& x, const Shape& y) {
+// x: of the image or its gradient. result: the pool's, or the gradient of that.
+inline PoolSizes pool_sizes(const Window& w, const Shape& x, const TensorDesc& result) {
   const auto narrow = [](std::int64_t value) { return static_cast<int>(value); };
+  const Shape& y = result.shape;
   return {.n = narrow(x[0]),
           .channels = narrow(x[1]),
           .height = narrow(x[2]),
@@ -31,7 +34,8 @@ inline PoolSizes pool_sizes(const Window& w, const Shape& x, const Shape& y) {
           .stride_h = narrow(w.stride_h),
           .stride_w = narrow(w.stride_w),
           .pad_top = narrow(w.pad_top),
-          .pad_left = narrow(w.pad_left)};
+          .pad_left = narrow(w.pad_left),
+          .out_pitch = narrow(pitch_of(result))};
 }
 
 // Begin and end of places along one axis.
@@ -74,9 +78,8 @@ struct PoolPlace {
 };
 
 // The first element of a pixel's channels.
-__device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int column,
-                                        const PoolSizes& sizes) {
-  return (line * columns + column) * sizes.channels;
+__device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int column, int pitch) {
+  return (line * columns + column) * pitch;
 }
 
 // Places along a line that a thread reads before it works on them: a whole line of the usual 3x3
@@ -110,12 +113,22 @@ inline dim3 pool_grid(const TensorDesc& image, int width) {
   return dim3(launch_count(divide_up(threads, pool_threads)));
 }
 
+// Which operand may have a pitch: the pool's result or the gradient of that.
+enum class Pitched : std::uint8_t { first_input, first_output };
+
 // The row of an op with a window, which run(stream, operands, window) enqueues.
 template <class O>
-void add_pool_row(KernelTable& table, void (*run)(Stream&, const Operands&, const Window&)) {
+void add_pool_row(KernelTable& table, Pitched pitched,
+                  void (*run)(Stream&, const Operands&, const Window&)) {
   table.add<O>(
-      [](const O& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return in_nhwc(asked);
+      [pitched](const O& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        KernelSpec spec = in_nhwc(asked);
+        if (pitched == Pitched::first_input) {
+          keep_pitch(spec.in[0], asked.in[0]);
+        } else {
+          keep_pitch(spec.out[0], asked.out[0]);
+        }
+        return spec;
       },
       [run](const O& op, const Signature& /*s*/) {
         return own_kernel([run, window = op.window](Stream& stream, const Operands& operands) {

@@ -38,6 +38,10 @@ struct Tile {
   }
   // The first element that the calling thread has in a row, from its first channel.
   __device__ std::int64_t at(std::int64_t row) const { return row * channels + channel(); }
+  // The same in an image with other channels between pixels.
+  __device__ std::int64_t at(std::int64_t row, std::int64_t pitch) const {
+    return row * pitch + channel();
+  }
   // Where the gate mask of that element and its neighbours lies, in a tile as wide as a byte.
   __device__ std::int64_t mask_at(std::int64_t row) const { return at(row) / mask_width; }
   // The first channel of the calling thread; not below `channels` for threads with nothing to do.

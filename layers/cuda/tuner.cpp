@@ -80,7 +80,11 @@ Tuner::Timed Tuner::fastest(const OperationGraph& graph, std::span<const Choice>
   std::vector<void*> pointers;
   for (const OperationGraph::Tensor& tensor : graph.tensors()) {
     if (!tensor.inner) {
-      const std::size_t bytes = TensorDesc{tensor.shape, tensor.type}.bytes();
+      const std::size_t bytes = TensorDesc{.shape = tensor.shape,
+                                           .type = tensor.type,
+                                           .layout = Layout::nhwc,
+                                           .pitch = tensor.pitch}
+                                    .extent();
       operands.push_back(device_.allocate(bytes));
       pointers.push_back(operands.back().data());
       fill(operands.back().data(), bytes, tensor.type);

@@ -52,6 +52,12 @@ void check_in_place(const Backend& backend, const Subject& subject, const OpRun&
   }
 }
 
+// Three accesses of 16 bytes more than its channels take.
+std::int64_t pitch_for(const TensorDesc& image) {
+  const auto unit = static_cast<std::int64_t>(16 / size_of(image.type));
+  return ((image.shape[1] + unit - 1) / unit + 3) * unit;
+}
+
 }  // namespace
 
 Signature asked(const Graph& graph, const Node& node, Layout image_layout) {
@@ -117,6 +123,37 @@ std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, 
     expect_like(Expected(op, views_of(run->before), subject.promised), *run, tolerance);
   }
   return run;
+}
+
+std::optional<Signature> spread_out(const KernelTable& table, const Op& op, Signature signature) {
+  for (auto* descs : {&signature.in, &signature.out}) {
+    for (TensorDesc& desc : *descs) {
+      desc.pitch = desc.layout == Layout::nhwc ? pitch_for(desc) : 0;
+    }
+  }
+  const std::optional<KernelSpec> spec = table.describe(op, signature);
+  const auto has_pitch = [](const TensorDesc& desc) { return desc.pitch > 0; };
+  if (!spec ||
+      (std::ranges::none_of(spec->in, has_pitch) && std::ranges::none_of(spec->out, has_pitch))) {
+    return std::nullopt;
+  }
+  return Signature{.in = spec->in, .out = spec->out};
+}
+
+void check_pitched(const Backend& backend, const Subject& subject, const OpRun& apart,
+                   double tolerance) {
+  const Op& op = *subject.node.op;
+  const std::optional<Signature> spread = spread_out(backend.table, op, apart.signature);
+  if (!spread) {
+    return;
+  }
+  SCOPED_TRACE(backend.name + ": " + std::string(op.name()) + " as " + to_string(*spread));
+  const auto run = run_op(backend.table, op, *spread, views_of(apart.before));
+  ASSERT_TRUE(run);
+  for (std::size_t i = 0; i < apart.out.size(); ++i) {
+    const auto text = difference(apart.out[i].view(), run->out[i].view(), tolerance);
+    EXPECT_FALSE(text) << "output " << i << ": " << text.value_or("");
+  }
 }
 
 }  // namespace cnn::tests

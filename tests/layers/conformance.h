@@ -41,4 +41,13 @@ struct Subject {
 // where the op allows it, and expects what the op defines. Nothing if it has no kernel for it.
 std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance);
 
+// With other channels between the pixels of every image of which the kernel takes that; nothing if
+// there is none.
+std::optional<Signature> spread_out(const KernelTable& table, const Op& op, Signature signature);
+
+// The same node with its images spread out, if the backend's kernel takes them so, gives what it
+// gave with them apart, and touches nothing between the pixels. tolerance: 0 for the same values.
+void check_pitched(const Backend& backend, const Subject& subject, const OpRun& apart,
+                   double tolerance = 0);
+
 }  // namespace cnn::tests

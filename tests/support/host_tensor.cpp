@@ -19,12 +19,14 @@ namespace cnn::tests {
 namespace {
 
 constexpr std::size_t line = 64;  // alignment, and bytes of the guard
-constexpr std::byte guard{0xA5};
+constexpr std::byte guard{0xA5}, unwritten{0xFF};
+constexpr std::size_t part_alignment = 16;  // bytes, of what lies inside another tensor
 
 // Places of the elements of a tensor: rows of channels of pixels, stored in blocks of channels.
 struct Order {
   std::int64_t outer = 1, channels = 1, pixels = 1;
   std::int64_t block = 1;  // channels that lie side by side
+  std::int64_t pitch = 1;  // from one block to the next
 
   explicit Order(const TensorDesc& desc) {
     const Shape& shape = desc.shape;
@@ -38,9 +40,10 @@ struct Order {
         return;
       case Layout::nhwc:
         block = channels;
+        pitch = desc.pitch > 0 ? desc.pitch : channels;
         return;
       case Layout::nchw16c:
-        block = 16;
+        block = pitch = 16;
         return;
       case Layout::packed:
         break;
@@ -56,8 +59,8 @@ struct Order {
     for (std::int64_t n = 0; n < outer; ++n) {
       for (std::int64_t c = 0; c < padded_channels(); ++c) {
         for (std::int64_t p = 0; p < pixels; ++p) {
-          const std::int64_t stored =
-              n * padded_channels() * pixels + (c / block * pixels + p) * block + c % block;
+          const std::int64_t blocks = padded_channels() / block;
+          const std::int64_t stored = ((n * blocks + c / block) * pixels + p) * pitch + c % block;
           visit(static_cast<std::size_t>(stored),
                 c < channels ? (n * channels + c) * pixels + p : -1);
         }
@@ -109,26 +112,43 @@ void allow(const std::byte* from, std::size_t bytes) {
 }  // namespace
 
 HostTensor::HostTensor(TensorDesc desc) : desc_(std::move(desc)) {
-  const std::size_t size = desc_.bytes();
-  bytes_.assign(size + 2 * line, std::byte{0xFF});
+  const std::size_t size = desc_.extent();
+  const std::size_t shift = desc_.pitch > 0 ? part_alignment : 0;
+  bytes_.assign(size + shift + 2 * line, unwritten);
   const auto address = reinterpret_cast<std::uintptr_t>(bytes_.data());
-  data_ = bytes_.data() + (line - address % line) % line;
+  data_ = bytes_.data() + (line - address % line) % line + shift;
   std::fill_n(data_ + size, line, guard);
   forbid(bytes_.data(), static_cast<std::size_t>(data_ - bytes_.data()));
   forbid(data_ + size, line);
 }
 
 bool HostTensor::guard_is_intact() const {
-  const std::byte* end = data_ + desc_.bytes();
+  const std::byte* end = data_ + desc_.extent();
   allow(end, line);
   const bool intact = std::all_of(end, end + line, [](std::byte b) { return b == guard; });
   forbid(end, line);
   return intact;
 }
 
+bool HostTensor::gaps_are_intact() const {
+  if (desc_.pitch == 0) {
+    return true;
+  }
+  const std::size_t size = size_of(desc_.type);
+  const auto pixel = static_cast<std::size_t>(desc_.shape[1]) * size;
+  const auto next = static_cast<std::size_t>(desc_.pitch) * size;
+  for (std::size_t at = 0; at + next < desc_.extent(); at += next) {
+    if (!std::all_of(data_ + at + pixel, data_ + at + next,
+                     [](std::byte b) { return b == unwritten; })) {
+      return false;
+    }
+  }
+  return true;
+}
+
 HostTensor copy_of(const TensorView& view) {
   HostTensor copy(view.desc);
-  std::memcpy(copy.view().data, view.data, view.desc.bytes());
+  std::memcpy(copy.view().data, view.data, view.desc.extent());
   return copy;
 }
 

@@ -44,6 +44,8 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
 
 HostTensor opened_within_bounds(const KernelTable& table, const HostTensor& tensor) {
   check(tensor.guard_is_intact(), "a kernel wrote past the end of " + to_string(tensor.desc()));
+  check(tensor.gaps_are_intact(),
+        "a kernel wrote between the pixels of " + to_string(tensor.desc()));
   return opened(table, tensor.view());
 }
 

@@ -31,8 +31,8 @@ struct OpRun {
 // Runs one op by the kernel of a table. `asked` as the layout pass would ask; `in` are plain
 // values. Outputs and workspace start as NaN. overwritten: this input shares its bytes with output
 // 0. Nothing: the table has no kernel for it, or (with `overwritten`) the two differ in size.
-// Throws Error on a write past an operand's end, on padding that is not zero, and on an input that
-// changed although the op does not mutate it.
+// Throws Error on a write past an operand's end or between its pixels, on padding that is not zero,
+// and on an input that changed although the op does not mutate it.
 std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
                             std::span<const TensorView> in,
                             std::optional<std::size_t> overwritten = std::nullopt);

@@ -29,6 +29,11 @@ TEST(ConvGraph, IsNamedByAllThatAnEngineDependsOn) {
   graph.bias = graph.relu = false;
   graph.direction = Direction::backward_weights;
   EXPECT_EQ(key_of(graph), "backward_weights f16 x 8x4x10x12 w 16x4x3x5 stride 2x2 pad 0,1,1,2");
+  graph.x_pitch = 24;
+  graph.y_pitch = 48;
+  EXPECT_EQ(key_of(graph),
+            "backward_weights f16 x 8x4x10x12 w 16x4x3x5 stride 2x2 pad 0,1,1,2 pitch of x 24 "
+            "pitch of y 48");
 }
 
 }  // namespace

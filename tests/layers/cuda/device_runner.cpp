@@ -61,7 +61,7 @@ class DeviceKernel final : public Kernel {
     std::map<std::byte*, Guest> guests;
     const auto invite = [&](const TensorView& view) {
       const auto [guest, fresh] =
-          guests.try_emplace(view.data, device_, *stream, view.data, view.desc.bytes());
+          guests.try_emplace(view.data, device_, *stream, view.data, view.desc.extent());
       return TensorView{view.desc, guest->second.data()};
     };
     Operands there;

@@ -52,6 +52,9 @@ bool check_in_all_orders(std::span<const Backend> backends, const Subject& subje
     EXPECT_TRUE(run && equal_results(*first, *run))
         << subject.node.op->name() << " gives other bits in another order: " << backend.name;
   }
+  for (const Backend& backend : backends) {
+    check_pitched(backend, subject, *first);
+  }
   return true;
 }
 

@@ -35,7 +35,8 @@ class LoopEngine final : public ConvEngine {
 
   void run(Stream& /*stream*/, const ConvOperands& o) override {
     std::fill_n(o.workspace, engine_bytes, std::byte{0xEE});
-    const TensorView x = image(graph_.x, o.x), w = image(graph_.w, o.w), y = image(graph_.y, o.y);
+    const TensorView x = image(graph_.x, o.x, graph_.x_pitch), w = image(graph_.w, o.w);
+    const TensorView y = image(graph_.y, o.y, graph_.y_pitch);
     const ConvAttributes a{.window = graph_.window,
                            .depthwise = graph_.w[1] == 1 && graph_.x[1] > 1,
                            .bias = graph_.bias,
@@ -52,8 +53,8 @@ class LoopEngine final : public ConvEngine {
   }
 
  private:
-  TensorView image(const Shape& shape, std::byte* data) const {
-    return {{.shape = shape, .type = graph_.type, .layout = Layout::nhwc}, data};
+  TensorView image(const Shape& shape, std::byte* data, std::int64_t pitch = 0) const {
+    return {{.shape = shape, .type = graph_.type, .layout = Layout::nhwc, .pitch = pitch}, data};
   }
   TensorView vector(std::byte* data) const {
     return {{.shape = {graph_.y[1]}, .type = graph_.type}, data};
@@ -122,7 +123,10 @@ TEST_P(GridConv, StepsAroundAnEngineComputeWhatTheOpDefines) {
       const Subject subject(values, node);
       for (const Engines engines : {Engines::plain, Engines::with_bias}) {
         for (const grid::Order order : grid::all_orders()) {
-          check_node(backend_of(compute, engines, order), subject, tolerance);
+          const Backend backend = backend_of(compute, engines, order);
+          if (const auto run = check_node(backend, subject, tolerance)) {
+            check_pitched(backend, subject, *run);
+          }
         }
       }
       values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
@@ -246,6 +250,7 @@ void expect_sums(std::int64_t rows, int columns) {
                                     .type = DataType::f32,
                                     .rows = rows,
                                     .columns = columns,
+                                    .pitch = columns,
                                     .sums = sums.data(),
                                     .partial = partial.data()});
     EXPECT_EQ(sums, expected) << rows << " rows of " << columns;

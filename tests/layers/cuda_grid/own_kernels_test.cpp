@@ -8,8 +8,10 @@
 #include <gtest/gtest.h>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/fused_norm.h"
 #include "layers/gate_mask.h"
@@ -192,6 +194,58 @@ TEST(OwnKernels, AdvanceTheAveragesOfMoreLayersThanOneLaunchTakes) {
   for (std::size_t i = 0; i < in.size(); ++i) {
     EXPECT_FALSE(difference(expected.after[i].view(), run->after[i].view(), 1e-6)) << i;
   }
+}
+
+// Parts of a concatenated image are made by these and read by these.
+TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
+  const KernelTable table = own_kernels();
+  std::set<std::string> pitched;
+  for (const DataType compute : {DataType::f32, DataType::f16}) {
+    for (const Case& row : all_cases()) {
+      if (row.weight == Weight::heavy) {
+        continue;
+      }
+      const BuiltCase built = build(row, compute);
+      for (const Node& node : built.graph->nodes()) {
+        if (spread_out(table, *node.op, asked(*built.graph, node, Layout::nhwc))) {
+          pitched.insert(std::string(node.op->name()));
+        }
+      }
+    }
+  }
+  EXPECT_THAT(pitched, testing::ElementsAre("average_pool", "average_pool_backward", "batch_norm",
+                                            "batch_norm_backward", "batch_norm_inference", "concat",
+                                            "max_pool", "max_pool_backward", "relu_backward",
+                                            "scale_bias", "split"));
+}
+
+// ... in each operand that is such a part, at any width.
+TEST(OwnKernels, LeaveAloneWhatLiesBetweenPixels) {
+  for (const std::int64_t channels : {24, 12, 3}) {
+    const TensorDesc x{.shape = {2, channels, 5, 4}, .type = DataType::f16, .layout = Layout::nhwc};
+    TensorDesc part = x;
+    part.pitch = 48;
+    const layers::ReluBackward op;
+    for (const auto& [dy, y] : {std::pair(part, x), std::pair(x, part), std::pair(part, part)}) {
+      std::vector<HostTensor> in;
+      in.push_back(values(dy, 0, 1, 1));
+      in.push_back(values(y, 0, 1, 2));
+      const auto run = run_op(own_kernels(), op, {{dy, y}, {x}}, views_of(in));
+      ASSERT_TRUE(run);
+      EXPECT_EQ(run->signature.in, (std::vector{dy, y}));
+      const Expected expected(op, views_of(in), std::vector{x});
+      EXPECT_FALSE(difference(expected.out[0].view(), run->out[0].view(), 0)) << channels;
+    }
+  }
+}
+
+TEST(OwnKernels, TakeNoPitchThatLeavesPixelsUnaligned) {
+  const TensorDesc x{.shape = {2, 8, 5, 4}, .type = DataType::f16, .layout = Layout::nhwc};
+  TensorDesc part = x;
+  part.pitch = 12;
+  const auto spec = own_kernels().describe(layers::ReluBackward(), {{part, part}, {x}});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->in, (std::vector{x, x}));
 }
 
 // What libraries do is all that may be missing, and gate masks: without them the output is read.
