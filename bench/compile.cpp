@@ -7,6 +7,7 @@
 
 #include "layers/autodiff.h"
 #include "layers/batch_norm.h"
+#include "layers/concat_in_place.h"
 #include "layers/conv.h"
 #include "layers/copies.h"
 #include "layers/dense.h"
@@ -181,6 +182,9 @@ Fusion fusion_of(const CompileRequest& request, const Backend& backend) {
 // Where ops without a kernel run as plain loops, every op seems to have one.
 bool masks_gates(const Backend& backend) { return backend.name == "cuda"; }
 
+// The kernels of others do not look at pitches.
+bool concatenates_in_place(const Backend& backend) { return backend.name == "cuda"; }
+
 bool has_fused_convolutions(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) {
     return dynamic_cast<const layers::FusedConv*>(node.op.get()) != nullptr;
@@ -243,6 +247,9 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     divided = layers::keep_copies(*graph, backend.kernels);
   } else if (fixed.empty()) {
     divided = layers::freeze_constants(*graph);
+  }
+  if (fusion != Fusion::none && concatenates_in_place(backend)) {
+    divided.step = layers::concat_in_place(*divided.step, backend.kernels).graph;
   }
   compiled.plan = make_plan(std::move(divided.step), backend.kernels);
   if (divided.prologue) {

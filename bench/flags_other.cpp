@@ -46,9 +46,10 @@ constexpr Flag our_rows[] = {
     {.name = "fusion",
      .target = reaches<&Config::fusion>,
      .help =
-         "how far the graph is rewritten: none; bn puts ReLUs and joins into the ops before them; "
-         "conv also puts batch norms into the convolutions around them (on CUDA with fp16); auto "
-         "goes as far as the backend can",
+         "how far the graph is rewritten: none; bn puts ReLUs and joins into the ops before them, "
+         "and on CUDA branches into the image that a concat makes of them; conv also puts batch "
+         "norms into the convolutions around them (on CUDA with fp16); auto goes as far as the "
+         "backend can",
      .choices = "auto|none|bn|conv"},
     {.name = "use_cuda_graph",
      .target = reaches<&Config::use_cuda_graph>,

@@ -14,6 +14,7 @@
 #include "bench/session.h"
 #include "bench/simulate.h"
 #include "bench/training_loop.h"
+#include "layers/concat_in_place.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -82,6 +83,12 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.arena_bytes()) / mib,
       static_cast<double>(session.lower_bound_bytes()) / mib));
+  const layers::InPlace parts = layers::count_in_place(*session.plan().graph);
+  if (parts.bytes > 0) {
+    console.note(fmt::format(
+        "plan: {} of {} concats and splits copy nothing: {:.1f} MiB are made or read in place",
+        parts.whole_nodes, parts.nodes, static_cast<double>(parts.bytes) / mib));
+  }
 }
 
 // The arena is still there: a device that it fills has no room for operands of a measurement.

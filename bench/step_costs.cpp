@@ -16,6 +16,24 @@ double bytes_of(const Graph& graph, TensorId id) {
   return static_cast<double>(graph.info(id).desc.bytes());
 }
 
+// Of what lies inside another operand of the node, to be joined to it or taken from it: nothing
+// moves.
+double bytes_in_place(const Graph& graph, const Node& node) {
+  double bytes = 0;
+  const auto count = [&](const std::vector<TensorId>& parts, const std::vector<TensorId>& wholes) {
+    for (auto part = parts.begin(); part != parts.end(); ++part) {
+      const auto& alias = graph.info(*part).alias;
+      const bool first = std::find(parts.begin(), part, *part) == part;  // again: it is copied
+      if (alias && first && std::ranges::find(wholes, alias->root) != wholes.end()) {
+        bytes += 2 * bytes_of(graph, *part);  // neither read nor written
+      }
+    }
+  };
+  count(node.inputs, node.outputs);
+  count(node.outputs, node.inputs);
+  return bytes;
+}
+
 void add(NodeCost& sum, const NodeCost& cost) {
   sum.flops += cost.flops;
   sum.bytes += cost.bytes;
@@ -50,7 +68,7 @@ double operand_bytes(const Graph& graph, const Node& node) {
   for (const TensorId output : node.outputs) {
     bytes += bytes_of(graph, output);
   }
-  return bytes;
+  return bytes - bytes_in_place(graph, node);
 }
 
 double reread_bytes(const Graph& graph, const Node& node) {

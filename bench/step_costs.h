@@ -19,7 +19,8 @@ struct NodeCost {
 // Floating-point operations of a node: what its op counts, or what the kernel's algorithm needs.
 double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec = nullptr);
 
-// Bytes of a node's operands, each moved once; what the node writes in place counts twice.
+// Bytes of a node's operands, each moved once; what the node writes in place counts twice, what it
+// would join or take apart but lies in place already not at all.
 double operand_bytes(const Graph& graph, const Node& node);
 
 // Bytes that must be read again however the node is computed, as operands are larger than any

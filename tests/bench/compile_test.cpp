@@ -9,6 +9,7 @@
 #include <string>
 
 #include "layers/batch_norm.h"
+#include "layers/concat_in_place.h"
 #include "models/catalog.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
@@ -100,6 +101,24 @@ TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
   EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .model = "alexnet"}).fusion, Fusion::bn);
   EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .phase = Phase::evaluation}).fusion,
             Fusion::bn);
+}
+
+// Nine modules, each a concat and, in training, a split.
+TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
+  const auto found = [](Asked asked) {
+    asked.model = "googlenet";
+    asked.data_set = "imagenet";
+    return layers::count_in_place(*compiled(asked).plan.graph);
+  };
+  for (const char* fusion : {"bn", "conv", "auto"}) {
+    const layers::InPlace parts = found({.device = "cuda", .fusion = fusion});
+    EXPECT_EQ(parts.nodes, 18U) << fusion;
+    EXPECT_EQ(parts.whole_nodes, 18U) << fusion;
+    EXPECT_EQ(parts.copied_bytes, 0U) << fusion;
+  }
+  EXPECT_EQ(found({.device = "cuda", .fusion = "bn", .phase = Phase::evaluation}).whole_nodes, 9U);
+  EXPECT_EQ(found({.device = "cuda", .fusion = "none"}).bytes, 0U);
+  EXPECT_EQ(found({.device = "cpu", .fusion = "bn", .compute = DataType::f32}).bytes, 0U);
 }
 
 // Sixteen blocks, four of them with a projection: what a block stores are its end and the raw

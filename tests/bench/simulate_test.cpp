@@ -2,9 +2,12 @@
 
 #include <array>
 #include <gtest/gtest.h>
+#include <memory>
+#include <vector>
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/concat.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -101,6 +104,25 @@ TEST(StepCosts, CountWhatAKernelMovesBetweenItsPasses) {
   EXPECT_EQ(costs[1].bytes, 512);
   specs.pop_back();
   EXPECT_THROW(node_costs(*graph, slow, specs), Error);
+}
+
+// Two parts of 2*4*1*3 floats become an image of twice as many: 96, 96 and 192 bytes.
+TEST(StepCosts, CountNothingOfAConcatForWhatLiesInPlace) {
+  const TensorDesc part{.shape = {2, 4, 1, 3}, .layout = Layout::nhwc};
+  const TensorDesc whole{.shape = {2, 8, 1, 3}, .layout = Layout::nhwc};
+  for (const std::size_t in_place : {0U, 1U, 2U}) {
+    Graph graph;
+    const std::vector<TensorId> parts{graph.add_tensor({.name = "a", .desc = part}),
+                                      graph.add_tensor({.name = "b", .desc = part})};
+    const TensorId y = graph.add_tensor({.name = "y", .desc = whole});
+    graph.add_node({.op = std::make_shared<layers::Concat>(), .inputs = parts, .outputs = {y}});
+    graph.add_node({.op = std::make_shared<layers::Relu>(), .inputs = {parts[0]}, .outputs = {}});
+    for (std::size_t i = 0; i < in_place; ++i) {
+      graph.place_inside(parts[i], y, static_cast<std::int64_t>(4 * i));
+    }
+    EXPECT_EQ(operand_bytes(graph, graph.nodes()[0]), 384 - 192.0 * static_cast<double>(in_place));
+    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "others read it as ever";
+  }
 }
 
 TEST(StepCosts, AreAddedUpByOpTheMostSecondsFirst) {

@@ -76,6 +76,22 @@ TEST_F(SimulateWithCuda, PredictsResnet50OnAnH200) {
   EXPECT_NE(read_file(folder / "t.json").find("traceEvents"), std::string::npos);
 }
 
+TEST_F(SimulateWithCuda, SaysWhatConcatsNeedNotCopy) {
+  const std::vector<std::string> words{"--simulate=h200", "--model=googlenet", "--batch_size=32",
+                                       "--use_fp16"};
+  const auto with = [&](const std::string& flag) {
+    std::vector<std::string> all = words;
+    all.push_back(flag);
+    return run_program(all);
+  };
+  const Finished fused = with("--fusion=bn");
+  EXPECT_EQ(fused.status, 0);
+  EXPECT_TRUE(says(fused, "plan: 18 of 18 concats and splits copy nothing")) << fused.err;
+  const Finished apart = with("--fusion=none");
+  EXPECT_EQ(apart.status, 0);
+  EXPECT_FALSE(says(apart, "copy nothing")) << apart.err;
+}
+
 // Images per second that are predicted for an A100.
 double predicted(const std::vector<std::string>& flags) {
   const TemporaryFolder folder;

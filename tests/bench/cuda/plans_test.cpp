@@ -12,6 +12,7 @@
 
 #include "bench/compile.h"
 #include "bench/cuda/machines.h"
+#include "layers/concat_in_place.h"
 #include "layers/conv.h"
 #include "layers/cuda/kernels.h"
 #include "models/catalog.h"
@@ -125,6 +126,36 @@ INSTANTIATE_TEST_SUITE_P(Cuda, EveryModel,
                          [](const testing::TestParamInfo<EveryModel::ParamType>& row) {
                            return std::get<0>(row.param) + "_" + std::get<1>(row.param);
                          });
+
+class BranchedModels : public testing::TestWithParam<std::string> {};
+
+// Every kernel that makes or reads a branch can do so where it is concatenated.
+TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
+  const Backend backend = backend_for(GetParam());
+  const std::map<std::string_view, std::size_t> concats{
+      {"googlenet", 9}, {"inception3", 11}, {"inception4", 19}};
+  for (const auto& [name, count] : concats) {
+    SCOPED_TRACE(std::string(name));
+    const models::Model& model = models::find("imagenet", name);
+    for (const DataType compute : {DataType::f16, DataType::bf16, DataType::f32}) {
+      const auto in_place = [&](Asked asked) {
+        asked.compute = compute;
+        return layers::count_in_place(*compiled(model, backend, asked).plan.graph);
+      };
+      EXPECT_EQ(in_place({}).whole_nodes, 2 * count) << name_of(compute);
+      EXPECT_EQ(in_place({.phase = Phase::forward_only}).whole_nodes, count) << name_of(compute);
+      EXPECT_EQ(in_place({.fusion = "none"}).bytes, 0U) << name_of(compute);
+    }
+    EXPECT_EQ(
+        layers::count_in_place(
+            *compiled(model, backend, {.compute = DataType::f16, .fusion = "conv"}).plan.graph)
+            .whole_nodes,
+        2 * count);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, BranchedModels, testing::Values("a100", "h100", "h200"),
+                         [](const testing::TestParamInfo<std::string>& row) { return row.param; });
 
 class FusedModels : public testing::TestWithParam<std::string> {};
 

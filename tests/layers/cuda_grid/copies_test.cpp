@@ -11,82 +11,13 @@
 #include "layers/operands.h"
 #include "layers/optimizer.h"
 #include "tests/layers/conformance.h"
+#include "tests/layers/cuda_grid/device_table.h"
 #include "tests/layers/trained_copies.h"
 #include "tests/support/grid/on_grid.h"
 #include "tests/support/literals.h"
 
 namespace cnn::tests {
 namespace {
-
-// Runs a kernel as a part of the stream's work, on the emulated grid.
-class InStream final : public Kernel {
- public:
-  explicit InStream(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}
-  void run(Stream& stream, const Operands& operands) override {
-    stream.host([this, &operands] {
-      grid::GridStream grid(grid::Order{});
-      kernel_->run(grid, operands);
-    });
-  }
-
- private:
-  std::unique_ptr<Kernel> kernel_;
-};
-
-// An op's loops on operands as a device keeps them.
-class Loops final : public Kernel {
- public:
-  explicit Loops(const Op& op) : op_(op) {}
-  void run(Stream& /*stream*/, const Operands& operands) override {
-    std::vector<HostTensor> in, out;
-    for (const TensorView& view : operands.in) {
-      in.emplace_back(plain(view.desc));
-      unpack(view, in.back().view());
-    }
-    for (const TensorView& view : operands.out) {
-      out.emplace_back(plain(view.desc));
-    }
-    op_.reference(views_of(in), views_of(out));
-    for (std::size_t i = 0; i < out.size(); ++i) {
-      pack(out[i].view(), operands.out[i]);
-    }
-  }
-
- private:
-  const Op& op_;
-};
-
-// As the rows of the libraries: channels innermost, every input in the type of the first.
-KernelSpec as_libraries_take(const Signature& asked) {
-  KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
-  for (auto* descs : {&spec.in, &spec.out}) {
-    for (TensorDesc& desc : *descs) {
-      desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
-    }
-  }
-  for (TensorDesc& desc : spec.in) {
-    desc.type = spec.in.front().type;
-  }
-  return spec;
-}
-
-KernelTable device_table() {
-  auto own = std::make_shared<KernelTable>();
-  layers::cuda::add_own_kernels(*own);
-  KernelTable table;
-  table.otherwise(
-      [own](const Op& op, const Signature& asked) {
-        const std::optional<KernelSpec> spec = own->describe(op, asked);
-        return spec ? *spec : as_libraries_take(asked);
-      },
-      [own](const Op& op, const Signature& signature) -> std::unique_ptr<Kernel> {
-        if (own->describe(op, signature)) {
-          return std::make_unique<InStream>(own->make(op, signature));
-        }
-        return std::make_unique<InStream>(std::make_unique<Loops>(op));
-      });
-  return table;
-}
 
 // A kernel and a bias of each of three layers.
 TEST(GridCopies, TrainToTheBitsOfAConversionPerStep) {

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/activation.h"
+#include "layers/autodiff.h"
+#include "layers/batch_norm.h"
+#include "layers/concat.h"
+#include "layers/conv.h"
+#include "layers/fuse.h"
+#include "layers/layout.h"
+#include "layers/operands.h"
+#include "layers/pool.h"
+
+// A small network of branches that are concatenated, as a training step.
+namespace cnn::tests {
+
+// 8, 16, 8 and `last` channels, made by what makes them in real networks.
+inline Value branches(Value x, std::int64_t last) {
+  const layers::PoolOptions same{.kernel = 3, .stride = 1, .padding = layers::Padding::same};
+  const Value a = layers::conv(x, {.filters = 8});
+  const Value b =
+      layers::conv_bn(layers::conv_bn(x, {.filters = 4}, {}), {.filters = 16, .kernel = 3}, {});
+  const Value c = layers::max_pool(layers::conv(x, {.filters = 8}), same);
+  return layers::concat(
+      {{a, b, c, layers::conv(layers::average_pool(x, same), {.filters = last})}});
+}
+
+// Two of them and a ReLU, z; the gradients of sum(z dz) by all parameters are the graph's outputs.
+// Its layouts are settled.
+inline std::shared_ptr<Graph> branched_step(DataType type, const KernelTable& table) {
+  Graph forward({.compute = type});
+  const Value x = forward.state("images", layers::described({2, 8, 5, 4}, type), {}, false);
+  const Value y = branches(branches(x, 24), 8);
+  const Rewritten fused = layers::fuse_activations(forward);
+  Graph& graph = *fused.graph;
+  std::vector<Value> parameters;
+  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
+    if (graph.tensors()[i].role == Role::parameter) {
+      parameters.push_back({&graph, TensorId{i}});
+    }
+  }
+  const Value end{&graph, fused.was[index_of(y.id)].value()};
+  const Value z = layers::relu(end);
+  const Value dz = graph.state("dz", z.desc(), {}, false);
+  for (const auto& gradient : layers::gradients(z, parameters, dz)) {
+    graph.output("gradient " + std::to_string(graph.outputs().size()), gradient.value());
+  }
+  return layers::assign_layouts(graph, table, Layout::nhwc).graph;
+}
+
+}  // namespace cnn::tests
