@@ -183,7 +183,9 @@ Fusion fusion_of(const CompileRequest& request, const Backend& backend) {
 bool masks_gates(const Backend& backend) { return backend.name == "cuda"; }
 
 // The kernels of others do not look at pitches.
-bool concatenates_in_place(const Backend& backend) { return backend.name == "cuda"; }
+bool concatenates_in_place(Fusion fusion, const Backend& backend) {
+  return fusion != Fusion::none && backend.name == "cuda";
+}
 
 bool has_fused_convolutions(const Graph& graph) {
   return std::ranges::any_of(graph.nodes(), [](const Node& node) {
@@ -248,7 +250,7 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   } else if (fixed.empty()) {
     divided = layers::freeze_constants(*graph);
   }
-  if (fusion != Fusion::none && concatenates_in_place(backend)) {
+  if (concatenates_in_place(fusion, backend)) {
     divided.step = layers::concat_in_place(*divided.step, backend.kernels).graph;
   }
   compiled.plan = make_plan(std::move(divided.step), backend.kernels);

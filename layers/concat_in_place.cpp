@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "layers/concat.h"
@@ -55,16 +57,32 @@ class Placement {
   }
 
  private:
+  using Places = std::map<TensorId, std::int64_t>;  // of parts: their first channel in the whole
+
   void place(const Joint& joint) {
     if (!is_free(joint.whole)) {
       return;
     }
-    std::int64_t channel = 0;
+    Places places;
+    std::int64_t channel = 0, placed = 0;
     for (const TensorId part : joint.parts) {
-      if (is_free(part) && fits(part, joint.whole, channel) && has_kernels(part, joint.whole)) {
-        graph_.place_inside(part, joint.whole, channel);
+      const std::int64_t channels = graph_.info(part).desc.shape[1];
+      if (is_free(part) && fits(part, joint.whole, channel) &&
+          places.try_emplace(part, channel).second) {
+        if (has_kernels(part, places, joint.whole)) {
+          placed += channels;
+        } else {
+          places.erase(part);
+        }
       }
-      channel += graph_.info(part).desc.shape[1];
+      channel += channels;
+    }
+    // The whole lives as long as any of its parts. For few of them that would cost more than it
+    // saves.
+    if (2 * placed >= channel) {
+      for (const auto& [part, first] : places) {
+        graph_.place_inside(part, joint.whole, first);
+      }
     }
   }
 
@@ -82,16 +100,15 @@ class Placement {
            channel * size % access_bytes == 0 && outer.shape[1] * size % access_bytes == 0;
   }
 
-  // Whether everything that touches the part has a kernel that takes it with the pitch of the
-  // whole. The nodes of parts placed before are asked with these in their place.
-  bool has_kernels(TensorId part, TensorId whole) const {
+  // Whether everything that touches the part has a kernel that takes it, and the others that are to
+  // be placed, with the pitch of the whole.
+  bool has_kernels(TensorId part, const Places& places, TensorId whole) const {
+    const std::int64_t pitch = graph_.info(whole).desc.shape[1];
     const auto descs = [&](const std::vector<TensorId>& ids) {
       std::vector<TensorDesc> result;
       for (const TensorId id : ids) {
-        result.push_back(graph_.info(id).desc);
-        if (id == part) {
-          result.back().pitch = graph_.info(whole).desc.shape[1];
-        }
+        TensorDesc& desc = result.emplace_back(graph_.info(id).desc);
+        desc.pitch = places.contains(id) && desc.shape[1] < pitch ? pitch : desc.pitch;
       }
       return result;
     };

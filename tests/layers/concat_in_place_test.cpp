@@ -71,8 +71,7 @@ struct Parts {
   Graph graph{{.compute = type}};
   std::vector<Value> parts;
 
-  explicit Parts(std::initializer_list<std::int64_t> channels, DataType of = DataType::f16)
-      : type(of) {
+  Parts(std::initializer_list<std::int64_t> channels, DataType of = DataType::f16) : type(of) {
     for (const std::int64_t count : channels) {
       parts.push_back(relu(image(count)));
     }
@@ -124,7 +123,7 @@ TEST(ConcatInPlace, CopiesWhatBeginsAtNoMultipleOf16Bytes) {
 }
 
 TEST(ConcatInPlace, CopiesWhatIsNoActivationOrLeaves) {
-  Parts p({8, 8});
+  Parts p({24, 8});
   p.finish(concat({{p.parts[0], p.image(8), p.parts[1]}}));
   const std::shared_ptr<Graph> graph = settled(p.graph);
   EXPECT_EQ(Parts::text_of(*placed(*graph)), "+-+");
@@ -143,6 +142,16 @@ TEST(ConcatInPlace, CopiesWhatLiesElsewhereAlready) {
   twice.finish(concat({{concat(twice.parts), twice.parts[0]}}));
   EXPECT_EQ(count_in_place(*twice.placed_graph()).whole_nodes, 1U);
   EXPECT_EQ(count_in_place(*twice.placed_graph()).copied_bytes, 2U * (16 + 8) * 3 * 2 * 2);
+}
+
+// The whole would live as long as its smallest part.
+TEST(ConcatInPlace, CopiesAllWhereMostMustBeCopied) {
+  Parts half({8, 8});
+  half.finish(concat({{half.parts[0], half.image(16), half.parts[1]}}));
+  EXPECT_EQ(half.in_place(), "+-+");
+  Parts less({8, 8});
+  less.finish(concat({{less.parts[0], less.image(24), less.parts[1]}}));
+  EXPECT_EQ(less.in_place(), "---");
 }
 
 // A table that knows no pitch in the op that makes a part, or in one that reads it.
