@@ -79,11 +79,17 @@ class Forward {
     const auto count = static_cast<double>(chunks_.blocks.pixels());
     float* const m = operands.out[1].as<float>().data() + channel;
     float* const v = operands.out[2].as<float>().data() + channel;
+    const BatchNormVectors from = vectors(operands);
     for (std::size_t i = 0; i < static_cast<std::size_t>(real); ++i) {
+      const double variance = std::max(0.0, squares[i] / count);  // rounding may go below
       m[i] = static_cast<float>(mean[i]);
-      v[i] = static_cast<float>(std::max(0.0, squares[i] / count));  // rounding may go below
+      v[i] = static_cast<float>(variance);
+      const std::int64_t c = channel + static_cast<std::int64_t>(i);
+      scratch.factors.set(c, {.mean = mean[i], .variance = variance},
+                          from.gamma == nullptr ? 1 : static_cast<double>(from.gamma[c]),
+                          static_cast<double>(from.beta[c]), attributes_.epsilon);
     }
-    scratch.factors.set(vectors(operands), attributes_.epsilon, channel, real, unit.columns);
+    scratch.factors.clear(channel + real, channel + unit.columns);
   }
 
   BatchNormVectors vectors(const Operands& operands) const {
@@ -102,6 +108,7 @@ class Forward {
                        .y = at(operands.out[0], run.offset),
                        .mean = scratch.factors.mean + channel,
                        .scale = scratch.factors.scale + channel,
+                       .scale_rest = scratch.factors.scale_rest + channel,
                        .shift = scratch.factors.shift + channel,
                        .rows = run.rows,
                        .columns = chunks_.blocks.columns,

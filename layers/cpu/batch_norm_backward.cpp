@@ -68,6 +68,7 @@ class Backward {
             .dy2 = op_.joined ? at(operands.in[op_.place_of_dy() + 1], run.offset) : nullptr,
             .mean = scratch.factors.mean + channel,
             .scale = scratch.factors.scale + channel,
+            .scale_rest = scratch.factors.scale_rest + channel,
             .shift = scratch.factors.shift + channel,
             .slope = scratch.slope + channel,
             .offset = scratch.offset + channel,

@@ -46,6 +46,7 @@ class Inference {
                        .y = at(operands.out[0], run.offset),
                        .mean = factors.mean + channel,
                        .scale = factors.scale + channel,
+                       .scale_rest = factors.scale_rest + channel,
                        .shift = factors.shift + channel,
                        .rows = run.rows,
                        .columns = chunks_.blocks.columns,

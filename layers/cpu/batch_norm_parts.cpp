@@ -21,18 +21,33 @@ std::int64_t Chunks::grain() const {
 Factors::Factors(Carver& carver, std::int64_t padded_channels)
     : mean(carver.take<float>(padded_channels)),
       scale(carver.take<float>(padded_channels)),
+      scale_rest(carver.take<float>(padded_channels)),
       shift(carver.take<float>(padded_channels)) {}
+
+void Factors::set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
+                  double epsilon) const {
+  const double factor = gamma / std::sqrt(of.variance + epsilon);
+  mean[c] = static_cast<float>(of.mean);
+  scale[c] = static_cast<float>(factor);
+  scale_rest[c] = static_cast<float>(factor - static_cast<double>(scale[c]));
+  shift[c] = static_cast<float>(beta + (static_cast<double>(mean[c]) - of.mean) * factor);
+}
 
 void Factors::set(const BatchNormVectors& from, double epsilon, std::int64_t first,
                   std::int64_t real, std::int64_t count) const {
   for (std::int64_t c = first; c < first + real; ++c) {
-    const double gamma = from.gamma == nullptr ? 1 : static_cast<double>(from.gamma[c]);
-    mean[c] = from.mean[c];
-    scale[c] = static_cast<float>(gamma * inverse_deviation(from.variance[c], epsilon));
-    shift[c] = from.beta[c];
+    set(c,
+        {.mean = static_cast<double>(from.mean[c]),
+         .variance = static_cast<double>(from.variance[c])},
+        from.gamma == nullptr ? 1 : static_cast<double>(from.gamma[c]),
+        static_cast<double>(from.beta[c]), epsilon);
   }
-  for (float* const vector : {mean, scale, shift}) {
-    std::fill(vector + first + real, vector + first + count, 0.0F);
+  clear(first + real, first + count);
+}
+
+void Factors::clear(std::int64_t begin, std::int64_t end) const {
+  for (float* const vector : {mean, scale, scale_rest, shift}) {
+    std::fill(vector + begin, vector + end, 0.0F);
   }
 }
 

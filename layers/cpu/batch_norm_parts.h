@@ -152,16 +152,27 @@ struct BatchNormVectors {
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *variance = nullptr;
 };
 
-// What the loops take, with padded channels: (x - mean) * scale + shift. Scale is
-// gamma / sqrt(variance + epsilon), shift is beta. One function computes it for all passes: the
-// gradient finds the sign of the output by the very numbers of the forward pass.
+struct ChannelMoments {
+  double mean = 0, variance = 0;
+};
+
+// What the loops take, with padded channels: (x - mean) (scale + scale_rest) + shift. The scale is
+// gamma / sqrt(variance + epsilon), the shift is beta and what rounding took from the mean. What
+// rounding took from the factors would be wrong in the same way at every pixel of a channel, and
+// deep networks magnify that, so the forward pass sets them from moments that are not yet rounded.
+// The gradient has those that were stored: it may see the sign of an output otherwise where that is
+// zero to f32's last digit.
 struct Factors {
   Factors(Carver& carver, std::int64_t padded_channels);
+  // Of channel c.
+  void set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
+           double epsilon) const;
   // Channels [first, first + real) from the vectors, zeros up to first + count.
   void set(const BatchNormVectors& from, double epsilon, std::int64_t first, std::int64_t real,
            std::int64_t count) const;
+  void clear(std::int64_t begin, std::int64_t end) const;  // to zeros
 
-  float *mean = nullptr, *scale = nullptr, *shift = nullptr;
+  float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr, *shift = nullptr;
 };
 
 // The channels of [first, first + count) that exist.

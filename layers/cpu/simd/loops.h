@@ -13,12 +13,15 @@
 // functions of their arguments. In and out may be the same array, else they do not overlap.
 namespace cnn::layers::cpu {
 
-// A normalised activation: y = relu?((x - mean) * scale + shift + residual?).
+// A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). What
+// rounding takes from a factor would be wrong in the same way at every pixel of its channel, and
+// deep networks magnify that: the rest of the factor costs no time beside the memory.
 struct NormaliseRows {
   const void* x = nullptr;
   const void* residual = nullptr;  // nothing is added if null
   void* y = nullptr;
-  const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // [columns]
+  const float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr,
+              *shift = nullptr;  // [columns]
   std::int64_t rows = 0, columns = 0;
   bool relu = false;
   bool stream = false;  // past the cache: y is large, and no operand lies in its place
@@ -34,7 +37,8 @@ struct NormaliseGradientRows {
   const void* y = nullptr;    // Gate::output
   void* g = nullptr;          // gated dy is written here if not null
   void* dx = nullptr;
-  const float *mean = nullptr, *scale = nullptr, *shift = nullptr;  // as in the forward pass
+  const float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr,
+              *shift = nullptr;                     // as in the forward pass
   const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset
   std::int64_t rows = 0, columns = 0;
   Gate gate = Gate::open;

@@ -154,10 +154,12 @@ struct MatrixLoops {
     each_tile<V>(of.rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
       const auto mean = V::load(of.mean + c, lanes);
       const auto scale = V::load(of.scale + c, lanes);
+      const auto rest = V::load(of.scale_rest + c, lanes);
       const auto shift = V::load(of.shift + c, lanes);
       each_row(streams, [&](std::int64_t r, int) {
         const std::int64_t at = r * columns + c;
-        auto value = V::fma(V::load(x + at, lanes) - mean, scale, shift);
+        const auto distance = V::load(x + at, lanes) - mean;
+        auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
         if constexpr (with_residual) {
           value = value + V::load(residual + at, lanes);
         }
@@ -186,6 +188,7 @@ struct MatrixLoops {
     Gated(const NormaliseGradientRows& of, std::int64_t c, Lanes l)
         : mean(V::load(of.mean + c, l)),
           scale(V::load(of.scale + c, l)),
+          rest(V::load(of.scale_rest + c, l)),
           shift(V::load(of.shift + c, l)),
           lanes(l) {}
     // distance: x - mean.
@@ -196,14 +199,15 @@ struct MatrixLoops {
         dy = dy + V::load(static_cast<const T*>(of.dy2) + at, lanes);
       }
       if constexpr (kind == Gate::recomputed) {  // the very expression of normalise()
-        return V::where_above(dy, V::fma(distance, scale, shift), V::set(rounds_to_zero));
+        const auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
+        return V::where_above(dy, value, V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
         return V::where_above(dy, V::load(static_cast<const T*>(of.y) + at, lanes), V::zero());
       } else {
         return dy;
       }
     }
-    typename V::Float mean, scale, shift;
+    typename V::Float mean, scale, rest, shift;
     Lanes lanes;
   };
 
