@@ -139,7 +139,8 @@ void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
     return;
   }
   // At least two items for each thread, so that none waits long for the others.
-  const std::int64_t busy = (2 * team_size() + chunks.per_group - 1) / chunks.per_group;
+  const std::int64_t busy =
+      (std::int64_t{2} * team_size() + chunks.per_group - 1) / chunks.per_group;
   const std::int64_t width = third_level / bytes > busy ? third_level / bytes : busy;
   for (std::int64_t begin = 0; begin < groups; begin += width) {
     const std::int64_t end = begin + width < groups ? begin + width : groups;

@@ -85,18 +85,17 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
   of.first_out = slab % slabs_out_ * slab_out_;
   of.ins = std::min(slab_in_, in - of.first_in);
   of.outs = std::min(slab_out_, out - of.first_out);
-  double* const bias =
-      bias_ && of.first_in == 0 ? scratch.bias + part * out + of.first_out : nullptr;
-  if (bias != nullptr) {
-    std::fill_n(bias, of.outs, 0.0);
+  of.sums = own;
+  if (bias_ && of.first_in == 0) {
+    of.bias = scratch.bias + part * out + of.first_out;
+    std::fill_n(of.bias, of.outs, 0.0);
   }
   std::fill_n(own, sums(), 0.0F);
   const auto gradient = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).gradient;
   const std::int64_t tiles = problem_.tiles();
-  in_blocks(tiles * part / parts_, tiles * (part + 1) / parts_,
-            [&](std::int64_t first, std::int64_t count) {
-              gradient(of, first, count, own + sums(), own, bias);
-            });
+  in_blocks(
+      tiles * part / parts_, tiles * (part + 1) / parts_,
+      [&](std::int64_t first, std::int64_t count) { gradient(of, first, count, own + sums()); });
   float* const taps =
       scratch.taps + winograd_taps * (part * in * out + of.first_in * out + of.first_out * of.ins);
   loops_->taps(own, of.ins, of.outs, taps);

@@ -49,6 +49,8 @@ struct WinogradGradient {
   WinogradTiles tiles;
   const void *x = nullptr, *dy = nullptr;
   std::int64_t first_in = 0, ins = 0, first_out = 0, outs = 0;
+  float* sums = nullptr;   // [points][ins][outs], added to
+  double* bias = nullptr;  // or null; [outs], added to
 };
 
 // A piece of weights [O][I][3][3]. rotated: they are used backwards, from O to I.
@@ -70,10 +72,9 @@ struct WinogradTypedLoops {
   // scratch: conv_scratch floats.
   void (*convolve)(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
                    float* scratch);
-  // Adds to sums [points][ins][outs] and, where bias is not null, to bias[outs].
   // scratch: gradient_scratch floats.
   void (*gradient)(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
-                   float* scratch, float* sums, double* bias);
+                   float* scratch);
 };
 
 struct WinogradLoops {

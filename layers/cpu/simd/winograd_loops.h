@@ -23,6 +23,14 @@ std::int64_t winograd_pitch(std::int64_t count, std::int64_t channels) {
   return count * channels + winograd_gap;
 }
 
+// Tiles by number, and channels.
+struct TileSpan {
+  std::int64_t first = 0, count = 0;
+};
+struct ChannelSpan {
+  std::int64_t first = 0, count = 0;
+};
+
 // What is read and written of images, as T.
 template <class V, class T>
 struct WinogradImages {
@@ -30,38 +38,36 @@ struct WinogradImages {
   using All = typename V::All;
   using Transforms = WinogradTransforms<V>;
 
-  // The Side x Side pixels from (row, column), zero where they lie outside.
-  template <int Side>
+  // The side x side pixels from (row, column), zero where they lie outside.
+  template <int side>
   [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
-                                          std::int64_t column, Float (&d)[Side * Side]) {
+                                          std::int64_t column, Float (&d)[side * side]) {
     const T* corner = x + (row * image.width + column) * image.pixel;
-    if (row >= 0 && column >= 0 && row + Side <= image.height && column + Side <= image.width) {
-      for (int i = 0; i < Side; ++i) {
-        for (int j = 0; j < Side; ++j) {
-          d[i * Side + j] = V::load(corner + (i * image.width + j) * image.pixel, All{});
+    if (row >= 0 && column >= 0 && row + side <= image.height && column + side <= image.width) {
+      for (int i = 0; i < side; ++i) {
+        for (int j = 0; j < side; ++j) {
+          d[i * side + j] = V::load(corner + (i * image.width + j) * image.pixel, All{});
         }
       }
       return;
     }
-    for (int i = 0; i < Side; ++i) {
-      for (int j = 0; j < Side; ++j) {
+    for (int i = 0; i < side; ++i) {
+      for (int j = 0; j < side; ++j) {
         const bool inside =
             row + i >= 0 && row + i < image.height && column + j >= 0 && column + j < image.width;
-        d[i * Side + j] =
+        d[i * side + j] =
             inside ? V::load(corner + (i * image.width + j) * image.pixel, All{}) : V::zero();
       }
     }
   }
 
-  // visit(tile, its number, block of x, offset of the vector within the block, channel) for each
-  // vector of the channels [first, first + channels).
+  // visit(tile, its place in the span, channel) for each tile and vector of channels.
   template <class Visit>
-  [[gnu::always_inline]] static void each(const WinogradTiles& tiles, std::int64_t first_tile,
-                                          std::int64_t count, std::int64_t channels,
-                                          const Visit& visit) {
+  [[gnu::always_inline]] static void each(const WinogradTiles& cover, const TileSpan& tiles,
+                                          std::int64_t channels, const Visit& visit) {
     for (std::int64_t channel = 0; channel < channels; channel += V::width) {
-      TileWalk<V> walk(tiles, first_tile);
-      for (std::int64_t t = 0; t < count; ++t, walk.next()) {
+      TileWalk<V> walk(cover, tiles.first);
+      for (std::int64_t t = 0; t < tiles.count; ++t, walk.next()) {
         visit(walk.at(), t, channel);
       }
     }
@@ -73,60 +79,62 @@ struct WinogradImages {
     return number * image.image + channel / winograd_block * image.block + channel % winograd_block;
   }
 
-  // v[points][count][channels]: the transformed tiles of x.
-  static void tiles_in(const T* x, const WinogradImage& image, const WinogradTiles& tiles,
-                       std::int64_t first_tile, std::int64_t count, std::int64_t first,
-                       std::int64_t channels, float* v) {
-    const std::int64_t pitch = winograd_pitch<V>(count, channels);
-    each(tiles, first_tile, count, channels,
+  // v[points][tiles][channels]: the transformed tiles of x.
+  template <class Of>  // WinogradConv or WinogradGradient
+  static void tiles_in(const Of& of, const TileSpan& tiles, const ChannelSpan& channels, float* v) {
+    const WinogradImage& image = of.x_image;
+    const T* const x = static_cast<const T*>(of.x);
+    const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
+    each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            Float d[16];
-           load<4>(x + place(image, tile.image, first + channel), image,
-                   2 * tile.row - tiles.pad_top, 2 * tile.column - tiles.pad_left, d);
+           load<4>(x + place(image, tile.image, channels.first + channel), image,
+                   2 * tile.row - of.tiles.pad_top, 2 * tile.column - of.tiles.pad_left, d);
            Transforms::input(d);
            for (int p = 0; p < 16; ++p) {
-             V::store(v + p * pitch + t * channels + channel, d[p], All{});
+             V::store(v + p * pitch + t * channels.count + channel, d[p], All{});
            }
          });
   }
 
-  // q[points][count][channels]: the transformed tiles of dy.
-  static void gradients_in(const T* dy, const WinogradImage& image, const WinogradTiles& tiles,
-                           std::int64_t first_tile, std::int64_t count, std::int64_t first,
-                           std::int64_t channels, float* q) {
-    const std::int64_t pitch = winograd_pitch<V>(count, channels);
-    each(tiles, first_tile, count, channels,
+  // q[points][tiles][channels]: the transformed tiles of dy.
+  static void gradients_in(const WinogradGradient& of, const TileSpan& tiles,
+                           const ChannelSpan& channels, float* q) {
+    const WinogradImage& image = of.y_image;
+    const T* const dy = static_cast<const T*>(of.dy);
+    const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
+    each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            Float d[4], transformed[16];
-           load<2>(dy + place(image, tile.image, first + channel), image, 2 * tile.row,
+           load<2>(dy + place(image, tile.image, channels.first + channel), image, 2 * tile.row,
                    2 * tile.column, d);
            Transforms::output_gradient(d, transformed);
            for (int p = 0; p < 16; ++p) {
-             V::store(q + p * pitch + t * channels + channel, transformed[p], All{});
+             V::store(q + p * pitch + t * channels.count + channel, transformed[p], All{});
            }
          });
   }
 
-  // The outputs of the channels [first, first + channels) from their products m, as tiles_in.
-  static void tiles_out(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
-                        std::int64_t first, std::int64_t channels, const float* m) {
-    const std::int64_t pitch = winograd_pitch<V>(count, channels);
+  // The outputs of some channels from their products m, as tiles_in.
+  static void tiles_out(const WinogradConv& of, const TileSpan& tiles, const ChannelSpan& channels,
+                        const float* m) {
+    const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
     const WinogradImage& image = of.y_image;
-    each(of.tiles, first_tile, count, channels,
+    each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            Float points[16], y[4];
            for (int p = 0; p < 16; ++p) {
-             points[p] = V::load(m + p * pitch + t * channels + channel, All{});
+             points[p] = V::load(m + p * pitch + t * channels.count + channel, All{});
            }
            Transforms::output(points, y);
            if (of.bias != nullptr) {
-             const Float bias = V::load(of.bias + first + channel, All{});
+             const Float bias = V::load(of.bias + channels.first + channel, All{});
              for (Float& each_y : y) {
                each_y = each_y + bias;
              }
            }
            const std::int64_t row = 2 * tile.row, column = 2 * tile.column;
-           const std::int64_t at = place(image, tile.image, first + channel) +
+           const std::int64_t at = place(image, tile.image, channels.first + channel) +
                                    (row * image.width + column) * image.pixel;
            const int rows = row + 1 < image.height ? 2 : 1;
            const int columns = column + 1 < image.width ? 2 : 1;
@@ -167,8 +175,8 @@ struct WinogradLoopsOver {
     const std::int64_t in = of.x_image.channels;
     float* const v = scratch;
     float* const m = scratch + winograd_points * winograd_pitch<V>(count, in);
-    Images::tiles_in(static_cast<const T*>(of.x), of.x_image, of.tiles, first_tile, count, 0, in,
-                     v);
+    const TileSpan tiles{first_tile, count};
+    Images::tiles_in(of, tiles, {0, in}, v);
     for (std::int64_t first = of.first_out; first < of.last_out; first += winograd_panel<V>) {
       const std::int64_t left = of.last_out - first;
       const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
@@ -185,25 +193,24 @@ struct WinogradLoopsOver {
                                .b_step = width,
                                .c_row = width});
       }
-      Images::tiles_out(of, first_tile, count, first, width, m);
+      Images::tiles_out(of, tiles, {first, width}, m);
     }
   }
 
   static void gradient(const WinogradGradient& of, std::int64_t first_tile, std::int64_t count,
-                       float* scratch, float* sums, double* bias) {
+                       float* scratch) {
     const std::int64_t ins = of.ins, outs = of.outs;
     float* const v = scratch;
     float* const q = scratch + winograd_points * winograd_pitch<V>(count, ins);
-    Images::tiles_in(static_cast<const T*>(of.x), of.x_image, of.tiles, first_tile, count,
-                     of.first_in, ins, v);
-    Images::gradients_in(static_cast<const T*>(of.dy), of.y_image, of.tiles, first_tile, count,
-                         of.first_out, outs, q);
+    const TileSpan tiles{first_tile, count};
+    Images::tiles_in(of, tiles, {of.first_in, ins}, v);
+    Images::gradients_in(of, tiles, {of.first_out, outs}, q);
     for (std::int64_t p = 0; p < winograd_points; ++p) {
       for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
         const std::int64_t left = outs - first;
         Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
                                .b = q + p * winograd_pitch<V>(count, outs) + first,
-                               .c = sums + p * ins * outs + first,
+                               .c = of.sums + p * ins * outs + first,
                                .rows = ins,
                                .depth = count,
                                .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
@@ -214,8 +221,8 @@ struct WinogradLoopsOver {
                                .add = true});
       }
     }
-    if (bias != nullptr) {
-      add_bias(q, count, outs, bias);
+    if (of.bias != nullptr) {
+      add_bias(q, count, outs, of.bias);
     }
   }
 

@@ -52,24 +52,24 @@ class Products {
     Product piece = of;
     for (std::int64_t i = 0; i < pieces; ++i) {
       const std::int64_t first = of.rows * i / pieces;
-      const std::int64_t rows = of.rows * (i + 1) / pieces - first;
+      const std::int64_t count = of.rows * (i + 1) / pieces - first;
       piece.a = of.a + first * of.a_row;
       piece.c = of.c + first * of.c_row;
-      kernels[static_cast<std::size_t>(rows - 1)](piece);
+      kernels[static_cast<std::size_t>(count - 1)](piece);
     }
   }
 
-  template <int Rows, int Vectors>
+  template <int rows, int vectors>
   static void kernel(const Product& of) {
-    Float sums[Rows * Vectors];
+    Float sums[rows * vectors];
     if (of.add) {
 #pragma GCC unroll 24
-      for (int i = 0; i < Rows * Vectors; ++i) {
-        sums[i] = V::load(of.c + i / Vectors * of.c_row + i % Vectors * V::width, All{});
+      for (int i = 0; i < rows * vectors; ++i) {
+        sums[i] = V::load(of.c + i / vectors * of.c_row + i % vectors * V::width, All{});
       }
     } else {
 #pragma GCC unroll 24
-      for (int i = 0; i < Rows * Vectors; ++i) {
+      for (int i = 0; i < rows * vectors; ++i) {
         sums[i] = V::zero();
       }
     }
@@ -79,35 +79,35 @@ class Products {
     for (std::int64_t d = of.depth; d > 0; --d) {
       if (d % 16 == 0) {
 #pragma GCC unroll 12
-        for (int r = 0; r < Rows; ++r) {
+        for (int r = 0; r < rows; ++r) {
           __builtin_prefetch(a + r * a_row + 16);
         }
       }
-      Float factors[Vectors];
+      Float factors[vectors];
 #pragma GCC unroll 2
-      for (int v = 0; v < Vectors; ++v) {
+      for (int v = 0; v < vectors; ++v) {
         factors[v] = V::load(b + v * V::width, All{});
       }
 #pragma GCC unroll 12
-      for (int r = 0; r < Rows; ++r) {
+      for (int r = 0; r < rows; ++r) {
         const Float element = V::set(a[r * a_row]);
 #pragma GCC unroll 2
-        for (int v = 0; v < Vectors; ++v) {
-          sums[r * Vectors + v] = V::fma(element, factors[v], sums[r * Vectors + v]);
+        for (int v = 0; v < vectors; ++v) {
+          sums[r * vectors + v] = V::fma(element, factors[v], sums[r * vectors + v]);
         }
       }
       a += a_step;
       b += b_step;
     }
 #pragma GCC unroll 24
-    for (int i = 0; i < Rows * Vectors; ++i) {
-      V::store(of.c + i / Vectors * of.c_row + i % Vectors * V::width, sums[i], All{});
+    for (int i = 0; i < rows * vectors; ++i) {
+      V::store(of.c + i / vectors * of.c_row + i % vectors * V::width, sums[i], All{});
     }
   }
 
-  template <int Vectors, int... Less>
-  static constexpr auto kernels_for(std::integer_sequence<int, Less...> /*rows*/) {
-    return std::array<Kernel, sizeof...(Less)>{kernel<Less + 1, Vectors>...};
+  template <int vectors, int... less>
+  static constexpr auto kernels_for(std::integer_sequence<int, less...> /*rows*/) {
+    return std::array<Kernel, sizeof...(less)>{kernel<less + 1, vectors>...};
   }
   static constexpr auto narrow =
       kernels_for<1>(std::make_integer_sequence<int, static_cast<int>(most_rows)>{});

@@ -67,43 +67,52 @@ struct WinogradTransforms {
 
   // A dy A^T.
   [[gnu::always_inline]] static void output_gradient(const Float (&dy)[4], Float (&q)[16]) {
-    Float lines[4][2];
-    for (int j = 0; j < 2; ++j) {
-      gradient_line(dy[j], dy[2 + j], lines[0][j], lines[1][j], lines[2][j], lines[3][j]);
-    }
+    const Line<4> columns[2] = {gradient_line(dy[0], dy[2]), gradient_line(dy[1], dy[3])};
     for (int i = 0; i < 4; ++i) {
-      gradient_line(lines[i][0], lines[i][1], q[4 * i], q[4 * i + 1], q[4 * i + 2], q[4 * i + 3]);
+      const Line<4> line = gradient_line(columns[0].of[i], columns[1].of[i]);
+      for (int j = 0; j < 4; ++j) {
+        q[4 * i + j] = line.of[j];
+      }
     }
   }
 
   // G w G^T.
   [[gnu::always_inline]] static void weights(const Float (&w)[9], Float (&u)[16]) {
     const Float half = V::set(0.5F);
-    Float lines[4][3];
+    Line<4> columns[3];
     for (int j = 0; j < 3; ++j) {
-      weights_line(w[j], w[3 + j], w[6 + j], half, lines[0][j], lines[1][j], lines[2][j],
-                   lines[3][j]);
+      columns[j] = weights_line(w[j], w[3 + j], w[6 + j], half);
     }
     for (int i = 0; i < 4; ++i) {
-      weights_line(lines[i][0], lines[i][1], lines[i][2], half, u[4 * i], u[4 * i + 1],
-                   u[4 * i + 2], u[4 * i + 3]);
+      const Line<4> line = weights_line(columns[0].of[i], columns[1].of[i], columns[2].of[i], half);
+      for (int j = 0; j < 4; ++j) {
+        u[4 * i + j] = line.of[j];
+      }
     }
   }
 
   // G^T u G.
   [[gnu::always_inline]] static void weights_gradient(const Float (&u)[16], Float (&w)[9]) {
     const Float half = V::set(0.5F);
-    Float lines[3][4];
+    Line<3> columns[4];
     for (int j = 0; j < 4; ++j) {
-      taps_line(u[j], u[4 + j], u[8 + j], u[12 + j], half, lines[0][j], lines[1][j], lines[2][j]);
+      columns[j] = taps_line(u[j], u[4 + j], u[8 + j], u[12 + j], half);
     }
     for (int i = 0; i < 3; ++i) {
-      taps_line(lines[i][0], lines[i][1], lines[i][2], lines[i][3], half, w[3 * i], w[3 * i + 1],
-                w[3 * i + 2]);
+      const Line<3> line =
+          taps_line(columns[0].of[i], columns[1].of[i], columns[2].of[i], columns[3].of[i], half);
+      for (int j = 0; j < 3; ++j) {
+        w[3 * i + j] = line.of[j];
+      }
     }
   }
 
  private:
+  template <int length>
+  struct Line {
+    Float of[length];
+  };
+
   [[gnu::always_inline]] static void input_line(Float& a, Float& b, Float& c, Float& d) {
     const Float first = a - c, second = b + c, third = c - b, fourth = b - d;
     a = first;
@@ -111,28 +120,16 @@ struct WinogradTransforms {
     c = third;
     d = fourth;
   }
-  [[gnu::always_inline]] static void gradient_line(Float a, Float b, Float& first, Float& second,
-                                                   Float& third, Float& fourth) {
-    first = a;
-    second = a + b;
-    third = a - b;
-    fourth = V::zero() - b;
+  [[gnu::always_inline]] static Line<4> gradient_line(Float a, Float b) {
+    return {{a, a + b, a - b, V::zero() - b}};
   }
-  [[gnu::always_inline]] static void weights_line(Float a, Float b, Float c, Float half,
-                                                  Float& first, Float& second, Float& third,
-                                                  Float& fourth) {
+  [[gnu::always_inline]] static Line<4> weights_line(Float a, Float b, Float c, Float half) {
     const Float ends = a + c;
-    first = a;
-    second = half * (ends + b);
-    third = half * (ends - b);
-    fourth = c;
+    return {{a, half * (ends + b), half * (ends - b), c}};
   }
-  [[gnu::always_inline]] static void taps_line(Float a, Float b, Float c, Float d, Float half,
-                                               Float& first, Float& second, Float& third) {
+  [[gnu::always_inline]] static Line<3> taps_line(Float a, Float b, Float c, Float d, Float half) {
     const Float sum = half * (b + c);
-    first = a + sum;
-    second = half * (b - c);
-    third = sum + d;
+    return {{a + sum, half * (b - c), sum + d}};
   }
 };
 
