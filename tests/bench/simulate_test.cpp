@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "bench/roofline.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
@@ -92,6 +93,21 @@ TEST(StepCosts, CountTheGradientOfABiasAsAnotherReading) {
   emit(layers::DenseBackwardWeights({.bias = false, .relu = false}), {x, dy});
   EXPECT_EQ(reread_bytes(graph, graph.nodes()[0]), 256);
   EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 0);
+}
+
+// Half of the 1024 that the product defines, at 256 a second.
+TEST(StepCosts, CountTheOperationsThatAKernelNeeds) {
+  const std::shared_ptr<const Graph> graph = dense_and_relu();
+  std::vector<KernelSpec> specs(2);
+  specs[0].flops = 512;
+  const Ceilings ceilings{.flops_per_second = 256, .bytes_per_second = 448};
+  EXPECT_EQ(node_costs(*graph, ceilings, specs)[0].flops, 512);
+  EXPECT_EQ(node_costs(*graph, ceilings, specs)[0].seconds, 2);
+  const StepPlan plan{.graph = graph, .specs = specs, .schedule = {}, .memory = {}};
+  // 512 operations at 64 a second, then the ReLU's 512 bytes at 512.
+  EXPECT_EQ(roofline_seconds(plan, {.flops_per_second = 64, .bytes_per_second = 512}), 8 + 1);
+  EXPECT_EQ(share_of_operations(plan), 0.5);
+  EXPECT_EQ(share_of_operations({.graph = graph, .specs = std::vector<KernelSpec>(2)}), 1);
 }
 
 TEST(StepCosts, CountWhatAKernelMovesBetweenItsPasses) {
