@@ -19,6 +19,7 @@ pid_t start(const std::vector<std::string>& flags, const std::string& out, const
   std::vector<std::string> words{CNN_PROGRAM};
   words.insert(words.end(), flags.begin(), flags.end());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) {
     arguments.push_back(word.data());
   }
