@@ -42,20 +42,23 @@ double expected_total(const Golden& golden, std::string_view file, std::size_t s
   return nearer ? found->total_loss : original;
 }
 
-// |is - expected| relative to the expected, or to `least` if that is larger. slack: absolute.
-void expect_close(double is, double expected, double tolerance, double least,
-                  const std::string& what, double slack = 0) {
-  const double allowed = tolerance * std::max(std::abs(expected), least) + slack;
-  EXPECT_NEAR(is, expected, allowed) << what;
+// |is - expected| may be `tolerance` of the expected, or of `least` if that is larger, and `slack`.
+struct Allowed {
+  double tolerance = 0, least = 0, slack = 0;
+};
+
+void expect_close(double is, double expected, const Allowed& allowed, const std::string& what) {
+  const double most = allowed.tolerance * std::max(std::abs(expected), allowed.least);
+  EXPECT_NEAR(is, expected, most + allowed.slack) << what;
 }
 
 void expect_logits(const GoldenRun& run, const Golden& golden,
                    double one_tolerance = one_logit_tolerance) {
   const std::span<const float> logits = run.output("logits");
-  expect_close(norm(logits), golden.logits_norm, logits_tolerance, 0, "norm of the logits");
+  expect_close(norm(logits), golden.logits_norm, {logits_tolerance}, "norm of the logits");
   const double typical = golden.logits_norm / std::sqrt(static_cast<double>(logits.size()));
   for (std::size_t i = 0; i < golden.logits_head.size(); ++i) {
-    expect_close(logits[i], golden.logits_head[i], one_tolerance, typical,
+    expect_close(logits[i], golden.logits_head[i], {one_tolerance, typical},
                  "logit " + std::to_string(i));
   }
 }
@@ -68,7 +71,7 @@ void expect_gradients(const GoldenRun& run, const Golden& golden) {
   ASSERT_EQ(run.parameters().size(), golden.gradients.size());
   for (const auto& [name, expected] : golden.gradients) {
     const std::vector<float> gradient = run.gradient(name);
-    expect_close(norm(gradient), expected.norm, golden.gradient_tolerance, largest / 1000, name);
+    expect_close(norm(gradient), expected.norm, {golden.gradient_tolerance, largest / 1000}, name);
   }
 }
 
@@ -101,8 +104,9 @@ void expect_variables(GoldenRun& run, const Golden& golden, const Values& before
       golden.gradient_tolerance * golden.tolerance.back() / golden.tolerance.front();
   for (const std::string& name : names) {
     const std::vector<float> now = run.variable(name);
-    expect_close(norm(now), golden.after.at(name), tolerance, largest / 1000,
-                 name + " after the last step", of_movement * distance(now, before.at(name)));
+    const double slack = of_movement * distance(now, before.at(name));
+    expect_close(norm(now), golden.after.at(name), {tolerance, largest / 1000, slack},
+                 name + " after the last step");
   }
 }
 
@@ -114,8 +118,8 @@ void train(const Golden& golden, std::string_view file, const Engine& engine) {
     const std::string step = " of step " + std::to_string(k);
     const double total = expected_total(golden, file, k, run.total_loss());
     const double l2 = golden.total_loss[k] - golden.base_loss[k];
-    expect_close(run.total_loss(), total, golden.tolerance[k], 0, "loss" + step);
-    expect_close(run.output("base_loss")[0], total - l2, golden.tolerance[k], total,
+    expect_close(run.total_loss(), total, {golden.tolerance[k]}, "loss" + step);
+    expect_close(run.output("base_loss")[0], total - l2, {golden.tolerance[k], total},
                  "base loss" + step);
     if (k == 0) {
       expect_logits(run, golden,
@@ -130,7 +134,7 @@ void evaluate(const Golden& golden, const Engine& engine) {
   GoldenRun run(golden, engine);
   run.step();
   expect_logits(run, golden);
-  expect_close(run.output("base_loss")[0], golden.base_loss[0], golden.tolerance[0], 0, "loss");
+  expect_close(run.output("base_loss")[0], golden.base_loss[0], {golden.tolerance[0]}, "loss");
   const std::span<const float> logits = run.output("logits");
   const std::size_t classes = logits.size() / golden.argmax.size();
   for (std::size_t n = 0; n < golden.argmax.size(); ++n) {
