@@ -152,7 +152,7 @@ struct WinogradImages {
       y = y + V::load(static_cast<const T*>(of.residual) + at, All{});
     }
     if (of.relu) {
-      y = V::max(y, V::zero());
+      y = V::max(V::zero(), y);  // NaN stays
     }
     V::store(static_cast<T*>(of.y) + at, y, All{});
   }

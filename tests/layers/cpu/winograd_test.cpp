@@ -1,5 +1,7 @@
 #include <array>
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -136,6 +138,20 @@ TEST_P(Winograd, AddsBiasAndResidualAndCutsBelowZero) {
   const HostTensor bias = draws({80}, DataType::f32, 7);
   const HostTensor residual = draws({1, 80, 28, 28}, GetParam().type, 8);
   expect_like_loops(Conv2d(a), {&x, &w, &bias, &residual});
+}
+
+// A ReLU that made zero of NaN would hide that training has failed.
+TEST_P(Winograd, KeepsNanBehindAReLU) {
+  ConvAttributes a = attributes();
+  a.relu = true;
+  const HostTensor x = draws({1, 32, 28, 28}, GetParam().type, 18);
+  const HostTensor w = constant({32, 32, 3, 3}, std::numeric_limits<float>::quiet_NaN());
+  const Signature asked = forward_signature(a, {1, 32, 28, 28}, 32, GetParam().type);
+  const std::array in{x.view(), w.view()};
+  const auto run = run_op(winograd_kernels(*GetParam().loops), Conv2d(a), asked, in);
+  for (const float y : run.value().out.front().view().as<float>()) {
+    ASSERT_TRUE(std::isnan(y));
+  }
 }
 
 TEST_P(Winograd, PassesGradientsToImages) {
