@@ -25,15 +25,6 @@ std::string gzip(const std::string& bytes) {
   return packed;
 }
 
-std::string error_of(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 std::string little_endian(std::uint64_t number, int bytes) {
   std::string text;
   for (int i = 0; i < bytes; ++i) {

@@ -10,16 +10,16 @@
 
 #include "data/dataset.h"
 #include "data/safetensors.h"
+#include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
 namespace cnn::data {
 
+using tests::error_of;
 using tests::read_file;
 using tests::TemporaryFolder;
 
 std::string gzip(const std::string& bytes);
-// What the Error said that `work` threw; empty if it threw none.
-std::string error_of(const std::function<void()>& work);
 
 std::string little_endian(std::uint64_t number, int bytes);
 // An idx file of unsigned bytes.

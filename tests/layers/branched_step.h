@@ -2,11 +2,8 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "layers/activation.h"
-#include "layers/autodiff.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
 #include "layers/conv.h"
@@ -14,6 +11,7 @@
 #include "layers/layout.h"
 #include "layers/operands.h"
 #include "layers/pool.h"
+#include "tests/layers/gradient_outputs.h"
 
 // A small network of branches that are concatenated, as a training step.
 namespace cnn::tests {
@@ -37,18 +35,9 @@ inline std::shared_ptr<Graph> branched_step(DataType type, const KernelTable& ta
   const Value y = branches(branches(x, 24), 8);
   const Rewritten fused = layers::fuse_activations(forward);
   Graph& graph = *fused.graph;
-  std::vector<Value> parameters;
-  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
-    if (graph.tensors()[i].role == Role::parameter) {
-      parameters.push_back({&graph, TensorId{i}});
-    }
-  }
   const Value end{&graph, fused.was[index_of(y.id)].value()};
   const Value z = layers::relu(end);
-  const Value dz = graph.state("dz", z.desc(), {}, false);
-  for (const auto& gradient : layers::gradients(z, parameters, dz)) {
-    graph.output("gradient " + std::to_string(graph.outputs().size()), gradient.value());
-  }
+  output_gradients(graph, z, graph.state("dz", z.desc(), {}, false));
   return layers::assign_layouts(graph, table, Layout::nhwc).graph;
 }
 

@@ -8,7 +8,6 @@
 #include <string>
 
 #include "layers/activation.h"
-#include "layers/autodiff.h"
 #include "layers/batch_norm.h"
 #include "layers/conv.h"
 #include "layers/elementwise.h"
@@ -17,6 +16,7 @@
 #include "layers/operands.h"
 #include "layers/pool.h"
 #include "runtime/cpu/reference_kernel.h"
+#include "tests/layers/gradient_outputs.h"
 #include "tests/support/interpreter.h"
 
 namespace cnn::layers {
@@ -64,16 +64,8 @@ std::shared_ptr<Graph> step_of(Network network, DataType type) {
   const Value y = network(forward.input("x", described({2, 5, 4, 3}, type)));
   const Rewritten fused = fuse_activations(forward);
   Graph& graph = *fused.graph;
-  std::vector<Value> parameters;
-  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
-    if (graph.tensors()[i].role == Role::parameter) {
-      parameters.push_back({&graph, TensorId{i}});
-    }
-  }
   const Value end{&graph, fused.was[index_of(y.id)].value()};
-  for (const auto& gradient : gradients(end, parameters, graph.input("dy", end.desc()))) {
-    graph.output("gradient " + std::to_string(graph.outputs().size()), gradient.value());
-  }
+  tests::output_gradients(graph, end, graph.input("dy", end.desc()));
   return fused.graph;
 }
 
