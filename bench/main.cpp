@@ -4,14 +4,14 @@
 #include <string>
 #include <vector>
 
-#include "bench/add_backend.h"
-#include "bench/backend.h"
-#include "bench/build_info.h"
-#include "bench/console.h"
-#include "bench/cpu_backend.h"
-#include "bench/flags.h"
-#include "bench/result_json.h"
-#include "bench/runner.h"
+#include "bench/flags/flags.h"
+#include "bench/machine/add_backend.h"
+#include "bench/machine/backend.h"
+#include "bench/machine/cpu_backend.h"
+#include "bench/report/build_info.h"
+#include "bench/report/console.h"
+#include "bench/report/result_json.h"
+#include "bench/run/runner.h"
 
 namespace {
 

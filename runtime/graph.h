@@ -17,7 +17,7 @@ namespace cnn {
 
 // input: comes from the host each step. parameter: trained. state: survives the step without being
 // trained (running statistics, optimizer slots, synthetic images). derived: survives the step, made
-// of parameters and state by a prologue (layers/prologue.h), never initialised or saved.
+// of parameters and state by a prologue (layers/passes/prologue.h), never initialised or saved.
 // activation: lives within a step.
 enum class Role : std::uint8_t { input, parameter, state, derived, activation };
 

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "runtime/graph.h"
-#include "runtime/schedule.h"
 
 namespace cnn {
+
+struct Schedule;
 
 inline constexpr std::size_t alignment = 64;  // of every tensor and workspace, in bytes
 constexpr std::size_t aligned(std::size_t bytes) {

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "runtime/error.h"
+#include "runtime/program.h"
 
 namespace cnn {
 namespace {

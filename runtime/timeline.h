@@ -4,9 +4,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/program.h"
-
 namespace cnn {
+
+struct StepPlan;
 
 struct Span {
   double start = 0, end = 0;  // seconds from the start of the step

@@ -15,26 +15,37 @@ ARROWS = {
     "runtime/cpu": ["runtime"],
     "runtime/cuda": ["runtime"],
     "layers": ["runtime"],
+    "layers/passes": ["layers", "runtime"],
     "layers/cpu": ["layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
+    "layers/cpu/onednn": ["layers/cpu", "layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
+    "layers/cpu/no_onednn": ["layers/cpu", "layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
+    "layers/cpu/openmp": ["layers/cpu"],
+    "layers/cpu/serial": ["layers/cpu"],
     # Compiled for one instruction set each, so it shares no inline code with anyone.
     "layers/cpu/simd": [],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
+    # What talks to cuDNN and cuBLAS; our own kernels are above it.
+    "layers/cuda/library": ["layers/cuda", "layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],
     "lms": ["runtime"],
     "allreduce": ["runtime"],
     "allreduce/mpi": ["allreduce", "runtime"],
     "allreduce/cuda": ["allreduce", "runtime", "runtime/cuda"],
     "data": ["runtime"],
-    "bench": ["runtime", "runtime/cpu", "layers", "layers/cpu", "models", "lms", "allreduce",
-              "allreduce/mpi", "data"],
-    "bench/no_cuda": ["bench"],
+    "bench/flags": ["data", "models", "layers", "runtime"],
+    "bench/machine": ["bench/flags", "data", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
+    "bench/report": ["bench/machine", "bench/flags", "data", "models", "layers", "runtime"],
+    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data", "models", "layers/passes",
+                  "layers", "runtime"],
+    "bench/no_cuda": ["bench/machine"],
     "bench/cuda": ["*"],
+    "bench": ["*"],
     # Fixtures of all tests: no fast kernels, no data, no program.
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
     # The emulated grid, and the header that stands in for runtime/cuda/launch.h there.
     "tests/support/grid": ["runtime", "tests/support"],
     "tests/support/grid/include/runtime/cuda": ["runtime", "tests/support/grid"],
-    "tests/layers/cuda_grid": ["layers", "layers/cuda", "runtime", "runtime/cuda", "tests/layers", "tests/support",
+    "tests/layers/cuda_grid": ["layers", "layers/cuda", "layers/passes", "runtime", "runtime/cuda", "tests/layers", "tests/support",
                                "tests/support/grid"],
     # A library that is loaded at run time, and what its stand-in answers.
     "tests/bench/cuda/fake_nvml": [],
@@ -43,25 +54,30 @@ ARROWS = {
 }
 # What the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {
+    "tests/layers": ["layers/passes", "tests/layers"],
+    "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
     # Whole networks against recorded values: by the plain loops they would take hours.
-    "tests/models": ["layers/cpu", "layers/cpu/simd"],
+    "tests/models": ["layers/cpu", "layers/cpu/simd", "layers/passes"],
+    "tests/layers/cpu/onednn": ["tests/layers/cpu"],
     # The same cases on a device.
-    "tests/layers/cuda": ["tests/layers"],
+    "tests/layers/cuda": ["layers/passes", "tests/layers"],
+    "tests/layers/cuda/library": ["layers/passes", "tests/layers", "tests/layers/cuda"],
     "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
 LIBRARIES = {
-    r"(oneapi/)?dnnl": ["layers/cpu"],
-    r"omp\.h": ["layers/cpu"],
-    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "allreduce/cuda", "bench/cuda",
+    r"(oneapi/)?dnnl": ["layers/cpu/onednn"],
+    r"omp\.h": ["layers/cpu", "layers/cpu/openmp", "layers/cpu/onednn"],
+    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/library", "allreduce/cuda", "bench/cuda",
                                                "tests/support/grid/include/runtime/cuda"],
-    r"cudnn": ["layers/cuda"],
+    r"cudnn": ["layers/cuda/library"],
     r"nccl": ["allreduce/cuda"],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "bench", "bench/cuda", "tests/models", "tests/program"],
-    r"fmt/|cxxopts": ["bench", "bench/cuda"],
+    r"nlohmann/": ["data", "bench", "bench/flags", "bench/machine", "bench/report", "bench/run", "bench/cuda", "tests/models",
+                   "tests/program"],
+    r"fmt/|cxxopts": ["bench", "bench/flags", "bench/machine", "bench/report", "bench/run", "bench/cuda"],
     r"gtest/|gmock/": [],
 }
 
@@ -72,7 +88,8 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "laye
              "data", "bench", "scripts", "tests", "build"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".hpp", ".c", ".cc"}
 LONGEST = 500
-LONGEST_CMAKE = 500  # all CMake files together
+LONGEST_CMAKE = 600  # all CMake files together
+DEEPEST = 8  # includes of ours in a row, from a source down
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
 DIRECTIVE = re.compile(r"^\s*#\s*(define|undef|if|ifdef|ifndef|elif|elifdef|else|endif)\b")
@@ -82,7 +99,9 @@ def arrows_of(folder):
     """The folders that may be included from `folder`; None if the table does not know it."""
     if folder in ARROWS:
         allowed = ARROWS[folder]
-        return list(ARROWS) if allowed == ["*"] else allowed + [folder]
+        if allowed == ["*"]:
+            return [f for f in ARROWS if not f.startswith("tests/")]
+        return allowed + [folder]
     if not folder.startswith("tests/"):
         return None
     # tests/X: X with its sub-folders, what these may include, fixtures.
@@ -174,13 +193,36 @@ def folder_graph(includes):
     return graph
 
 
+def depths(includes):
+    """{file: includes of ours in the longest chain that starts there}; the includes have no cycle."""
+    found, tops = {}, {folder.split("/")[0] for folder in ARROWS}
+
+    def depth(path):
+        if path not in found:
+            ours = [name for name in includes.get(path, []) if name.split("/")[0] in tops]
+            found[path] = 1 + max(map(depth, ours), default=-1)
+        return found[path]
+
+    for path in includes:
+        depth(path)
+    return found
+
+
+def too_deep(includes):
+    for path, depth in sorted(depths(includes).items()):
+        if depth > DEEPEST:
+            yield f"{path}: includes {depth} files deep; the limit is {DEEPEST}"
+
+
 def check(root):
     """All violations under `root`, as lines that an editor can jump to."""
     problems, includes = [], {}
     for path in sources(root):
         where = path.relative_to(root)
         problems += [f"{where}:{line}: {what}" for line, what in check_source(root, path, includes)]
-    problems += [f"include cycle: {c}" for c in cycles(includes)]
+    looped = list(cycles(includes))
+    problems += [f"include cycle: {c}" for c in looped]
+    problems += [] if looped else too_deep(includes)
     problems += [f"folder cycle: {c}" for c in cycles(folder_graph(includes))]
     for entry in sorted(root.iterdir()):
         if entry.name not in TOP_LEVEL and not entry.name.startswith("."):
@@ -203,13 +245,15 @@ CLEAN = {
     "runtime/tensor.h": "#pragma once\n#include <vector>\n",
     "runtime/cpu/device.h": '#pragma once\n#include "runtime/tensor.h"\n',
     "layers/conv.h": '#pragma once\n// #define in a comment is no macro\n#include "runtime/tensor.h"\n',
-    "layers/cpu/conv.cpp": '#include <dnnl.hpp>\n#include "layers/conv.h"\n#include "runtime/cpu/device.h"\n',
+    "layers/cpu/onednn/conv.cpp": '#include <dnnl.hpp>\n#include "layers/conv.h"\n#include "runtime/cpu/device.h"\n',
     "models/lenet.cpp": '#include "layers/conv.h"\n',
+    **{f"runtime/h{i}.h": f'#pragma once\n#include "runtime/h{i - 1}.h"\n' for i in range(1, 9)},
+    "runtime/h0.h": "#pragma once\n",
     "bench/main.cpp": '#include <fmt/core.h>\n#include "models/lenet.h"\n',
     "models/lenet.h": "#pragma once\n",
-    "layers/cpu/onednn.h": "#pragma once\n#include <dnnl.hpp>\n",
+    "layers/cpu/onednn/onednn.h": "#pragma once\n#include <dnnl.hpp>\n",
     "data/dataset.h": "#pragma once\n",
-    "bench/config.h": "#pragma once\n",
+    "bench/flags/config.h": "#pragma once\n",
     "tests/layers/conv_test.cpp": '#include <gtest/gtest.h>\n#include "layers/conv.h"\n#include "tests/support/n.h"\n',
     "tests/support/n.h": '#pragma once\n#include "layers/conv.h"\n',
 }
@@ -218,12 +262,12 @@ CLEAN = {
 SEEDED = [
     ("models/bad.cpp", '#include "data/dataset.h"\n', "models must not include data"),
     ("runtime/up.cpp", '#include "layers/conv.h"\n', "runtime must not include layers"),
-    ("layers/fast.cpp", '#include "layers/cpu/onednn.h"\n', "layers must not include layers/cpu"),
-    ("models/up.cpp", '#include "bench/config.h"\n', "models must not include bench"),
+    ("layers/fast.cpp", '#include "layers/cpu/onednn/onednn.h"\n', "layers must not include layers/cpu"),
+    ("models/up.cpp", '#include "bench/flags/config.h"\n', "models must not include bench"),
     ("models/gone.cpp", '#include "layers/gone.h"\n', "is not a file by its path"),
     ("bench/x.h", '#pragma once\n#include "tests/support/n.h"\n', "bench must not include tests/support"),
     ("data/swap.cpp", '#include "models/lenet.h"\n', "data must not include models"),
-    ("tests/models/m_test.cpp", '#include "bench/config.h"\n', "tests/models must not include bench"),
+    ("tests/models/m_test.cpp", '#include "bench/flags/config.h"\n', "tests/models must not include bench"),
     ("tests/runtime/t_test.cpp", '#include "models/lenet.h"\n', "tests/runtime must not include models"),
     ("layers/flat.cpp", '#include "conv.h"\n', "is not a file by its path"),
     ("layers/dots.cpp", '#include "../runtime/tensor.h"\n', "is not a file by its path"),
@@ -235,12 +279,13 @@ SEEDED = [
     ("models/test.cpp", "#include <gtest/gtest.h>\n", "must not use the library"),
     ("runtime/long.cpp", "\n" * 501, "501 lines; the limit is 500"),
     ("scripts/long.sh", "\n" * 501, "501 lines; the limit is 500"),
-    ("scripts/cmake/Long.cmake", "\n" * 500, "501 lines together"),
+    ("scripts/cmake/Long.cmake", "\n" * 600, "601 lines together"),
     ("runtime/twice.h", '#include "runtime/tensor.h"\n', "without #pragma once"),
     ("engine/core.h", "#pragma once\n", "engine: does not belong in the top folder"),
     ("runtime/tpu/device.h", "#pragma once\n", "folder runtime/tpu is not in the table"),
     ("notes.txt", "", "notes.txt: does not belong"),
     ("runtime/loop.h", '#pragma once\n#include "runtime/loop.h"\n', "include cycle: runtime/loop.h -> runtime/loop.h"),
+    ("runtime/h9.h", '#pragma once\n#include "runtime/h8.h"\n', "runtime/h9.h: includes 9 files deep"),
     ("runtime/back.cpp", '#include "runtime/cpu/device.h"\n', "folder cycle: runtime -> runtime/cpu -> runtime"),
 ]
 

@@ -1,12 +1,12 @@
-#include "bench/add_backend.h"
+#include "bench/machine/add_backend.h"
 
 #include <algorithm>
 #include <fmt/format.h>
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
-#include "layers/cuda/kernels.h"
-#include "layers/cuda/libraries.h"
+#include "layers/cuda/library/kernels.h"
+#include "layers/cuda/library/libraries.h"
 #include "runtime/cuda/device.h"
 #include "runtime/error.h"
 

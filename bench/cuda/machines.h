@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/cuda/machine.h"
+#include "layers/cuda/library/machine.h"
 
 namespace cnn::bench {
 

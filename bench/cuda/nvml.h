@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/telemetry.h"
+#include "bench/machine/telemetry.h"
 
 namespace cnn::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/add_backend.h"
+#include "bench/machine/add_backend.h"
 
 namespace cnn::bench {
 

@@ -7,9 +7,9 @@
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
 #include "layers/conv.h"
-#include "layers/fuse.h"
-#include "layers/layout.h"
 #include "layers/operands.h"
+#include "layers/passes/fuse.h"
+#include "layers/passes/layout.h"
 #include "layers/pool.h"
 #include "tests/layers/gradient_outputs.h"
 

@@ -1,7 +1,7 @@
 #include "tests/layers/cases.h"
 
-#include "layers/autodiff.h"
 #include "layers/operands.h"
+#include "layers/passes/autodiff.h"
 
 namespace cnn::tests {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "layers/autodiff.h"
+#include "layers/passes/autodiff.h"
 #include "runtime/graph.h"
 
 namespace cnn::tests {

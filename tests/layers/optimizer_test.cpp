@@ -5,9 +5,9 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "layers/autodiff.h"
 #include "layers/dense.h"
 #include "layers/operands.h"
+#include "layers/passes/autodiff.h"
 #include "layers/pool.h"
 #include "runtime/error.h"
 #include "tests/support/interpreter.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "layers/layout.h"
+#include "layers/passes/layout.h"
 #include "runtime/error.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/op_runner.h"

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "layers/prologue.h"
+#include "layers/passes/prologue.h"
 #include "runtime/cpu/device.h"
 #include "runtime/executor.h"
 #include "runtime/kernel.h"

@@ -7,15 +7,15 @@
 #include <string>
 #include <vector>
 
-#include "layers/autodiff.h"
 #include "layers/conv.h"
-#include "layers/copies.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
-#include "layers/layout.h"
 #include "layers/loss.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
+#include "layers/passes/autodiff.h"
+#include "layers/passes/copies.h"
+#include "layers/passes/layout.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/running_graph.h"
 #include "tests/support/literals.h"

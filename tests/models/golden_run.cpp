@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/autodiff.h"
 #include "layers/batch_norm.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/elementwise.h"
-#include "layers/fuse.h"
-#include "layers/fuse_gradients.h"
 #include "layers/initializer.h"
-#include "layers/layout.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
+#include "layers/passes/autodiff.h"
+#include "layers/passes/fuse.h"
+#include "layers/passes/fuse_gradients.h"
+#include "layers/passes/layout.h"
 #include "models/catalog.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"

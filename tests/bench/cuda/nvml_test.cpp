@@ -6,7 +6,7 @@
 #include <string>
 #include <thread>
 
-#include "bench/telemetry_sampler.h"
+#include "bench/machine/telemetry_sampler.h"
 #include "runtime/error.h"
 #include "tests/bench/cuda/fake_nvml/script.h"
 

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <tuple>
 
-#include "bench/compile.h"
 #include "bench/cuda/machines.h"
-#include "layers/concat_in_place.h"
+#include "bench/run/compile.h"
 #include "layers/conv.h"
-#include "layers/cuda/kernels.h"
+#include "layers/cuda/library/kernels.h"
+#include "layers/passes/concat_in_place.h"
 #include "models/catalog.h"
 
 namespace cnn::bench {

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "layers/cuda/kernels.h"
+#include "layers/cuda/library/kernels.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/cuda/device_runner.h"

@@ -1,7 +1,7 @@
 // A training step whose branches lie in the concatenated images: our own CUDA kernels on the
 // emulated grid and the loops of convolutions, by the program's own plan.
 
-#include "layers/concat_in_place.h"
+#include "layers/passes/concat_in_place.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,7 +1,7 @@
 // The update with 16-bit copies, from the layout pass to the kernel: our own CUDA kernels on the
 // emulated grid, and the ops' plain loops in the place of the libraries.
 
-#include "layers/copies.h"
+#include "layers/passes/copies.h"
 
 #include <gtest/gtest.h>
 #include <memory>

@@ -1,0 +1,227 @@
+#include "bench/flags/flag_syntax.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <optional>
+
+#include "bench/flags/flag_table.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+
+namespace {
+
+constexpr int deepest_flag_file = 16;  // more is a file that includes itself
+
+[[noreturn]] void refuse(std::string_view why) {
+  throw Error(fmt::format("FATAL Flags parsing error: {}", why));
+}
+
+std::string_view without_dashes(std::string_view word) {
+  word.remove_prefix(std::min(word.find_first_not_of('-'), word.size()));
+  return word;
+}
+
+// --x=v taken apart; no value if there is no equals sign.
+struct Word {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+Word take_apart(std::string_view word) {
+  const std::string_view bare = without_dashes(word);
+  const std::size_t equals = bare.find('=');
+  if (equals == std::string_view::npos) {
+    return {std::string(bare), std::nullopt};
+  }
+  return {std::string(bare.substr(0, equals)), std::string(bare.substr(equals + 1))};
+}
+
+std::vector<std::string> read_lines(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) {
+    refuse(fmt::format("cannot read --flagfile={}", path));
+  }
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin == std::string::npos) {
+      continue;
+    }
+    line = line.substr(begin, line.find_last_not_of(" \t\r") + 1 - begin);
+    if (!line.starts_with('#') && !line.starts_with("//")) {
+      lines.push_back(line);
+    }
+  }
+  return lines;
+}
+
+bool looks_like_flag(std::string_view word) {
+  return word.starts_with('-') && !without_dashes(word).empty();
+}
+
+bool takes_next_word(const Word& word) {
+  if (word.value) {
+    return false;
+  }
+  const Flag* flag = find_flag(word.name);
+  return flag != nullptr && type_name(*flag) != "bool";
+}
+
+void expand(std::span<const std::string> words, int depth, std::vector<std::string>& out) {
+  if (depth > deepest_flag_file) {
+    refuse(fmt::format("flag files nest more than {} deep; one of them may include itself",
+                       deepest_flag_file));
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const Word word = take_apart(words[i]);
+    if (!looks_like_flag(words[i])) {  // whatever follows is not a flag: keep it as it is
+      out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+      return;
+    }
+    const bool next = takes_next_word(word) && i + 1 < words.size();
+    if (word.name == "flagfile") {
+      if (!word.value && !next) {
+        refuse("Missing value for flag --flagfile");
+      }
+      expand(read_lines(word.value ? *word.value : words[i + 1]), depth + 1, out);
+    } else {
+      out.push_back(words[i]);
+      if (next) {
+        out.push_back(words[i + 1]);
+      }
+    }
+    i += next ? 1 : 0;
+  }
+}
+
+// Optimal string alignment: insertions, deletions, changes and swaps of neighbours.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
+  for (std::size_t i = 0; i <= a.size(); ++i) {
+    for (std::size_t j = 0; j <= b.size(); ++j) {
+      if (i == 0 || j == 0) {
+        cost[i][j] = i + j;
+        continue;
+      }
+      const std::size_t change = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      cost[i][j] = std::min({change, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
+        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+      }
+    }
+  }
+  return cost[a.size()][b.size()];
+}
+
+void check_unknown(std::span<const std::string> unknown, std::span<const std::string> tolerated) {
+  for (const std::string& name : unknown) {
+    const auto names_it = [&](std::string_view good) {
+      return name == good || (name.starts_with("no") && name.substr(2) == good);
+    };
+    if (std::ranges::any_of(tolerated, names_it)) {
+      continue;
+    }
+    const std::vector<std::string> similar = similar_flags(name);
+    const std::string hint =
+        similar.empty() ? "" : fmt::format(" Did you mean: --{} ?", fmt::join(similar, ", --"));
+    refuse(fmt::format("Unknown command line flag '{}'.{}", name, hint));
+  }
+}
+
+// The value of a known flag; `next` is the following word, if any, and is consumed by emptying it.
+std::string value_of(const Flag& flag, const Word& word, std::optional<std::string>& next) {
+  if (word.value) {
+    next.reset();
+    return *word.value;
+  }
+  if (type_name(flag) == "bool") {
+    next.reset();
+    return "true";
+  }
+  if (!next) {
+    refuse(fmt::format("Missing value for flag --{}", flag.name));
+  }
+  return *next;
+}
+
+// --nox for a switch x that is known while nox is not.
+const Flag* find_negated(const Word& word) {
+  const Flag* flag =
+      word.name.starts_with("no") ? find_flag(std::string_view(word.name).substr(2)) : nullptr;
+  if (flag == nullptr || type_name(*flag) != "bool") {
+    return nullptr;
+  }
+  if (word.value) {
+    refuse(fmt::format("--{} does not take an argument", word.name));
+  }
+  return flag;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_flag_files(std::span<const std::string> words) {
+  std::vector<std::string> out;
+  expand(words, 0, out);
+  return out;
+}
+
+Arguments read_arguments(std::span<const std::string> words) {
+  Arguments result;
+  std::vector<std::string> unknown;
+  Config undefok;
+  std::size_t i = 0;
+  for (; i < words.size() && looks_like_flag(words[i]); ++i) {
+    const Word word = take_apart(words[i]);
+    if (const Flag* flag = find_flag(word.name)) {
+      std::optional<std::string> next;
+      if (i + 1 < words.size()) {
+        next = words[i + 1];
+      }
+      result.flags.emplace_back(flag->name, value_of(*flag, word, next));
+      i += next ? 1 : 0;
+      if (flag->name == "undefok") {
+        assign(*flag, result.flags.back().second, undefok);
+      }
+    } else if (const Flag* negated = find_negated(word)) {
+      result.flags.emplace_back(negated->name, "false");
+    } else {
+      unknown.push_back(word.name);
+    }
+  }
+  check_unknown(unknown, undefok.undefok);
+  i += i < words.size() && words[i] == "--" ? 1 : 0;
+  result.positional.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
+  return result;
+}
+
+std::vector<std::string> similar_flags(std::string_view misspelt) {
+  constexpr std::size_t most = 3;
+  std::vector<std::pair<std::size_t, std::string>> near;  // distance and name
+  for (const FlagGroup& group : flag_groups()) {
+    for (const Flag& flag : group.flags) {
+      const bool negated = misspelt.starts_with("no") && type_name(flag) == "bool";
+      for (const std::string_view prefix : {"", "no"}) {
+        const std::string name = fmt::format("{}{}", prefix, flag.name);
+        const std::size_t distance = edit_distance(misspelt, name);
+        const bool begins = misspelt.size() >= 3 && name.starts_with(misspelt);
+        if ((prefix.empty() || negated) && (begins || 3 * distance <= misspelt.size())) {
+          near.emplace_back(distance, name);
+        }
+      }
+    }
+  }
+  std::ranges::sort(near);
+  std::vector<std::string> names;
+  for (const auto& [distance, name] : near) {
+    if (names.size() < most && distance == near.front().first) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+}  // namespace cnn::bench

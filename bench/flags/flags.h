@@ -1,0 +1,40 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/flags/config.h"
+#include "bench/flags/flag_table.h"
+
+namespace cnn::bench {
+
+// What this build on this machine can do; main fills it from the backends it has.
+struct Abilities {
+  bool cuda = false;               // a GPU backend and a GPU
+  bool bf16 = false;               // bf16 products on the CPU
+  bool simulates = false;          // can plan for a GPU that is not there
+  std::string_view gpu_missing{};  // why there is no GPU; empty if there is no backend for one
+};
+
+struct CommandLine {
+  Config config;
+  std::vector<std::string> given;    // names of the flags on the command line, aliases resolved
+  std::vector<std::string> notices;  // one line each, for stderr
+};
+
+// Command line (without the program's name) to a checked configuration. If a help flag is set,
+// nothing else is checked. Throws Error: bad syntax, bad value, a flag this version rejects, or
+// flags that contradict each other; what() is the line for stderr, the exit status is then 1.
+CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities);
+
+bool wants_help(const Config& config);
+
+// The help for --helpshort, --help or --helpfull, whichever of them is set, by groups.
+std::string help_text(const Config& config);
+
+// Data set that a path stands for by the words it contains. Throws Error if it has none of them.
+std::string guess_data_name(const std::string& data_dir);
+
+}  // namespace cnn::bench

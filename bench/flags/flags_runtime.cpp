@@ -1,0 +1,118 @@
+#include "bench/flags/flag_table.h"
+
+namespace cnn::bench {
+
+namespace {
+
+constexpr std::string_view tensorflow_memory =
+    "memory is planned before the first step, no TensorFlow allocator exists here";
+constexpr std::string_view same_result = "it chose between TensorFlow forms of equal result";
+constexpr std::string_view gpu_threads =
+    "one thread issues a device's work here, no pool of launching threads exists";
+
+constexpr Flag runtime_rows[] = {
+    {.name = "gpu_thread_mode",
+     .target = reaches<&Config::gpu_thread_mode>,
+     .help = "how TensorFlow shares the threads that launch GPU work",
+     .treatment = Treatment::accepted,
+     .note = gpu_threads},
+    {.name = "per_gpu_thread_count",
+     .target = reaches<&Config::per_gpu_thread_count>,
+     .help = "threads that launch work of one GPU",
+     .treatment = Treatment::accepted,
+     .note = gpu_threads,
+     .at_least = 0},
+    {.name = "timestamped_allocator",
+     .target = reaches<&Config::timestamped_allocator>,
+     .help = "detail of TensorFlow's allocator",
+     .treatment = Treatment::accepted,
+     .note = tensorflow_memory},
+    {.name = "gpu_kt_max_interval",
+     .target = reaches<&Config::gpu_kt_max_interval>,
+     .help = "operations between events of TensorFlow's kernel tracker",
+     .treatment = Treatment::accepted,
+     .note = tensorflow_memory},
+    {.name = "gpu_kt_max_bytes",
+     .target = reaches<&Config::gpu_kt_max_bytes>,
+     .help = "bytes between events of TensorFlow's kernel tracker",
+     .treatment = Treatment::accepted,
+     .note = tensorflow_memory},
+    {.name = "gpu_kt_max_pending",
+     .target = reaches<&Config::gpu_kt_max_pending>,
+     .help = "open events of TensorFlow's kernel tracker",
+     .treatment = Treatment::accepted,
+     .note = tensorflow_memory},
+    {.name = "use_tf_layers",
+     .target = reaches<&Config::use_tf_layers>,
+     .help = "which Python layer code builds the network",
+     .treatment = Treatment::accepted,
+     .note = "there is one implementation of each layer (average pools stay average pools)"},
+    {.name = "use_python32_barrier",
+     .target = reaches<&Config::use_python32_barrier>,
+     .help = "which Python barrier the input stage uses",
+     .treatment = Treatment::accepted,
+     .note = "there is no Python here"},
+    {.name = "force_gpu_compatible",
+     .target = reaches<&Config::force_gpu_compatible>,
+     .help = "make all host tensors pinned",
+     .treatment = Treatment::accepted,
+     .note = "the memory that a device copies from is always of the fast kind"},
+    {.name = "xla",
+     .target = reaches<&Config::xla>,
+     .help = "let XLA compile clusters of operations",
+     .treatment = Treatment::accepted,
+     .note = "there is no XLA here; the whole step is planned ahead anyway"},
+    {.name = "xla_compile",
+     .target = reaches<&Config::xla_compile>,
+     .help = "let XLA compile the step",
+     .treatment = Treatment::accepted,
+     .note = "there is no XLA here; the whole step is planned ahead anyway"},
+    {.name = "enable_optimizations",
+     .target = reaches<&Config::enable_optimizations>,
+     .help = "rewrite the graph before running it"},
+    {.name = "rewriter_config",
+     .target = reaches<&Config::rewriter_config>,
+     .help = "settings of TensorFlow's graph optimiser, shown in the header",
+     .treatment = Treatment::accepted,
+     .note = "TensorFlow's graph optimiser does not run here; the header shows the text"},
+    {.name = "single_l2_loss_op",
+     .target = reaches<&Config::single_l2_loss_op>,
+     .help = "compute weight decay over one long tensor",
+     .treatment = Treatment::accepted,
+     .note = same_result},
+    {.name = "use_resource_vars",
+     .target = reaches<&Config::use_resource_vars>,
+     .help = "which kind of TensorFlow variable to use",
+     .treatment = Treatment::accepted,
+     .note = same_result},
+    {.name = "compute_lr_on_cpu",
+     .target = reaches<&Config::compute_lr_on_cpu>,
+     .help = "where TensorFlow computes the learning rate",
+     .treatment = Treatment::accepted,
+     .note = "the learning rate is always computed on the host"},
+    {.name = "sparse_to_dense_grads",
+     .target = reaches<&Config::sparse_to_dense_grads>,
+     .help = "turn sparse gradients into dense ones",
+     .treatment = Treatment::accepted,
+     .note = "no network here has sparse gradients"},
+    {.name = "trt_mode",
+     .target = reaches<&Config::trt_mode>,
+     .help = "precision of TensorRT",
+     .treatment = Treatment::rejected,
+     .note = "there is no TensorRT here; use --forward_only with --use_fp16",
+     .choices = "FP32|FP16|INT8|"},
+    {.name = "trt_max_workspace_size_bytes",
+     .target = reaches<&Config::trt_max_workspace_size_bytes>,
+     .help = "workspace of TensorRT",
+     .treatment = Treatment::accepted,
+     .note = "there is no TensorRT here",
+     .at_least = 0},
+};
+
+}  // namespace
+
+std::vector<FlagGroup> runtime_flags() {
+  return {{"runtime", "TensorFlow's machinery", runtime_rows}};
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,145 @@
+#include "bench/flags/sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+#include "bench/flags/number_text.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+
+namespace {
+
+constexpr std::int64_t default_batches = 100;
+
+// Cut off like an integer cast in the original, where integers have no limit.
+std::int64_t batches_for(double epochs, std::int64_t batch, std::int64_t examples) {
+  const double wanted = epochs * static_cast<double>(examples) + static_cast<double>(batch) - 1;
+  if (!(std::abs(wanted) < 0x1p62)) {
+    throw Error(fmt::format("{} epochs of {} examples are too many to count", epochs, examples));
+  }
+  return static_cast<std::int64_t>(wanted) / batch;
+}
+
+bool evaluates_during_training(const Config& config) {
+  return config.eval_during_training_every_n_steps.value_or(0) != 0 ||
+         config.eval_during_training_every_n_epochs.value_or(0) != 0 ||
+         !config.eval_during_training_at_specified_steps.empty() ||
+         !config.eval_during_training_at_specified_epochs.empty();
+}
+
+template <class Number>
+Number must(std::optional<Number> number, const std::string& word) {
+  if (!number) {
+    throw Error(fmt::format("the --eval_during_training_* lists: {} is not a number", word));
+  }
+  return *number;
+}
+
+}  // namespace
+
+Mode mode_of(const Config& config) {
+  if (config.forward_only) {
+    return Mode::forward_only;
+  }
+  if (config.eval) {
+    return Mode::evaluation;
+  }
+  return evaluates_during_training(config) ? Mode::training_and_evaluation : Mode::training;
+}
+
+std::string_view mode_name(Mode mode) {
+  switch (mode) {
+    case Mode::training:
+      return "training";
+    case Mode::evaluation:
+      return "evaluation";
+    case Mode::training_and_evaluation:
+      return "training + evaluation";
+    case Mode::forward_only:
+      return "forward only";
+  }
+  throw Error("not a mode");
+}
+
+std::int64_t per_device_batch(int flag, std::int64_t model_default) {
+  return flag > 0 ? flag : model_default;
+}
+
+Length run_length(LengthFlags flags, std::int64_t global_batch, std::int64_t examples) {
+  check(global_batch > 0 && examples > 0, "a run needs a batch and examples");
+  const std::int64_t batches = flags.batches.value_or(0);
+  const double epochs = flags.epochs.value_or(0);
+  check(batches == 0 || epochs == 0, "batches and epochs both set the length; give one of them");
+  Length length{.batches = batches != 0 ? batches : default_batches};
+  if (epochs != 0) {
+    length.batches = batches_for(epochs, global_batch, examples);
+  }
+  length.epochs = static_cast<double>(length.batches) * static_cast<double>(global_batch) /
+                  static_cast<double>(examples);
+  return length;
+}
+
+Length eval_length(const Config& config, std::int64_t batch, std::int64_t examples) {
+  if (config.num_eval_batches.value_or(0) != 0 || config.num_eval_epochs.value_or(0) != 0) {
+    return run_length({config.num_eval_batches, config.num_eval_epochs}, batch, examples);
+  }
+  return run_length({config.num_batches, config.num_epochs}, batch, examples);
+}
+
+std::int64_t warm_up_batches(std::optional<int> flag, std::optional<int> autotune_threshold) {
+  if (flag) {
+    return *flag;
+  }
+  const std::int64_t set = autotune_threshold.value_or(0);
+  const std::int64_t threshold = set == 0 ? 1 : set;
+  return std::max<std::int64_t>(10, 5 * threshold * threshold);
+}
+
+int staging_operations(const Config& config) {
+  const bool prefetched = config.data_dir && config.datasets_use_prefetch && config.device == "gpu";
+  return (prefetched ? 0 : 1) + (config.staged_vars ? 1 : 0);
+}
+
+std::int64_t round_up_warm_up(std::int64_t warm_up, std::int64_t group, int staging) {
+  const std::int64_t made = warm_up + staging - 1;
+  if (made % group == 0) {
+    return warm_up;
+  }
+  // A negative `made` (no warm-up, no staging) rounds up to 0.
+  const std::int64_t groups = made < 0 ? 0 : made / group + 1;
+  return groups * group - staging + 1;
+}
+
+bool EvalSchedule::due(std::int64_t step, std::int64_t last) const {
+  if (step <= 0 || step == last) {
+    return false;
+  }
+  return (every > 0 && step % every == 0) || at.contains(step);
+}
+
+EvalSchedule eval_schedule(const Config& config, const Length& length, std::int64_t global_batch,
+                           std::int64_t examples) {
+  EvalSchedule schedule{.every = config.eval_during_training_every_n_steps.value_or(0)};
+  for (const std::string& word : config.eval_during_training_at_specified_steps) {
+    schedule.at.insert(must(read_integer(word), word));
+  }
+  for (const std::string& word : config.eval_during_training_at_specified_epochs) {
+    schedule.at.insert(batches_for(must(read_float(word), word), global_batch, examples));
+  }
+  const double interval = config.eval_during_training_every_n_epochs.value_or(0);
+  const double step = static_cast<double>(global_batch) / static_cast<double>(examples);
+  if (interval > 0 && interval <= step) {
+    schedule.every = 1;  // every step is the next one after some multiple
+  } else if (interval > 0) {
+    // n, 2n, ... below the end
+    const double multiples = std::ceil((length.epochs - interval) / interval);
+    for (double i = 1; i <= multiples; ++i) {
+      schedule.at.insert(batches_for(i * interval, global_batch, examples));
+    }
+  }
+  return schedule;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "bench/flags/config.h"
+#include "bench/machine/machine_info.h"
+#include "bench/machine/telemetry.h"
+#include "runtime/device.h"
+#include "runtime/kernel.h"
+
+namespace cnn::bench {
+
+// What a device reaches at best.
+struct Ceilings {
+  double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
+  double bytes_per_second = 0;  // one tensor read and another written, both far larger than caches
+};
+
+// A machine that is known by its description only.
+struct Described {
+  std::string machine;  // "H200"
+  Ceilings ceilings;
+  std::string source;           // of the ceilings: measured, published, estimated
+  KernelTable library_kernels;  // of the backend's, those that the vendor's libraries run
+};
+
+// A device, what it can run, and what the program says about it.
+struct Backend {
+  std::string name;         // "cpu"
+  std::string device_text;  // for the header: "/cpu:0"
+  std::unique_ptr<Device> device;
+  KernelTable kernels;
+  DataType compute = DataType::f32;  // of activations, as --precision says
+  std::string precision;             // of products, for reports: "f32", "tf32", "f16"
+  std::string description;           // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
+  std::vector<std::string> notes;    // further lines that the user should see
+  std::int64_t threads = 0;          // of the processor that compute; 0: another device does
+  std::string instruction_sets;      // "avx2 avx512"
+  std::optional<GpuInfo> gpu;
+  std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
+  std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
+  Layout (*preferred_layout)(DataType) = nullptr;
+  std::size_t memory_limit = 0;        // bytes free for the run when it started
+  std::string memory_text;             // what these are: "available memory and cgroup limit"
+  bool record_steps = true;            // where the device can
+  std::optional<Described> described;  // if so, `device` is null and no kernel can be made
+
+  // How much work shows what the device reaches at best: it must fill the device.
+  std::int64_t matrix_side = 1536;  // of a matrix product
+  std::int64_t images = 64;         // copied, of 64 x 64 x 64 elements each
+  int repeats = 1;                  // between waits for the device
+};
+
+// A kind of backend that this build has.
+struct BackendKind {
+  std::string_view device;  // what --device says: "cpu", "gpu"
+  std::string missing;      // why this machine has none; empty if it has one
+  // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
+  // asked precision.
+  Backend (*make)(const Config& config) = nullptr;
+  // For the machine that --simulate names, without a device. Throws Error that lists the machines
+  // if it is unknown. Null: this kind cannot.
+  Backend (*describe)(const Config& config) = nullptr;
+};
+
+// The kind for that device, or null if this build has none.
+const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
+
+// The backend that the flags ask for: of this machine's device, or of the one that --simulate
+// names. Throws Error if there is none.
+Backend make_backend(const Config& config, std::span<const BackendKind> kinds);
+
+}  // namespace cnn::bench

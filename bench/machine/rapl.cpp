@@ -1,0 +1,107 @@
+#include "bench/machine/rapl.h"
+
+#include <array>
+#include <charconv>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace cnn::bench {
+namespace {
+
+class OpenFile {
+ public:
+  explicit OpenFile(const std::filesystem::path& path)
+      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~OpenFile() {
+    if (descriptor_ >= 0) {
+      close(descriptor_);
+    }
+  }
+  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+  OpenFile& operator=(OpenFile&&) = delete;
+
+  // The number that the file holds now; without an allocation.
+  std::optional<std::uint64_t> number() const {
+    std::array<char, 32> text{};
+    const ssize_t size = pread(descriptor_, text.data(), text.size(), 0);
+    std::uint64_t value = 0;
+    if (size <= 0 || std::from_chars(text.data(), text.data() + size, value).ec != std::errc()) {
+      return std::nullopt;
+    }
+    return value;
+  }
+
+ private:
+  int descriptor_;
+};
+
+// A counter in microjoules that starts again at 0 after `highest`, at full power within a minute.
+struct Package {
+  OpenFile counter;
+  std::uint64_t highest = 0;
+  std::uint64_t last = 0;
+};
+
+class RaplSource final : public TelemetrySource {
+ public:
+  explicit RaplSource(std::vector<Package> packages) : packages_(std::move(packages)) {}
+
+  TelemetryFacts facts() const override {
+    return {.source = fmt::format("RAPL of {} package{}", packages_.size(),
+                                  packages_.size() == 1 ? "" : "s")};
+  }
+
+  Reading read() noexcept override {
+    for (Package& package : packages_) {
+      const std::optional<std::uint64_t> now = package.counter.number();
+      if (!now) {
+        return {};
+      }
+      const std::uint64_t wrapped = *now < package.last ? package.highest : 0;
+      microjoules_ += *now + wrapped - package.last;
+      package.last = *now;
+    }
+    return {.joules = 1e-6 * static_cast<double>(microjoules_)};
+  }
+
+ private:
+  std::vector<Package> packages_;
+  std::uint64_t microjoules_ = 0;  // since this was opened
+};
+
+// "intel-rapl:0" is a package or the whole board, "intel-rapl:0:1" a part of a package; processors
+// of other makers have the same names.
+bool is_package(const std::filesystem::path& zone) {
+  const std::string folder = zone.filename().string();
+  std::ifstream file(zone / "name");
+  std::string name;
+  return folder.starts_with("intel-rapl:") && folder.find(':') == folder.rfind(':') &&
+         std::getline(file, name) && name.starts_with("package");
+}
+
+}  // namespace
+
+std::unique_ptr<TelemetrySource> open_rapl(const std::filesystem::path& powercap) {
+  std::vector<Package> packages;
+  std::error_code none;
+  for (const auto& zone : std::filesystem::directory_iterator(powercap, none)) {
+    if (!is_package(zone.path())) {
+      continue;
+    }
+    OpenFile counter(zone.path() / "energy_uj");
+    const std::optional<std::uint64_t> now = counter.number();
+    const std::optional<std::uint64_t> highest =
+        OpenFile(zone.path() / "max_energy_range_uj").number();
+    if (!now || !highest) {
+      return nullptr;  // the sum would lack a package
+    }
+    packages.push_back({.counter = std::move(counter), .highest = *highest, .last = *now});
+  }
+  return packages.empty() ? nullptr : std::make_unique<RaplSource>(std::move(packages));
+}
+
+}  // namespace cnn::bench

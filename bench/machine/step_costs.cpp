@@ -1,0 +1,130 @@
+#include "bench/machine/step_costs.h"
+
+#include <algorithm>
+#include <map>
+
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/dense.h"
+#include "layers/optimizer.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+double bytes_of(const Graph& graph, TensorId id) {
+  return static_cast<double>(graph.info(id).desc.bytes());
+}
+
+// Of what lies inside another operand of the node, to be joined to it or taken from it: nothing
+// moves.
+double bytes_in_place(const Graph& graph, const Node& node) {
+  double bytes = 0;
+  const auto count = [&](const std::vector<TensorId>& parts, const std::vector<TensorId>& wholes) {
+    for (auto part = parts.begin(); part != parts.end(); ++part) {
+      const auto& alias = graph.info(*part).alias;
+      const bool first = std::find(parts.begin(), part, *part) == part;  // again: it is copied
+      if (alias && first && std::ranges::find(wholes, alias->root) != wholes.end()) {
+        bytes += 2 * bytes_of(graph, *part);  // neither read nor written
+      }
+    }
+  };
+  count(node.inputs, node.outputs);
+  count(node.outputs, node.inputs);
+  return bytes;
+}
+
+void add(NodeCost& sum, const NodeCost& cost) {
+  sum.flops += cost.flops;
+  sum.bytes += cost.bytes;
+  sum.seconds += cost.seconds;
+}
+
+// What an update writes without reading it.
+bool is_copy(const Node& node, std::size_t input) {
+  const auto* update = dynamic_cast<const layers::Update*>(node.op.get());
+  return update != nullptr && input >= update->first_copy();
+}
+
+}  // namespace
+
+double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec) {
+  if (spec != nullptr && spec->flops) {
+    return *spec->flops;
+  }
+  std::vector<TensorDesc> in;
+  for (const TensorId input : node.inputs) {
+    in.push_back(graph.info(input).desc);
+  }
+  return node.op->flops(in);
+}
+
+double operand_bytes(const Graph& graph, const Node& node) {
+  double bytes = 0;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+    const double passes = node.op->mutates(i) && !is_copy(node, i) ? 2 : 1;  // read and written
+    bytes += passes * bytes_of(graph, node.inputs[i]);
+  }
+  for (const TensorId output : node.outputs) {
+    bytes += bytes_of(graph, output);
+  }
+  return bytes - bytes_in_place(graph, node);
+}
+
+double reread_bytes(const Graph& graph, const Node& node) {
+  const Op* const op = node.op.get();
+  if (dynamic_cast<const layers::BatchNorm*>(op) != nullptr) {
+    return bytes_of(graph, node.inputs.front());
+  }
+  if (const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(op)) {
+    // x, and the gradient behind the ReLU; that is a sum anew where it is no output
+    const double images = norm->joined && !norm->passes_gradient() ? 3 : 2;
+    return images * bytes_of(graph, node.inputs.front());
+  }
+  const auto* conv = dynamic_cast<const layers::Conv2dBackwardWeights*>(op);
+  const auto* dense = dynamic_cast<const layers::DenseBackwardWeights*>(op);
+  const bool sums =
+      (conv != nullptr && conv->attributes.bias) || (dense != nullptr && dense->attributes.bias);
+  return sums ? bytes_of(graph, node.inputs[1]) : 0;
+}
+
+std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
+                                 std::span<const KernelSpec> specs) {
+  check(specs.empty() || specs.size() == graph.nodes().size(),
+        "node_costs: one spec for each node");
+  std::vector<NodeCost> costs;
+  for (const Node& node : graph.nodes()) {
+    const KernelSpec* const spec = specs.empty() ? nullptr : &specs[costs.size()];
+    NodeCost cost{.flops = needed_flops(graph, node, spec),
+                  .bytes = operand_bytes(graph, node) + reread_bytes(graph, node)};
+    if (spec != nullptr) {
+      cost.bytes += static_cast<double>(spec->extra_traffic);
+    }
+    cost.seconds =
+        std::max(cost.flops / ceilings.flops_per_second, cost.bytes / ceilings.bytes_per_second);
+    costs.push_back(cost);
+  }
+  return costs;
+}
+
+std::vector<OpCost> costs_by_op(const Graph& graph, const std::vector<NodeCost>& costs) {
+  check(costs.size() == graph.nodes().size(), "costs_by_op: one cost for each node");
+  std::map<std::string, OpCost> by_op;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const std::string name(graph.nodes()[i].op->name());
+    OpCost& sum = by_op[name];
+    sum.op = name;
+    ++sum.nodes;
+    add(sum.cost, costs[i]);
+  }
+  std::vector<OpCost> result;
+  result.reserve(by_op.size());
+  for (auto& [name, cost] : by_op) {
+    result.push_back(std::move(cost));
+  }
+  std::ranges::stable_sort(result, std::ranges::greater{},
+                           [](const OpCost& op) { return op.cost.seconds; });
+  return result;
+}
+
+}  // namespace cnn::bench

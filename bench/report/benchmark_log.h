@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/flags/config.h"
+#include "bench/machine/machine_info.h"
+#include "bench/report/json_file.h"
+#include "bench/report/reporter.h"
+
+namespace cnn::bench {
+
+// The two files of --benchmark_log_dir in the form of the original's logger.
+
+struct RunDescription {
+  Header header;  // what the run printed about itself
+  MachineInfo machine;
+  std::optional<std::string> test_id;
+  std::optional<std::string> commit;
+  std::chrono::system_clock::time_point date;
+};
+
+// benchmark_run.log: one object that describes the run. tensorflow_version holds this program's.
+Json run_log(const RunDescription& run);
+
+struct Metric {
+  std::string name;  // current_examples_per_sec, eval_top_1_accuracy, ...
+  double value = 0;
+  std::int64_t global_step = 0;
+};
+
+// The metrics of a displayed step, of the end, and of an evaluation (which the original means to
+// log and does not).
+std::vector<Metric> step_metrics(std::int64_t step, double images_per_second,
+                                 const std::optional<Accuracy>& accuracy);
+Metric end_metric(std::int64_t steps, double images_per_second);
+std::vector<Metric> eval_metrics(std::int64_t global_step, const Accuracy& accuracy,
+                                 double images_per_second);
+
+// One line of metric.log, without the line break.
+std::string metric_line(const Metric& metric, std::chrono::system_clock::time_point when);
+
+// Makes the folder if needed and rewrites benchmark_run.log in it. Throws Error if it cannot.
+void write_run_log(const std::string& folder, const RunDescription& run);
+
+// Appends to metric.log in the folder. Throws Error if it cannot.
+void append_metrics(const std::string& folder, const std::vector<Metric>& metrics,
+                    std::chrono::system_clock::time_point when);
+
+}  // namespace cnn::bench

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/flags/sizes.h"
+#include "bench/report/statistics.h"
+
+namespace cnn::bench {
+
+// Every line of stdout as text, in the exact form of the original, without the final line break
+// unless several lines are returned. Nothing here prints.
+
+struct Header {
+  std::string version{};  // "0.1"
+  std::string model{};    // its printed name
+  std::string dataset{};
+  bool synthetic = true;
+  Mode mode = Mode::training;
+  bool single_session = false;
+  std::int64_t global_batch = 0;
+  std::int64_t per_device_batch = 0;
+  std::int64_t batch_group_size = 1;
+  Length length{};
+  std::vector<std::string> devices{};  // "/cpu:0"
+  bool numa_bind = false;
+  std::string data_format{};
+  std::string optimizer{};
+  std::string variable_update{};
+  // Lines that are there only if set.
+  std::optional<std::string> rewriter_config{};
+  std::optional<std::string> all_reduce{};
+  std::optional<bool> sync{};
+  bool staged_vars = false;
+  std::optional<std::string> horovod_device{};
+};
+
+// The members of a header that the flags decide; version, model, sizes and devices are left.
+Header header_of(const Config& config);
+
+std::vector<std::string> header_lines(const Header& header);
+
+struct Accuracy {
+  double top_1 = 0;
+  double top_5 = 0;
+};
+
+std::string title_line(std::string_view loss_type, bool accuracies);
+std::string step_line(std::int64_t step, const Speed& speed, double loss,
+                      const std::optional<Accuracy>& accuracy = std::nullopt);
+bool is_displayed(std::int64_t step, std::int64_t display_every);  // steps count from 1
+
+// Dashes, total images/sec, dashes.
+std::vector<std::string> total_lines(double images_per_second);
+
+std::string eval_step_line(std::int64_t step, double examples_per_second);
+bool is_displayed_in_eval(std::int64_t step, std::int64_t display_every);
+std::string accuracy_line(const Accuracy& accuracy, std::int64_t examples);
+
+std::string loaded_line(std::string_view checkpoint);
+std::string not_found_line(std::string_view folder);
+std::string eval_start_line(std::int64_t global_step);
+std::string final_eval_line(std::int64_t global_step);
+std::string early_stop_line(double accuracy);
+std::string warm_up_line(std::int64_t warm_up);  // after rounding it up to a batch group
+std::string trace_line(std::string_view file);
+
+// Lines without a number in them.
+inline constexpr std::string_view training_model_line = "Generating training model";
+inline constexpr std::string_view evaluation_model_line = "Generating evaluation model";
+inline constexpr std::string_view initializing_line = "Initializing graph";
+inline constexpr std::string_view running_warm_up_line = "Running warm up";
+inline constexpr std::string_view done_warm_up_line = "Done warm up";
+inline constexpr std::string_view done_training_line = "Done with training";
+inline constexpr std::string_view resuming_line = "Resuming training";
+
+// For a terminal only (stderr): how far the run is and when it ends, without a line break.
+struct Progress {
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+  double average_seconds = 0;  // of a step
+  double images_per_second = 0;
+};
+std::string progress_line(const Progress& progress);
+
+}  // namespace cnn::bench

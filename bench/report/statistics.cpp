@@ -1,0 +1,66 @@
+#include "bench/report/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+
+double average_seconds(std::span<const double> seconds, double ewma_weight) {
+  check(!seconds.empty(), "no step was timed, so there is no average");
+  double sum = 0;
+  double weights = 0;
+  for (const double time : seconds) {  // Horner's scheme: older terms shrink as newer ones come
+    const double shrink = ewma_weight > 0 ? 1 - ewma_weight : 1;
+    sum = sum * shrink + time;
+    weights = weights * shrink + 1;
+  }
+  return sum / weights;
+}
+
+double median(std::vector<double> values) {
+  check(!values.empty(), "no values, so there is no median");
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  if (values.size() % 2 == 1) {
+    return *middle;
+  }
+  return (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
+Speed speed(std::span<const double> seconds, double batch, double ewma_weight) {
+  // 1.4826 makes the median distance estimate the standard deviation of normal data.
+  constexpr double normal_consistency = 1.4826;
+  Speed result{.mean = batch / average_seconds(seconds, ewma_weight)};
+  std::vector<double> speeds;
+  double sum = 0;
+  for (const double time : seconds) {
+    speeds.push_back(batch / time);
+    sum += speeds.back();
+  }
+  const auto count = static_cast<double>(speeds.size());
+  const double average = sum / count;
+  double squares = 0;
+  for (const double each : speeds) {
+    squares += (each - average) * (each - average);
+  }
+  result.uncertainty = std::sqrt(squares / count) / std::sqrt(count);
+  const double centre = median(speeds);
+  for (double& each : speeds) {
+    each = std::abs(each - centre);
+  }
+  result.jitter = normal_consistency * median(std::move(speeds));
+  return result;
+}
+
+double total_speed(std::int64_t steps, double batch, double elapsed_seconds, std::int64_t workers) {
+  if (steps <= 0 || elapsed_seconds <= 0) {
+    return 0;
+  }
+  return static_cast<double>(workers * steps) * batch / elapsed_seconds;
+}
+
+}  // namespace cnn::bench

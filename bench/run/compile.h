@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/flags/config.h"
+#include "bench/machine/backend.h"
+#include "models/model.h"
+#include "runtime/program.h"
+
+namespace cnn::bench {
+
+enum class Phase : std::uint8_t { training, evaluation, forward_only };
+
+// How examples reach the graph. Synthetic images are a state drawn once; real ones are the inputs
+// "images" [N,C,H,W] laid out nhwc, "labels" i32 [N], cast to x * scale + shift by the first node.
+struct InputFormat {
+  bool synthetic = true;
+  DataType image_type = DataType::u8;
+  float scale = 1, shift = 0;
+};
+
+struct CompileRequest {
+  const Config& config;
+  const models::Model& model;
+  Phase phase = Phase::training;
+  std::int64_t batch = 0;
+  std::int64_t image_size = 0;
+  DataType compute = DataType::f32;
+  InputFormat input;
+};
+
+// Counts of the forward graph.
+struct NetworkFacts {
+  std::int64_t trainable_parameters = 0;
+  std::int64_t trainable_tensors = 0;
+  double forward_macs = 0;  // of convolutions and dense layers, for one image
+};
+
+// How far the graph was rewritten. bn: ReLU and joins within what comes before them, norms folded
+// where nothing is trained. conv: also norms within the convolutions around them.
+enum class Fusion : std::uint8_t { none, bn, conv };
+std::string_view name_of(Fusion fusion);
+
+struct Compiled {
+  StepPlan plan;
+  std::optional<StepPlan> prologue;  // makes the derived variables; see layers/passes/prologue.h
+  NetworkFacts facts;
+  Layout layout = Layout::nchw;  // of images inside the network
+  Fusion fusion{};               // as reached: conv only if there are fused convolutions
+  std::int64_t batch = 0;
+  std::int64_t classes = 0;
+
+  // Of the larger plan: both run in one arena, one after the other.
+  std::size_t device_bytes() const;
+  std::size_t lower_bound_bytes() const;
+};
+
+// Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.
+// Inputs of the graph: "global_step" i32 [], "learning_rate" f32 [], and images and labels as
+// InputFormat says (with --synthetic_labels=fixed labels are an input too). Outputs: training
+// "base_loss", "l2" (sum of squares / 2 before the update), with automatic loss scale "found_inf";
+// evaluation "base_loss"; and "top_1", "top_5" hits i32 [] in evaluation, forward only, and where
+// training accuracy is asked for. What depends on variables alone is left to a prologue where no
+// step changes them, or where the update keeps it up to date. fixed: variables of a training
+// program that this one shares, so their layouts are given and they change between its runs. Throws
+// Error for what the model or the backend cannot do.
+Compiled compile(const CompileRequest& request, const Backend& backend,
+                 std::span<const TensorInfo> fixed = {});
+
+}  // namespace cnn::bench

@@ -1,0 +1,114 @@
+#include "bench/run/job.h"
+
+#include <fmt/format.h>
+
+#include "data/catalog.h"
+#include "models/catalog.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// The data set whose networks --model names.
+std::string network_data_set(const Config& config) {
+  const std::string name = config.data_name.value_or("imagenet");
+  return name == "tensors" ? config.tensors_as : name;
+}
+
+// How the bytes of a data set become network input: x * scale + shift.
+InputFormat input_format(const std::string& data_name, const data::Dataset& dataset) {
+  InputFormat format{.synthetic = false, .image_type = dataset.format().type};
+  if (data_name == "mnist") {
+    format.scale = 1.0F / 255;
+  } else if (data_name == "cifar10") {
+    format.scale = 1.0F / 127.5F;
+    format.shift = -1;
+  }
+  return format;
+}
+
+void check_images(const Job& job, const data::Dataset& dataset, const std::string& where) {
+  const data::ImageFormat format = dataset.format();
+  const std::int64_t channels = job.model->channels;
+  check(format.height == job.image_size && format.width == job.image_size &&
+            format.channels == channels,
+        fmt::format("{}: images are {}x{}x{}, but {} at --image_size={} takes {}x{}x{}", where,
+                    format.height, format.width, format.channels, job.model->name, job.image_size,
+                    job.image_size, job.image_size, channels));
+  check(dataset.classes() <= job.model->classes,
+        fmt::format("{}: {} classes, but {} tells apart {}", where, dataset.classes(),
+                    job.model->name, job.model->classes));
+}
+
+void open_data(Job& job) {
+  const Config& config = *job.config;
+  const std::string name = config.data_name.value_or("imagenet");
+  const std::string dir = config.data_dir.value_or("");
+  if (dir.empty()) {
+    check(name != "tensors", "--data_name=tensors needs --data_dir=FILE.safetensors");
+    return;
+  }
+  data::Options options{.dir = dir,
+                        .training = true,
+                        .repeat_first = config.datasets_repeat_cached_sample,
+                        .tensors_as = config.tensors_as};
+  if (job.mode != Mode::evaluation) {
+    job.train_data = data::open(name, options);
+    job.train_examples = job.train_data->size();
+    job.input = input_format(name, *job.train_data);
+    check_images(job, *job.train_data, dir);
+  }
+  if (job.evaluates()) {
+    options.training = false;
+    job.eval_data = data::open(name, options);
+    job.eval_examples = job.eval_data->size();
+    job.input = input_format(name, *job.eval_data);
+    check_images(job, *job.eval_data, dir);
+  }
+}
+
+models::LearningRate rate_of(const Job& job) {
+  const Config& config = *job.config;
+  const models::LearningRateOptions options{
+      .init_learning_rate = config.init_learning_rate,
+      .piecewise_learning_rate_schedule = config.piecewise_learning_rate_schedule.value_or(""),
+      .num_epochs_per_decay = config.num_epochs_per_decay,
+      .learning_rate_decay_factor = config.learning_rate_decay_factor,
+      .num_learning_rate_warmup_epochs = config.num_learning_rate_warmup_epochs,
+      .minimum_learning_rate = config.minimum_learning_rate,
+      .resnet_base_lr = config.resnet_base_lr};
+  const models::RateContext context{.batch_size = job.batch,
+                                    .examples_per_epoch = static_cast<double>(job.train_examples)};
+  return models::learning_rate(options, job.model->rate, context);
+}
+
+}  // namespace
+
+Job make_job(const Config& config, const Backend& backend) {
+  Job job;
+  job.config = &config;
+  const std::string data_set = network_data_set(config);
+  job.model = &models::find(data_set, config.model);
+  job.mode = mode_of(config);
+  job.image_size = config.image_size.value_or(job.model->image_size);
+  job.compute = backend.compute;
+  const data::Row& row = data::find(data_set);
+  job.train_examples = row.training_examples;
+  job.eval_examples = row.validation_examples;
+  open_data(job);
+
+  job.batch = per_device_batch(config.batch_size, job.model->batch_size);
+  job.eval_batch = config.eval_batch_size > 0 ? config.eval_batch_size : job.batch;
+  const std::int64_t examples =
+      job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
+  job.length = run_length({config.num_batches, config.num_epochs}, job.batch, examples);
+  job.eval_length = eval_length(config, job.eval_batch, job.eval_examples);
+  job.warm_up =
+      round_up_warm_up(warm_up_batches(config.num_warmup_batches, config.autotune_threshold),
+                       config.batch_group_size, staging_operations(config));
+  job.eval_schedule = eval_schedule(config, job.length, job.batch, examples);
+  job.rate = rate_of(job);
+  return job;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "bench/flags/config.h"
+#include "bench/flags/sizes.h"
+#include "bench/machine/backend.h"
+#include "bench/run/compile.h"
+#include "data/dataset.h"
+#include "models/learning_rate.h"
+#include "models/model.h"
+
+namespace cnn::bench {
+
+// What the flags come down to on this backend: sizes, data and schedules, all decided before
+// anything is built.
+struct Job {
+  const Config* config = nullptr;
+  const models::Model* model = nullptr;
+  Mode mode = Mode::training;
+  std::int64_t image_size = 0;
+  std::int64_t batch = 0, eval_batch = 0;
+  DataType compute = DataType::f32;
+  InputFormat input;
+  std::unique_ptr<data::Dataset> train_data, eval_data;  // null: synthetic, or not needed
+  std::int64_t train_examples = 0, eval_examples = 0;    // of an epoch
+  Length length;                                         // of the training, or of forward only
+  Length eval_length;                                    // in batches of eval_batch
+  std::int64_t warm_up = 0;
+  EvalSchedule eval_schedule;
+  models::LearningRate rate;
+
+  bool trains() const { return mode == Mode::training || mode == Mode::training_and_evaluation; }
+  bool evaluates() const {
+    return mode == Mode::evaluation || mode == Mode::training_and_evaluation;
+  }
+};
+
+// Opens the data sets that the mode needs. Throws Error: unknown model, damaged data, images that
+// do not fit the model, contradictory lengths.
+Job make_job(const Config& config, const Backend& backend);
+
+}  // namespace cnn::bench

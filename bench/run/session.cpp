@@ -1,0 +1,251 @@
+#include "bench/run/session.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "bench/run/largest_batch.h"
+#include "data/checkpoint.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr double gib = 1024.0 * 1024.0 * 1024.0;
+constexpr int feeder_buffers = 3;  // one in use, two ahead
+
+std::size_t arena_of(const Compiled& compiled) {
+  return Variables(*compiled.plan.graph).bytes() + compiled.device_bytes();
+}
+
+// The variables that a checkpoint holds, in their order.
+std::vector<const Variable*> saved_variables(const Variables& variables) {
+  std::vector<const Variable*> saved;
+  for (const Variable& variable : variables.all()) {
+    if (variable.info.saved) {
+      saved.push_back(&variable);
+    }
+  }
+  return saved;
+}
+
+std::vector<data::NamedTensor> named(std::span<const Variable* const> variables) {
+  std::vector<data::NamedTensor> tensors;
+  for (const Variable* variable : variables) {
+    const std::string& name = variable->info.name;
+    const bool statistic = name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
+    tensors.push_back({.name = name,
+                       .shape = saved_shape(variable->info),
+                       .required = variable->info.role == Role::parameter || statistic});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+Phase Session::main_phase() const {
+  return job_.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
+}
+
+Compiled Session::compile_phase(Phase phase, std::int64_t batch,
+                                std::span<const TensorInfo> fixed) const {
+  const CompileRequest request{.config = *job_.config,
+                               .model = *job_.model,
+                               .phase = phase,
+                               .batch = batch,
+                               .image_size = job_.image_size,
+                               .compute = job_.compute,
+                               .input = job_.input};
+  return compile(request, backend_, fixed);
+}
+
+Session::Session(const Job& job, const Backend& backend) : job_(job), backend_(backend) {
+  const Graph* main_graph = nullptr;
+  std::size_t step_bytes = 0;
+  std::size_t step_lower_bound = 0;
+  const auto take = [&](const Compiled& compiled) {
+    facts_ = compiled.facts;
+    layout_ = compiled.layout;
+    fusion_ = compiled.fusion;
+    step_bytes = std::max(step_bytes, compiled.device_bytes());
+    step_lower_bound = std::max(step_lower_bound, compiled.lower_bound_bytes());
+  };
+  if (job.mode != Mode::evaluation) {
+    main_compiled_ = compile_phase(main_phase(), job.batch, {});
+    main_graph = main_compiled_->plan.graph.get();
+  }
+  if (job.evaluates()) {
+    const std::span<const TensorInfo> fixed =
+        main_graph == nullptr ? std::span<const TensorInfo>() : main_graph->tensors();
+    evaluation_compiled_ = compile_phase(Phase::evaluation, job.eval_batch, fixed);
+    take(*evaluation_compiled_);
+  }
+  if (main_compiled_) {
+    take(*main_compiled_);
+  }
+  const Graph* evaluation_graph =
+      evaluation_compiled_ ? evaluation_compiled_->plan.graph.get() : nullptr;
+  variables_.emplace(main_graph != nullptr ? *main_graph : *evaluation_graph,
+                     main_graph != nullptr ? evaluation_graph : nullptr);
+  arena_bytes_ = variables_->bytes() + step_bytes;
+  lower_bound_bytes_ = variables_->bytes() + step_lower_bound;
+  check_memory();
+}
+
+void Session::check_memory() const {
+  const std::size_t available = backend_.memory_limit;
+  if (arena_bytes_ <= available) {
+    return;
+  }
+  const std::int64_t largest = largest_batch();
+  const std::string advice =
+      largest > 0
+          ? fmt::format("the largest --batch_size that fits is {}", largest)
+          : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
+  const std::string device =
+      backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
+  throw Error(
+      fmt::format("{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
+                  "({}): {}",
+                  job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
+                  static_cast<double>(available) / gib, device, backend_.memory_text, advice));
+}
+
+std::int64_t Session::largest_batch() const {
+  const Phase phase = job_.mode == Mode::evaluation ? Phase::evaluation : main_phase();
+  const std::int64_t start = phase == Phase::evaluation ? job_.eval_batch : job_.batch;
+  const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
+    if (batch == start) {
+      return arena_bytes_;
+    }
+    try {
+      return arena_of(compile_phase(phase, batch, {}));
+    } catch (const Error&) {
+      return std::nullopt;  // libraries bound the size of what they take
+    }
+  };
+  return bench::largest_batch(backend_.memory_limit, start, bytes_of);
+}
+
+void Session::allocate() {
+  arena_ = backend_.device->allocate(std::max<std::size_t>(arena_bytes_, alignment));
+  variables_->attach(arena_.data());
+  io_.emplace(*backend_.device, backend_.kernels, *variables_);
+  io_->initialize(static_cast<std::uint64_t>(job_.config->tf_random_seed));
+}
+
+std::optional<Session::Restored> Session::restore(const std::string& folder_or_path) {
+  const std::optional<std::filesystem::path> path = data::find_newest(folder_or_path);
+  if (!path) {
+    return std::nullopt;
+  }
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  std::vector<float> values;
+  const auto sink = [&](std::size_t index, std::span<const float> from) {
+    values.resize(from.size());
+    from_saved_order(saved[index]->info, from, values);
+    io_->write(*saved[index], values);
+  };
+  const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
+  const data::Loaded loaded = data::load(*path, named(saved), sink, purpose);
+  notices_.insert(notices_.end(), loaded.notices.begin(), loaded.notices.end());
+  prepare();
+  return Restored{.path = path->string(), .global_step = loaded.global_step};
+}
+
+std::string Session::save(std::int64_t global_step) {
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  std::vector<float> values;
+  std::vector<float> ordered;
+  const auto source = [&](std::size_t index) {
+    const Variable& variable = *saved[index];
+    const auto count = static_cast<std::size_t>(variable.info.desc.shape.elements());
+    values.resize(count);
+    ordered.resize(count);
+    io_->read(variable, values);
+    to_saved_order(variable.info, values, ordered);
+    return std::span<const float>(ordered);
+  };
+  const data::SaveOptions options{.train_dir = job_.config->train_dir.value(),
+                                  .global_step = global_step,
+                                  .max_to_keep = job_.config->max_ckpts_to_keep};
+  return data::save(options, named(saved), source).string();
+}
+
+std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step) const {
+  const bool evaluation = phase == Phase::evaluation;
+  const data::Dataset* dataset = evaluation ? job_.eval_data.get() : job_.train_data.get();
+  if (dataset == nullptr) {
+    return nullptr;
+  }
+  const Config& config = *job_.config;
+  const auto seed = static_cast<std::uint64_t>(config.tf_random_seed);
+  data::FeederOptions options{
+      .batch = evaluation ? job_.eval_batch : job_.batch,
+      .threads = std::max(1, config.datasets_num_private_threads.value_or(1)),
+      .buffers = feeder_buffers,
+      .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
+      .seed = seed,
+      .first_step = first_step,
+      .device = backend_.device.get()};
+  if (config.distortions && phase == Phase::training) {
+    options.transform = dataset->distortions(seed);
+  }
+  return std::make_unique<data::Feeder>(*dataset, std::move(options));
+}
+
+void Session::start(std::int64_t global_step) {
+  const std::span<std::byte> arena(arena_.data() + variables_->bytes(),
+                                   arena_bytes_ - variables_->bytes());
+  if (main_compiled_) {
+    main_.emplace(*std::exchange(main_compiled_, std::nullopt), backend_, *variables_, arena,
+                  feed(main_phase(), global_step));
+  }
+  if (evaluation_compiled_) {
+    evaluation_.emplace(*std::exchange(evaluation_compiled_, std::nullopt), backend_, *variables_,
+                        arena, nullptr);
+  }
+  prepare();
+}
+
+// Variables were written from outside of the steps.
+void Session::prepare() {
+  for (std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      (*runner)->prepare();
+    }
+  }
+}
+
+StepRunner& Session::evaluation() {
+  StepRunner& runner = evaluation_.value();
+  runner.replace_feeder(feed(Phase::evaluation, 0));
+  return runner;
+}
+
+const StepPlan& Session::plan() const {
+  if (main_ || evaluation_) {
+    return main_ ? main_->plan() : evaluation_->plan();
+  }
+  return main_compiled_ ? main_compiled_->plan : evaluation_compiled_->plan;
+}
+
+std::size_t Session::workspace_bytes() const {
+  std::size_t largest = 0;
+  for (const KernelSpec& spec : plan().specs) {
+    largest = std::max(largest, spec.workspace);
+  }
+  return largest;
+}
+
+std::size_t Session::measured_peak_bytes() const {
+  std::size_t peak = 0;
+  for (const std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      peak = std::max(peak, (*runner)->measured_peak_bytes());
+    }
+  }
+  return variables_->bytes() + peak;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/machine/backend.h"
+#include "bench/run/job.h"
+#include "bench/run/step_runner.h"
+#include "bench/run/variable_io.h"
+#include "runtime/variables.h"
+
+namespace cnn::bench {
+
+// One rank: its programs over one set of variables in one arena, and their checkpoints. Use it in
+// the order: construct, allocate, restore if wanted, start, then run.
+class Session {
+ public:
+  // Compiles what the mode needs. Throws Error before anything is allocated if it cannot fit,
+  // saying how much is needed, how much there is and the largest batch that fits. References must
+  // outlive it.
+  Session(const Job& job, const Backend& backend);
+
+  // Allocates the arena and sets the variables to their starting values.
+  void allocate();
+
+  struct Restored {
+    std::string path;
+    std::int64_t global_step = 0;
+  };
+  // Loads the newest checkpoint of a folder, or the one a path names. Nothing if there is none.
+  // What the user should know about it is added to notices().
+  std::optional<Restored> restore(const std::string& folder_or_path);
+
+  // Makes the programs; the data position is that of the given global step.
+  void start(std::int64_t global_step);
+
+  // Writes the variables to --train_dir; returns the checkpoint's path.
+  std::string save(std::int64_t global_step);
+
+  // The timed program: training or forward only. There is none in evaluation mode.
+  // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.
+  StepRunner& main() { return main_.value(); }
+  // The evaluation program, its data rewound to the first example.
+  StepRunner& evaluation();
+
+  const StepPlan& plan() const;  // of the timed program, else of the evaluation
+  const NetworkFacts& facts() const { return facts_; }
+  Layout layout() const { return layout_; }
+  Fusion fusion() const { return fusion_; }                 // as far as the plan got
+  std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
+  std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
+  std::size_t workspace_bytes() const;  // the largest of a node
+  // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
+  std::int64_t largest_batch() const;
+  TelemetrySource* telemetry() const { return backend_.telemetry.get(); }  // null: nothing tells
+  std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
+  const std::vector<std::string>& notices() const { return notices_; }
+
+ private:
+  Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
+  Phase main_phase() const;
+  void check_memory() const;
+  void prepare();
+  std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
+
+  const Job& job_;
+  const Backend& backend_;
+  std::optional<Compiled> main_compiled_, evaluation_compiled_;  // until start()
+  std::optional<Variables> variables_;
+  NetworkFacts facts_;
+  Layout layout_ = Layout::nchw;
+  Fusion fusion_{};
+  std::size_t arena_bytes_ = 0, lower_bound_bytes_ = 0;
+  Buffer arena_;
+  std::optional<VariableIo> io_;
+  std::optional<StepRunner> main_, evaluation_;
+  std::vector<std::string> notices_;
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,136 @@
+#include "bench/run/simulate.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "bench/machine/roofline.h"
+#include "bench/report/trace_file.h"
+#include "bench/run/job.h"
+#include "bench/run/session.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0;
+constexpr double shown_share = 0.02;  // of the step, for an op to get a line
+
+std::vector<double> seconds_of(const std::vector<NodeCost>& costs) {
+  std::vector<double> seconds;
+  seconds.reserve(costs.size());
+  for (const NodeCost& cost : costs) {
+    seconds.push_back(cost.seconds);
+  }
+  return seconds;
+}
+
+void note_ops(const Prediction& prediction, Console& console) {
+  for (const OpCost& op : prediction.by_op) {
+    const double share = op.cost.seconds / prediction.step_seconds;
+    if (share >= shown_share) {
+      console.note(fmt::format(
+          "simulate: {:5.1f} %  {:8.3f} ms  {:8.2f} GB  {:8.1f} GFLOP  {} x {}", 100 * share,
+          1e3 * op.cost.seconds, 1e-9 * op.cost.bytes, 1e-9 * op.cost.flops, op.nodes, op.op));
+    }
+  }
+}
+
+void note_prediction(const ResultSimulation& result, const Backend& backend, Console& console) {
+  console.note(fmt::format(
+      "simulate: predicted step {:.3f} ms = {:.1f} images/sec at --fusion={} on {}: from ceilings "
+      "of {:.0f} TFLOP/s and {:.2f} TB/s, not a measurement; a real step takes longer",
+      1e3 * result.step_seconds, result.images_per_sec, result.fusion, result.machine,
+      1e-12 * result.flops_per_second, 1e-12 * result.bytes_per_second));
+  console.note(
+      fmt::format("simulate: limits {:.1f} images/sec with each operand moved once, {:.1f} by "
+                  "arithmetic alone; {:.1f} MB and {:.2f} GFLOP for each image",
+                  result.roofline_images_per_sec, result.arithmetic_images_per_sec,
+                  1e-6 * result.bytes_per_image, 1e-9 * result.flops_per_image));
+  console.note(
+      fmt::format("simulate: {} convolutions by cuDNN, {} by kernels of this program; "
+                  "largest workspace {:.1f} MiB",
+                  result.library_convolutions, result.own_convolutions,
+                  static_cast<double>(result.workspace_bytes) / mib));
+  console.note(fmt::format("simulate: the largest --batch_size that fits is {} ({:.1f} MiB: {})",
+                           result.largest_batch, static_cast<double>(result.memory_limit) / mib,
+                           backend.memory_text));
+  console.note("simulate: launches, gaps between kernels and the input are not counted");
+  console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
+}
+
+}  // namespace
+
+Prediction predict(const StepPlan& plan, const Ceilings& ceilings) {
+  const Graph& graph = *plan.graph;
+  const std::vector<NodeCost> costs = node_costs(graph, ceilings, plan.specs);
+  Prediction result;
+  result.timeline = simulate(plan, {.seconds = seconds_of(costs)});
+  for (const Span& span : result.timeline) {
+    result.step_seconds = std::max(result.step_seconds, span.end);
+  }
+  result.roofline_seconds = roofline_seconds(plan, ceilings);
+  for (const NodeCost& cost : costs) {
+    result.flops += cost.flops;
+    result.bytes += cost.bytes;
+  }
+  result.arithmetic_seconds = result.flops / ceilings.flops_per_second;
+  result.by_op = costs_by_op(graph, costs);
+  return result;
+}
+
+Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library_kernels) {
+  Convolutions count;
+  const std::span<const Node> nodes = plan.graph->nodes();
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const KernelSpec& spec = plan.specs[i];
+    const Op& op = *nodes[i].op;
+    if (op.flops(spec.in) > 0 && op.name().find("conv") != std::string_view::npos) {
+      const Signature signature{.in = spec.in, .out = spec.out};
+      ++(library_kernels.describe(op, signature) ? count.by_library : count.own);
+    }
+  }
+  return count;
+}
+
+void report_simulation(const Job& job, const Backend& backend, const Session& session,
+                       Console& console, ResultRecord& record) {
+  const Described& described = backend.described.value();
+  const Ceilings& ceilings = described.ceilings;
+  const StepPlan& plan = session.plan();
+  const Prediction prediction = predict(plan, ceilings);
+  const Convolutions convolutions = count_convolutions(plan, described.library_kernels);
+  const auto batch = static_cast<double>(job.mode == Mode::evaluation ? job.eval_batch : job.batch);
+  ResultSimulation result{.machine = described.machine,
+                          .source = described.source,
+                          .fusion = std::string(name_of(session.fusion())),
+                          .flops_per_second = ceilings.flops_per_second,
+                          .bytes_per_second = ceilings.bytes_per_second,
+                          .step_seconds = prediction.step_seconds,
+                          .images_per_sec = batch / prediction.step_seconds,
+                          .roofline_images_per_sec = batch / prediction.roofline_seconds,
+                          .arithmetic_images_per_sec = batch / prediction.arithmetic_seconds,
+                          .flops_per_image = prediction.flops / batch,
+                          .bytes_per_image = prediction.bytes / batch,
+                          .memory_limit = static_cast<std::int64_t>(backend.memory_limit),
+                          .workspace_bytes = static_cast<std::int64_t>(session.workspace_bytes()),
+                          .library_convolutions = convolutions.by_library,
+                          .own_convolutions = convolutions.own};
+  for (const OpCost& op : prediction.by_op) {
+    result.by_op.push_back({.op = op.op,
+                            .nodes = static_cast<std::int64_t>(op.nodes),
+                            .seconds = op.cost.seconds,
+                            .bytes = op.cost.bytes,
+                            .flops = op.cost.flops});
+  }
+  result.largest_batch = session.largest_batch();
+  note_prediction(result, backend, console);
+  note_ops(prediction, console);
+  if (record.plan) {
+    record.plan->predicted_step_seconds = prediction.step_seconds;
+  }
+  record.simulation = std::move(result);
+  if (!job.config->trace_file.empty()) {
+    write_trace(job.config->trace_file, plan, prediction.timeline);
+  }
+}
+
+}  // namespace cnn::bench

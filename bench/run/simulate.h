@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "bench/machine/backend.h"
+#include "bench/machine/step_costs.h"
+#include "bench/report/console.h"
+#include "bench/report/result_json.h"
+#include "runtime/kernel.h"
+#include "runtime/timeline.h"
+
+namespace cnn::bench {
+
+struct Job;
+class Session;
+
+// What a step takes where every node runs at the ceilings of the device: no kernel is that good, so
+// a real step takes longer. Launches, gaps between kernels and copies of scalars cost nothing here.
+struct Prediction {
+  Timeline timeline;              // by StepId: the lanes and waits of the plan
+  double step_seconds = 0;        // end of the last step
+  double roofline_seconds = 0;    // sum over the nodes with each operand moved once
+  double arithmetic_seconds = 0;  // operations / peak alone
+  double flops = 0, bytes = 0;    // of a step
+  std::vector<OpCost> by_op;      // most seconds first
+};
+Prediction predict(const StepPlan& plan, const Ceilings& ceilings);
+
+// Who computes the convolutions of a plan, forward and backward.
+struct Convolutions {
+  std::int64_t by_library = 0, own = 0;
+};
+Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library_kernels);
+
+// --simulate: says what the planned step would do on the machine that `backend` describes, writes
+// the predicted timeline to --trace_file, and fills record.simulation.
+void report_simulation(const Job& job, const Backend& backend, const Session& session,
+                       Console& console, ResultRecord& record);
+
+}  // namespace cnn::bench

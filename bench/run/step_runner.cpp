@@ -1,0 +1,120 @@
+#include "bench/run/step_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "layers/initializer.h"
+#include "runtime/error.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double number(const TensorView& view) {
+  return view.desc.type == DataType::i32 ? static_cast<double>(view.as<std::int32_t>().front())
+                                         : static_cast<double>(view.as<float>().front());
+}
+
+}  // namespace
+
+std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, std::uint64_t seed) {
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(batch));
+  const std::uint64_t stream = seed + layers::fnv1a("labels");
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    labels[i] = static_cast<std::int32_t>(layers::random_bits(stream, i) %
+                                          static_cast<std::uint64_t>(bound));
+  }
+  return labels;
+}
+
+StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
+                       std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder)
+    : batch_(compiled.batch), feeder_(std::move(feeder)) {
+  const std::shared_ptr<const Graph> graph = compiled.plan.graph;
+  const std::vector<std::int32_t> fixed =
+      fixed_labels(batch_, static_cast<std::int32_t>(compiled.classes - 1), graph->traits().seed);
+  small_inputs_ = backend.device->allocate_host(2 * alignment + fixed.size() * sizeof(fixed[0]));
+  step_input_ = reinterpret_cast<std::int32_t*>(small_inputs_.data());
+  rate_input_ = reinterpret_cast<float*>(small_inputs_.data() + alignment);
+  std::byte* const labels = small_inputs_.data() + 2 * alignment;
+  std::memcpy(labels, fixed.data(), fixed.size() * sizeof(fixed[0]));
+  for (const TensorId id : graph->inputs()) {
+    const TensorInfo& info = graph->info(id);
+    TensorView view{info.desc, nullptr};
+    if (info.name == "global_step") {
+      view.data = reinterpret_cast<std::byte*>(step_input_);
+    } else if (info.name == "learning_rate") {
+      view.data = reinterpret_cast<std::byte*>(rate_input_);
+    } else if (info.name == "images") {
+      images_ = inputs_.size();
+    } else {
+      check(info.name == "labels", "the graph has an unknown input " + info.name);
+      labels_ = inputs_.size();
+      view.data = labels;
+    }
+    inputs_.push_back(std::move(view));
+  }
+  executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
+                    variables, arena, ExecutorOptions{.record = backend.record_steps});
+  if (compiled.prologue) {
+    prologue_.emplace(make_program(*std::move(compiled.prologue), backend.kernels), *backend.device,
+                      variables, arena, ExecutorOptions{.record = false});
+  }
+}
+
+void StepRunner::prepare() {
+  if (prologue_) {
+    prologue_->run({});
+  }
+}
+
+std::size_t StepRunner::measured_peak_bytes() const {
+  return std::max(executor_->measured_peak_bytes(),
+                  prologue_ ? prologue_->measured_peak_bytes() : 0);
+}
+
+double StepRunner::feed(std::int64_t global_step, double learning_rate) {
+  *step_input_ = static_cast<std::int32_t>(global_step);
+  *rate_input_ = static_cast<float>(learning_rate);
+  if (feeder_ == nullptr) {
+    check(!images_, "the graph takes images, but nothing feeds them");
+    return 0;
+  }
+  const data::Batch& batch = feeder_->next();
+  inputs_[images_.value()].data = batch.images.data();
+  inputs_[labels_.value()].data = reinterpret_cast<std::byte*>(batch.labels.data());
+  return batch.seconds_waited;
+}
+
+double StepRunner::result(std::string_view name) const {
+  const std::span<const Output> outputs = plan().graph->outputs();
+  const auto found = std::find_if(outputs.begin(), outputs.end(),
+                                  [&](const Output& output) { return output.name == name; });
+  if (found == outputs.end()) {
+    return 0;
+  }
+  return number(executor_->results()[static_cast<std::size_t>(found - outputs.begin())]);
+}
+
+StepValues StepRunner::run(std::int64_t global_step, double learning_rate, Timeline* timeline) {
+  StepValues values;
+  const Clock::time_point start = Clock::now();
+  values.input_wait = feed(global_step, learning_rate);
+  if (timeline == nullptr) {
+    executor_->run(inputs_);
+  } else {
+    *timeline = executor_->profile(inputs_);
+  }
+  values.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  values.base_loss = result("base_loss");
+  values.l2 = result("l2");
+  values.top_1 = result("top_1") / static_cast<double>(batch_);
+  values.top_5 = result("top_5") / static_cast<double>(batch_);
+  return values;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bench/machine/backend.h"
+#include "bench/run/compile.h"
+#include "data/feeder.h"
+#include "runtime/executor.h"
+#include "runtime/variables.h"
+
+namespace cnn::bench {
+
+// What one step gave.
+struct StepValues {
+  double seconds = 0;           // wall time, the wait for input included
+  double input_wait = 0;        // seconds
+  double base_loss = 0;         // mean over the batch; 0 in forward only
+  double l2 = 0;                // sum of squares / 2 before the update; 0 outside training
+  double top_1 = 0, top_5 = 0;  // fractions of the batch, where the graph counts them
+};
+
+// One program with its source of examples: training, evaluation or forward only.
+class StepRunner {
+ public:
+  // feeder: null for synthetic input. arena: as Executor takes it. References must outlive the
+  // runner.
+  StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
+             std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder);
+
+  // Makes what is derived of the variables: before the first run, and after every change of them
+  // that is not this runner's own.
+  void prepare();
+
+  // timeline: if given, takes the time of every step of the plan; the step is slower then.
+  StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
+  void replace_feeder(std::unique_ptr<data::Feeder> feeder) { feeder_ = std::move(feeder); }
+
+  const StepPlan& plan() const { return executor_->plan(); }
+  std::size_t measured_peak_bytes() const;
+
+ private:
+  double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
+  double result(std::string_view name) const;                   // 0 if there is no such output
+
+  std::int64_t batch_ = 0;
+  std::unique_ptr<data::Feeder> feeder_;
+  Buffer small_inputs_;  // step number, learning rate, then fixed labels: a device copies from here
+  std::int32_t* step_input_ = nullptr;
+  float* rate_input_ = nullptr;
+  std::vector<TensorView> inputs_;
+  std::optional<std::size_t> images_, labels_;  // places in inputs_
+  std::optional<Executor> prologue_, executor_;
+};
+
+// Labels in [0, bound) that do not change from step to step: --synthetic_labels=fixed.
+std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, std::uint64_t seed);
+
+}  // namespace cnn::bench

@@ -1,0 +1,18 @@
+#include "layers/cpu/onednn/onednn.h"
+#include "layers/cpu/rows.h"
+#include "layers/elementwise.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+// The spec answers what was asked: oneDNN reorders anything.
+std::optional<Plan> plan_convert(const Convert& /*op*/, const Signature& asked,
+                                 const dnnl::engine& engine) {
+  return plan_reorder(asked.in[0], asked.out[0], engine);
+}
+
+}  // namespace
+
+void add_convert_rows(KernelTable& table) { add_primitive<Convert>(table, plan_convert); }
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,97 @@
+#include "layers/dense.h"
+
+#include <utility>
+#include <vector>
+
+#include "layers/cpu/isa.h"
+#include "layers/cpu/onednn/onednn.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+using Forward = dnnl::inner_product_forward::primitive_desc;
+using BackwardData = dnnl::inner_product_backward_data::primitive_desc;
+using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
+
+// Our w [K, M] is oneDNN's [outputs, inputs] transposed.
+constexpr View transposed = View::transposed;
+
+// bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
+DataType compute_type(DataType asked) {
+  return asked == DataType::bf16 && multiplies_bf16_fast() ? DataType::bf16 : DataType::f32;
+}
+
+TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
+
+Forward forward_of(const TensorDesc& x, const TensorDesc& w, const TensorDesc& y,
+                   const dnnl::memory::desc& bias, const dnnl::primitive_attr& attributes,
+                   const dnnl::engine& engine) {
+  return {engine,         dnnl::prop_kind::forward_training,
+          memory_desc(x), any_order(w, transposed),
+          bias,           memory_desc(y),
+          attributes};
+}
+
+std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const dnnl::engine& engine) {
+  const DataType type = compute_type(s.in[0].type);
+  Signature asked{.in = {matrix(s.in[0].shape, type), matrix(s.in[1].shape, type)},
+                  .out = {matrix(s.out[0].shape, type)}};
+  std::vector<Plan::Argument> in{{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS, transposed}};
+  dnnl::memory::desc bias;
+  if (op.attributes.bias) {
+    asked.in.push_back({.shape = s.in[2].shape});
+    in.push_back({DNNL_ARG_BIAS});
+    bias = memory_desc(asked.in[2]);
+  }
+  dnnl::primitive_attr attributes = user_scratchpad();
+  if (op.attributes.relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(after);
+  }
+  const Forward primitive =
+      forward_of(asked.in[0], asked.in[1], asked.out[0], bias, attributes, engine);
+  return make_plan(asked, primitive, std::move(in), {{DNNL_ARG_DST}});
+}
+
+std::optional<Plan> plan_backward_data(const DenseBackwardData& /*op*/, const Signature& s,
+                                       const dnnl::engine& engine) {
+  const DataType type = compute_type(s.in[0].type);
+  const TensorDesc dy = matrix(s.in[0].shape, type), w = matrix(s.in[1].shape, type),
+                   dx = matrix(s.out[0].shape, type);
+  const Forward hint = forward_of(dx, w, dy, {}, user_scratchpad(), engine);
+  const BackwardData primitive(engine, memory_desc(dx), any_order(w, transposed), memory_desc(dy),
+                               hint, user_scratchpad());
+  return make_plan({.in = {dy, w}, .out = {dx}}, primitive,
+                   {{DNNL_ARG_DIFF_DST}, {DNNL_ARG_WEIGHTS, transposed}}, {{DNNL_ARG_DIFF_SRC}});
+}
+
+std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const Signature& s,
+                                          const dnnl::engine& engine) {
+  const DataType type = compute_type(s.in[0].type);
+  const TensorDesc x = matrix(s.in[0].shape, type), dy = matrix(s.in[1].shape, type),
+                   dw = matrix(s.out[0].shape, DataType::f32);
+  Signature asked{.in = {x, dy}, .out = {dw}};
+  std::vector<Plan::Argument> out{{DNNL_ARG_DIFF_WEIGHTS, transposed}};
+  dnnl::memory::desc dbias;
+  if (op.attributes.bias) {
+    asked.out.push_back({.shape = s.out[1].shape});
+    out.push_back({DNNL_ARG_DIFF_BIAS});
+    dbias = memory_desc(asked.out[1]);
+  }
+  const Forward hint = forward_of(x, matrix(dw.shape, type), dy, {}, user_scratchpad(), engine);
+  const BackwardWeights primitive(engine, memory_desc(x), any_order(dw, transposed), dbias,
+                                  memory_desc(dy), hint, user_scratchpad());
+  return make_plan(asked, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
+}
+
+}  // namespace
+
+void add_dense_rows(KernelTable& table) {
+  add_primitive<Dense>(table, plan_forward);
+  add_primitive<DenseBackwardData>(table, plan_backward_data);
+  add_primitive<DenseBackwardWeights>(table, plan_backward_weights);
+}
+
+}  // namespace cnn::layers::cpu

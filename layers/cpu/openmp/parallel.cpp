@@ -1,0 +1,23 @@
+#include "layers/cpu/parallel.h"
+
+#include <algorithm>
+#include <omp.h>
+
+namespace cnn::layers::cpu {
+
+int team_size() { return omp_get_max_threads(); }
+
+void run_pieces(std::int64_t count, std::int64_t grain, Piece piece, const void* body) {
+  const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, grain));
+  const int pieces = static_cast<int>(std::min<std::int64_t>(most, team_size()));
+  if (pieces == 1) {
+    piece(body, 0, count);
+    return;
+  }
+#pragma omp parallel for num_threads(pieces) schedule(static, 1)
+  for (int i = 0; i < pieces; ++i) {
+    piece(body, count * i / pieces, count * (i + 1) / pieces);
+  }
+}
+
+}  // namespace cnn::layers::cpu

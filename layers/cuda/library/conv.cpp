@@ -1,0 +1,75 @@
+#include "layers/conv.h"
+
+#include <array>
+#include <memory>
+#include <utility>
+
+#include "layers/cuda/conv_steps.h"
+#include "layers/cuda/library/cudnn_conv.h"
+#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/library/library_rows.h"
+#include "runtime/error.h"
+
+namespace cnn::layers::cuda {
+namespace {
+
+Libraries::Build build_of(const ConvGraph& graph) {
+  return [&graph](OperationGraph& into) { build(graph, into); };
+}
+
+FindWorkspace find_in(Libraries& libraries) {
+  return [&](const ConvGraph& graph) -> std::optional<std::size_t> {
+    const std::optional<Choice> choice = libraries.choose(key_of(graph), build_of(graph));
+    return choice ? std::optional(choice->workspace) : std::nullopt;
+  };
+}
+
+// The chosen engine of cuDNN on the libraries' device.
+class CudnnEngine final : public ConvEngine {
+ public:
+  CudnnEngine(std::shared_ptr<Libraries> libraries, const ConvGraph& graph)
+      : libraries_(std::move(libraries)),
+        plan_(libraries_->plan(key_of(graph), build_of(graph))),
+        has_bias_(graph.bias) {}
+
+  void run(Stream& stream, const ConvOperands& o) override {
+    const std::array<void*, 4> with_bias{o.x, o.w, o.bias, o.y};
+    const std::array<void*, 3> without{o.x, o.w, o.y};
+    plan_->run(libraries_->cudnn(stream), arguments_,
+               has_bias_ ? std::span<void* const>(with_bias) : without, o.workspace);
+  }
+
+ private:
+  std::shared_ptr<Libraries> libraries_;
+  std::shared_ptr<const Plan> plan_;
+  Arguments arguments_;
+  bool has_bias_;
+};
+
+template <class Op>
+void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+  const auto steps = [libraries](const Op& op, const Signature& asked) {
+    return steps_of(op, asked, find_in(*libraries));
+  };
+  table.add<Op>(
+      [steps](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
+        std::optional<ConvSteps> found = steps(op, asked);
+        return found ? std::optional(std::move(found->spec)) : std::nullopt;
+      },
+      [steps, libraries](const Op& op, const Signature& signature) {
+        std::optional<ConvSteps> found = steps(op, signature);
+        check(found.has_value(), "a convolution is made that was not described");
+        auto engine = std::make_unique<CudnnEngine>(libraries, found->graph);
+        return make_kernel(*std::move(found), std::move(engine));
+      });
+}
+
+}  // namespace
+
+void add_conv_rows(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+  add_row<Conv2d>(table, libraries);
+  add_row<Conv2dBackwardData>(table, libraries);
+  add_row<Conv2dBackwardWeights>(table, libraries);
+}
+
+}  // namespace cnn::layers::cuda

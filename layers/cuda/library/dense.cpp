@@ -1,0 +1,148 @@
+#include "layers/dense.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "layers/cuda/conv_parts.h"
+#include "layers/cuda/library/cublas.h"
+#include "layers/cuda/library/library_rows.h"
+
+namespace cnn::layers::cuda {
+namespace {
+
+bool is_product_type(DataType type) {
+  return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
+}
+
+TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
+
+// How a node becomes a product of its first two operands; a bias is the third.
+struct DensePlan {
+  KernelSpec spec;
+  ProductShape product;
+  bool bias_gradient = false;  // out[1], sums over the rows of in[1]
+};
+
+std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
+  const DataType type = asked.in[0].type;
+  if (!is_product_type(type)) {
+    return std::nullopt;
+  }
+  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape;
+  DensePlan plan;
+  plan.product = {.rows = x[0],
+                  .columns = w[1],
+                  .inner = w[0],
+                  .in = type,
+                  .out = type,
+                  .bias = op.attributes.bias,
+                  .relu = op.attributes.relu};
+  plan.spec.in = {matrix(x, type), matrix(w, type)};
+  if (op.attributes.bias) {
+    plan.spec.in.push_back(matrix(asked.in[2].shape, type));
+  }
+  plan.spec.out = {matrix(asked.out[0].shape, type)};
+  plan.spec.workspace = product_workspace;
+  return plan;
+}
+
+// dx [N, K] = dy [N, M] w [K, M]^T
+std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signature& asked) {
+  const DataType type = asked.in[0].type;
+  if (!is_product_type(type)) {
+    return std::nullopt;
+  }
+  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape;
+  DensePlan plan;
+  plan.product = {
+      .rows = dy[0], .columns = w[0], .inner = w[1], .b_transposed = true, .in = type, .out = type};
+  plan.spec.in = {matrix(dy, type), matrix(w, type)};
+  plan.spec.out = {matrix(asked.out[0].shape, type)};
+  plan.spec.workspace = product_workspace;
+  return plan;
+}
+
+// dw [K, M] = x [N, K]^T dy [N, M], in f32 whatever the operands are.
+std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature& asked) {
+  const DataType type = asked.in[0].type;
+  if (!is_product_type(type)) {
+    return std::nullopt;
+  }
+  const Shape &x = asked.in[0].shape, &dy = asked.in[1].shape;
+  DensePlan plan;
+  plan.product = {.rows = x[1],
+                  .columns = dy[1],
+                  .inner = x[0],
+                  .a_transposed = true,
+                  .in = type,
+                  .out = DataType::f32};
+  plan.spec.in = {matrix(x, type), matrix(dy, type)};
+  plan.spec.out = {matrix(asked.out[0].shape, DataType::f32)};
+  plan.spec.workspace = product_workspace;
+  if (op.attributes.bias) {
+    plan.bias_gradient = true;
+    plan.spec.out.push_back(matrix(asked.out[1].shape, DataType::f32));
+    plan.spec.workspace += sum_rows_workspace(dy[0], static_cast<int>(dy[1]));
+  }
+  return plan;
+}
+
+class DenseKernel final : public Kernel {
+ public:
+  DenseKernel(DensePlan plan, std::shared_ptr<Libraries> libraries)
+      : libraries_(std::move(libraries)),
+        plan_(std::move(plan)),
+        product_(libraries_->cublas(), plan_.product) {}
+
+  void run(Stream& stream, const Operands& operands) override {
+    std::byte* const workspace = operands.workspace.data();
+    product_.run(stream, {.a = operands.in[0].data,
+                          .b = operands.in[1].data,
+                          .bias = plan_.product.bias ? operands.in[2].data : nullptr,
+                          .out = operands.out[0].data,
+                          .workspace = workspace});
+    if (plan_.bias_gradient) {
+      const TensorView& dy = operands.in[1];
+      sum_rows(stream, {.from = dy.data,
+                        .type = dy.desc.type,
+                        .rows = dy.desc.shape[0],
+                        .columns = static_cast<int>(dy.desc.shape[1]),
+                        .sums = reinterpret_cast<float*>(operands.out[1].data),
+                        .partial = reinterpret_cast<float*>(workspace + product_workspace)});
+    }
+  }
+
+ private:
+  std::shared_ptr<Libraries> libraries_;
+  DensePlan plan_;
+  Product product_;
+};
+
+template <class Op>
+void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+  table.add<Op>(
+      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
+        std::optional<DensePlan> plan = plan_of(op, asked);
+        return plan ? std::optional(std::move(plan->spec)) : std::nullopt;
+      },
+      [libraries](const Op& op, const Signature& signature) -> std::unique_ptr<Kernel> {
+        std::optional<DensePlan> plan = plan_of(op, signature);
+        if (!plan) {
+          return nullptr;
+        }
+        plan->product.strict_f32 = libraries->options().strict_f32;
+        plan->product.deterministic = libraries->options().deterministic;
+        return std::make_unique<DenseKernel>(*std::move(plan), libraries);
+      });
+}
+
+}  // namespace
+
+void add_dense_rows(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
+  add_row<Dense>(table, libraries);
+  add_row<DenseBackwardData>(table, libraries);
+  add_row<DenseBackwardWeights>(table, libraries);
+}
+
+}  // namespace cnn::layers::cuda

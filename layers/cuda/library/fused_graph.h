@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "layers/cuda/conv_graph.h"
+#include "layers/cuda/library/cudnn.h"
+
+namespace cnn::layers::cuda {
+
+// A convolution and the parts of batch norms around it that cuDNN runs with it, as one graph.
+struct FusedGraph {
+  ConvGraph conv;           // without bias and ReLU
+  bool prologue = false;    // forward and backward_weights: relu(a x + b) in the place of x
+  bool statistics = false;  // forward: sums of y and of its squares
+  // backward_data: then ReLU' by the batch norm of x, and the sums of that norm's gradient.
+  bool norm = false;
+};
+
+std::string key_of(const FusedGraph& graph);
+
+// As cuDNN's operations. Its tensors in memory are, in this order: x, w, y; with a prologue a and b
+// [C] of the type of x; with statistics sum and squares f32 [O]; with a norm mean, 1 / deviation,
+// gamma and beta, then g (like x), then dgamma, dbeta and the coefficients A, B and C of d loss / d
+// x = A g + B x + C, all but g f32 [C].
+void build(const FusedGraph& graph, OperationGraph& into);
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,151 @@
+#include "layers/cuda/library/libraries.h"
+
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/stream.h"
+#include "runtime/error.h"
+
+namespace cnn::layers::cuda {
+namespace {
+
+// cuDNN's heuristics put the best engine first or nearly so; later ones are rarely worth the time.
+constexpr std::size_t tuned_candidates = 12;
+
+CudnnHandle make_cudnn() {
+  cudnnHandle_t raw = nullptr;
+  check_cudnn(cudnnCreate(&raw), "start");
+  return CudnnHandle(raw);
+}
+
+CublasHandle make_cublas() {
+  cublasLtHandle_t raw = nullptr;
+  check_cublas(cublasLtCreate(&raw), "start");
+  return CublasHandle(raw);
+}
+
+}  // namespace
+
+Libraries::Libraries(Machine machine, LibraryOptions options)
+    : machine_(std::move(machine)),
+      options_(options),
+      target_(Target::described(machine_.device_json)) {
+  check(!options_.tune, "engines are timed on a device, and " + machine_.name +
+                            " is only described here; leave out --tune");
+}
+
+Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
+                     std::optional<PlanCache> cache)
+    : machine_(std::move(machine)),
+      options_(options),
+      cudnn_(make_cudnn()),
+      cublas_(make_cublas()),
+      target_(Target::live(cudnn_.get())),
+      cache_(std::move(cache)) {
+  check(cache_ || !options_.tune, "--tune needs --plan_cache=FILE to keep what it finds");
+  if (options_.tune) {
+    tuner_ = std::make_unique<Tuner>(device, cudnn_.get());
+  }
+}
+
+// A sixteenth of the device for one node: much less than the activations of any batch worth
+// running.
+Limits Libraries::limits(bool compiled) const {
+  return {.deterministic = options_.deterministic,
+          .strict_f32 = options_.strict_f32,
+          .compiled = compiled,
+          .workspace = machine_.memory_bytes / 16};
+}
+
+// What may be chosen depends on these options, so what was chosen belongs to them.
+std::string Libraries::cache_key(const std::string& key) const {
+  return key + (options_.deterministic ? "" : " nondeterministic") +
+         (options_.strict_f32 ? " strict" : "");
+}
+
+std::optional<Choice> Libraries::choose(const std::string& key, const Build& build) {
+  const std::scoped_lock lock(mutex_);
+  if (const auto found = choices_.find(key); found != choices_.end()) {
+    return found->second;
+  }
+  std::optional<Choice> choice = find_out(key, build);
+  choices_.emplace(key, choice);
+  return choice;
+}
+
+std::optional<Choice> Libraries::find_out(const std::string& key, const Build& build) {
+  OperationGraph graph(target_);
+  build(graph);
+  if (cache_) {
+    if (std::optional<PlanCache::Entry> entry = cache_->find(cache_key(key))) {
+      // The plan says anew how much workspace it needs, and shows that cuDNN still has it.
+      entry->choice.workspace = Plan(graph, entry->choice, target_).workspace();
+      ++counts_.cached;
+      return entry->choice;
+    }
+  }
+  const bool tune = tuner_ != nullptr;
+  const std::vector<Choice> proposed =
+      candidates(graph, target_, limits(tune), tune ? tuned_candidates : 1);
+  if (proposed.empty()) {
+    return std::nullopt;
+  }
+  if (!tune) {
+    ++counts_.guessed;
+    return proposed.front();
+  }
+  const Tuner::Timed best = tuner_->fastest(graph, proposed, target_);
+  cache_->store(cache_key(key), {.choice = best.choice, .seconds = best.seconds});
+  ++counts_.tuned;
+  return best.choice;
+}
+
+Libraries::Ready::Ready(const Target& target, const Build& build, const Choice& choice)
+    : graph(target) {
+  build(graph);
+  plan.emplace(graph, choice, target);
+  check(plan->workspace() <= choice.workspace,
+        "cuDNN wants more workspace for " + to_string(choice) + " than when it was planned");
+}
+
+std::shared_ptr<const Plan> Libraries::plan(const std::string& key, const Build& build) {
+  check(is_live(), "no kernel of cuDNN runs without a device");
+  const std::optional<Choice> choice = choose(key, build);
+  check(choice.has_value(), "cuDNN has no engine for " + key);
+  const std::scoped_lock lock(mutex_);
+  std::shared_ptr<const Ready>& ready = plans_[key];
+  if (ready == nullptr) {
+    ready = std::make_shared<const Ready>(target_, build, *choice);
+  }
+  return {ready, &*ready->plan};
+}
+
+cudnnHandle_t Libraries::cudnn(Stream& stream) const {
+  check(is_live(), "no kernel of cuDNN runs without a device");
+  check_cudnn(cudnnSetStream(cudnn_.get(), cnn::cuda::native(stream)), "change its stream");
+  return cudnn_.get();
+}
+
+cublasLtHandle_t Libraries::cublas() const {
+  check(is_live(), "no kernel of cuBLAS runs without a device");
+  return cublas_.get();
+}
+
+Libraries::Counts Libraries::counts() const {
+  const std::scoped_lock lock(mutex_);
+  return counts_;
+}
+
+std::vector<LibraryVersion> library_versions() {
+  const std::size_t running = cudnnGetVersion();
+  check(running / 10000 == CUDNN_MAJOR,
+        "cuDNN " + cudnn_version_text(running) + " is installed, but this program was built for " +
+            cudnn_version_text(CUDNN_VERSION) + ": the major versions must agree");
+  const std::size_t cublas = cublasLtGetVersion();
+  return {{"cuDNN",
+           cudnn_version_text(running) + " (built with " + cudnn_version_text(CUDNN_VERSION) + ")"},
+          {"cuBLAS", std::to_string(cublas / 10000) + "." + std::to_string(cublas % 10000 / 100) +
+                         "." + std::to_string(cublas % 100)}};
+}
+
+}  // namespace cnn::layers::cuda

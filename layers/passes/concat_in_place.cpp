@@ -1,0 +1,163 @@
+#include "layers/passes/concat_in_place.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "layers/concat.h"
+#include "layers/passes/rewriter.h"
+
+namespace cnn::layers {
+namespace {
+
+// Kernels move 16 bytes at a time.
+constexpr std::int64_t access_bytes = 16;
+
+// What a Concat makes or a Split reads, and what it joins or gives.
+struct Joint {
+  TensorId whole{};
+  std::vector<TensorId> parts;  // in the order of their channels
+};
+
+std::optional<Joint> joint_of(const Node& node) {
+  if (as<Concat>(node) != nullptr) {
+    return Joint{.whole = node.outputs.front(), .parts = node.inputs};
+  }
+  if (as<Split>(node) != nullptr) {
+    return Joint{.whole = node.inputs.front(), .parts = node.outputs};
+  }
+  return std::nullopt;
+}
+
+class Placement {
+ public:
+  Placement(Graph& graph, const KernelTable& table)
+      : graph_(graph), table_(table), touched_by_(graph.tensors().size()) {
+    for (const Node& node : graph.nodes()) {
+      for (const auto* side : {&node.inputs, &node.outputs}) {
+        for (const TensorId id : *side) {
+          touched_by_[index_of(id)].push_back(&node);
+        }
+      }
+    }
+    leaves_.resize(graph.tensors().size());
+    for (const Output& output : graph.outputs()) {
+      leaves_[index_of(output.tensor)] = true;
+    }
+  }
+
+  void run() {
+    for (const Node& node : graph_.nodes()) {
+      if (const std::optional<Joint> joint = joint_of(node)) {
+        place(*joint);
+      }
+    }
+  }
+
+ private:
+  using Places = std::map<TensorId, std::int64_t>;  // of parts: their first channel in the whole
+
+  void place(const Joint& joint) {
+    if (!is_free(joint.whole)) {
+      return;
+    }
+    Places places;
+    std::int64_t channel = 0, placed = 0;
+    for (const TensorId part : joint.parts) {
+      const std::int64_t channels = graph_.info(part).desc.shape[1];
+      if (is_free(part) && fits(part, joint.whole, channel) &&
+          places.try_emplace(part, channel).second) {
+        if (has_kernels(part, places, joint.whole)) {
+          placed += channels;
+        } else {
+          places.erase(part);
+        }
+      }
+      channel += channels;
+    }
+    // The whole lives as long as any of its parts. For few of them that would cost more than it
+    // saves.
+    if (2 * placed >= channel) {
+      for (const auto& [part, first] : places) {
+        graph_.place_inside(part, joint.whole, first);
+      }
+    }
+  }
+
+  bool is_free(TensorId id) const {
+    const TensorInfo& info = graph_.info(id);
+    return info.role == Role::activation && info.desc.layout == Layout::nhwc &&
+           !graph_.shares_bytes(id) && !leaves_[index_of(id)];
+  }
+
+  bool fits(TensorId part, TensorId whole, std::int64_t channel) const {
+    const TensorDesc& inner = graph_.info(part).desc;
+    const TensorDesc& outer = graph_.info(whole).desc;
+    const auto size = static_cast<std::int64_t>(size_of(outer.type));
+    return inner.type == outer.type && outer.layout == Layout::nhwc &&
+           channel * size % access_bytes == 0 && outer.shape[1] * size % access_bytes == 0;
+  }
+
+  // Whether everything that touches the part has a kernel that takes it, and the others that are to
+  // be placed, with the pitch of the whole.
+  bool has_kernels(TensorId part, const Places& places, TensorId whole) const {
+    const std::int64_t pitch = graph_.info(whole).desc.shape[1];
+    const auto descs = [&](const std::vector<TensorId>& ids) {
+      std::vector<TensorDesc> result;
+      for (const TensorId id : ids) {
+        TensorDesc& desc = result.emplace_back(graph_.info(id).desc);
+        desc.pitch = places.contains(id) && desc.shape[1] < pitch ? pitch : desc.pitch;
+      }
+      return result;
+    };
+    return std::ranges::all_of(touched_by_[index_of(part)], [&](const Node* node) {
+      const Signature asked{.in = descs(node->inputs), .out = descs(node->outputs)};
+      const std::optional<KernelSpec> spec = table_.describe(*node->op, asked);
+      return spec && spec->in == asked.in && spec->out == asked.out;
+    });
+  }
+
+  Graph& graph_;
+  const KernelTable& table_;
+  std::vector<std::vector<const Node*>> touched_by_;  // by TensorId
+  std::vector<bool> leaves_;                          // by TensorId: an output of the graph
+};
+
+}  // namespace
+
+Rewritten concat_in_place(const Graph& graph, const KernelTable& table) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    rewriter.copy(node);
+  }
+  Rewritten result = rewriter.finish();
+  Placement(*result.graph, table).run();
+  return result;
+}
+
+InPlace count_in_place(const Graph& graph) {
+  InPlace count;
+  for (const Node& node : graph.nodes()) {
+    const std::optional<Joint> joint = joint_of(node);
+    if (!joint) {
+      continue;
+    }
+    ++count.nodes;
+    bool whole = true;
+    std::int64_t channel = 0;
+    for (const TensorId part : joint->parts) {
+      const TensorInfo& info = graph.info(part);
+      const bool in_place =
+          info.alias && info.alias->root == joint->whole && info.alias->channel_offset == channel;
+      (in_place ? count.bytes : count.copied_bytes) += info.desc.bytes();
+      whole = whole && in_place;
+      channel += info.desc.shape[1];
+    }
+    count.whole_nodes += whole ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace cnn::layers

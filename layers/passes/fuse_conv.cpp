@@ -1,0 +1,164 @@
+#include "layers/passes/fuse_conv.h"
+
+#include <map>
+#include <vector>
+
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/elementwise.h"
+#include "layers/fused_conv.h"
+#include "layers/fused_norm.h"
+#include "layers/operands.h"
+#include "layers/passes/fuse_conv_plan.h"
+#include "layers/passes/rewriter.h"
+
+namespace cnn::layers {
+namespace {
+
+// Mean and variance follow.
+std::size_t place_of_beta(const BatchNormAttributes& a) { return a.scale ? 2 : 1; }
+
+class Emitter {
+ public:
+  Emitter(const Graph& graph, const ConvFusion& plan) : plan_(plan), rewriter_(graph) {}
+
+  Rewritten run() {
+    const std::span<const Node> nodes = rewriter_.old().nodes();
+    for (NodeIndex i = 0; i < nodes.size(); ++i) {
+      if (const auto conv = plan_.convs.find(i); conv != plan_.convs.end()) {
+        emit_conv(i, conv->second);
+      } else if (const NormPlan* norm = plan_.fused_norm(i)) {
+        emit_norm(i, *norm);
+      } else if (const auto weights = plan_.weights.find(i); weights != plan_.weights.end()) {
+        emit_weights(nodes[i], weights->second);
+      } else if (const auto back = plan_.backward.find(i); back != plan_.backward.end()) {
+        emit_backward(nodes[i], back->second);
+      } else if (!plan_.absorbed[i]) {
+        rewriter_.copy(nodes[i]);
+      }
+    }
+    return rewriter_.finish();
+  }
+
+ private:
+  struct Sums {
+    Value sum, squares;
+  };
+  struct Normaliser {  // of image x: y = a x + b
+    Value x, mean, r, a, b;
+  };
+
+  Value now(TensorId old) { return {&rewriter_.graph(), rewriter_.now(old)}; }
+
+  void emit_conv(NodeIndex i, const ConvPlan& conv) {
+    const Node& node = rewriter_.old().nodes()[i];
+    std::vector<Value> in;
+    if (conv.norm) {
+      const Normaliser& norm = normalisers_.at(*conv.norm);
+      in = {norm.x, now(node.inputs[1]), norm.a, norm.b};
+    } else {
+      in = {now(node.inputs[0]), now(node.inputs[1])};
+    }
+    const std::vector<Value> out =
+        emit_all(FusedConv({.window = as<Conv2d>(node)->attributes.window,
+                            .prologue = conv.norm.has_value(),
+                            .statistics = conv.statistics}),
+                 in);
+    rewriter_.moved(node.outputs.front(), out[0].id);
+    if (conv.statistics) {
+      sums_[i] = {out[1], out[2]};
+    }
+  }
+
+  // gamma, or ones in its place.
+  Value gamma_of(const Node& node, const BatchNormAttributes& a) {
+    if (a.scale) {
+      return now(node.inputs[1]);
+    }
+    const Shape shape = rewriter_.old().info(node.inputs[1]).desc.shape;
+    const auto [ones, is_new] = ones_.try_emplace(shape[0]);
+    if (is_new) {
+      ones->second = fill(rewriter_.graph(), shape, 1);
+    }
+    return ones->second;
+  }
+
+  void emit_norm(NodeIndex i, const NormPlan& norm) {
+    const Node& node = rewriter_.old().nodes()[i];
+    const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
+    const Value x = now(node.inputs.front());
+    if (!norm.conv) {
+      const std::vector<Value> out = emit_all(ChannelSums(), std::vector<Value>{x});
+      sums_[i] = {out[0], out[1]};
+    }
+    const Sums& sums = sums_.at(norm.conv.value_or(i));
+    const Dims d = dims(x.desc().shape);
+    const FinishStatistics finish(
+        static_cast<double>(d.n * d.pixels()), a.epsilon,
+        norm.form == NormPlan::Form::on_load ? x.desc().type : DataType::f32);
+    const std::vector<Value> out =
+        emit_all(finish, std::vector<Value>{sums.sum, sums.squares, gamma_of(node, a),
+                                            now(node.inputs[place_of_beta(a)])});
+    rewriter_.moved(node.outputs[1], out[0].id);
+    rewriter_.moved(node.outputs[2], out[1].id);
+    normalisers_[i] = {.x = x, .mean = out[0], .r = out[2], .a = out[3], .b = out[4]};
+    if (norm.form == NormPlan::Form::stored) {
+      emit_stored(node, norm, normalisers_.at(i));
+    }
+  }
+
+  void emit_stored(const Node& node, const NormPlan& norm, const Normaliser& of) {
+    const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
+    std::vector<Value> in{of.x, of.a, of.b};
+    ScaleBias::Rest rest = ScaleBias::Rest::nothing;
+    if (norm.joined) {
+      const Normaliser& other = normalisers_.at(*norm.joined);
+      in.insert(in.end(), {other.x, other.a, other.b});
+      rest = ScaleBias::Rest::normalised;
+    } else if (a.residual) {
+      in.push_back(now(node.inputs.back()));
+      rest = ScaleBias::Rest::image;
+    }
+    const std::vector<Value> out = emit_all(ScaleBias(a.relu, rest), in);
+    rewriter_.moved(node.outputs.front(), out.front().id);
+  }
+
+  void emit_weights(const Node& node, NodeIndex norm) {
+    const auto& op = *as<Conv2dBackwardWeights>(node);
+    const Normaliser& of = normalisers_.at(norm);
+    const Value dw = emit(FusedConvBackwardWeights(op.attributes.window, op.w_shape),
+                          {of.x, of.a, of.b, now(node.inputs[1])});
+    rewriter_.moved(node.outputs.front(), dw.id);
+  }
+
+  void emit_backward(const Node& node, const BackwardPlan& plan) {
+    const Node& data = rewriter_.old().nodes()[plan.data];
+    const Normaliser& of = normalisers_.at(plan.norm);
+    const BatchNormAttributes& a = as<BatchNormBackward>(node)->attributes;
+    const std::vector<Value> out =
+        emit_all(ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
+                 std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), of.x, of.mean, of.r,
+                                    gamma_of(node, a), now(node.inputs[place_of_beta(a)])});
+    const Value dx = emit(NormBackwardEnd(), {out[0], of.x, out[3], out[4], out[5]});
+    rewriter_.moved(node.outputs[0], dx.id);
+    rewriter_.moved(node.outputs[1], out[2].id);
+    if (a.scale) {
+      rewriter_.moved(node.outputs[2], out[1].id);
+    }
+  }
+
+  const ConvFusion& plan_;
+  Rewriter rewriter_;
+  std::map<NodeIndex, Sums> sums_;  // by what makes them: a convolution, or a norm's own
+  std::map<NodeIndex, Normaliser> normalisers_;  // by norm
+  std::map<std::int64_t, Value> ones_;           // by length
+};
+
+}  // namespace
+
+Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image) {
+  const ConvFusion plan = plan_conv_fusion(graph, table, image);
+  return Emitter(graph, plan).run();
+}
+
+}  // namespace cnn::layers

@@ -1,0 +1,285 @@
+#include "layers/passes/fuse_conv_plan.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/elementwise.h"
+#include "layers/fused_conv.h"
+#include "layers/fused_norm.h"
+#include "layers/operands.h"
+#include "layers/passes/rewriter.h"
+
+namespace cnn::layers {
+namespace {
+
+// Mean and variance follow.
+std::size_t place_of_beta(const BatchNormAttributes& a) { return a.scale ? 2 : 1; }
+
+bool is_plain(const ConvAttributes& a) { return !a.depthwise && !a.bias && !a.residual && !a.relu; }
+
+// Who makes and who reads each tensor, and what the table runs.
+class Surroundings {
+ public:
+  Surroundings(const Graph& graph, const KernelTable& table, Layout image)
+      : graph_(graph), table_(table), image_(image), readers_(graph.tensors().size()) {
+    for (NodeIndex i = 0; i < graph.nodes().size(); ++i) {
+      for (const TensorId input : node(i).inputs) {
+        readers_[index_of(input)].push_back(i);
+      }
+    }
+    counts_ = count_readers(graph);
+  }
+
+  const Graph& graph() const { return graph_; }
+  const Node& node(NodeIndex i) const { return graph_.nodes()[i]; }
+  const TensorDesc& desc(TensorId id) const { return graph_.info(id).desc; }
+  std::optional<NodeIndex> producer(TensorId id) const {
+    const std::optional<NodeId> made_by = graph_.producer(id);
+    return made_by ? std::optional(index_of(*made_by)) : std::nullopt;
+  }
+  // The nodes that read a tensor, once for each operand.
+  const std::vector<NodeIndex>& readers(TensorId id) const { return readers_[index_of(id)]; }
+  bool is_read_by_host(TensorId id) const {
+    return counts_[index_of(id)] != readers_[index_of(id)].size();
+  }
+  bool is_read_once(TensorId id) const { return counts_[index_of(id)] == 1; }
+
+  bool runs(const Op& op, std::vector<TensorDesc> in) const {
+    return layers::runs(table_, op, std::move(in), image_);
+  }
+
+ private:
+  const Graph& graph_;
+  const KernelTable& table_;
+  Layout image_;
+  std::vector<std::vector<NodeIndex>> readers_;  // by tensor
+  std::vector<std::size_t> counts_;
+};
+
+TensorDesc vector_like(const TensorDesc& image, DataType type) {
+  return described({image.shape[1]}, type);
+}
+
+class Planner {
+ public:
+  explicit Planner(const Surroundings& around) : around_(around) {
+    plan_.absorbed.resize(around.graph().nodes().size());
+  }
+
+  ConvFusion make() {
+    for (NodeIndex i = 0; i < around_.graph().nodes().size(); ++i) {
+      if (as<BatchNorm>(around_.node(i)) != nullptr) {
+        plan_norm(i);
+      }
+    }
+    // The sums of a convolution are made only for norms that take them.
+    for (const auto& [node, norm] : plan_.norms) {
+      if (norm.form != NormPlan::Form::kept && norm.conv) {
+        plan_.convs[*norm.conv].statistics = true;
+      }
+    }
+    for (NodeIndex i = 0; i < around_.graph().nodes().size(); ++i) {
+      if (as<BatchNormBackward>(around_.node(i)) != nullptr) {
+        plan_backward(i);
+      }
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  const TensorDesc& image_of(NodeIndex norm) const {
+    return around_.desc(around_.node(norm).inputs.front());
+  }
+
+  // Whether the node is a plain convolution of the image `id`.
+  bool convolves(const Node& node, TensorId id) const {
+    const auto* conv = as<Conv2d>(node);
+    return conv != nullptr && is_plain(conv->attributes) && node.inputs[0] == id &&
+           node.inputs[1] != id;
+  }
+
+  // Asked several times of each convolution; an answer may cost the backend some thought.
+  bool conv_runs(NodeIndex node, const FusedConvAttributes& attributes) {
+    const auto key = std::make_tuple(node, attributes.prologue, attributes.statistics);
+    const auto [answer, is_new] = answers_.try_emplace(key);
+    if (is_new) {
+      answer->second = ask_conv(node, attributes);
+    }
+    return answer->second;
+  }
+
+  bool ask_conv(NodeIndex node, FusedConvAttributes attributes) const {
+    const Node& conv = around_.node(node);
+    attributes.window = as<Conv2d>(conv)->attributes.window;
+    const TensorDesc& x = around_.desc(conv.inputs[0]);
+    std::vector<TensorDesc> in{x, around_.desc(conv.inputs[1])};
+    if (attributes.prologue) {
+      in.insert(in.end(), 2, vector_like(x, x.type));
+    }
+    return around_.runs(FusedConv(attributes), std::move(in));
+  }
+
+  // The convolution that can sum up what the norm normalises.
+  std::optional<NodeIndex> summing_conv(const Node& norm) {
+    const std::optional<NodeIndex> made_by = around_.producer(norm.inputs.front());
+    const Conv2d* conv = made_by ? as<Conv2d>(around_.node(*made_by)) : nullptr;
+    const bool sums = conv != nullptr && is_plain(conv->attributes) &&
+                      conv_runs(*made_by, {.window = {}, .statistics = true});
+    return sums ? made_by : std::nullopt;
+  }
+
+  bool is_summed(NodeIndex conv) {
+    const TensorId y = around_.node(conv).outputs.front();
+    return std::ranges::any_of(around_.readers(y), [&](NodeIndex reader) {
+      const Node& node = around_.node(reader);
+      return as<BatchNorm>(node) != nullptr && summing_conv(node) == conv;
+    });
+  }
+
+  bool statistics_run(NodeIndex node, DataType affine) const {
+    const auto& op = *as<BatchNorm>(around_.node(node));
+    const TensorDesc vector = vector_like(image_of(node), DataType::f32);
+    return around_.runs(FinishStatistics(1, op.attributes.epsilon, affine),
+                        std::vector<TensorDesc>(4, vector)) &&
+           (op.attributes.scale || around_.runs(Fill(vector.shape, 1), {}));
+  }
+
+  void plan_norm(NodeIndex i) {
+    NormPlan norm;
+    norm.conv = summing_conv(around_.node(i));
+    if (takes_prologues(i, norm)) {
+      norm.form = NormPlan::Form::on_load;
+      for (const NodeIndex reader : around_.readers(around_.node(i).outputs.front())) {
+        if (as<Conv2d>(around_.node(reader)) != nullptr) {
+          const bool alone = prologue_runs(reader, is_summed(reader));
+          plan_.convs[reader] = {.norm = i, .statistics = alone ? is_summed(reader) : true};
+        } else {
+          plan_.weights[reader] = i;
+        }
+      }
+    } else if (norm.conv && statistics_run(i, DataType::f32)) {
+      plan_stored(i, norm);
+    }
+    plan_.norms[i] = norm;
+  }
+
+  bool prologue_runs(NodeIndex conv, bool statistics) {
+    return conv_runs(conv, {.window = {}, .prologue = true, .statistics = statistics});
+  }
+
+  // Whether all that read the norm's output can normalise it themselves.
+  bool takes_prologues(NodeIndex i, const NormPlan& norm) {
+    const Node& node = around_.node(i);
+    const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
+    const TensorId image = node.outputs.front();
+    const std::vector<NodeIndex>& readers = around_.readers(image);
+    if (!a.relu || a.residual || readers.empty() || around_.is_read_by_host(image)) {
+      return false;
+    }
+    const TensorDesc& x = image_of(i);
+    if (!statistics_run(i, x.type) || (!norm.conv && !around_.runs(ChannelSums(), {x}))) {
+      return false;
+    }
+    return std::ranges::all_of(readers, [&](NodeIndex reader) {
+      if (convolves(around_.node(reader), image)) {
+        return prologue_runs(reader, is_summed(reader)) || prologue_runs(reader, true);
+      }
+      return weights_run(around_.node(reader), image);
+    });
+  }
+
+  bool weights_run(const Node& node, TensorId image) const {
+    const auto* op = as<Conv2dBackwardWeights>(node);
+    if (op == nullptr || !is_plain(op->attributes) || node.inputs[1] == image) {
+      return false;
+    }
+    const TensorDesc& x = around_.desc(image);
+    const TensorDesc vector = vector_like(x, x.type);
+    return around_.runs(FusedConvBackwardWeights(op->attributes.window, op->w_shape),
+                        {x, vector, vector, around_.desc(node.inputs[1])});
+  }
+
+  void plan_stored(NodeIndex i, NormPlan& norm) {
+    const BatchNormAttributes& a = as<BatchNorm>(around_.node(i))->attributes;
+    if (a.residual) {
+      norm.joined = joined_norm(i);
+    }
+    const ScaleBias::Rest rest = norm.joined  ? ScaleBias::Rest::normalised
+                                 : a.residual ? ScaleBias::Rest::image
+                                              : ScaleBias::Rest::nothing;
+    if (scale_bias_runs(i, rest)) {
+      norm.form = NormPlan::Form::stored;
+      if (norm.joined) {
+        plan_.norms[*norm.joined].form = NormPlan::Form::joined;
+      }
+    }
+  }
+
+  bool scale_bias_runs(NodeIndex i, ScaleBias::Rest rest) const {
+    const TensorDesc& x = image_of(i);
+    const TensorDesc vector = vector_like(x, DataType::f32);
+    std::vector<TensorDesc> in{x, vector, vector};
+    if (rest == ScaleBias::Rest::image) {
+      in.push_back(x);
+    } else if (rest == ScaleBias::Rest::normalised) {
+      in.insert(in.end(), {x, vector, vector});
+    }
+    const BatchNormAttributes& a = as<BatchNorm>(around_.node(i))->attributes;
+    return around_.runs(ScaleBias(a.relu, rest), std::move(in));
+  }
+
+  // The norm that makes the residual of norm `i` for it alone, and need not store it.
+  std::optional<NodeIndex> joined_norm(NodeIndex i) const {
+    const TensorId residual = around_.node(i).inputs.back();
+    const std::optional<NodeIndex> made_by = around_.producer(residual);
+    const BatchNorm* other = made_by ? as<BatchNorm>(around_.node(*made_by)) : nullptr;
+    const bool joins = other != nullptr && !other->attributes.relu && !other->attributes.residual &&
+                       around_.node(*made_by).outputs.front() == residual &&
+                       around_.is_read_once(residual) && plan_.fused_norm(*made_by) != nullptr &&
+                       scale_bias_runs(i, ScaleBias::Rest::normalised);
+    return joins ? made_by : std::nullopt;
+  }
+
+  void plan_backward(NodeIndex i) {
+    const Node& node = around_.node(i);
+    const auto& op = *as<BatchNormBackward>(node);
+    const BatchNormAttributes& a = op.attributes;
+    const TensorId dy = node.inputs[op.place_of_dy()];
+    const std::optional<NodeIndex> norm = around_.producer(node.inputs[place_of_beta(a) + 1]);
+    const std::optional<NodeIndex> made_by = around_.producer(dy);
+    if (!a.relu || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) || !made_by ||
+        !around_.is_read_once(dy)) {
+      return;
+    }
+    const Node& data = around_.node(*made_by);
+    const auto* conv = as<Conv2dBackwardData>(data);
+    if (conv == nullptr || !is_plain(conv->attributes)) {
+      return;
+    }
+    const TensorDesc& x = around_.desc(node.inputs.front());
+    const TensorDesc vector = vector_like(x, DataType::f32);
+    if (around_.runs(ConvBackwardDataNorm(conv->attributes.window),
+                     {around_.desc(data.inputs[0]), around_.desc(data.inputs[1]), x, vector, vector,
+                      vector, vector}) &&
+        around_.runs(NormBackwardEnd(), {x, x, vector, vector, vector})) {
+      plan_.backward[i] = {.norm = *norm, .data = *made_by};
+      plan_.absorbed[*made_by] = true;
+    }
+  }
+
+  const Surroundings& around_;
+  ConvFusion plan_;
+  std::map<std::tuple<NodeIndex, bool, bool>, bool> answers_;  // node, prologue, statistics
+};
+
+}  // namespace
+
+ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image) {
+  const Surroundings around(graph, table, image);
+  return Planner(around).make();
+}
+
+}  // namespace cnn::layers

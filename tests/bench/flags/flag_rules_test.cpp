@@ -1,0 +1,164 @@
+#include "bench/flags/flag_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "bench/flags/flag_table.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::HasSubstr;
+
+// A configuration as flags that this version refuses would make it: rules are checked on their own.
+Config with(const std::vector<std::pair<std::string, std::string>>& flags) {
+  Config config;
+  config.device = "cpu";
+  for (const auto& [name, value] : flags) {
+    assign(*find_flag(name), value, config);
+  }
+  return config;
+}
+
+std::string broken(const std::vector<std::pair<std::string, std::string>>& flags) {
+  try {
+    check_rules(with(flags));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+struct Case {
+  std::vector<std::pair<std::string, std::string>> flags;
+  std::string says;
+};
+
+TEST(FlagRules, RefuseContradictions) {
+  const std::vector<Case> cases{
+      {{{"forward_only", "1"}, {"eval", "1"}}, "--forward_only and --eval"},
+      {{{"num_batches", "5"}, {"num_epochs", "1"}}, "--num_batches and --num_epochs"},
+      {{{"num_eval_batches", "5"}, {"num_eval_epochs", "1"}}, "--num_eval_batches and"},
+      {{{"learning_rate_decay_factor", ".5"}}, "give all three"},
+      {{{"num_epochs_per_decay", "2"}, {"init_learning_rate", "1"}}, "give all three"},
+      {{{"learning_rate_decay_factor", ".5"}, {"num_epochs_per_decay", "2"}}, "give all three"},
+      {{{"minimum_learning_rate", ".1"}, {"init_learning_rate", "1"}}, "--minimum_learning_rate"},
+      {{{"piecewise_learning_rate_schedule", "1;3;.1"}, {"init_learning_rate", "1"}},
+       "whole sched"},
+      {{{"piecewise_learning_rate_schedule", "1;3"}}, "LR0;E1;LR1"},
+      {{{"piecewise_learning_rate_schedule", "1;x;.1"}}, "LR0;E1;LR1"},
+      {{{"piecewise_learning_rate_schedule", "a;3;.1"}}, "LR0;E1;LR1"},
+      {{{"piecewise_learning_rate_schedule", "1;3.5;.1"}}, "LR0;E1;LR1"},
+      {{{"piecewise_learning_rate_schedule", "1;3;"}}, "LR0;E1;LR1"},
+      {{{"save_model_secs", "5"}, {"save_model_steps", "5"}, {"train_dir", "d"}}, "exclude each"},
+      {{{"save_model_steps", "5"}}, "need --train_dir"},
+      {{{"eval", "1"}}, "--eval needs --train_dir"},
+      {{{"simulate", "h200"}, {"tune", "1"}, {"plan_cache", "c"}}, "--tune times kernels"},
+      {{{"simulate", "h200"}, {"data_dir", "d"}, {"data_name", "mnist"}}, "drop --data_dir"},
+      {{{"simulate", "h200"}, {"benchmark_log_dir", "d"}}, "use --result_json"},
+      {{{"ml_perf_compliance_logging", "1"}}, "resnet50_v1.5"},
+      {{{"data_name", "tensors"}}, "FILE.safetensors"},
+      {{{"tune", "1"}}, "--tune needs --plan_cache=FILE"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(broken(each.flags), HasSubstr(each.says)) << each.says;
+  }
+}
+
+TEST(FlagRules, RefuseContradictionsOfEvaluationDuringTraining) {
+  const std::vector<Case> cases{
+      {{{"eval_during_training_every_n_steps", "5"}, {"eval_during_training_every_n_epochs", "1"}},
+       "at most one"},
+      {{{"eval_during_training_every_n_steps", "5"}, {"eval", "1"}}, "do not work with"},
+      {{{"eval_during_training_every_n_steps", "5"}, {"forward_only", "1"}}, "do not work with"},
+      {{{"eval_during_training_every_n_epochs", "-1"}}, "more than 0"},
+      {{{"eval_during_training_at_specified_steps", "1,2.5"}}, "whole numbers"},
+      {{{"eval_during_training_at_specified_epochs", "1,b"}}, "numbers with commas"},
+      {{{"stop_at_top_1_accuracy", ".5"}}, "--stop_at_top_1_accuracy needs"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(broken(each.flags), HasSubstr(each.says)) << each.says;
+  }
+}
+
+TEST(FlagRules, RefuseWhatHalfPrecisionCannotDo) {
+  const std::vector<Case> cases{
+      {{{"use_fp16", "1"},
+        {"fp16_vars", "1"},
+        {"variable_update", "replicated"},
+        {"all_reduce_spec", "nccl"}},
+       "--fp16_vars does not work with NCCL"},
+      {{{"use_fp16", "1"}, {"fp16_vars", "1"}, {"gradient_repacking", "2"}},
+       "--fp16_vars does not work with --gradient_repacking"},
+      {{{"use_fp16", "1"},
+        {"fp16_enable_auto_loss_scale", "1"},
+        {"variable_update", "distributed_replicated"}},
+       "--fp16_enable_auto_loss_scale works with"},
+      {{{"use_fp16", "1"},
+        {"fp16_enable_auto_loss_scale", "1"},
+        {"variable_update", "distributed_all_reduce"}},
+       "--fp16_enable_auto_loss_scale works with"},
+      {{{"use_fp16", "1"}, {"fp16_enable_auto_loss_scale", "1"}, {"all_reduce_spec", "nccl"}},
+       "--fp16_enable_auto_loss_scale does not work with NCCL"},
+      {{{"use_fp16", "1"}, {"fp16_enable_auto_loss_scale", "1"}, {"staged_vars", "1"}},
+       "--fp16_enable_auto_loss_scale does not work with --staged_vars"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(broken(each.flags), HasSubstr(each.says)) << each.says;
+  }
+}
+
+TEST(FlagRules, RefuseContradictionsOfSeveralDevices) {
+  const std::vector<Case> cases{
+      {{{"hierarchical_copy", "1"}}, "--num_gpus of 2 or more"},
+      {{{"hierarchical_copy", "1"}, {"num_gpus", "4"}, {"network_topology", "gcp_v100"}},
+       "--num_gpus=8"},
+      {{{"staged_vars", "1"}, {"variable_update", "replicated"}}, "--staged_vars needs"},
+      {{{"job_name", "worker"}, {"variable_update", "independent"}}, "single process"},
+      {{{"forward_only", "1"}, {"freeze_when_forward_only", "1"}, {"train_dir", "d"}},
+       "no variables to save"},
+      {{{"trt_mode", "FP16"}, {"forward_only", "1"}}, "--trt_mode needs"},
+      {{{"device", "gpu"}, {"gpu_thread_mode", "x"}}, "--gpu_thread_mode must be"},
+      {{{"device", "gpu"}, {"gpu_thread_mode", "global"}, {"per_gpu_thread_count", "2"}},
+       "--per_gpu_thread_count must be 0"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(broken(each.flags), HasSubstr(each.says)) << each.says;
+  }
+}
+
+TEST(FlagRules, LetSensibleCombinationsPass) {
+  const std::vector<std::vector<std::pair<std::string, std::string>>> fine{
+      {},
+      {{"num_batches", "0"}, {"num_epochs", "2"}},  // 0 counts as not given
+      {{"init_learning_rate", "1"}},
+      {{"init_learning_rate", "1"},
+       {"learning_rate_decay_factor", ".5"},
+       {"num_epochs_per_decay", "2"},
+       {"minimum_learning_rate", ".1"}},
+      {{"piecewise_learning_rate_schedule", "1;3;.1;5;.01"},
+       {"num_learning_rate_warmup_epochs", "2"}},
+      {{"piecewise_learning_rate_schedule", "0.5"}},
+      {{"eval", "1"}, {"train_dir", "d"}},
+      {{"device", "cpu"}, {"data_format", "NCHW"}},
+      {{"device", "gpu"}, {"tune", "1"}, {"plan_cache", "f"}},
+      {{"use_fp16", "1"}, {"fp16_enable_auto_loss_scale", "1"}},
+      {{"eval_during_training_at_specified_epochs", "0.5,1"}, {"stop_at_top_1_accuracy", ".5"}},
+  };
+  for (const auto& flags : fine) {
+    EXPECT_EQ(broken(flags), "no error");
+  }
+}
+
+TEST(FlagRules, SayThatTuningIsForGpus) {
+  const std::string line = "--tune and --plan_cache act on a GPU only";
+  EXPECT_THAT(idle_flags(with({{"plan_cache", "f"}})), testing::Contains(line));
+  EXPECT_THAT(idle_flags(with({{"device", "gpu"}, {"plan_cache", "f"}})),
+              testing::Not(testing::Contains(line)));
+}
+
+}  // namespace
+}  // namespace cnn::bench

@@ -1,0 +1,211 @@
+#include "bench/flags/flag_table.h"
+
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "bench/flags/number_text.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::HasSubstr;
+
+std::vector<Flag> all_flags() {
+  std::vector<Flag> all;
+  for (const FlagGroup& group : flag_groups()) {
+    all.insert(all.end(), group.flags.begin(), group.flags.end());
+  }
+  return all;
+}
+
+std::string treatment_name(Treatment treatment) {
+  const std::map<Treatment, std::string> names{{Treatment::honoured, "honoured"},
+                                               {Treatment::accepted, "accepted"},
+                                               {Treatment::rejected, "rejected"},
+                                               {Treatment::later, "later"}};
+  return names.at(treatment);
+}
+
+std::string default_text(const Flag& flag) {
+  const std::string text = to_text(plain_value(flag, Config{}));
+  if (type_name(flag) == "list") {
+    return "[" + text + "]";
+  }
+  return text.empty() ? "''" : text;
+}
+
+struct Expected {
+  std::string name, type, usual, treatment;
+};
+
+std::vector<Expected> expected_flags() {
+  std::ifstream file(CNN_SOURCE_DIR "/tests/bench/flags/flags_expected.tsv");
+  std::vector<Expected> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with('#')) {
+      continue;
+    }
+    std::istringstream cells(line);
+    Expected row;
+    std::getline(cells, row.name, '\t');
+    std::getline(cells, row.type, '\t');
+    std::getline(cells, row.usual, '\t');
+    std::getline(cells, row.treatment, '\t');
+    if (row.type == "float" && row.usual != "None") {
+      row.usual = shortest(read_float(row.usual).value());
+    }
+    rows.push_back(row);
+  }
+  return rows;
+}
+
+TEST(FlagTable, HasEveryFlagOfTheOriginalWithItsTypeAndDefault) {
+  const std::vector<Expected> rows = expected_flags();
+  ASSERT_EQ(rows.size(), 183U);
+  for (const Expected& row : rows) {
+    const Flag* flag = find_flag(row.name);
+    ASSERT_NE(flag, nullptr) << row.name;
+    EXPECT_EQ(type_name(*flag), row.type) << row.name;
+    EXPECT_EQ(default_text(*flag), row.usual) << row.name;
+    EXPECT_EQ(treatment_name(flag->treatment), row.treatment) << row.name;
+  }
+  EXPECT_EQ(all_flags().size(), rows.size());
+}
+
+TEST(FlagTable, GivesEachFlagItsOwnNameAndItsOwnMember) {
+  Config config;
+  std::set<std::string_view> names;
+  std::set<const void*> members;
+  for (const Flag& flag : all_flags()) {
+    EXPECT_TRUE(names.insert(flag.name).second) << flag.name;
+    if (flag.renamed_to.empty()) {
+      const void* member =
+          std::visit([](auto* to) -> const void* { return to; }, flag.target(config));
+      EXPECT_TRUE(members.insert(member).second) << flag.name;
+    } else {
+      ASSERT_NE(find_flag(flag.renamed_to), nullptr);
+      EXPECT_EQ(flag.target(config), find_flag(flag.renamed_to)->target(config)) << flag.name;
+    }
+  }
+}
+
+TEST(FlagTable, ExplainsEachFlagAndEachRefusal) {
+  for (const Flag& flag : all_flags()) {
+    EXPECT_FALSE(flag.help.empty()) << flag.name;
+    EXPECT_EQ(flag.note.empty(), flag.treatment == Treatment::honoured) << flag.name;
+  }
+}
+
+TEST(FlagTable, HasDefaultsThatTheirOwnFlagsAccept) {
+  for (const Flag& flag : all_flags()) {
+    const Plain usual = plain_value(flag, Config{});
+    if (!std::holds_alternative<std::monostate>(usual)) {
+      Config config;
+      assign(flag, to_text(usual), config);
+      EXPECT_EQ(plain_value(flag, config), usual) << flag.name;
+    }
+  }
+}
+
+std::string refusal(std::string_view name, const std::string& text) {
+  try {
+    Config config;
+    assign(*find_flag(name), text, config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+Config with(std::string_view name, const std::string& text) {
+  Config config;
+  assign(*find_flag(name), text, config);
+  return config;
+}
+
+TEST(FlagTable, ReadsSwitchesInAnyCase) {
+  for (const char* yes : {"true", "True", "TRUE", "t", "T", "1"}) {
+    EXPECT_TRUE(with("eval", yes).eval) << yes;
+  }
+  for (const char* no : {"false", "False", "f", "F", "0"}) {
+    EXPECT_FALSE(with("dropout", no).dropout) << no;
+  }
+  for (const char* wrong : {"yes", "no", "on", "2", "", "tru"}) {
+    EXPECT_THAT(refusal("eval", wrong), HasSubstr("a switch takes")) << wrong;
+  }
+}
+
+TEST(FlagTable, ReadsNumbersToTheEndOrRefusesThem) {
+  EXPECT_EQ(with("num_batches", "12").num_batches, 12);
+  EXPECT_EQ(with("batch_size", "-1").batch_size, -1);
+  EXPECT_EQ(with("trt_max_workspace_size_bytes", "9000000000").trt_max_workspace_size_bytes,
+            9000000000);
+  EXPECT_EQ(with("weight_decay", "1e-3").weight_decay, 0.001);
+  EXPECT_EQ(with("init_learning_rate", ".5").init_learning_rate, 0.5);
+  for (const char* wrong :
+       {"", "x", "12x", "1.5", "0x10", " 3", "2147483648", "-2147483649", "99999999999999999999"}) {
+    EXPECT_THAT(refusal("num_batches", wrong), HasSubstr("not a whole number")) << wrong;
+  }
+  for (const char* wrong : {"", "1e", "1,5", "nan", "inf", "1e999", "0.5 "}) {
+    EXPECT_THAT(refusal("weight_decay", wrong), HasSubstr("not a finite number")) << wrong;
+  }
+}
+
+TEST(FlagTable, KeepsNumbersInTheirRange) {
+  EXPECT_EQ(refusal("num_batches", "-1"),
+            "FATAL Flags parsing error: flag --num_batches=-1: must be 0 or more");
+  EXPECT_EQ(refusal("gpu_memory_frac_for_testing", "-1"),
+            "FATAL Flags parsing error: flag --gpu_memory_frac_for_testing=-1: must be 0 or more");
+  EXPECT_THAT(refusal("num_warmup_batches", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(refusal("display_every", "0"), HasSubstr("1 or more"));
+  EXPECT_THAT(refusal("image_size", "0"), HasSubstr("1 or more"));
+  EXPECT_THAT(refusal("num_intra_threads", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(refusal("display_perf_ewma", "1.1"), HasSubstr("1 or less"));
+  EXPECT_THAT(refusal("summary_verbosity", "4"), HasSubstr("3 or less"));
+  EXPECT_THAT(refusal("eval_during_training_every_n_steps", "0"), HasSubstr("1 or more"));
+  EXPECT_EQ(refusal("display_perf_ewma", "1"), "no error");
+}
+
+TEST(FlagTable, TakesWordsOfAListOnlyAndCaseCounts) {
+  EXPECT_EQ(with("optimizer", "adam").optimizer, "adam");
+  EXPECT_EQ(with("job_name", "").job_name, "");
+  EXPECT_EQ(refusal("optimizer", "adamw"),
+            "FATAL Flags parsing error: flag --optimizer=adamw: value should be one of "
+            "<momentum|sgd|rmsprop|adam>");
+  EXPECT_THAT(refusal("optimizer", "SGD"), HasSubstr("sgd ?"));
+  EXPECT_THAT(refusal("data_format", "nchw"), HasSubstr("NCHW ?"));
+  EXPECT_THAT(refusal("job_name", "foo"), HasSubstr("<ps|worker|controller|>"));
+  EXPECT_EQ(with("model", "any text at all").model, "any text at all");
+}
+
+TEST(FlagTable, SplitsListsAtCommas) {
+  const std::vector<std::string> expected{"1", "20", "3"};
+  EXPECT_EQ(with("eval_during_training_at_specified_steps", "1, 20,3")
+                .eval_during_training_at_specified_steps,
+            expected);
+  EXPECT_TRUE(with("eval_during_training_at_specified_steps", "")
+                  .eval_during_training_at_specified_steps.empty());
+}
+
+TEST(FlagTable, TreatsAnEmptyPathAsUnset) {
+  EXPECT_FALSE(with("data_dir", "").data_dir.has_value());
+  EXPECT_EQ(with("data_dir", "/data").data_dir, "/data");
+}
+
+TEST(FlagTable, WritesValuesAsTheCommandLineReadsThem) {
+  EXPECT_EQ(to_text(Plain()), "None");
+  EXPECT_EQ(to_text(Plain(true)), "True");
+  EXPECT_EQ(to_text(Plain(std::int64_t{7})), "7");
+  EXPECT_EQ(to_text(Plain(1.0)), "1.0");
+  EXPECT_EQ(to_text(Plain(std::vector<std::string>{"a", "b"})), "a,b");
+}
+
+}  // namespace
+}  // namespace cnn::bench

@@ -1,0 +1,266 @@
+#include "bench/flags/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr Abilities plain_cpu{.cuda = false, .bf16 = false};
+constexpr Abilities new_cpu{.cuda = false, .bf16 = true};
+constexpr Abilities gpu{.cuda = true, .bf16 = false};
+constexpr Abilities planner{
+    .cuda = false, .bf16 = false, .simulates = true, .gpu_missing = "no CUDA device: none"};
+
+CommandLine parse(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
+  return parse_flags(words, abilities);
+}
+
+std::string refusal(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
+  try {
+    parse_flags(words, abilities);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Flags, AreDefaultsWithoutACommandLine) {
+  const CommandLine line = parse({});
+  EXPECT_EQ(line.config.model, "trivial");
+  EXPECT_EQ(line.config.device, "cpu");
+  EXPECT_EQ(line.config.data_name, "imagenet");
+  EXPECT_EQ(line.config.precision, "fp32");
+  EXPECT_THAT(line.notices, IsEmpty());
+  EXPECT_THAT(line.given, IsEmpty());
+}
+
+TEST(Flags, FillTheConfigurationAndTheLastOneWins) {
+  const CommandLine line =
+      parse({"--model=resnet50", "--batch_size=2", "--eval=0", "--batch_size", "8", "--nodropout",
+             "--train_dir=/tmp/a b", "--kmp_settings=1", "--resize_method=bilinear"});
+  EXPECT_EQ(line.config.model, "resnet50");
+  EXPECT_EQ(line.config.batch_size, 8);
+  EXPECT_FALSE(line.config.dropout);
+  EXPECT_EQ(line.config.train_dir, "/tmp/a b");
+  EXPECT_THAT(line.given, ElementsAre("model", "batch_size", "eval", "dropout", "train_dir",
+                                      "kmp_settings", "resize_method"));
+  EXPECT_THAT(line.notices, IsEmpty());
+}
+
+TEST(Flags, TakeAnEmptyValue) {
+  EXPECT_FALSE(parse({"--data_dir="}).config.data_dir.has_value());
+  EXPECT_EQ(parse({"--trace_file="}).config.trace_file, "");
+}
+
+TEST(Flags, RefuseWordsThatAreNoFlags) {
+  EXPECT_EQ(refusal({"--eval", "false", "x"}),
+            "Received unknown positional arguments: ['false', 'x']");
+  EXPECT_EQ(refusal({"train"}), "Received unknown positional arguments: ['train']");
+  EXPECT_THAT(refusal({"--batch_sise=3"}), HasSubstr("Did you mean: --batch_size ?"));
+}
+
+TEST(Flags, AcceptWithOneNoticeWhatCannotMatter) {
+  const CommandLine line = parse({"--xla", "--num_inter_threads=2", "--v=1"});
+  EXPECT_THAT(line.notices, ElementsAre("--v is an older name of --verbosity",
+                                        StartsWith("--num_inter_threads=2 has no effect: "),
+                                        StartsWith("--xla=True has no effect: "),
+                                        StartsWith("--verbosity=1 has no effect: ")));
+  EXPECT_TRUE(line.config.xla);
+}
+
+TEST(Flags, RejectWithTheAlternative) {
+  EXPECT_EQ(refusal({"--nouse_chrome_trace_format"}),
+            "--use_chrome_trace_format=False is not supported: StepStats text exists in "
+            "TensorFlow only; keep the Chrome JSON of --trace_file");
+  EXPECT_EQ(refusal({"--pretrain_dir=/x"}), "--pretrain_dir=/x is not supported: use --train_dir");
+  EXPECT_THAT(refusal({"--helpxml"}), HasSubstr("use --helpfull"));
+}
+
+TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
+  EXPECT_EQ(refusal({"--num_gpus=2"}),
+            "--num_gpus=2 is not in this version: one device computes; raise --batch_size instead");
+  for (const char* flag : {"--all_reduce_spec=nccl",
+                           "--hierarchical_copy",
+                           "--gradient_repacking=2",
+                           "--job_name=ps",
+                           "--worker_hosts=a:1",
+                           "--staged_vars",
+                           "--horovod_device=gpu",
+                           "--lms",
+                           "--lms_lb=2",
+                           "--summary_verbosity=1",
+                           "--save_summaries_steps=1",
+                           "--tfprof_file=f",
+                           "--graph_file=f",
+                           "--ml_perf",
+                           "--resize_method=area",
+                           "--nofuse_decode_and_crop",
+                           "--use_unified_memory",
+                           "--nocross_replica_sync",
+                           "--nouse_nccl",
+                           "--cache_data",
+                           "--fp16_vars"}) {
+    EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
+  }
+}
+
+TEST(Flags, TranslateOlderNames) {
+  const CommandLine line = parse({"--learning_rate=0.5"});
+  EXPECT_EQ(line.config.init_learning_rate, 0.5);
+  EXPECT_THAT(line.notices,
+              ElementsAre("--learning_rate is an older name of --init_learning_rate"));
+  EXPECT_THAT(line.given, ElementsAre("init_learning_rate"));
+}
+
+TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
+  const CommandLine line = parse({"--simulate=h200", "--use_fp16", "--eval"}, planner);
+  EXPECT_EQ(line.config.device, "gpu");
+  EXPECT_EQ(line.config.precision, "fp16");
+  EXPECT_THAT(line.notices, IsEmpty());  // also not that the CPU computes
+  EXPECT_EQ(refusal({"--simulate=h200"}),
+            "--simulate=h200: this build has no CUDA backend, so it cannot plan for a GPU");
+  EXPECT_EQ(refusal({"--simulate=h200", "--device=cpu"}, planner),
+            "--simulate=h200 plans for a GPU; drop --device=cpu");
+}
+
+TEST(Flags, ChooseTheDeviceThatExists) {
+  EXPECT_EQ(parse({}, gpu).config.device, "gpu");
+  EXPECT_EQ(parse({"--device=CPU"}, gpu).config.device, "cpu");
+  EXPECT_EQ(parse({"--device=cpu", "--data_format=NCHW"}).config.device, "cpu");
+  EXPECT_EQ(refusal({"--device=gpu"}),
+            "--device=gpu: this build has no CUDA backend; use --device=cpu");
+  EXPECT_EQ(refusal({"--device=GPU"}),
+            "--device=gpu: this build has no CUDA backend; use --device=cpu");
+}
+
+TEST(Flags, TellWhyThereIsNoGpuUnlessACpuWasAskedFor) {
+  constexpr Abilities no_card{.gpu_missing = "no CUDA device: cudaErrorNoDevice: no device"};
+  const CommandLine line = parse({}, no_card);
+  EXPECT_EQ(line.config.device, "cpu");
+  EXPECT_THAT(line.notices,
+              ElementsAre("no CUDA device: cudaErrorNoDevice: no device: computing on the CPU"));
+  EXPECT_THAT(parse({"--device=cpu"}, no_card).notices, IsEmpty());
+  EXPECT_EQ(refusal({"--device=gpu"}, no_card),
+            "--device=gpu: no CUDA device: cudaErrorNoDevice: no device; use --device=cpu");
+}
+
+TEST(Flags, SettleThePrecision) {
+  EXPECT_EQ(parse({"--precision=bf16"}, new_cpu).config.precision, "bf16");
+  EXPECT_EQ(parse({"--precision=tf32"}).config.precision, "tf32");
+  EXPECT_EQ(parse({"--use_fp16"}, gpu).config.precision, "fp16");
+  const CommandLine half = parse({"--use_fp16", "--precision=bf16"}, new_cpu);
+  EXPECT_EQ(half.config.precision, "bf16");
+  EXPECT_THAT(half.notices, ElementsAre("--use_fp16 on a CPU computes in bf16"));
+  EXPECT_EQ(refusal({"--use_fp16", "--precision=fp32"}, new_cpu),
+            "--use_fp16 means --precision=bf16 on a CPU, but --precision=fp32 was given too; drop "
+            "one of them");
+  EXPECT_EQ(refusal({"--precision=fp16"}, new_cpu),
+            "--precision=fp16 needs a GPU; use --precision=bf16");
+  EXPECT_EQ(refusal({"--precision=fp16"}), "--precision=fp16 needs a GPU; use --precision=fp32");
+  EXPECT_THAT(refusal({"--use_fp16"}), HasSubstr("use --precision=fp32"));
+  EXPECT_THAT(refusal({"--precision=bf16"}), HasSubstr("use --precision=fp32"));
+}
+
+TEST(Flags, GuessTheDataSetFromThePath) {
+  EXPECT_EQ(guess_data_name("/data/imagenet/cifar10"), "imagenet");
+  EXPECT_EQ(guess_data_name("/data/cifar10-py"), "cifar10");
+  EXPECT_EQ(guess_data_name("/data/coco_librispeech"), "librispeech");
+  EXPECT_EQ(guess_data_name("/data/mnist"), "mnist");
+  EXPECT_EQ(guess_data_name("batch.safetensors"), "tensors");
+  EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data_name, "cifar10");
+  EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data_name, "mnist");
+  EXPECT_THAT(refusal({"--data_dir=/data/x"}), StartsWith("--data_dir=/data/x: cannot tell"));
+}
+
+TEST(Flags, RefuseDataSetsThatCannotBeRead) {
+  EXPECT_EQ(refusal({"--data_name=imagenet", "--data_dir=/x"}),
+            "ImageNet's TFRecords are not read yet; leave out --data_dir for synthetic images or "
+            "use --data_name=tensors, mnist or cifar10");
+  EXPECT_THAT(refusal({"--data_name=coco"}), HasSubstr("no such data set"));
+  EXPECT_THAT(refusal({"--data_dir=/librispeech"}), HasSubstr("no such data set"));
+  EXPECT_THAT(refusal({"--data_name=tensors"}), HasSubstr("--data_dir=FILE.safetensors"));
+}
+
+TEST(Flags, TakeUpdateModesOfOneDevice) {
+  for (const char* mode : {"parameter_server", "replicated", "independent"}) {
+    const std::string flag = std::string("--variable_update=") + mode;
+    EXPECT_EQ(parse({flag}).config.variable_update, mode);
+  }
+  for (const char* mode : {"distributed_replicated", "distributed_all_reduce",
+                           "collective_all_reduce", "horovod", "ddl"}) {
+    const std::string flag = std::string("--variable_update=") + mode;
+    EXPECT_THAT(refusal({flag}), StartsWith("--variable_update")) << mode;
+  }
+}
+
+TEST(Flags, CheckCombinations) {
+  EXPECT_THAT(refusal({"--forward_only", "--eval", "--train_dir=/x"}),
+              StartsWith("--forward_only and --eval"));
+}
+
+TEST(Flags, TellWhichFlagsAreIdle) {
+  EXPECT_THAT(parse({"--trace_file=t.json", "--num_warmup_batches=1"}).notices,
+              ElementsAre(HasSubstr("no trace")));
+  EXPECT_THAT(parse({"--num_eval_batches=3"}).notices, ElementsAre(HasSubstr("only if")));
+  EXPECT_THAT(parse({"--trace_file=t.json"}).notices, IsEmpty());
+}
+
+TEST(Flags, TellWhichFlagsActOnAGpuOnly) {
+  const std::vector<std::string> flags{"--nouse_cuda_graph", "--gpu_memory_frac_for_testing=0.5"};
+  EXPECT_THAT(parse(flags).notices,
+              ElementsAre("--nouse_cuda_graph acts on a GPU only",
+                          "--gpu_memory_frac_for_testing acts on a GPU only"));
+  EXPECT_THAT(parse(flags, gpu).notices, IsEmpty());
+}
+
+TEST(Flags, AskForHelpBeforeAnythingIsChecked) {
+  const CommandLine line = parse({"--help", "--num_gpus=7", "word"});
+  EXPECT_TRUE(wants_help(line.config));
+  EXPECT_FALSE(wants_help(parse({}).config));
+}
+
+TEST(Help, ListsTheFlagsThatActByGroup) {
+  const std::string text = help_text(parse({"--help"}).config);
+  EXPECT_THAT(text, HasSubstr("\nHow much to run:\n  --batch_size (int; default 0)\n      "));
+  EXPECT_THAT(text, HasSubstr("--optimizer (momentum|sgd|rmsprop|adam; default sgd)"));
+  EXPECT_THAT(text, Not(HasSubstr("--num_gpus")));
+  EXPECT_THAT(text, Not(HasSubstr("--xla")));
+}
+
+TEST(Help, IsShorterOrFullerOnDemand) {
+  const std::string brief = help_text(parse({"--helpshort"}).config);
+  const std::string usual = help_text(parse({"--help"}).config);
+  const std::string full = help_text(parse({"--helpfull"}).config);
+  EXPECT_THAT(brief, Not(HasSubstr("--optimizer")));
+  EXPECT_THAT(full, HasSubstr("--num_gpus (int; default 1)"));
+  EXPECT_THAT(full, HasSubstr("--learning_rate (float; default None)"));
+  EXPECT_LT(brief.size(), usual.size());
+  EXPECT_LT(usual.size(), full.size());
+}
+
+TEST(Help, FitsAHundredColumns) {
+  Config config;
+  config.helpfull = true;
+  const std::string text = help_text(config);
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    if (text.find("--variable_update", begin) > end) {  // its list of words is one long word
+      EXPECT_LE(end - begin, 100U) << text.substr(begin, end - begin);
+    }
+    begin = end + 1;
+  }
+}
+
+}  // namespace
+}  // namespace cnn::bench

@@ -1,0 +1,87 @@
+#include "bench/machine/backend.h"
+
+#include <array>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/machine/cpu_backend.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+Backend make_named(const Config& config) { return Backend{.name = "made for " + config.precision}; }
+
+std::string refusal(const std::string& device, std::span<const BackendKind> kinds) {
+  Config config;
+  config.device = device;
+  try {
+    make_backend(config, kinds);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Backend, IsOfTheKindThatTheFlagNames) {
+  const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu", .missing = ""},
+                                         BackendKind{.device = "gpu", .make = make_named}};
+  Config config;
+  config.device = "gpu";
+  config.precision = "fp16";
+  EXPECT_EQ(make_backend(config, kinds).name, "made for fp16");
+  EXPECT_EQ(find_backend(kinds, "gpu"), &kinds[1]);
+  EXPECT_EQ(find_backend(kinds, "tpu"), nullptr);
+}
+
+TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
+  const std::array<BackendKind, 1> kinds{
+      BackendKind{.device = "gpu", .missing = "no CUDA device: broken", .make = make_named}};
+  EXPECT_EQ(refusal("gpu", kinds), "--device=gpu: no CUDA device: broken");
+  EXPECT_EQ(refusal("cpu", kinds), "--device=cpu: this build has no backend for cpu");
+}
+
+TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
+  const std::array<BackendKind, 1> kinds{
+      BackendKind{.device = "gpu", .missing = "no CUDA device", .describe = make_named}};
+  Config config;
+  config.device = "gpu";
+  config.precision = "bf16";
+  config.simulate = "h200";
+  EXPECT_EQ(make_backend(config, kinds).name, "made for bf16");
+}
+
+TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
+  const std::array<BackendKind, 1> kinds{BackendKind{.device = "gpu", .make = make_named}};
+  Config config;
+  EXPECT_TRUE(make_backend(config, kinds).record_steps);
+  config.use_cuda_graph = false;
+  EXPECT_FALSE(make_backend(config, kinds).record_steps);
+}
+
+TEST(CpuBackend, DescribesItself) {
+  const std::array<BackendKind, 1> kinds{cpu_backend()};
+  Config config;
+  config.device = "cpu";
+  config.num_intra_threads = 1;
+  const Backend backend = make_backend(config, kinds);
+  EXPECT_EQ(backend.name, "cpu");
+  EXPECT_EQ(backend.device_text, "/cpu:0");
+  EXPECT_EQ(backend.threads, 1);
+  EXPECT_THAT(backend.description, testing::HasSubstr(", 1 threads, "));
+  EXPECT_EQ(backend.compute, DataType::f32);
+  EXPECT_EQ(backend.precision, "f32");
+  EXPECT_FALSE(backend.gpu.has_value());
+  EXPECT_GT(backend.memory_limit, 0U);
+}
+
+TEST(CpuBackend, RefusesFp16) {
+  const std::array<BackendKind, 1> kinds{cpu_backend()};
+  Config config;
+  config.device = "cpu";
+  config.precision = "fp16";
+  EXPECT_THROW(make_backend(config, kinds), Error);
+}
+
+}  // namespace
+}  // namespace cnn::bench

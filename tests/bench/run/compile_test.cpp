@@ -1,0 +1,186 @@
+#include "bench/run/compile.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layers/batch_norm.h"
+#include "layers/passes/concat_in_place.h"
+#include "models/catalog.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+// Plans what it cannot run: every op, with operands as they are; but as cuDNN's, its fused
+// convolutions read eight channels at a time.
+Backend backend_called(const std::string& name) {
+  Backend backend;
+  backend.name = name;
+  backend.kernels.otherwise(
+      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (op.name() == "fused_conv" && asked.in[0].shape[1] % 8 != 0) {
+          return std::nullopt;
+        }
+        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+      },
+      [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
+  backend.preferred_layout = [](DataType) { return Layout::nhwc; };
+  return backend;
+}
+
+struct Asked {
+  std::string device, fusion, model = "resnet20", data_set = "cifar10";
+  DataType compute = DataType::f16;
+  bool optimise = true;
+  Phase phase = Phase::training;
+};
+
+Compiled compiled(const Asked& asked) {
+  Config config;
+  config.fusion = asked.fusion;
+  config.enable_optimizations = asked.optimise;
+  const models::Model& model = models::find(asked.data_set, asked.model);
+  return compile({.config = config,
+                  .model = model,
+                  .phase = asked.phase,
+                  .batch = 2,
+                  .image_size = model.image_size,
+                  .compute = asked.compute,
+                  .input = {}},
+                 backend_called(asked.device));
+}
+
+std::map<std::string, std::size_t> counts(const Compiled& of) {
+  std::map<std::string, std::size_t> result;
+  for (const Node& node : of.plan.graph->nodes()) {
+    ++result[std::string(node.op->name())];
+  }
+  return result;
+}
+
+TEST(Fusion, GoesAsFarAsAsked) {
+  const Compiled none = compiled({.device = "cuda", .fusion = "none"});
+  EXPECT_EQ(none.fusion, Fusion::none);
+  EXPECT_EQ(counts(none)["relu"], 18);
+  EXPECT_EQ(counts(none)["batch_norm"], 19);
+
+  const Compiled bn = compiled({.device = "cuda", .fusion = "bn"});
+  EXPECT_EQ(bn.fusion, Fusion::bn);
+  EXPECT_EQ(counts(bn)["relu"], 0);
+  EXPECT_EQ(counts(bn)["batch_norm"], 19);
+  EXPECT_EQ(counts(bn)["fused_conv"], 0);
+
+  const Compiled conv = compiled({.device = "cuda", .fusion = "conv"});
+  EXPECT_EQ(conv.fusion, Fusion::conv);
+  EXPECT_EQ(counts(conv)["batch_norm"], 1);  // behind the convolution of three channels
+  EXPECT_EQ(counts(conv)["fused_conv"], 18);
+}
+
+TEST(Fusion, IsTheBestThatTheBackendHasUnlessAsked) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto"}).fusion, Fusion::conv);
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .compute = DataType::f32}).fusion,
+            Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cpu", .fusion = "auto", .compute = DataType::f32}).fusion,
+            Fusion::bn);
+}
+
+TEST(Fusion, IsOffWithoutOptimisations) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .optimise = false}).fusion, Fusion::none);
+}
+
+TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .model = "alexnet"}).fusion, Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .phase = Phase::evaluation}).fusion,
+            Fusion::bn);
+}
+
+// Nine modules, each a concat and, in training, a split.
+TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
+  const auto found = [](Asked asked) {
+    asked.model = "googlenet";
+    asked.data_set = "imagenet";
+    return layers::count_in_place(*compiled(asked).plan.graph);
+  };
+  for (const char* fusion : {"bn", "conv", "auto"}) {
+    const layers::InPlace parts = found({.device = "cuda", .fusion = fusion});
+    EXPECT_EQ(parts.nodes, 18U) << fusion;
+    EXPECT_EQ(parts.whole_nodes, 18U) << fusion;
+    EXPECT_EQ(parts.copied_bytes, 0U) << fusion;
+  }
+  EXPECT_EQ(found({.device = "cuda", .fusion = "bn", .phase = Phase::evaluation}).whole_nodes, 9U);
+  EXPECT_EQ(found({.device = "cuda", .fusion = "none"}).bytes, 0U);
+  EXPECT_EQ(found({.device = "cpu", .fusion = "bn", .compute = DataType::f32}).bytes, 0U);
+}
+
+// Sixteen blocks, four of them with a projection: what a block stores are its end and the raw
+// outputs of its convolutions. The stem stays, and so do gradients of norms before joins.
+TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
+  auto found = counts(
+      compiled({.device = "cuda", .fusion = "auto", .model = "resnet50", .data_set = "imagenet"}));
+  EXPECT_EQ(found["conv"], 1);
+  EXPECT_EQ(found["batch_norm"], 1);
+  EXPECT_EQ(found["fused_conv"], 52);
+  EXPECT_EQ(found["finish_statistics"], 52);
+  EXPECT_EQ(found["scale_bias"], 16);
+  EXPECT_EQ(found["conv_backward_data_norm"], 32);
+  EXPECT_EQ(found["norm_backward_end"], 32);
+  EXPECT_EQ(found["fused_conv_backward_weights"], 32);
+  EXPECT_EQ(found["batch_norm_backward"], 1 + 16 + 4);
+}
+
+// The gradients of fifteen ends of blocks are sums of two; that of the stem's pooling too, but no
+// norm reads it.
+TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
+  for (const Asked& asked :
+       {Asked{.device = "cpu", .fusion = "auto", .model = "resnet50", .data_set = "imagenet"},
+        Asked{.device = "cuda", .fusion = "bn", .model = "resnet50", .data_set = "imagenet"},
+        Asked{.device = "cuda", .fusion = "conv", .model = "resnet50", .data_set = "imagenet"}}) {
+    const Compiled result = compiled(asked);
+    const Graph& graph = *result.plan.graph;
+    const auto sums = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+      return node.op->name() == "add" && graph.info(node.outputs[0]).desc.shape.rank() == 4;
+    });
+    const auto joined = std::ranges::count_if(graph.nodes(), [](const Node& node) {
+      const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
+      return norm != nullptr && norm->joined;
+    });
+    EXPECT_EQ(sums, 1) << asked.device << " " << asked.fusion;
+    EXPECT_EQ(joined, 15) << asked.device << " " << asked.fusion;
+  }
+}
+
+// An image's mask has an eighth as many bytes as it has elements, and no other gate.
+TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
+  const auto masks = [](const Asked& asked) {
+    const Compiled result = compiled(asked);
+    return std::ranges::count_if(result.plan.graph->tensors(), [](const TensorInfo& info) {
+      return info.desc.type == DataType::u8;
+    });
+  };
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "bn"}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "conv"}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = "none"}), 0);
+  EXPECT_EQ(masks({.device = "cpu", .fusion = "bn", .compute = DataType::f32}), 0);
+}
+
+TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {
+  for (const Asked& asked :
+       {Asked{.device = "cpu", .fusion = "conv", .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::bf16}}) {
+    EXPECT_THAT([&] { compiled(asked); },
+                ThrowsMessage<Error>(HasSubstr("--fusion=conv needs the CUDA backend")));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::bench

@@ -1,0 +1,62 @@
+#include "layers/cpu/onednn/widened.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "tests/support/op_runner.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+TensorDesc image(DataType type, Layout layout) {
+  return {.shape = {1, 2, 1, 2}, .type = type, .layout = layout};
+}
+
+// Plans a change of layout in f32.
+class Widened : public testing::Test {
+ protected:
+  Plan transposition() const {
+    return plan_reorder(image(DataType::f32, Layout::nchw), image(DataType::f32, Layout::nhwc),
+                        engine);
+  }
+
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+};
+
+TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {
+  const Signature asked{{image(DataType::bf16, Layout::nchw)},
+                        {image(DataType::bf16, Layout::nhwc)}};
+  const KernelSpec spec = widened_spec(transposition(), asked, engine);
+  EXPECT_TRUE(is_widened(transposition(), asked));
+  EXPECT_EQ(spec.in, asked.in);
+  EXPECT_EQ(spec.out, asked.out);
+  EXPECT_EQ(spec.workspace, 2 * 64U);  // two copies of 16 bytes, each from a cache line on
+}
+
+TEST_F(Widened, SpecOfAPlanAsAskedIsThePlans) {
+  const Signature asked{{image(DataType::f32, Layout::nchw)}, {image(DataType::f32, Layout::nhwc)}};
+  EXPECT_FALSE(is_widened(transposition(), asked));
+  EXPECT_EQ(widened_spec(transposition(), asked, engine).workspace, 0U);
+}
+
+TEST_F(Widened, KernelConvertsOnTheWayInAndOut) {
+  const Signature signature{{image(DataType::bf16, Layout::nchw)},
+                            {image(DataType::bf16, Layout::nhwc)}};
+  WidenedKernel kernel(transposition(), signature, engine, "transposition");
+  const tests::HostTensor x(signature.in[0]), y(signature.out[0]);
+  const tests::HostTensor workspace({.shape = {128}, .type = DataType::u8});
+  const std::vector<BFloat16> values{to_bf16(1), to_bf16(2), to_bf16(-3), to_bf16(0.5F)};
+  std::memcpy(x.view().data, values.data(), 8);
+  const Operands operands{{x.view()}, {y.view()}, workspace.view().as<std::byte>()};
+  tests::ImmediateStream stream;
+  kernel.run(stream, operands);
+  const auto* result = reinterpret_cast<const BFloat16*>(y.view().data);
+  EXPECT_EQ(to_float(result[0]), 1);
+  EXPECT_EQ(to_float(result[1]), -3);
+  EXPECT_EQ(to_float(result[2]), 2);
+  EXPECT_EQ(to_float(result[3]), 0.5F);
+}
+
+}  // namespace
+}  // namespace cnn::layers::cpu

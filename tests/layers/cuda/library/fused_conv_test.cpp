@@ -1,0 +1,118 @@
+#include "layers/fused_conv.h"
+
+#include <gtest/gtest.h>
+
+#include "layers/cuda/library/fused_graph.h"
+#include "layers/cuda/library/kernels.h"
+#include "tests/layers/cuda/library/h200.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::cuda::Libraries;
+
+KernelTable table() {
+  KernelTable result;
+  layers::cuda::add_library_kernels(
+      result, std::make_shared<Libraries>(h200(), layers::cuda::LibraryOptions{}));
+  return result;
+}
+
+TensorDesc image(Shape shape, DataType type) {
+  return {.shape = shape, .type = type, .layout = Layout::nhwc};
+}
+TensorDesc vector(std::int64_t channels, DataType type = DataType::f32) {
+  return {.shape = {channels}, .type = type};
+}
+
+constexpr layers::Window same_3x3{
+    .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
+const Shape x_shape{256, 64, 56, 56};
+const Shape w_shape{64, 64, 3, 3};
+
+std::optional<KernelSpec> forward(const layers::FusedConvAttributes& attributes, DataType type) {
+  Signature asked{.in = {image(x_shape, type), image(w_shape, DataType::f32)},
+                  .out = {image(x_shape, type)}};
+  if (attributes.prologue) {
+    asked.in.insert(asked.in.end(), 2, vector(64, type));
+  }
+  if (attributes.statistics) {
+    asked.out.insert(asked.out.end(), 2, vector(64));
+  }
+  return table().describe(layers::FusedConv(attributes), asked);
+}
+
+TEST(FusedConv, RunsInF16OnHopper) {
+  for (const bool prologue : {false, true}) {
+    const auto spec = forward({same_3x3, prologue, true}, DataType::f16);
+    ASSERT_TRUE(spec) << prologue;
+    EXPECT_EQ(spec->extra_traffic, 0U);
+    EXPECT_EQ(spec->in[1], image(w_shape, DataType::f16));
+    EXPECT_EQ(spec->out[1], vector(64));
+  }
+}
+
+TEST(FusedConv, KeepsUnwantedSumsInItsWorkspace) {
+  const auto with = forward({same_3x3, true, true}, DataType::f16);
+  const auto without = forward({same_3x3, true, false}, DataType::f16);
+  ASSERT_TRUE(with && without);
+  EXPECT_EQ(without->workspace, with->workspace + std::size_t{512});
+  EXPECT_EQ(without->out.size(), 1U);
+}
+
+TEST(FusedConv, ExistsInNoOtherType) {
+  EXPECT_FALSE(forward({same_3x3, true, true}, DataType::bf16));
+  EXPECT_FALSE(forward({same_3x3, true, true}, DataType::f32));
+}
+
+// No engine pads the sides of an image differently and sums up as well.
+TEST(FusedConv, LeavesUnevenPaddingToPlainConvolutions) {
+  layers::Window window = same_3x3;
+  window.pad_top = 0;
+  window.pad_bottom = 2;
+  EXPECT_FALSE(forward({window, false, true}, DataType::f16));
+}
+
+TEST(FusedConv, GivesWeightGradientsInF32) {
+  const layers::FusedConvBackwardWeights op(same_3x3, w_shape);
+  const auto spec =
+      table().describe(op, {.in = {image(x_shape, DataType::f16), vector(64, DataType::f16),
+                                   vector(64, DataType::f16), image(x_shape, DataType::f16)},
+                            .out = {image(w_shape, DataType::f32)}});
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->out[0], image(w_shape, DataType::f32));
+  EXPECT_GE(spec->workspace, std::size_t{73728});
+  EXPECT_EQ(spec->extra_traffic, 2U * 64 * 64 * 9 * 2);
+}
+
+TEST(FusedConv, GoesBackThroughANormAndSumsUpItsGradient) {
+  const layers::ConvBackwardDataNorm op(same_3x3);
+  Signature asked{.in = {image(x_shape, DataType::f16), image(w_shape, DataType::f32),
+                         image(x_shape, DataType::f16)},
+                  .out = {image(x_shape, DataType::f16)}};
+  asked.in.insert(asked.in.end(), 4, vector(64));
+  asked.out.insert(asked.out.end(), 5, vector(64));
+  const auto spec = table().describe(op, asked);
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->in[1], image(w_shape, DataType::f16));
+  EXPECT_EQ(spec->out[5], vector(64));
+}
+
+TEST(FusedGraph, IsNamedByItsParts) {
+  layers::cuda::FusedGraph graph{.conv = {.direction = layers::cuda::Direction::forward,
+                                          .type = DataType::f16,
+                                          .x = {8, 4, 10, 12},
+                                          .w = {16, 4, 3, 5},
+                                          .y = {8, 16, 10, 12},
+                                          .window = {}},
+                                 .prologue = true,
+                                 .statistics = true};
+  EXPECT_EQ(key_of(graph),
+            "fused forward f16 x 8x4x10x12 w 16x4x3x5 stride 1x1 pad 0,0,0,0 prologue statistics");
+  graph.prologue = graph.statistics = false;
+  graph.norm = true;
+  EXPECT_EQ(key_of(graph), "fused forward f16 x 8x4x10x12 w 16x4x3x5 stride 1x1 pad 0,0,0,0 norm");
+}
+
+}  // namespace
+}  // namespace cnn::tests

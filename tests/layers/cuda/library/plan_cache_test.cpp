@@ -1,0 +1,112 @@
+#include "layers/cuda/library/plan_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "runtime/error.h"
+#include "tests/support/files.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::cuda::Choice;
+using layers::cuda::PlanCache;
+
+const PlanCache::Owner h200{.device = "NVIDIA H200", .cudnn_version = 91900};
+constexpr const char* header = "# plan cache of cnn_benchmarks, format 1\n";
+
+// A file of the running test's own.
+class PlanCacheFile : public testing::Test {
+ protected:
+  void write(const std::string& text) const { folder_.write("plans", text); }
+  std::string text() const { return read_file(path); }
+  std::string message(bool may_create = false) const {
+    try {
+      const PlanCache cache(path, h200, may_create);
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path = folder_ / "plans";
+};
+
+Choice choice(std::int64_t engine, std::vector<Choice::Knob> knobs, std::size_t workspace) {
+  Choice result;
+  result.engine = engine;
+  result.knobs = std::move(knobs);
+  result.workspace = workspace;
+  return result;
+}
+
+TEST_F(PlanCacheFile, WritesOneLineForEachChoiceAtOnce) {
+  PlanCache cache(path, h200, true);
+  cache.store("forward f16", {.choice = choice(62, {{2, 4}, {12, -1}}, 131), .seconds = 0.0005});
+  cache.store("other", {.choice = choice(0, {}, 0), .seconds = 0.25});
+  EXPECT_EQ(text(), std::string(header) +
+                        "NVIDIA H200\t91900\tforward f16\t62\t2=4,12=-1\t131\t0.0005\n"
+                        "NVIDIA H200\t91900\tother\t0\t-\t0\t0.25\n");
+}
+
+TEST_F(PlanCacheFile, FindsWhatItStored) {
+  const Choice stored = choice(62, {{2, 4}, {12, -1}}, 131);
+  PlanCache(path, h200, true).store("key", {.choice = stored, .seconds = 0.5});
+  const PlanCache cache(path, h200, false);
+  ASSERT_TRUE(cache.find("key"));
+  EXPECT_EQ(cache.find("key")->choice, stored);
+  EXPECT_EQ(cache.find("key")->seconds, 0.5);
+  EXPECT_FALSE(cache.find("another"));
+}
+
+TEST_F(PlanCacheFile, BelievesTheLastLineOfAGraph) {
+  write(std::string(header) +
+        "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5\n"
+        "NVIDIA H200\t91900\tkey\t2\t-\t0\t0.4\n");
+  const PlanCache cache(path, h200, false);
+  EXPECT_EQ(cache.size(), 1U);
+  EXPECT_EQ(cache.find("key")->choice.engine, 2);
+}
+
+TEST_F(PlanCacheFile, CountsLinesForOthersAndKeepsThem) {
+  const std::string lines = std::string(header) +
+                            "NVIDIA H100\t91900\tkey\t1\t-\t0\t0.5\n"
+                            "NVIDIA H200\t91800\tkey\t2\t-\t0\t0.4\n";
+  write(lines);
+  PlanCache cache(path, h200, false);
+  EXPECT_EQ(cache.size(), 0U);
+  EXPECT_EQ(cache.foreign(), 2U);
+  cache.store("key", {.choice = choice(3, {}, 0), .seconds = 1});
+  EXPECT_EQ(text(), lines + "NVIDIA H200\t91900\tkey\t3\t-\t0\t1\n");
+}
+
+TEST_F(PlanCacheFile, NamesTheLineThatIsDamaged) {
+  for (const std::string line :
+       {"NVIDIA H200\t91900\tkey\t1\t-\t0", "NVIDIA H200\t91900\tkey\t1\t2=\t0\t0.5",
+        "NVIDIA H200\t91900\tkey\tx\t-\t0\t0.5", "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5x", ""}) {
+    write(std::string(header) + "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5\n" + line + "\n");
+    EXPECT_THAT(message(), testing::HasSubstr("line 3 of the plan cache")) << line;
+  }
+}
+
+TEST_F(PlanCacheFile, SaysThatAnotherFileIsNoPlanCache) {
+  write("{}\n");
+  EXPECT_THAT(message(), testing::HasSubstr("is no plan cache"));
+  write("");
+  EXPECT_THAT(message(), testing::HasSubstr("is no plan cache"));
+}
+
+TEST_F(PlanCacheFile, IsMadeOnlyWhereItMayBe) {
+  EXPECT_THAT(message(), testing::HasSubstr("--tune makes one"));
+  EXPECT_EQ(message(true), "");
+}
+
+TEST(PlanCache, SaysThatItCannotBeWritten) {
+  PlanCache cache("/nowhere/plans", h200, true);
+  EXPECT_THROW(cache.store("key", {}), Error);
+}
+
+}  // namespace
+}  // namespace cnn::tests

@@ -1,0 +1,252 @@
+#include "layers/passes/fuse_gradients.h"
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <string>
+
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/conv.h"
+#include "layers/elementwise.h"
+#include "layers/operands.h"
+#include "layers/passes/fuse.h"
+#include "layers/passes/fuse_conv.h"
+#include "layers/pool.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "tests/layers/gradient_outputs.h"
+#include "tests/support/interpreter.h"
+
+namespace cnn::layers {
+namespace {
+
+constexpr BatchNormOptions norm{.epsilon = 1e-5, .scale = true};
+
+using Network = Value (*)(Value);
+
+Value bare(Value x, std::int64_t filters) {
+  return conv(x, {.filters = filters, .bias = false, .relu = false});
+}
+Value unit(Value x, std::int64_t filters) { return conv_bn(x, {.filters = filters}, norm); }
+Value last_unit(Value x, std::int64_t filters) {
+  return conv_bn(x, {.filters = filters, .relu = false}, norm);
+}
+Value block(Value x) { return relu(add(last_unit(unit(x, 3), 6), x)); }
+Value projected_block(Value x) { return relu(add(last_unit(unit(x, 3), 6), last_unit(x, 6))); }
+
+// Of the images' gradient nobody asks; of the ends of blocks but the last one, two arrive.
+Value blocks(Value x) { return block(projected_block(block(projected_block(x)))); }
+// The gradients of two convolutions meet before a norm without a residual.
+Value preactivated_block(Value x) {
+  const Value activated = relu(batch_norm(bare(x, 6), norm));
+  return add(bare(unit(activated, 3), 5), bare(activated, 5));
+}
+// ... and before one without a ReLU.
+Value linear_block(Value x) {
+  const Value y = last_unit(x, 6);
+  return add(bare(y, 4), bare(y, 4));
+}
+Value branches(Value x) {  // three gradients meet
+  const Value y = unit(x, 6);
+  return add(add(bare(y, 4), bare(y, 4)), bare(y, 4));
+}
+Value linear_bottlenecks(Value x) {  // a gradient passes a norm and goes on to another join
+  const Value first = last_unit(x, 6);
+  const Value second = add(first, last_unit(unit(first, 8), 6));
+  return add(second, last_unit(unit(second, 8), 6));
+}
+
+// The gradients of sum(y dy) by all parameters are the graph's outputs.
+std::shared_ptr<Graph> step_of(Network network, DataType type) {
+  Graph forward({.compute = type});
+  const Value y = network(forward.input("x", described({2, 5, 4, 3}, type)));
+  const Rewritten fused = fuse_activations(forward);
+  Graph& graph = *fused.graph;
+  const Value end{&graph, fused.was[index_of(y.id)].value()};
+  tests::output_gradients(graph, end, graph.input("dy", end.desc()));
+  return fused.graph;
+}
+
+std::map<std::string, std::size_t> counts(const Graph& graph) {
+  std::map<std::string, std::size_t> result;
+  for (const Node& node : graph.nodes()) {
+    const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(node.op.get());
+    ++result[std::string(node.op->name())];
+    result["joined"] += norm_backward != nullptr && norm_backward->joined ? 1 : 0;
+  }
+  return result;
+}
+
+std::shared_ptr<Graph> joined(Network network) {
+  return join_gradients(*step_of(network, DataType::f32)).graph;
+}
+
+void expect_same_outputs(const Graph& before, const Graph& after) {
+  tests::Interpreter expected(before);
+  tests::Interpreter actual(after);
+  expected.run();
+  actual.run();
+  ASSERT_EQ(before.outputs().size(), after.outputs().size());
+  for (std::size_t i = 0; i < before.outputs().size(); ++i) {
+    const TensorView one = expected.view(before.outputs()[i].tensor);
+    const TensorView other = actual.view(after.outputs()[i].tensor);
+    EXPECT_EQ(std::memcmp(one.data, other.data, one.desc.bytes()), 0) << i;
+  }
+}
+
+TEST(JoinGradients, KeepsEveryBitOfEveryGradient) {
+  for (const Network network :
+       {blocks, preactivated_block, linear_block, branches, linear_bottlenecks}) {
+    const std::shared_ptr<Graph> before = step_of(network, DataType::f32);
+    expect_same_outputs(*before, *join_gradients(*before).graph);
+  }
+}
+
+TEST(JoinGradients, AddsInTheNormOfEachBlocksEnd) {
+  auto before = counts(*step_of(blocks, DataType::f32));
+  EXPECT_EQ(before["add"], 3);
+  EXPECT_EQ(before["joined"], 0);
+  auto after = counts(*joined(blocks));
+  EXPECT_EQ(after["add"], 0);
+  EXPECT_EQ(after["joined"], 3);
+  EXPECT_EQ(after["batch_norm_backward"], before["batch_norm_backward"]);
+}
+
+TEST(JoinGradients, AddsInNormsWithoutAResidualOrAReLU) {
+  for (const Network network : {preactivated_block, linear_block}) {
+    auto after = counts(*joined(network));
+    EXPECT_EQ(after["add"], 1);  // the forward one
+    EXPECT_EQ(after["joined"], 1);
+  }
+}
+
+TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
+  auto after = counts(*joined(branches));
+  EXPECT_EQ(after["add"], 2 + 1);
+  EXPECT_EQ(after["joined"], 0);
+}
+
+TEST(JoinGradients, LeavesASumThatAnotherJoinReads) {
+  auto after = counts(*joined(linear_bottlenecks));
+  EXPECT_EQ(after["add"], 2 + 1);
+  EXPECT_EQ(after["joined"], 1);
+}
+
+TEST(JoinGradients, LeavesASumThatIsAnOutputOfTheGraph) {
+  const std::shared_ptr<Graph> graph = step_of(linear_block, DataType::f32);
+  for (const Node& node : graph->nodes()) {
+    if (dynamic_cast<const BatchNormBackward*>(node.op.get()) != nullptr) {
+      graph->output("sum", {graph.get(), node.inputs[5]});
+    }
+  }
+  auto after = counts(*join_gradients(*graph).graph);
+  EXPECT_EQ(after["add"], 2);
+  EXPECT_EQ(after["joined"], 0);
+}
+
+TEST(JoinGradients, ChangesNothingTheSecondTime) {
+  const std::shared_ptr<Graph> once = joined(blocks);
+  EXPECT_EQ(counts(*join_gradients(*once).graph), counts(*once));
+}
+
+KernelTable table_of(const std::function<bool(const Op&)>& accepts) {
+  KernelTable table;
+  table.otherwise(
+      [accepts](const Op& op, const Signature& asked) {
+        return accepts(op) ? std::optional(KernelSpec{.in = asked.in, .out = asked.out})
+                           : std::nullopt;
+      },
+      [](const Op& op, const Signature& /*signature*/) {
+        return std::make_unique<ReferenceKernel>(op);
+      });
+  return table;
+}
+
+bool accepts_all(const Op& /*op*/) { return true; }
+
+std::shared_ptr<Graph> masked(const Graph& graph,
+                              const std::function<bool(const Op&)>& accepts = accepts_all) {
+  return mask_gates(graph, table_of(accepts), Layout::nhwc).graph;
+}
+
+std::size_t masks_of(const Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.tensors(), [](const TensorInfo& info) { return info.desc.type == DataType::u8; }));
+}
+
+// As the program does it for a backend that fuses convolutions.
+std::shared_ptr<Graph> fused(Network network) {
+  const std::shared_ptr<Graph> graph = step_of(network, DataType::f32);
+  return join_gradients(*fuse_convolutions(*graph, table_of(accepts_all), Layout::nhwc).graph)
+      .graph;
+}
+
+TEST(MaskGates, KeepsEveryBitOfEveryGradient) {
+  for (const std::shared_ptr<Graph>& before : {joined(blocks), fused(blocks)}) {
+    expect_same_outputs(*before, *masked(*before));
+  }
+}
+
+// Two of the four blocks have a projection; each ends with a ReLU after a join.
+TEST(MaskGates, MakesOneForTheEndOfEachBlock) {
+  for (const std::shared_ptr<Graph>& before : {joined(blocks), fused(blocks)}) {
+    const std::shared_ptr<Graph> after = masked(*before);
+    EXPECT_EQ(masks_of(*after), 4);
+    EXPECT_EQ(counts(*after), counts(*before));
+    for (const Node& node : after->nodes()) {
+      const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(node.op.get());
+      if (norm_backward != nullptr && norm_backward->passes_gradient()) {
+        EXPECT_EQ(after->info(node.inputs.back()).desc.type, DataType::u8);
+      }
+    }
+  }
+}
+
+TEST(MaskGates, MakesNoneWhereTheGateIsRecomputedOrOpen) {
+  for (const Network network : {preactivated_block, linear_block, branches}) {
+    EXPECT_EQ(masks_of(*masked(*joined(network))), 0);
+  }
+}
+
+TEST(MaskGates, MakesNoneThatNoKernelMakesOrReads) {
+  const auto makes = [](const Op& op) {
+    const auto* norm_forward = dynamic_cast<const BatchNorm*>(&op);
+    return norm_forward == nullptr || !norm_forward->attributes.mask;
+  };
+  const auto reads = [](const Op& op) {
+    const auto* norm_backward = dynamic_cast<const BatchNormBackward*>(&op);
+    return norm_backward == nullptr || !norm_backward->attributes.mask;
+  };
+  EXPECT_EQ(masks_of(*masked(*joined(blocks), makes)), 0);
+  EXPECT_EQ(masks_of(*masked(*joined(blocks), reads)), 0);
+}
+
+TEST(MaskGates, ChangesNothingTheSecondTime) {
+  const std::shared_ptr<Graph> once = masked(*joined(blocks));
+  const std::shared_ptr<Graph> twice = masked(*once);
+  EXPECT_EQ(counts(*twice), counts(*once));
+  EXPECT_EQ(masks_of(*twice), masks_of(*once));
+}
+
+// The sum is not rounded before the gate: 2048 + 1 is no number of f16.
+TEST(JoinGradients, AddsInF32) {
+  const BatchNormBackward op({.epsilon = 0, .variables = {}}, true);
+  EXPECT_EQ(op.place_of_dy(), 4);
+  float x[] = {1, -1}, beta[] = {0}, mean[] = {0}, variance[] = {1};
+  float dy[] = {2048, 0}, dy2[] = {1, 1}, dx[2] = {}, dbeta[1] = {};
+  const auto view = [](float* data, Shape shape, DataType type) {
+    return TensorView{plain(described(shape, type)), reinterpret_cast<std::byte*>(data)};
+  };
+  const Shape image{2, 1, 1, 1};
+  const TensorView in[] = {view(x, image, DataType::f16),  view(beta, {1}, DataType::f32),
+                           view(mean, {1}, DataType::f32), view(variance, {1}, DataType::f32),
+                           view(dy, image, DataType::f16), view(dy2, image, DataType::f16)};
+  const TensorView out[] = {view(dx, image, DataType::f16), view(dbeta, {1}, DataType::f32)};
+  op.reference(in, out);
+  EXPECT_EQ(dbeta[0], 2050);  // 2049 + 1
+}
+
+}  // namespace
+}  // namespace cnn::layers
