@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "data/repeat.h"
 #include "runtime/error.h"
@@ -12,35 +13,61 @@ namespace {
 
 // In the order in which a path is searched for their names. cifar10 has upstream's 11 classes: the
 // last one never occurs.
-constexpr std::array<Row, 6> rows{{
-    {"imagenet", "imagenet", 1001, 1281167, 50000, nullptr},
-    {"cifar10", "cifar10", 11, 50000, 10000, open_cifar10},
-    {"librispeech", "librispeech", 29, 2, 2, nullptr},
-    {"coco", "coco", 81, 118287, 4952, nullptr},
-    {"mnist", "mnist", 10, 60000, 10000, open_mnist},
-    {"tensors", "", 1001, 1281167, 50000, open_tensors},
-}};
-
-std::string names_of(bool (*wanted)(const Row&)) {
-  std::string names;
-  for (const Row& row : rows) {
-    if (wanted(row)) {
-      names += (names.empty() ? "" : ", ") + std::string(row.name);
-    }
-  }
-  return names;
-}
+constexpr std::array<Row, 6> rows{
+    {{.name = "imagenet",
+      .in_path = "imagenet",
+      .classes = 1001,
+      .training_examples = 1281167,
+      .validation_examples = 50000,
+      .has_networks = true},
+     {.name = "cifar10",
+      .in_path = "cifar10",
+      .classes = 11,
+      .training_examples = 50000,
+      .validation_examples = 10000,
+      .has_networks = true,
+      .scale = 1.0F / 127.5F,
+      .shift = -1,
+      .open = open_cifar10},
+     {.name = "librispeech", .in_path = "librispeech", .classes = 29},
+     {.name = "coco", .in_path = "coco", .classes = 81},
+     {.name = "mnist",
+      .in_path = "mnist",
+      .classes = 10,
+      .training_examples = 60000,
+      .validation_examples = 10000,
+      .has_networks = true,
+      .scale = 1.0F / 255,
+      .open = open_mnist},
+     // Whatever --tensors_as says they are.
+     {.name = "tensors", .in_path = ".safetensors", .open = open_tensors}}};
 
 }  // namespace
 
 std::span<const Row> catalog() { return rows; }
 
+bool can_run(const Row& row) { return row.has_networks || row.open != nullptr; }
+
+std::string names(bool (*wanted)(const Row&)) {
+  std::vector<std::string_view> found;
+  for (const Row& row : rows) {
+    if (wanted(row)) {
+      found.push_back(row.name);
+    }
+  }
+  std::string text;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    text += i == 0 ? "" : (i + 1 == found.size() ? " or " : ", ");
+    text += found[i];
+  }
+  return text;
+}
+
 const Row& find(std::string_view name) {
   const auto* const row =
       std::find_if(rows.begin(), rows.end(), [name](const Row& r) { return r.name == name; });
   if (row == rows.end()) {
-    throw Error("there is no data set '" + std::string(name) + "'; choose one of " +
-                names_of([](const Row&) { return true; }));
+    throw Error("there is no data set '" + std::string(name) + "'; use " + names(can_run));
   }
   return *row;
 }
@@ -50,7 +77,7 @@ std::unique_ptr<Dataset> open(std::string_view name, const Options& options) {
   if (row.open == nullptr) {
     throw Error("this version reads no files of the data set " + std::string(name) +
                 "; leave out --data_dir for synthetic input, or use --data_name=" +
-                names_of([](const Row& r) { return r.open != nullptr; }));
+                names([](const Row& r) { return r.open != nullptr; }));
   }
   std::unique_ptr<Dataset> dataset = row.open(options);
   return options.repeat_first ? repeat_first(std::move(dataset)) : std::move(dataset);
@@ -61,12 +88,12 @@ std::string_view guess_name(std::string_view data_dir) {
     return rows.front().name;
   }
   for (const Row& row : rows) {
-    if (!row.in_path.empty() && data_dir.find(row.in_path) != std::string_view::npos) {
+    if (data_dir.find(row.in_path) != std::string_view::npos) {
       return row.name;
     }
   }
   throw Error("cannot tell the data set from --data_dir=" + std::string(data_dir) +
-              "; add --data_name with one of " + names_of([](const Row&) { return true; }));
+              "; add --data_name=" + names([](const Row& r) { return r.open != nullptr; }));
 }
 
 }  // namespace cnn::data

@@ -12,23 +12,29 @@ namespace cnn::data {
 
 using OpenDataset = std::unique_ptr<Dataset> (*)(const Options&);
 
+// All that is known of a data set without its files.
 struct Row {
   std::string_view name;
-  std::string_view in_path;  // a --data_dir that contains this means this data set; empty: never
+  std::string_view in_path;  // a --data_dir that contains this means this data set
   int classes = 0;
   std::int64_t training_examples = 0,
                validation_examples = 0;  // of the original, for synthetic input
+  bool has_networks = false;             // --model names networks for it
+  float scale = 1, shift = 0;            // a network sees pixel * scale + shift
   OpenDataset open = nullptr;            // nullptr: synthetic input only
 };
 
 std::span<const Row> catalog();
 const Row& find(std::string_view name);  // throws, listing the names
+bool can_run(const Row& row);            // with files or with synthetic input
+// "a, b or c" of the rows that are wanted.
+std::string names(bool (*wanted)(const Row&));
 
 // Opens files for reading. Throws if they are missing or damaged, naming the file.
 std::unique_ptr<Dataset> open(std::string_view name, const Options& options);
 
-// The data set that --data_name would name: the first whose name occurs in the path, `imagenet`
-// without a path. Throws if none does.
+// The data set that --data_name would name: the first whose Row::in_path occurs in the path,
+// `imagenet` without a path. Throws if none does.
 std::string_view guess_name(std::string_view data_dir);
 
 std::unique_ptr<Dataset> open_mnist(const Options& options);

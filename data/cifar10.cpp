@@ -58,17 +58,16 @@ struct Pixels {
   bool fortran = false;
 };
 
-Pixels pixels_of(const Pickle& pickle, const PickleValue* data) {
+Pixels pixels_of(const PickleValue* data) {
   using Kind = PickleValue::Kind;
   check(data != nullptr, "it is no dictionary with the key 'data'");
   Pixels pixels{data->bytes, data->bytes.size() / image_bytes, data->fortran};
   if (data->kind == Kind::array) {
-    const PickleValue& type = pickle.at(data->element_type);
-    check(type.kind == Kind::type && type.text() == "u1" && data->shape.size() == 2 &&
+    check(data->element_type == "u1" && data->shape.size() == 2 &&
               data->shape[1] == static_cast<std::int64_t>(image_bytes),
           "its 'data' is no array of unsigned bytes, N x 3072");
   } else {
-    check(data->kind == Kind::bytes && data->bytes.size() % image_bytes == 0,
+    check(data->kind == Kind::text && data->bytes.size() % image_bytes == 0,
           "its 'data' is neither an array nor bytes of whole images");
   }
   check(pixels.count > 0, "it holds no images");
@@ -77,7 +76,7 @@ Pixels pixels_of(const Pickle& pickle, const PickleValue* data) {
 
 void append_pickle(const fs::path& path, Examples& examples) {
   const Pickle pickle(read_whole(path));
-  const Pixels pixels = pixels_of(pickle, pickle.find(pickle.root(), "data"));
+  const Pixels pixels = pixels_of(pickle.find(pickle.root(), "data"));
   const PickleValue* labels = pickle.find(pickle.root(), "labels");
   check(labels != nullptr && labels->kind == PickleValue::Kind::list,
         "it is no dictionary with a list 'labels'");

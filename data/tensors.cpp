@@ -86,9 +86,10 @@ class Tensors final : public Dataset {
 
 std::unique_ptr<Dataset> open_tensors(const Options& options) {
   const std::string& as = options.tensors_as;
-  check(as == "imagenet" || as == "cifar10" || as == "mnist",
-        "--tensors_as=" + as + " is none of imagenet, cifar10, mnist");
-  return std::make_unique<Tensors>(options.dir, find(as).classes);
+  const Row& meant = find(as);
+  check(meant.has_networks, "--tensors_as=" + as + " has no networks; use " +
+                                names([](const Row& r) { return r.has_networks; }));
+  return std::make_unique<Tensors>(options.dir, meant.classes);
 }
 
 }  // namespace cnn::data

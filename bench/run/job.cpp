@@ -17,14 +17,11 @@ std::string network_data_set(const Config& config) {
 
 // How the bytes of a data set become network input: x * scale + shift.
 InputFormat input_format(const std::string& data_name, const data::Dataset& dataset) {
-  InputFormat format{.synthetic = false, .image_type = dataset.format().type};
-  if (data_name == "mnist") {
-    format.scale = 1.0F / 255;
-  } else if (data_name == "cifar10") {
-    format.scale = 1.0F / 127.5F;
-    format.shift = -1;
-  }
-  return format;
+  const data::Row& row = data::find(data_name);
+  return {.synthetic = false,
+          .image_type = dataset.format().type,
+          .scale = row.scale,
+          .shift = row.shift};
 }
 
 void check_images(const Job& job, const data::Dataset& dataset, const std::string& where) {

@@ -18,6 +18,7 @@ TEST(Catalog, GuessesTheDataSetFromThePathAsUpstream) {
   EXPECT_EQ(guess_name("/cifar10/imagenet"), "imagenet");
   EXPECT_EQ(guess_name("librispeech"), "librispeech");
   EXPECT_EQ(guess_name("/coco/2017"), "coco");
+  EXPECT_EQ(guess_name("/data/digits.safetensors"), "tensors");
   EXPECT_EQ(guess_name("/usr/share/datasets/fashion-mnist"), "mnist");
 }
 
@@ -29,7 +30,7 @@ TEST(Catalog, SaysWhatToDoWhenThePathTellsNothing) {
 
 TEST(Catalog, ListsTheNamesWhenOneIsUnknown) {
   EXPECT_THAT(error_of([] { find("imagnet"); }),
-              AllOf(HasSubstr("'imagnet'"), HasSubstr("imagenet, cifar10"), HasSubstr("mnist")));
+              AllOf(HasSubstr("'imagnet'"), HasSubstr("imagenet, cifar10, mnist or tensors")));
 }
 
 TEST(Catalog, KnowsTheSizesOfTheOriginals) {
@@ -40,6 +41,12 @@ TEST(Catalog, KnowsTheSizesOfTheOriginals) {
   EXPECT_EQ(find("cifar10").classes, 11);
   EXPECT_EQ(find("mnist").training_examples, 60000);
   EXPECT_EQ(find("mnist").classes, 10);
+}
+
+TEST(Catalog, TellsWhatCanRun) {
+  EXPECT_TRUE(can_run(find("imagenet")));  // on synthetic images
+  EXPECT_TRUE(can_run(find("tensors")));
+  EXPECT_FALSE(can_run(find("coco")));
 }
 
 TEST(Catalog, SaysWhichFilesItDoesNotRead) {

@@ -90,11 +90,8 @@ TEST_P(Cifar10Pickle, IsReadAsPythonMeantIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AllWriters, Cifar10Pickle,
-                         testing::Values("python2_protocol0.pickle", "python2_protocol1.pickle",
-                                         "python2_protocol2.pickle", "numpy1_protocol2.pickle",
-                                         "numpy1_protocol5.pickle", "numpy1_fortran.pickle",
-                                         "numpy2_protocol0.pickle", "numpy2_protocol1.pickle",
-                                         "numpy2_protocol2.pickle", "numpy2_protocol3.pickle",
+                         testing::Values("python2_protocol2.pickle", "numpy1_protocol5.pickle",
+                                         "numpy1_fortran.pickle", "numpy2_protocol3.pickle",
                                          "numpy2_protocol4.pickle", "numpy2_protocol5.pickle"),
                          [](const auto& writer) {
                            const std::string name = writer.param;

@@ -111,16 +111,15 @@ TEST(Mutants, OfMnistFilesNeverCrash) {
 }
 
 TEST(Mutants, OfCifar10PicklesNeverCrash) {
-  for (const char* name :
-       {"python2_protocol0.pickle", "python2_protocol2.pickle", "numpy2_protocol0.pickle",
-        "numpy2_protocol2.pickle", "numpy2_protocol4.pickle", "numpy2_protocol5.pickle"}) {
+  for (const char* name : {"python2_protocol2.pickle", "numpy2_protocol3.pickle",
+                           "numpy2_protocol4.pickle", "numpy2_protocol5.pickle"}) {
     const TemporaryFolder folder;
     const auto source = std::filesystem::path(CNN_SOURCE_DIR) / "tests/data/pickles" / name;
     const auto path = folder.write("test_batch", read_file(source));
-    const Outcome outcome = survive(path, 400, [&] {
+    const Outcome outcome = survive(path, 600, [&] {
       read_everything(*open("cifar10", {.dir = folder.path().string(), .training = false}));
     });
-    EXPECT_GT(outcome.rejected, 150) << name;
+    EXPECT_GT(outcome.rejected, 225) << name;
   }
 }
 

@@ -1,6 +1,5 @@
 #include "data/pickle.h"
 
-#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,35 +28,25 @@ std::int64_t integer_of(const std::string& text) {
 
 std::string text_of(const std::string& text) { return std::string(parse(text).root().text()); }
 
+// The opcodes of a short text, and of a call of numpy's function with these arguments.
+std::string short_text(const std::string& text) {
+  return "U" + std::string(1, static_cast<char>(text.size())) + text;
+}
+
 TEST(Pickle, ReadsEveryFormOfInteger) {
-  EXPECT_EQ(integer_of("I-12\n."), -12);
-  EXPECT_EQ(integer_of("L123456789012L\n."), 123456789012);
   EXPECT_EQ(integer_of("K\xff."), 255);
   EXPECT_EQ(integer_of("M\x01\x02."), 513);
   EXPECT_EQ(integer_of("J" + little_endian(0xFFFFFFFE, 4) + "."), -2);
   EXPECT_EQ(integer_of(std::string("\x8a\x00.", 3)), 0);
   EXPECT_EQ(integer_of("\x8a\x01\xff."), -1);
   EXPECT_EQ(integer_of("\x8a\x02\xff\x7f."), 32767);
-  EXPECT_EQ(integer_of("\x8b" + little_endian(3, 4) + "\x01\x01\x01."), 65793);
-}
-
-TEST(Pickle, ReadsTruthNothingAndReals) {
-  EXPECT_EQ(parse("I01\n.").root().kind, Kind::boolean);
-  EXPECT_EQ(parse("I01\n.").root().integer, 1);
-  EXPECT_EQ(parse("I00\n.").root().integer, 0);
-  EXPECT_EQ(parse("\x88.").root().integer, 1);
+  EXPECT_EQ(integer_of("\x8a\x08" + little_endian(1ULL << 63U, 8) + "."), INT64_MIN);
+  EXPECT_EQ(integer_of("\x88."), 1);
+  EXPECT_EQ(integer_of("\x89."), 0);
   EXPECT_EQ(parse("N.").root().kind, Kind::none);
-  EXPECT_EQ(parse("F-2.5\n.").root().real, -2.5);
-  EXPECT_EQ(parse(std::string("G\x3f\xf8\0\0\0\0\0\0.", 10)).root().real, 1.5);
-  EXPECT_TRUE(std::isnan(parse("Fnan\n.").root().real));
 }
 
 TEST(Pickle, ReadsEveryFormOfText) {
-  EXPECT_EQ(text_of(R"(S'a\x41\'\\\n'
-.)"),
-            "aA'\\\n");
-  EXPECT_EQ(text_of("S\"it's\"\n."), "it's");
-  EXPECT_EQ(text_of("V\xe9\\u20ac\\U0001F600\n."), "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
   EXPECT_EQ(text_of("U\x02hi."), "hi");
   EXPECT_EQ(text_of("C\x02hi."), "hi");
   EXPECT_EQ(text_of("\x8c\x02hi."), "hi");
@@ -70,7 +59,10 @@ TEST(Pickle, ReadsEveryFormOfText) {
 }
 
 TEST(Pickle, BuildsContainersWithAndWithoutMarks) {
-  const Pickle pickle = parse("(lp0\nI1\naI2\na.");
+  const Pickle pickle = parse(
+      "]K\x01"
+      "aK\x02"
+      "a.");
   EXPECT_EQ(pickle.root().kind, Kind::list);
   ASSERT_EQ(pickle.root().items.size(), 2U);
   EXPECT_EQ(pickle.at(pickle.root().items[1]).integer, 2);
@@ -81,15 +73,15 @@ TEST(Pickle, BuildsContainersWithAndWithoutMarks) {
             3U);
   EXPECT_EQ(parse("K\x01K\x02\x86.").root().items.size(), 2U);
   EXPECT_EQ(parse("(K\x01K\x02t.").root().kind, Kind::tuple);
-  EXPECT_EQ(parse("(K\x01"
-                  "0).")
-                .root()
-                .kind,
-            Kind::tuple);
+  EXPECT_EQ(parse(").").root().kind, Kind::tuple);
 }
 
 TEST(Pickle, FindsKeysWrittenAsBytesOrText) {
-  const Pickle pickle = parse("(dS'a'\nI1\nsVb\nI2\nsS'a'\nI3\ns.");
+  const Pickle pickle = parse(
+      "}U\x01"
+      "aK\x01s(\x8c\x01"
+      "bK\x02C\x01"
+      "aK\x03u.");
   EXPECT_EQ(pickle.find(pickle.root(), "a")->integer, 3);  // the later one
   EXPECT_EQ(pickle.find(pickle.root(), "b")->integer, 2);
   EXPECT_EQ(pickle.find(pickle.root(), "c"), nullptr);
@@ -98,39 +90,35 @@ TEST(Pickle, FindsKeysWrittenAsBytesOrText) {
 }
 
 TEST(Pickle, RecallsWhatItRemembers) {
-  EXPECT_EQ(parse("K\x05q\x01"
-                  "0h\x01.")
-                .root()
-                .integer,
+  EXPECT_EQ(integer_of("K\x05q\x01h\x01."), 5);
+  EXPECT_EQ(integer_of("K\x05r" + little_endian(70000, 4) + "j" + little_endian(70000, 4) + "."),
             5);
-  EXPECT_EQ(parse("K\x05\x94"
-                  "0h" +
-                  std::string(1, '\0') + ".")
-                .root()
-                .integer,
-            5);
-  EXPECT_EQ(parse("I5\np7\n0g7\n.").root().integer, 5);
+  EXPECT_EQ(integer_of("K\x05\x94h" + std::string(1, '\0') + "."), 5);
   EXPECT_THAT(error_for("h\x01."), HasSubstr("never remembered"));
 }
 
 TEST(Pickle, CallsNothingButNamesWhatItWasAskedFor) {
-  EXPECT_THAT(error_for("cos\nsystem\n(S'true'\ntR."), HasSubstr("os.system"));
+  EXPECT_THAT(error_for("cos\nsystem\n" + short_text("true") + "\x85R."), HasSubstr("os.system"));
   EXPECT_THAT(error_for("\x80\x04\x8c\x08"
                         "builtins\x8c\x04"
                         "eval\x93."),
               HasSubstr("builtins.eval"));
   EXPECT_THAT(error_for("cnumpy\nload\n."), HasSubstr("numpy.load"));
   EXPECT_THAT(error_for("cnumpy\nndarray\n)R."), HasSubstr("numpy.ndarray"));
+  EXPECT_THAT(error_for("c_codecs\nencode\n."), HasSubstr("_codecs.encode"));
   EXPECT_THAT(error_for("c\x1b[2J\nx\n."), HasSubstr("?[2J.x"));  // no control bytes to a terminal
-  EXPECT_THAT(error_for("(S'x'\nios\nsystem\n."), HasSubstr("INST"));
-  EXPECT_THAT(error_for(")\x81."), HasSubstr("NEWOBJ"));
-  EXPECT_THAT(error_for("P1\n."), HasSubstr("PERSID"));
-  EXPECT_THAT(error_for("\x97."), HasSubstr("NEXT_BUFFER"));
-  EXPECT_THAT(error_for("\xfe."), HasSubstr("0xfe at byte 0"));
+  EXPECT_THAT(error_for(")\x81."), HasSubstr("opcode 129 at byte 1"));  // NEWOBJ
+  EXPECT_THAT(error_for("\xfe."), HasSubstr("opcode 254 at byte 0"));
+}
+
+TEST(Pickle, SaysWhichPicklesItReadsWhereOneIsText) {
+  for (const char* text : {"I1\n.", "S'a'\n.", "(lp0\n.", "P1\n.", "(S'x'\nios\nsystem\n."}) {
+    EXPECT_THAT(error_for(text), HasSubstr("in a binary protocol")) << text;
+  }
 }
 
 TEST(Pickle, RejectsWhatIsCutOff) {
-  for (const char* text : {"", "N", "(", "K", "M\x01", "I12", "c", "cos\nsys", "S'a'", "\x80"}) {
+  for (const char* text : {"", "N", "(", "K", "M\x01", "c", "cos\nsys", "U\x02h", "\x80"}) {
     EXPECT_THAT(error_for(text), HasSubstr("cut off")) << text;
   }
   EXPECT_THAT(error_for("N.N"), HasSubstr("ends before its file"));
@@ -139,7 +127,7 @@ TEST(Pickle, RejectsWhatIsCutOff) {
 TEST(Pickle, NeverReadsByALyingLength) {
   EXPECT_THAT(error_for("T" + little_endian(0xFFFFFFFF, 4) + "hi."), HasSubstr("cut off"));
   EXPECT_THAT(error_for("\x8e" + little_endian(~0ULL, 8) + "hi."), HasSubstr("cut off"));
-  EXPECT_THAT(error_for("\x8b" + little_endian(0xFFFFFFFF, 4) + "."), HasSubstr("64 bits"));
+  EXPECT_THAT(error_for("\x8a\xff."), HasSubstr("64 bits"));
   EXPECT_THAT(error_for("\x80\x04\x95" + little_endian(~0ULL, 8) + "N."), HasSubstr("frame"));
 }
 
@@ -147,28 +135,17 @@ TEST(Pickle, RejectsAStackThatDoesNotFit) {
   EXPECT_THAT(error_for("."), HasSubstr("stack is empty"));
   EXPECT_THAT(error_for("K\x01(\x85."), HasSubstr("stack is empty"));  // not below a mark
   EXPECT_THAT(error_for("t."), HasSubstr("no mark"));
-  EXPECT_THAT(error_for("NNa."), HasSubstr("appends to"));
-  EXPECT_THAT(error_for("](NNu."), HasSubstr("inserts into"));
-  EXPECT_THAT(error_for("(Nd."), HasSubstr("key without a value"));
+  EXPECT_THAT(error_for("NNa."), HasSubstr("adds to"));
+  EXPECT_THAT(error_for("](NNu."), HasSubstr("adds to"));
+  EXPECT_THAT(error_for("}(Nu."), HasSubstr("key without a value"));
   EXPECT_THAT(error_for("N)b."), HasSubstr("object with a state"));
+  EXPECT_THAT(error_for("N)R."), HasSubstr("what is called"));
 }
 
-TEST(Pickle, RejectsNumbersAndTextsThatAreNone) {
-  EXPECT_THAT(error_for("Iabc\n."), HasSubstr("'abc' is no number"));
-  EXPECT_THAT(error_for("L99999999999999999999L\n."), HasSubstr("is no number that fits"));
-  EXPECT_THAT(error_for("S'a\n."), HasSubstr("quotes"));
-  EXPECT_THAT(error_for("S'\\q'\n."), HasSubstr("unknown escape"));
-  EXPECT_THAT(error_for("V\\u12\n."), HasSubstr("within an escape"));
-  EXPECT_THAT(error_for("V\\UFFFFFFFF\n."), HasSubstr("beyond Unicode"));
-  EXPECT_THAT(error_for("c_codecs\nencode\n(V\\u20ac\nVlatin1\ntR."), HasSubstr("beyond 255"));
-  EXPECT_THAT(error_for("c_codecs\nencode\n(Va\nVrot13\ntR."), HasSubstr("other than as latin1"));
-}
-
-// numpy.core.numeric._frombuffer(b'abcdef', dtype, shape, 'C'); shape and type are parameters.
-std::string array(const std::string& shape, const std::string& type) {
-  return "cnumpy.core.numeric\n_frombuffer\n(C\x06"
-         "abcdefcnumpy\ndtype\n(V" +
-         type + "\nI00\nI01\ntR(" + shape + "tVC\ntR.";
+// numpy.core.numeric._frombuffer(b'abcdef', dtype, shape, order)
+std::string array(const std::string& shape, const std::string& type, const char* order = "C") {
+  return "cnumpy.core.numeric\n_frombuffer\n(" + short_text("abcdef") + "cnumpy\ndtype\n" +
+         short_text(type) + "\x85R(" + shape + "t" + short_text(order) + "tR.";
 }
 
 TEST(Pickle, ReadsAnArrayWhoseShapeAgrees) {
@@ -176,27 +153,32 @@ TEST(Pickle, ReadsAnArrayWhoseShapeAgrees) {
   EXPECT_EQ(pickle.root().kind, Kind::array);
   EXPECT_EQ(pickle.root().shape, (std::vector<std::int64_t>{2, 3}));
   EXPECT_EQ(pickle.root().text(), "abcdef");
+  EXPECT_EQ(pickle.root().element_type, "u1");
+  EXPECT_FALSE(pickle.root().fortran);
   EXPECT_EQ(parse(array("K\x03", "u2")).root().shape, (std::vector<std::int64_t>{3}));
+  EXPECT_TRUE(parse(array("K\x06", "u1", "F")).root().fortran);
 }
 
 TEST(Pickle, RejectsArraysWhoseShapeDoesNotAgree) {
   EXPECT_THAT(error_for(array("K\x02K\x04", "u1")), HasSubstr("needs 8 bytes, but it has 6"));
-  EXPECT_THAT(error_for(array("I-1\nI-6\n", "u1")), HasSubstr("negative dimension"));
-  EXPECT_THAT(error_for(array("I4294967296\nI4294967296\n", "u1")),
-              HasSubstr("larger than memory"));
+  EXPECT_THAT(error_for(array("\x8a\x01\xff\x8a\x01\xfa", "u1")), HasSubstr("negative dimension"));
+  const std::string huge = "\x8a\x05" + little_endian(1ULL << 32U, 5);
+  EXPECT_THAT(error_for(array(huge + huge, "u1")), HasSubstr("larger than memory"));
   EXPECT_THAT(error_for(array("N", "u1")), HasSubstr("dimension"));
   EXPECT_THAT(error_for(array("K\x06", "O")), HasSubstr("'O', which is not a plain number"));
   EXPECT_THAT(error_for(array("K\x06", "U1")), HasSubstr("'U1'"));
+  EXPECT_THAT(error_for(array("K\x06", "u1", "A")), HasSubstr("no known order"));
 }
 
 TEST(Pickle, BoundsTheMemoryThatAFileCanTake) {
   EXPECT_THAT(error_for(std::string(250'001, 'N') + "."), HasSubstr("250000 values"));
   EXPECT_THAT(error_for("N" + std::string(250'001, '\x94') + "."), HasSubstr("250000 values"));
-  std::string again = "V" + std::string(1000, 'a') + "\n\x94";
-  for (int i = 0; i < 1000; ++i) {
-    again += "c_codecs\nencode\nh" + std::string(1, '\0') + "Vlatin1\n\x86R0";
+  EXPECT_THAT(error_for(std::string(250'001, '(') + "."), HasSubstr("250000 open marks"));
+  std::string again = "Nq\1";
+  for (int i = 0; i < 250'000; ++i) {
+    again += "h\1";
   }
-  EXPECT_THAT(error_for(again + "N."), HasSubstr("larger than its file"));
+  EXPECT_THAT(error_for(again + "."), HasSubstr("stack has more than 250000"));
 }
 
 TEST(Pickle, TakesDeepNestingAndCyclesWithoutRecursion) {
