@@ -45,7 +45,7 @@ TEST(Tensors, StandForTheDataSetThatIsAskedFor) {
   EXPECT_EQ(open("tensors", {.dir = path, .tensors_as = "cifar10"})->classes(), 11);
   EXPECT_EQ(open("tensors", {.dir = path, .tensors_as = "mnist"})->classes(), 10);
   EXPECT_THAT(error_of([&] { open("tensors", {.dir = path, .tensors_as = "coco"}); }),
-              HasSubstr("imagenet, cifar10, mnist"));
+              HasSubstr("imagenet, cifar10 or mnist"));
 }
 
 TEST(Tensors, AreFedInFileOrderAndWrapWithinABatch) {
