@@ -178,6 +178,21 @@ std::optional<std::filesystem::path> find_newest(const std::filesystem::path& fo
   return all.front();
 }
 
+std::optional<std::filesystem::path> find_whole_before(const std::filesystem::path& checkpoint) {
+  const std::int64_t limit = step_of(checkpoint);
+  for (const fs::path& path : checkpoints_in(checkpoint.parent_path())) {
+    try {
+      if (step_of(path) < limit) {
+        SafetensorsFile whole(path);  // its header says how many bytes there must be
+        return path;
+      }
+    } catch (const Error&) {
+      continue;  // damaged too
+    }
+  }
+  return std::nullopt;
+}
+
 std::int64_t step_of(const std::filesystem::path& path) {
   const std::string text = path.filename().string();
   std::string_view name = text;

@@ -42,6 +42,9 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
 // none; throws if there are only TensorFlow's own.
 std::optional<std::filesystem::path> find_newest(const std::filesystem::path& folder_or_path);
 
+// The newest checkpoint of the same folder with a lower number whose file is complete.
+std::optional<std::filesystem::path> find_whole_before(const std::filesystem::path& checkpoint);
+
 // The digits after the last '-' of the file's name; 0 if there are none.
 std::int64_t step_of(const std::filesystem::path& path);
 

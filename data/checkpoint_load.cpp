@@ -126,6 +126,18 @@ std::vector<Found> match(const ByName& entries, std::span<const NamedTensor> wan
   return found;
 }
 
+// Throws Error; where the file is damaged, it names the newest of the others that is whole.
+SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
+  try {
+    return SafetensorsFile(path);
+  } catch (const Error& error) {
+    const auto whole = find_whole_before(path);
+    throw Error(whole ? std::string(error.what()) + "; " + whole->filename().string() +
+                            " beside it is whole: remove the damaged file to go on from that one"
+                      : error.what());
+  }
+}
+
 // The scratch is as large as the largest tensor.
 void read_values(const SafetensorsFile& file, std::span<const Found> found, const ValueSink& sink) {
   std::size_t largest = 0;
@@ -145,7 +157,7 @@ void read_values(const SafetensorsFile& file, std::span<const Found> found, cons
 
 Loaded load(const std::filesystem::path& path, std::span<const NamedTensor> wanted,
             const ValueSink& sink, Purpose purpose) {
-  const SafetensorsFile file(path);
+  const SafetensorsFile file = open_checkpoint(path);
   Loaded loaded;
   std::vector<Found> found;
   try {

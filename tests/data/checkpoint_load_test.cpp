@@ -167,5 +167,17 @@ TEST(LoadCheckpoint, RejectsADamagedFileByItsName) {
   }
 }
 
+TEST(LoadCheckpoint, NamesAnOlderOneThatIsWholeWhereTheNewestIsCutOff) {
+  const TemporaryFolder folder;
+  const fs::path newest = write(folder, {"v/a"});
+  fs::copy_file(newest, folder.path() / "model.ckpt-3.safetensors");
+  fs::copy_file(newest, folder.path() / "model.ckpt-20.safetensors");  // newer: no help
+  folder.write("model.ckpt-7.safetensors", "cut");
+  fs::resize_file(newest, fs::file_size(newest) - 1);
+  EXPECT_THAT(error_of([&] { load(newest, only_a, [](std::size_t, std::span<const float>) {}); }),
+              AllOf(HasSubstr("model.ckpt-12.safetensors is not a valid"),
+                    HasSubstr("model.ckpt-3.safetensors beside it is whole")));
+}
+
 }  // namespace
 }  // namespace cnn::data

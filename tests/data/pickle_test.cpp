@@ -80,7 +80,8 @@ TEST(Pickle, FindsKeysWrittenAsBytesOrText) {
   const Pickle pickle = parse(
       "}U\x01"
       "aK\x01s(\x8c\x01"
-      "bK\x02C\x01"
+      "bK\x02"
+      "C\x01"
       "aK\x03u.");
   EXPECT_EQ(pickle.find(pickle.root(), "a")->integer, 3);  // the later one
   EXPECT_EQ(pickle.find(pickle.root(), "b")->integer, 2);
