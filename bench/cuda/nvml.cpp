@@ -25,6 +25,8 @@ constexpr int memory_clock = 2;
 constexpr int gpu_sensor = 0;
 constexpr unsigned mig_enabled = 1;
 
+// Slowdowns by hardware or heat, and the power brake.
+constexpr std::uint64_t disturbing_bits = 0xe8;
 // By bit of the clocks event reasons. Bit 0 is that there is nothing to do, which throttles
 // nothing.
 constexpr std::uint64_t idle_bit = 1;
@@ -165,7 +167,8 @@ TelemetryFacts facts_of(const Nvml& nvml, Device device) {
   TelemetryFacts facts{.source = "NVML",
                        .highest_clock_mhz = ask(nvml.highest_clock, device, sm_clock),
                        .power_limit_watts = ask(nvml.power_limit, device, 1e-3),
-                       .throttle_names = {throttle_names.begin(), throttle_names.end()}};
+                       .throttle_names = {throttle_names.begin(), throttle_names.end()},
+                       .disturbing = disturbing_bits};
   std::array<char, 96> version{};  // NVML wants 80
   if (nvml.driver_version != nullptr &&
       nvml.driver_version(version.data(), version.size()) == success) {

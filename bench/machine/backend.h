@@ -42,6 +42,7 @@ struct Backend {
   std::string description;           // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
   std::vector<std::string> notes;    // further lines that the user should see
   std::int64_t threads = 0;          // of the processor that compute; 0: another device does
+  std::vector<int> cpus;             // these processors; empty: another device does
   std::string instruction_sets;      // "avx2 avx512"
   std::optional<GpuInfo> gpu;
   std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells

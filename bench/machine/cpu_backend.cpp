@@ -69,6 +69,7 @@ Backend make(const Config& config) {
   add_reference(backend.kernels);
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.winograd_nonfused});
   backend.threads = static_cast<std::int64_t>(cpus.size());
+  backend.cpus = cpus;
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =
       fmt::format("{}, {} threads, {}", processor_name(), cpus.size(), backend.instruction_sets);

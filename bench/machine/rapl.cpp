@@ -1,43 +1,14 @@
 #include "bench/machine/rapl.h"
 
-#include <array>
-#include <charconv>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fstream>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
+#include "bench/machine/open_file.h"
+
 namespace cnn::bench {
 namespace {
-
-class OpenFile {
- public:
-  explicit OpenFile(const std::filesystem::path& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~OpenFile() {
-    if (descriptor_ >= 0) {
-      close(descriptor_);
-    }
-  }
-  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  OpenFile& operator=(OpenFile&&) = delete;
-
-  // The number that the file holds now; without an allocation.
-  std::optional<std::uint64_t> number() const {
-    std::array<char, 32> text{};
-    const ssize_t size = pread(descriptor_, text.data(), text.size(), 0);
-    std::uint64_t value = 0;
-    if (size <= 0 || std::from_chars(text.data(), text.data() + size, value).ec != std::errc()) {
-      return std::nullopt;
-    }
-    return value;
-  }
-
- private:
-  int descriptor_;
-};
 
 // A counter in microjoules that starts again at 0 after `highest`, at full power within a minute.
 struct Package {

@@ -23,7 +23,8 @@ struct TelemetryFacts {
   std::optional<double> highest_clock_mhz{};  // that the device may run at
   std::optional<double> power_limit_watts{};
   std::vector<std::string>
-      throttle_names{};  // by bit; a bit without a name has an empty one or none
+      throttle_names{};        // by bit; a bit without a name has an empty one or none
+  std::uint64_t disturbing{};  // bits of throttling by heat or power supply, not by a set limit
 };
 
 // Something that can be asked how a device fares while it computes.

@@ -3,7 +3,11 @@
 namespace cnn::bench {
 
 TelemetrySampler::TelemetrySampler(TelemetrySource& source, std::chrono::milliseconds every)
-    : source_(source), every_(every), start_(Clock::now()), thread_([this] { sample(); }) {}
+    : source_(source),
+      disturbing_(source.facts().disturbing),
+      every_(every),
+      start_(Clock::now()),
+      thread_([this] { sample(); }) {}
 
 TelemetrySampler::~TelemetrySampler() {
   {
@@ -18,6 +22,16 @@ double TelemetrySampler::seconds() const {
   return std::chrono::duration<double>(Clock::now() - start_).count();
 }
 
+Reading TelemetrySampler::read() {
+  const Reading reading = source_.read();
+  throttled_samples_ += (reading.throttled.value_or(0) & disturbing_) != 0 ? 1 : 0;
+  return reading;
+}
+
+std::optional<std::uint64_t> TelemetrySampler::throttled_samples() const {
+  return disturbing_ == 0 ? std::nullopt : std::optional<std::uint64_t>(throttled_samples_);
+}
+
 void TelemetrySampler::resume() {
   {
     const std::lock_guard lock(mutex_);
@@ -25,7 +39,7 @@ void TelemetrySampler::resume() {
       return;
     }
     running_ = true;
-    const Reading reading = source_.read();
+    const Reading reading = read();
     totals_.begin(reading, seconds());
   }
   changed_.notify_all();
@@ -39,7 +53,7 @@ void TelemetrySampler::pause() {
     }
     running_ = false;
     const double end = seconds();  // reading takes milliseconds that are no step's
-    totals_.add(source_.read(), end);
+    totals_.add(read(), end);
   }
   changed_.notify_all();
 }
@@ -58,7 +72,7 @@ void TelemetrySampler::sample() {
     if (!running_) {
       changed_.wait(lock, [this] { return stopped_ || running_; });
     } else if (!changed_.wait_for(lock, every_, [this] { return stopped_ || !running_; })) {
-      const Reading reading = source_.read();
+      const Reading reading = read();
       totals_.add(reading, seconds());
     }
   }

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "bench/machine/telemetry.h"
@@ -26,6 +28,10 @@ class TelemetrySampler {
   void resume();
   void pause();
 
+  // Samples so far that show the device slowed down by heat or its power supply; empty if it does
+  // not tell. Never waits.
+  std::optional<std::uint64_t> throttled_samples() const;
+
   // Ends it for good, and tells how the device fared while `images` were computed.
   Telemetry finish(std::int64_t images);
 
@@ -33,9 +39,12 @@ class TelemetrySampler {
   using Clock = std::chrono::steady_clock;
 
   void sample();  // the thread
+  Reading read();
   double seconds() const;
 
   TelemetrySource& source_;
+  std::uint64_t disturbing_;  // bits
+  std::atomic<std::uint64_t> throttled_samples_ = 0;
   std::chrono::milliseconds every_;
   Clock::time_point start_;
   std::mutex mutex_;  // of all below, and of reading the source

@@ -70,6 +70,32 @@ TEST(TelemetrySampler, ReadsNothingInAPause) {
   EXPECT_DOUBLE_EQ(telemetry.joules.value(), 10.0 * (source.reads - 2));  // the pause's is not ours
 }
 
+// Throttled by what its third bit stands for.
+class Throttled final : public TelemetrySource {
+ public:
+  explicit Throttled(std::uint64_t disturbing) : disturbing_(disturbing) {}
+  TelemetryFacts facts() const override {
+    return {.source = "throttled", .disturbing = disturbing_};
+  }
+  Reading read() noexcept override { return {.throttled = 4}; }
+
+ private:
+  std::uint64_t disturbing_;
+};
+
+TEST(TelemetrySampler, CountsThrottlingThatDisturbsAlone) {
+  const auto counted = [](std::uint64_t disturbing) {
+    Throttled source(disturbing);
+    TelemetrySampler sampler(source, milliseconds(100000));
+    sampler.resume();
+    sampler.pause();
+    return sampler.throttled_samples();
+  };
+  EXPECT_EQ(counted(0xe8 | 4), 2U);
+  EXPECT_EQ(counted(0xe8), 0U);
+  EXPECT_EQ(counted(0), std::nullopt);
+}
+
 TEST(TelemetrySampler, TakesARepeatedWordOnce) {
   Counting source;
   TelemetrySampler sampler(source, milliseconds(100000));
