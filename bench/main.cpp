@@ -1,50 +1,69 @@
 #include <chrono>
-#include <fmt/format.h>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
 #include "bench/machine/add_backend.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
+#include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
+#include "bench/run/interruption.h"
 #include "bench/run/runner.h"
 
 namespace {
 
 using namespace cnn::bench;
 
-// Runs what the flags say. Whatever happens, the result file tells what is known.
-void run(const CommandLine& line, std::span<const BackendKind> backends,
-         const std::vector<std::string>& words,
-         std::chrono::steady_clock::time_point process_start) {
-  Console console;
+RunIdentity identity_of(const CommandLine& line, const std::vector<std::string>& words) {
+  RunIdentity identity{.version = std::string(build_version()),
+                       .command = words,
+                       .started = std::chrono::system_clock::now(),
+                       .config = config_json(line.config)};
+  if (build_commit()) {
+    identity.commit = std::string(*build_commit());
+  }
+  return identity;
+}
+
+// Runs what the flags say. Whatever happens, the result file tells what is known. Returns the exit
+// status; ends by the signal that interrupted the run.
+int run(const CommandLine& line, std::span<const BackendKind> backends, const RunIdentity& identity,
+        Console& console, std::chrono::steady_clock::time_point process_start) {
   for (const std::string& notice : line.notices) {
     console.note(notice);
   }
-  ResultRecord record{.version = std::string(build_version())};
-  if (build_commit()) {
-    record.commit = std::string(*build_commit());
-  }
-  record.command = words;
-  record.started = std::chrono::system_clock::now();
-  record.config = line.config;
-  const auto write = [&] {
-    if (line.config.result_json) {
-      write_result(*line.config.result_json, record);
-    }
-  };
+  Json result = new_result(identity);
+  ResultFile file(line.config.result_json);
+  const Interruption interruption(console);
   try {
-    run_benchmark(line.config, backends, console, record, process_start);
+    run_benchmark({.config = line.config,
+                   .backends = backends,
+                   .identity = identity,
+                   .process_start = process_start,
+                   .interruption = interruption},
+                  console, result, file);
   } catch (const std::exception& error) {
-    record.error = error.what();
-    write();
-    throw;
+    console.note(error.what());
+    result["error"] = error.what();
+    file.publish(result);
+    return 1;
   }
-  write();
+  if (console.lost()) {
+    result["error"] = *console.lost();
+  } else if (interruption.requested()) {
+    result["interrupted_by"] = interruption.reason();
+  }
+  file.publish(result);
+  if (const std::optional<int> signal = interruption.signal()) {
+    end_by_signal(*signal);
+  }
+  return console.lost() ? 1 : 0;
 }
 
 Abilities abilities_of(std::span<const BackendKind> backends) {
@@ -61,6 +80,8 @@ Abilities abilities_of(std::span<const BackendKind> backends) {
 
 int main(int argc, char** argv) {
   const auto process_start = std::chrono::steady_clock::now();
+  guard_standard_streams();
+  Console console;
   const std::vector<std::string> words(argv, argv + argc);
   try {
     std::vector<BackendKind> backends{cpu_backend()};
@@ -68,13 +89,14 @@ int main(int argc, char** argv) {
     const CommandLine line = parse_flags(
         std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities_of(backends));
     if (wants_help(line.config)) {
-      fmt::print("{}", help_text(line.config));
+      std::string help = help_text(line.config);
+      help.pop_back();  // the last line break, which print adds
+      console.print(help);
       return 1;  // as absl's flags do
     }
-    run(line, backends, words, process_start);
-    return 0;
+    return run(line, backends, identity_of(line, words), console, process_start);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "{}\n", error.what());
+    console.note(error.what());
     return 1;
   }
 }

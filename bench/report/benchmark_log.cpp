@@ -1,18 +1,17 @@
 #include "bench/report/benchmark_log.h"
 
-#include <filesystem>
-#include <fmt/format.h>
-#include <fstream>
-#include <system_error>
 #include <utility>
 
 #include "bench/flags/number_text.h"
+#include "bench/report/output_file.h"
 #include "bench/report/result_json.h"
-#include "runtime/error.h"
+#include "bench/report/statistics.h"
 
 namespace cnn::bench {
 
 namespace {
+
+constexpr std::string_view flag = "--benchmark_log_dir";
 
 // One run parameter: the key of the value tells its type, and switches are text.
 Json parameter(std::string_view name, const char* key, Json value) {
@@ -96,21 +95,45 @@ std::string metric_line(const Metric& metric, std::chrono::system_clock::time_po
 }
 
 void write_run_log(const std::string& folder, const RunDescription& run) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  check(!problem, fmt::format("--benchmark_log_dir: cannot make the folder {}", folder));
-  write_file_atomically(folder + "/benchmark_run.log", dump(run_log(run)) + "\n");
+  const std::string path = folder + "/benchmark_run.log";
+  make_folder_of(path);
+  OutputFile(flag, path).write(dump(run_log(run)) + "\n");
+  append_metrics(folder, {}, run.date);  // shows that it can be written
 }
 
 void append_metrics(const std::string& folder, const std::vector<Metric>& metrics,
                     std::chrono::system_clock::time_point when) {
-  const std::string path = folder + "/metric.log";
-  std::ofstream file(path, std::ios::app);
+  std::string lines;
   for (const Metric& metric : metrics) {
-    file << metric_line(metric, when) << '\n';
+    lines += metric_line(metric, when) + "\n";
   }
-  file.close();
-  check(static_cast<bool>(file), fmt::format("cannot append to {}", path));
+  append_to_file(flag, folder + "/metric.log", lines);
+}
+
+MetricLog::MetricLog(std::string folder, Options options)
+    : folder_(std::move(folder)), options_(options) {}
+
+void MetricLog::start(const RunStart& run) { global_batch_ = run.global_batch; }
+
+void MetricLog::step_finished(const FinishedStep& step) {
+  if (!step.timed() || !is_displayed(step.number, options_.display_every)) {
+    return;
+  }
+  std::optional<Accuracy> accuracy;
+  if (options_.accuracies) {
+    accuracy = Accuracy{step.values.top_1, step.values.top_5};
+  }
+  const Speed now =
+      speed(step.step_seconds, static_cast<double>(global_batch_), options_.ewma_weight);
+  append_metrics(folder_, step_metrics(step.number, now.mean, accuracy),
+                 std::chrono::system_clock::now());
+}
+
+void MetricLog::end(const RunEnd& end) {
+  if (end.timed_steps > 0) {
+    append_metrics(folder_, {end_metric(end.timed_steps, end.images_per_sec)},
+                   std::chrono::system_clock::now());
+  }
 }
 
 }  // namespace cnn::bench

@@ -7,8 +7,9 @@
 #include <vector>
 
 #include "bench/flags/config.h"
+#include "bench/flags/json.h"
 #include "bench/machine/machine_info.h"
-#include "bench/report/json_file.h"
+#include "bench/report/observer.h"
 #include "bench/report/reporter.h"
 
 namespace cnn::bench {
@@ -43,11 +44,32 @@ std::vector<Metric> eval_metrics(std::int64_t global_step, const Accuracy& accur
 // One line of metric.log, without the line break.
 std::string metric_line(const Metric& metric, std::chrono::system_clock::time_point when);
 
-// Makes the folder if needed and rewrites benchmark_run.log in it. Throws Error if it cannot.
+// Makes the folder if needed, rewrites benchmark_run.log in it and sees that metric.log can be
+// written. Throws Error if it cannot.
 void write_run_log(const std::string& folder, const RunDescription& run);
 
 // Appends to metric.log in the folder. Throws Error if it cannot.
 void append_metrics(const std::string& folder, const std::vector<Metric>& metrics,
                     std::chrono::system_clock::time_point when);
+
+// Logs the displayed steps and the end of a run.
+class MetricLog final : public Observer {
+ public:
+  struct Options {
+    int display_every = 10;
+    double ewma_weight = 0;  // as of speed()
+    bool accuracies = false;
+  };
+  MetricLog(std::string folder, Options options);
+
+  void start(const RunStart& run) override;
+  void step_finished(const FinishedStep& step) override;
+  void end(const RunEnd& end) override;
+
+ private:
+  std::string folder_;
+  Options options_;
+  std::int64_t global_batch_ = 0;
+};
 
 }  // namespace cnn::bench

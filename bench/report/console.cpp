@@ -1,24 +1,41 @@
 #include "bench/report/console.h"
 
-#include <cstdio>
+#include <csignal>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <system_error>
+#include <tuple>
 #include <unistd.h>
 
+#include "bench/report/write_all.h"
+
 namespace cnn::bench {
+namespace {
+
+// What cannot be said on stderr cannot be said at all.
+void write_to_stderr(std::string_view text) { std::ignore = write_all(STDERR_FILENO, text); }
+
+}  // namespace
 
 Console::Console() : terminal_(isatty(STDERR_FILENO) != 0) {}
 
 void Console::clear_progress() {
   if (progress_shown_) {
-    fmt::print(stderr, "\r\x1b[K");
+    write_to_stderr("\r\x1b[K");
     progress_shown_ = false;
   }
 }
 
 void Console::print(std::string_view line) {
   clear_progress();
-  fmt::print(stdout, "{}\n", line);
-  std::fflush(stdout);
+  if (lost_) {
+    return;
+  }
+  if (const int problem = write_all(STDOUT_FILENO, fmt::format("{}\n", line)); problem != 0) {
+    lost_ = fmt::format("stdout: a line could not be written: {}",
+                        std::error_code(problem, std::generic_category()).message());
+    note(*lost_);
+  }
 }
 
 void Console::print(const std::vector<std::string>& lines) {
@@ -29,13 +46,22 @@ void Console::print(const std::vector<std::string>& lines) {
 
 void Console::note(std::string_view line) {
   clear_progress();
-  fmt::print(stderr, "{}\n", line);
+  write_to_stderr(fmt::format("{}\n", line));
 }
 
 void Console::progress(std::string_view line) {
   if (terminal_) {
-    fmt::print(stderr, "\r\x1b[K{}", line);
+    write_to_stderr(fmt::format("\r\x1b[K{}", line));
     progress_shown_ = true;
+  }
+}
+
+void guard_standard_streams() {
+  std::signal(SIGPIPE, SIG_IGN);
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(descriptor, F_GETFD) < 0) {
+      open("/dev/null", O_RDONLY);  // takes that number; what is written to it fails
+    }
   }
 }
 

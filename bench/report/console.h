@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -7,22 +8,31 @@
 namespace cnn::bench {
 
 // Where lines go. stdout gets the lines of tf_cnn_benchmarks and nothing else; all that this
-// program adds goes to stderr.
+// program adds goes to stderr. A line that cannot be written never ends the process.
 class Console {
  public:
   Console();  // finds out whether stderr is a terminal
 
   void print(std::string_view line);  // stdout, at once
   void print(const std::vector<std::string>& lines);
-  void note(std::string_view line);  // stderr
+  void note(std::string_view line);  // stderr; lost where that is closed or full
   // A line on a terminal's stderr that the next one overwrites; nothing elsewhere.
   void progress(std::string_view line);
+
+  // What became of the first line of stdout that was lost, as the note of it said; nothing if all
+  // arrived.
+  const std::optional<std::string>& lost() const { return lost_; }
 
  private:
   void clear_progress();
 
   bool terminal_ = false;
   bool progress_shown_ = false;
+  std::optional<std::string> lost_;
 };
+
+// Once, before anything is opened: no file gets the number of a standard stream that is closed, and
+// a pipe that nobody reads is an error of the write, not the death of the process.
+void guard_standard_streams();
 
 }  // namespace cnn::bench

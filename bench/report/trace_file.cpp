@@ -1,20 +1,35 @@
 #include "bench/report/trace_file.h"
 
-#include <filesystem>
-#include <fstream>
-
-#include "runtime/error.h"
+#include "bench/report/reporter.h"
 
 namespace cnn::bench {
+namespace {
 
-void write_trace(const std::string& path, const StepPlan& plan, const Timeline& timeline) {
-  const std::filesystem::path file_path(path);
-  std::error_code ignored;  // opening the file tells what is wrong
-  std::filesystem::create_directories(file_path.parent_path(), ignored);
-  std::ofstream file(file_path);
-  file << chrome_trace(plan, timeline, "cnn_benchmarks");
-  file.close();
-  check(file.good(), "cannot write --trace_file=" + path + ": give a path in a writable folder");
+constexpr std::int64_t traced_step = -1;  // 0 is the last one of the warm-up
+
+std::string with_folder(const std::string& path) {
+  make_folder_of(path);
+  return path;
+}
+
+}  // namespace
+
+TraceFile::TraceFile(const std::string& path) : file_("--trace_file", with_folder(path)) {}
+
+void TraceFile::write(const StepPlan& plan, const Timeline& timeline) const {
+  file_.write(chrome_trace(plan, timeline, "cnn_benchmarks"));
+}
+
+TraceWriter::TraceWriter(Console& console, const std::string& path, const StepPlan& plan)
+    : console_(console), path_(path), file_(path), plan_(plan) {}
+
+bool TraceWriter::wants_timeline(std::int64_t step) const { return step == traced_step; }
+
+void TraceWriter::step_finished(const FinishedStep& step) {
+  if (step.timeline != nullptr && step.number == traced_step) {
+    console_.print(trace_line(path_));
+    file_.write(plan_, *step.timeline);
+  }
 }
 
 }  // namespace cnn::bench

@@ -1,68 +1,120 @@
 #include "bench/run/evaluator.h"
 
 #include <chrono>
-#include <thread>
+#include <fmt/format.h>
 
 #include "bench/report/benchmark_log.h"
 #include "bench/report/reporter.h"
-#include "bench/report/statistics.h"
+#include "bench/run/interruption.h"
 #include "bench/run/job.h"
-#include "bench/run/session.h"
+#include "bench/run/team.h"
 
 namespace cnn::bench {
 
-ResultEvaluation evaluate(const Job& job, Session& session, Console& console,
-                          std::int64_t global_step) {
-  StepRunner& runner = session.evaluation();
-  const auto batch = static_cast<double>(job.eval_batch);
-  ResultEvaluation result{.global_step = global_step,
-                          .examples = job.eval_length.batches * job.eval_batch};
+Json to_json(const EvaluationResult& result) {
+  return {{"global_step", result.global_step},
+          {"examples", result.examples},
+          {"top_1", result.top_1},
+          {"top_5", result.top_5},
+          {"base_loss", result.base_loss},
+          {"images_per_sec", result.images_per_sec}};
+}
+
+EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
+  const std::int64_t display_every = job_.config->display_every;
+  const auto batch = static_cast<double>(job_.eval_batch.global);
+  EvaluationResult sum{.global_step = global_step};
   double seconds = 0;
   double since_display = 0;
-  for (std::int64_t step = 1; step <= job.eval_length.batches; ++step) {
+  std::int64_t done = 0;
+  team_.begin_evaluation();
+  while (done < job_.eval_length.batches && !interruption_.requested()) {
     // Evaluation draws its own synthetic labels: they depend on the step's number.
-    const StepValues values = runner.run(step - 1, 0);
+    const StepValues values = team_.evaluation_step(done);
+    ++done;
     seconds += values.seconds;
     since_display += values.seconds;
-    result.top_1 += values.top_1;
-    result.top_5 += values.top_5;
-    result.base_loss += values.base_loss;
-    if (is_displayed_in_eval(step, job.config->display_every)) {
-      const double images = batch * job.config->display_every;
-      console.print(eval_step_line(step, images / since_display));
+    sum.top_1 += values.top_1;
+    sum.top_5 += values.top_5;
+    sum.base_loss += values.base_loss;
+    if (is_displayed_in_eval(done, display_every)) {
+      const double images = batch * static_cast<double>(display_every);
+      console_.print(eval_step_line(done, images / since_display));
       since_display = 0;
     }
   }
-  const auto batches = static_cast<double>(job.eval_length.batches);
-  result.top_1 /= batches;
-  result.top_5 /= batches;
-  result.base_loss /= batches;
-  result.images_per_sec = batches * batch / seconds;
-  console.print(accuracy_line({result.top_1, result.top_5}, result.examples));
-  if (job.config->benchmark_log_dir) {
-    append_metrics(*job.config->benchmark_log_dir,
-                   eval_metrics(global_step, {result.top_1, result.top_5}, result.images_per_sec),
-                   std::chrono::system_clock::now());
+  if (done == 0) {
+    return sum;
   }
+  const auto batches = static_cast<double>(done);
+  const EvaluationResult result{.global_step = global_step,
+                                .examples = done * job_.eval_batch.global,
+                                .top_1 = sum.top_1 / batches,
+                                .top_5 = sum.top_5 / batches,
+                                .base_loss = sum.base_loss / batches,
+                                .images_per_sec = batches * batch / seconds};
+  report(result);
   return result;
 }
 
-void run_evaluation(const Job& job, Session& session, Console& console, ResultRecord& record) {
-  const Config& config = *job.config;
-  session.start(0);
-  while (true) {
-    const std::optional<Session::Restored> restored = session.restore(config.train_dir.value());
+bool Evaluator::is_interrupted() const { return interruption_.requested(); }
+
+void Evaluator::report(const EvaluationResult& result) {
+  const Accuracy accuracy{result.top_1, result.top_5};
+  console_.print(accuracy_line(accuracy, result.examples));
+  if (job_.config->benchmark_log_dir) {
+    append_metrics(*job_.config->benchmark_log_dir,
+                   eval_metrics(result.global_step, accuracy, result.images_per_sec),
+                   std::chrono::system_clock::now());
+  }
+  result_["evaluation"].push_back(to_json(result));
+}
+
+void Evaluator::run() {
+  const Config& config = *job_.config;
+  team_.start(0);
+  while (!interruption_.requested()) {
+    const std::optional<Restored> restored = team_.restore(config.train_dir.value());
     if (restored) {
-      console.print(loaded_line(restored->path));
-      record.evaluation.push_back(evaluate(job, session, console, restored->global_step));
-      console.print(total_lines(record.evaluation.back().images_per_sec));
+      console_.print(loaded_line(restored->path));
+      console_.print(total_lines(evaluate(restored->global_step).images_per_sec));
     } else {
-      console.print(not_found_line(config.train_dir.value()));
+      console_.print(not_found_line(config.train_dir.value()));
     }
     if (config.eval_interval_secs <= 0) {
-      return;
+      break;
     }
-    std::this_thread::sleep_for(std::chrono::seconds(config.eval_interval_secs));
+    interruption_.wait(std::chrono::seconds(config.eval_interval_secs));
+  }
+  if (interruption_.requested()) {
+    console_.note(fmt::format("interrupted: {}", interruption_.reason()));
+  }
+}
+
+bool TrainingEvaluation::work_is_due(const FinishedStep& step) const {
+  return job_.eval_schedule.due(step.number, timed_steps_);
+}
+
+Next TrainingEvaluation::work(const FinishedStep& step) {
+  console_.print(eval_start_line(step.global_step));
+  const double accuracy = evaluator_.evaluate(step.global_step).top_1;
+  if (evaluator_.is_interrupted()) {
+    return Next::stop;
+  }
+  const std::optional<double>& wanted = job_.config->stop_at_top_1_accuracy;
+  if (wanted && accuracy >= *wanted) {
+    console_.print(early_stop_line(*wanted));
+    reached_ = true;
+    return Next::stop;
+  }
+  console_.print(resuming_line);
+  return Next::go_on;
+}
+
+void TrainingEvaluation::end(const RunEnd& end) {
+  if (!reached_) {
+    console_.print(final_eval_line(end.global_step));
+    evaluator_.evaluate(end.global_step);
   }
 }
 

@@ -2,21 +2,72 @@
 
 #include <cstdint>
 
+#include "bench/flags/json.h"
 #include "bench/report/console.h"
-#include "bench/report/result_json.h"
+#include "bench/report/observer.h"
 
 namespace cnn::bench {
 
+class Interruption;
 struct Job;
-class Session;
+class Team;
 
-// One evaluation with the variables as they are: prints a line every --display_every steps and the
-// accuracy, and returns its row of the result file.
-ResultEvaluation evaluate(const Job& job, Session& session, Console& console,
-                          std::int64_t global_step);
+// What an evaluation found, with the variables as they were at that global step.
+struct EvaluationResult {
+  std::int64_t global_step = 0, examples = 0;
+  double top_1 = 0, top_5 = 0;
+  double base_loss = 0;  // mean over examples
+  double images_per_sec = 0;
+};
+Json to_json(const EvaluationResult& result);  // an item of the section "evaluation"
 
-// Mode --eval: loads the newest checkpoint of --train_dir and evaluates it, again and again with
-// --eval_interval_secs. The session must be allocated.
-void run_evaluation(const Job& job, Session& session, Console& console, ResultRecord& record);
+// Evaluates: prints a line every --display_every steps and the accuracy, adds to the benchmark log
+// and to the result's section "evaluation".
+class Evaluator {
+ public:
+  // References must outlive the evaluator.
+  Evaluator(const Job& job, Team& team, Console& console, Json& result,
+            const Interruption& interruption)
+      : job_(job), team_(team), console_(console), result_(result), interruption_(interruption) {}
+
+  // Where it is interrupted, of the examples until then.
+  EvaluationResult evaluate(std::int64_t global_step);
+
+  bool is_interrupted() const;
+
+  // Mode --eval: loads the newest checkpoint of --train_dir and evaluates it, again and again with
+  // --eval_interval_secs. The team must be allocated.
+  void run();
+
+ private:
+  void report(const EvaluationResult& result);
+
+  const Job& job_;
+  Team& team_;
+  Console& console_;
+  Json& result_;
+  const Interruption& interruption_;
+};
+
+// Evaluates at the steps asked for and at the end of a training; stops it at the accuracy wanted.
+class TrainingEvaluation final : public Observer {
+ public:
+  // References must outlive this.
+  TrainingEvaluation(const Job& job, Evaluator evaluator, Console& console)
+      : job_(job), evaluator_(evaluator), console_(console) {}
+
+  void start(const RunStart& run) override { timed_steps_ = run.timed_steps; }
+  bool work_is_due(const FinishedStep& step) const override;
+  Next work(const FinishedStep& step) override;
+  void end(const RunEnd& end) override;
+  void interrupted(const RunEnd&, std::string_view) override {}
+
+ private:
+  const Job& job_;
+  Evaluator evaluator_;
+  Console& console_;
+  std::int64_t timed_steps_ = 0;
+  bool reached_ = false;  // the accuracy wanted
+};
 
 }  // namespace cnn::bench

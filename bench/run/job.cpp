@@ -74,12 +74,29 @@ models::LearningRate rate_of(const Job& job) {
       .num_learning_rate_warmup_epochs = config.num_learning_rate_warmup_epochs,
       .minimum_learning_rate = config.minimum_learning_rate,
       .resnet_base_lr = config.resnet_base_lr};
-  const models::RateContext context{.batch_size = job.batch,
+  const models::RateContext context{.batch_size = job.batch.global,
                                     .examples_per_epoch = static_cast<double>(job.train_examples)};
   return models::learning_rate(options, job.model->rate, context);
 }
 
+BatchSize over_devices(std::int64_t per_device) {
+  constexpr std::int64_t devices = 1;
+  return {.per_device = per_device, .global = per_device * devices};
+}
+
 }  // namespace
+
+bool Job::shows_accuracies() const {
+  return config->print_training_accuracy || mode == Mode::forward_only;
+}
+
+double Job::total_loss(const StepValues& values) const {
+  return values.base_loss + config->weight_decay * values.l2;
+}
+
+double Job::reported_loss(const StepValues& values) const {
+  return config->loss_type_to_report == "base_loss" ? values.base_loss : total_loss(values);
+}
 
 Job make_job(const Config& config, const Backend& backend) {
   Job job;
@@ -94,16 +111,16 @@ Job make_job(const Config& config, const Backend& backend) {
   job.eval_examples = row.validation_examples;
   open_data(job);
 
-  job.batch = per_device_batch(config.batch_size, job.model->batch_size);
-  job.eval_batch = config.eval_batch_size > 0 ? config.eval_batch_size : job.batch;
+  job.batch = over_devices(per_device_batch(config.batch_size, job.model->batch_size));
+  job.eval_batch = config.eval_batch_size > 0 ? over_devices(config.eval_batch_size) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
-  job.length = run_length({config.num_batches, config.num_epochs}, job.batch, examples);
-  job.eval_length = eval_length(config, job.eval_batch, job.eval_examples);
+  job.length = run_length({config.num_batches, config.num_epochs}, job.batch.global, examples);
+  job.eval_length = eval_length(config, job.eval_batch.global, job.eval_examples);
   job.warm_up =
       round_up_warm_up(warm_up_batches(config.num_warmup_batches, config.autotune_threshold),
                        config.batch_group_size, staging_operations(config));
-  job.eval_schedule = eval_schedule(config, job.length, job.batch, examples);
+  job.eval_schedule = eval_schedule(config, job.length, job.batch.global, examples);
   job.rate = rate_of(job);
   return job;
 }

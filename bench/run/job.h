@@ -7,12 +7,18 @@
 #include "bench/flags/config.h"
 #include "bench/flags/sizes.h"
 #include "bench/machine/backend.h"
+#include "bench/report/observer.h"
 #include "bench/run/compile.h"
 #include "data/dataset.h"
 #include "models/learning_rate.h"
 #include "models/model.h"
 
 namespace cnn::bench {
+
+// Examples of a step: of one device, and of all devices of the run together.
+struct BatchSize {
+  std::int64_t per_device = 0, global = 0;
+};
 
 // What the flags come down to on this backend: sizes, data and schedules, all decided before
 // anything is built.
@@ -21,13 +27,13 @@ struct Job {
   const models::Model* model = nullptr;
   Mode mode = Mode::training;
   std::int64_t image_size = 0;
-  std::int64_t batch = 0, eval_batch = 0;
+  BatchSize batch, eval_batch;
   DataType compute = DataType::f32;
   InputFormat input;
   std::unique_ptr<data::Dataset> train_data, eval_data;  // null: synthetic, or not needed
   std::int64_t train_examples = 0, eval_examples = 0;    // of an epoch
   Length length;                                         // of the training, or of forward only
-  Length eval_length;                                    // in batches of eval_batch
+  Length eval_length;                                    // in global batches of eval_batch
   std::int64_t warm_up = 0;
   EvalSchedule eval_schedule;
   models::LearningRate rate;
@@ -36,6 +42,10 @@ struct Job {
   bool evaluates() const {
     return mode == Mode::evaluation || mode == Mode::training_and_evaluation;
   }
+  bool shows_accuracies() const;  // of the steps
+
+  double total_loss(const StepValues& values) const;  // with the weight decay
+  double reported_loss(const StepValues& values) const;
 };
 
 // Opens the data sets that the mode needs. Throws Error: unknown model, damaged data, images that

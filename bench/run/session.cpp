@@ -71,13 +71,13 @@ Session::Session(const Job& job, const Backend& backend) : job_(job), backend_(b
     step_lower_bound = std::max(step_lower_bound, compiled.lower_bound_bytes());
   };
   if (job.mode != Mode::evaluation) {
-    main_compiled_ = compile_phase(main_phase(), job.batch, {});
+    main_compiled_ = compile_phase(main_phase(), job.batch.per_device, {});
     main_graph = main_compiled_->plan.graph.get();
   }
   if (job.evaluates()) {
     const std::span<const TensorInfo> fixed =
         main_graph == nullptr ? std::span<const TensorInfo>() : main_graph->tensors();
-    evaluation_compiled_ = compile_phase(Phase::evaluation, job.eval_batch, fixed);
+    evaluation_compiled_ = compile_phase(Phase::evaluation, job.eval_batch.per_device, fixed);
     take(*evaluation_compiled_);
   }
   if (main_compiled_) {
@@ -107,13 +107,14 @@ void Session::check_memory() const {
   throw Error(
       fmt::format("{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
                   "({}): {}",
-                  job_.model->name, job_.batch, static_cast<double>(arena_bytes_) / gib,
+                  job_.model->name, job_.batch.per_device, static_cast<double>(arena_bytes_) / gib,
                   static_cast<double>(available) / gib, device, backend_.memory_text, advice));
 }
 
 std::int64_t Session::largest_batch() const {
   const Phase phase = job_.mode == Mode::evaluation ? Phase::evaluation : main_phase();
-  const std::int64_t start = phase == Phase::evaluation ? job_.eval_batch : job_.batch;
+  const std::int64_t start =
+      phase == Phase::evaluation ? job_.eval_batch.per_device : job_.batch.per_device;
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
     if (batch == start) {
       return arena_bytes_;
@@ -134,7 +135,7 @@ void Session::allocate() {
   io_->initialize(static_cast<std::uint64_t>(job_.config->tf_random_seed));
 }
 
-std::optional<Session::Restored> Session::restore(const std::string& folder_or_path) {
+std::optional<Restored> Session::restore(const std::string& folder_or_path) {
   const std::optional<std::filesystem::path> path = data::find_newest(folder_or_path);
   if (!path) {
     return std::nullopt;
@@ -181,7 +182,7 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
   const Config& config = *job_.config;
   const auto seed = static_cast<std::uint64_t>(config.tf_random_seed);
   data::FeederOptions options{
-      .batch = evaluation ? job_.eval_batch : job_.batch,
+      .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
       .threads = std::max(1, config.datasets_num_private_threads.value_or(1)),
       .buffers = feeder_buffers,
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
@@ -228,6 +229,17 @@ const StepPlan& Session::plan() const {
     return main_ ? main_->plan() : evaluation_->plan();
   }
   return main_compiled_ ? main_compiled_->plan : evaluation_compiled_->plan;
+}
+
+Json Session::plan_json() const {
+  return {{"layout", name_of(layout_)},
+          {"precision", backend_.precision},
+          {"arena_bytes", arena_bytes_},
+          {"lower_bound_bytes", lower_bound_bytes_},
+          {"host_bytes", plan().memory.host_bytes},
+          {"workspace_bytes", workspace_bytes()},
+          {"predicted_step_seconds", nullptr},
+          {"lms", nullptr}};
 }
 
 std::size_t Session::workspace_bytes() const {

@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/json.h"
 #include "bench/machine/backend.h"
 #include "bench/run/job.h"
+#include "bench/run/restored.h"
 #include "bench/run/step_runner.h"
 #include "bench/run/variable_io.h"
 #include "runtime/variables.h"
@@ -26,10 +28,6 @@ class Session {
   // Allocates the arena and sets the variables to their starting values.
   void allocate();
 
-  struct Restored {
-    std::string path;
-    std::int64_t global_step = 0;
-  };
   // Loads the newest checkpoint of a folder, or the one a path names. Nothing if there is none.
   // What the user should know about it is added to notices().
   std::optional<Restored> restore(const std::string& folder_or_path);
@@ -47,6 +45,7 @@ class Session {
   StepRunner& evaluation();
 
   const StepPlan& plan() const;  // of the timed program, else of the evaluation
+  Json plan_json() const;        // section "plan" of the result file
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
   Fusion fusion() const { return fusion_; }                 // as far as the plan got
@@ -55,7 +54,6 @@ class Session {
   std::size_t workspace_bytes() const;  // the largest of a node
   // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
   std::int64_t largest_batch() const;
-  TelemetrySource* telemetry() const { return backend_.telemetry.get(); }  // null: nothing tells
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
 

@@ -14,6 +14,48 @@ namespace {
 constexpr double mib = 1024.0 * 1024.0;
 constexpr double shown_share = 0.02;  // of the step, for an op to get a line
 
+// What --simulate says about the machine that it names.
+struct Simulation {
+  std::string machine, source;  // of the two ceilings
+  std::string fusion;
+  double flops_per_second = 0, bytes_per_second = 0;
+  double step_seconds = 0, images_per_sec = 0;  // predicted
+  double roofline_images_per_sec = 0;           // each operand moved once
+  double arithmetic_images_per_sec = 0;
+  double flops_per_image = 0, bytes_per_image = 0;
+  std::int64_t memory_limit = 0, workspace_bytes = 0, largest_batch = 0;
+  std::int64_t library_convolutions = 0, own_convolutions = 0;
+};
+
+// by_op: most seconds first.
+Json to_json(const Simulation& simulation, const std::vector<OpCost>& by_op) {
+  Json ops = Json::array();
+  for (const OpCost& op : by_op) {
+    ops.push_back({{"op", op.op},
+                   {"nodes", op.nodes},
+                   {"seconds", op.cost.seconds},
+                   {"bytes", op.cost.bytes},
+                   {"flops", op.cost.flops}});
+  }
+  return {{"machine", simulation.machine},
+          {"source", simulation.source},
+          {"fusion", simulation.fusion},
+          {"flops_per_second", simulation.flops_per_second},
+          {"bytes_per_second", simulation.bytes_per_second},
+          {"step_seconds", simulation.step_seconds},
+          {"images_per_sec", simulation.images_per_sec},
+          {"roofline_images_per_sec", simulation.roofline_images_per_sec},
+          {"arithmetic_images_per_sec", simulation.arithmetic_images_per_sec},
+          {"flops_per_image", simulation.flops_per_image},
+          {"bytes_per_image", simulation.bytes_per_image},
+          {"memory_limit", simulation.memory_limit},
+          {"workspace_bytes", simulation.workspace_bytes},
+          {"largest_batch", simulation.largest_batch},
+          {"library_convolutions", simulation.library_convolutions},
+          {"own_convolutions", simulation.own_convolutions},
+          {"by_op", ops}};
+}
+
 std::vector<double> seconds_of(const std::vector<NodeCost>& costs) {
   std::vector<double> seconds;
   seconds.reserve(costs.size());
@@ -34,7 +76,7 @@ void note_ops(const Prediction& prediction, Console& console) {
   }
 }
 
-void note_prediction(const ResultSimulation& result, const Backend& backend, Console& console) {
+void note_prediction(const Simulation& result, const Backend& backend, Console& console) {
   console.note(fmt::format(
       "simulate: predicted step {:.3f} ms = {:.1f} images/sec at --fusion={} on {}: from ceilings "
       "of {:.0f} TFLOP/s and {:.2f} TB/s, not a measurement; a real step takes longer",
@@ -92,44 +134,39 @@ Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library
 }
 
 void report_simulation(const Job& job, const Backend& backend, const Session& session,
-                       Console& console, ResultRecord& record) {
+                       Console& console, Json& result) {
   const Described& described = backend.described.value();
   const Ceilings& ceilings = described.ceilings;
   const StepPlan& plan = session.plan();
+  const bool traced = !job.config->trace_file.empty();
+  const std::optional<TraceFile> trace =
+      traced ? std::optional<TraceFile>(job.config->trace_file) : std::nullopt;
   const Prediction prediction = predict(plan, ceilings);
   const Convolutions convolutions = count_convolutions(plan, described.library_kernels);
-  const auto batch = static_cast<double>(job.mode == Mode::evaluation ? job.eval_batch : job.batch);
-  ResultSimulation result{.machine = described.machine,
-                          .source = described.source,
-                          .fusion = std::string(name_of(session.fusion())),
-                          .flops_per_second = ceilings.flops_per_second,
-                          .bytes_per_second = ceilings.bytes_per_second,
-                          .step_seconds = prediction.step_seconds,
-                          .images_per_sec = batch / prediction.step_seconds,
-                          .roofline_images_per_sec = batch / prediction.roofline_seconds,
-                          .arithmetic_images_per_sec = batch / prediction.arithmetic_seconds,
-                          .flops_per_image = prediction.flops / batch,
-                          .bytes_per_image = prediction.bytes / batch,
-                          .memory_limit = static_cast<std::int64_t>(backend.memory_limit),
-                          .workspace_bytes = static_cast<std::int64_t>(session.workspace_bytes()),
-                          .library_convolutions = convolutions.by_library,
-                          .own_convolutions = convolutions.own};
-  for (const OpCost& op : prediction.by_op) {
-    result.by_op.push_back({.op = op.op,
-                            .nodes = static_cast<std::int64_t>(op.nodes),
-                            .seconds = op.cost.seconds,
-                            .bytes = op.cost.bytes,
-                            .flops = op.cost.flops});
-  }
-  result.largest_batch = session.largest_batch();
-  note_prediction(result, backend, console);
+  const BatchSize size = job.mode == Mode::evaluation ? job.eval_batch : job.batch;
+  const auto batch = static_cast<double>(size.per_device);
+  const Simulation found{.machine = described.machine,
+                         .source = described.source,
+                         .fusion = std::string(name_of(session.fusion())),
+                         .flops_per_second = ceilings.flops_per_second,
+                         .bytes_per_second = ceilings.bytes_per_second,
+                         .step_seconds = prediction.step_seconds,
+                         .images_per_sec = batch / prediction.step_seconds,
+                         .roofline_images_per_sec = batch / prediction.roofline_seconds,
+                         .arithmetic_images_per_sec = batch / prediction.arithmetic_seconds,
+                         .flops_per_image = prediction.flops / batch,
+                         .bytes_per_image = prediction.bytes / batch,
+                         .memory_limit = static_cast<std::int64_t>(backend.memory_limit),
+                         .workspace_bytes = static_cast<std::int64_t>(session.workspace_bytes()),
+                         .largest_batch = session.largest_batch(),
+                         .library_convolutions = convolutions.by_library,
+                         .own_convolutions = convolutions.own};
+  note_prediction(found, backend, console);
   note_ops(prediction, console);
-  if (record.plan) {
-    record.plan->predicted_step_seconds = prediction.step_seconds;
-  }
-  record.simulation = std::move(result);
-  if (!job.config->trace_file.empty()) {
-    write_trace(job.config->trace_file, plan, prediction.timeline);
+  result["plan"]["predicted_step_seconds"] = prediction.step_seconds;
+  result["simulation"] = to_json(found, prediction.by_op);
+  if (trace) {
+    trace->write(plan, prediction.timeline);
   }
 }
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "bench/flags/json.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/step_costs.h"
 #include "bench/report/console.h"
-#include "bench/report/result_json.h"
 #include "runtime/kernel.h"
 #include "runtime/timeline.h"
 
@@ -34,8 +34,9 @@ struct Convolutions {
 Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library_kernels);
 
 // --simulate: says what the planned step would do on the machine that `backend` describes, writes
-// the predicted timeline to --trace_file, and fills record.simulation.
+// the predicted timeline to --trace_file, and fills the sections "simulation" and "plan" of the
+// result.
 void report_simulation(const Job& job, const Backend& backend, const Session& session,
-                       Console& console, ResultRecord& record);
+                       Console& console, Json& result);
 
 }  // namespace cnn::bench

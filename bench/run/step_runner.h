@@ -9,21 +9,13 @@
 #include <vector>
 
 #include "bench/machine/backend.h"
+#include "bench/report/observer.h"
 #include "bench/run/compile.h"
 #include "data/feeder.h"
 #include "runtime/executor.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
-
-// What one step gave.
-struct StepValues {
-  double seconds = 0;           // wall time, the wait for input included
-  double input_wait = 0;        // seconds
-  double base_loss = 0;         // mean over the batch; 0 in forward only
-  double l2 = 0;                // sum of squares / 2 before the update; 0 outside training
-  double top_1 = 0, top_5 = 0;  // fractions of the batch, where the graph counts them
-};
 
 // One program with its source of examples: training, evaluation or forward only.
 class StepRunner {

@@ -2,58 +2,49 @@
 
 #include <chrono>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
-#include "bench/machine/telemetry_sampler.h"
-#include "bench/report/console.h"
-#include "bench/report/result_json.h"
+#include "bench/report/observer.h"
 
 namespace cnn::bench {
 
+class Interruption;
 struct Job;
-class Session;
-struct StepValues;
+class Team;
 
-// Warm-up and timed steps of training or forward only, with what happens between them: displayed
-// lines, checkpoints, evaluations, the trace.
+using Observers = std::vector<std::unique_ptr<Observer>>;
+
+// Warm-up and timed steps of training or forward only. Whatever happens between them is the work
+// of observers.
 class TrainingLoop {
  public:
-  // The session must be started at global_step. References must outlive the loop.
-  TrainingLoop(const Job& job, Session& session, Console& console, ResultRecord& record,
+  // The team must be started at global_step. References must outlive the loop.
+  TrainingLoop(const Job& job, Team& team, Observers& observers, const Interruption& interruption,
                std::int64_t global_step);
 
-  // Local steps from -warm-up to the last; prints all lines but the totals' successors. Throws
-  // Error.
+  // Local steps from -warm-up to the last, or until an observer says stop or the run is
+  // interrupted; a step that runs is finished. Throws Error.
   void run();
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  StepValues step(std::int64_t local_step);
-  void begin_timing();
-  void record_step(std::int64_t number, const StepValues& values);
-  void display(std::int64_t number, const StepValues& values);
-  void save_if_due(std::int64_t finished_steps);
-  void save();
-  bool evaluate_if_due(std::int64_t finished_steps);  // true: the wanted accuracy is reached
-  void finish(std::int64_t timed_steps, bool stopped_early);
-  void pause_telemetry();
-  void resume_telemetry();
-  double reported_loss(const StepValues& values) const;
-  double total_loss(const StepValues& values) const;
+  void run_steps();
+  void step(std::int64_t number);
+  void timing_starts();
+  Next work_between_steps();
+  RunEnd so_far() const;
 
   const Job& job_;
-  Session& session_;
-  Console& console_;
-  ResultRecord& record_;
-  std::int64_t global_step_ = 0;
-  std::int64_t last_ = 0;  // local steps end here
-  std::vector<double> seconds_;
-  double rate_ = 0;  // of the latest step
-  Clock::time_point timing_start_, last_save_;
-  std::int64_t saved_step_ = -1;
-  std::optional<TelemetrySampler> telemetry_;  // while steps are timed, if something tells
+  Team& team_;
+  Observers& observers_;
+  const Interruption& interruption_;
+  RunStart run_;
+  std::vector<double> seconds_;  // of the timed steps
+  Timeline timeline_;
+  FinishedStep finished_;  // the latest
+  Clock::time_point timing_start_;
 };
 
 }  // namespace cnn::bench

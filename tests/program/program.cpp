@@ -15,9 +15,13 @@
 namespace cnn::tests {
 namespace {
 
-pid_t start(const std::vector<std::string>& flags, const std::string& out, const std::string& err) {
+std::vector<std::string> with_program(const std::vector<std::string>& flags) {
   std::vector<std::string> words{CNN_PROGRAM};
   words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+pid_t start(std::vector<std::string> words, const std::string& out, const std::string& err) {
   std::vector<char*> arguments;
   arguments.reserve(words.size() + 1);
   for (std::string& word : words) {
@@ -66,15 +70,52 @@ std::vector<std::string> Finished::step_lines() const {
 Finished run_program(const std::vector<std::string>& flags) {
   const TemporaryFolder folder;
   Finished finished;
-  finished.status = status_of(start(flags, folder / "out", folder / "err"));
+  finished.status = status_of(start(with_program(flags), folder / "out", folder / "err"));
   finished.out = read_file(folder / "out");
   finished.err = read_file(folder / "err");
   return finished;
 }
 
+Finished run_in_shell(const std::vector<std::string>& flags, const std::string& redirections) {
+  const TemporaryFolder folder;
+  const std::string status = folder / "status";
+  std::vector<std::string> words{"/bin/sh", "-c",
+                                 "{ \"$@\"; echo $? > " + status + "; } " + redirections, "sh"};
+  const std::vector<std::string> program = with_program(flags);
+  words.insert(words.end(), program.begin(), program.end());
+  status_of(start(std::move(words), folder / "out", folder / "err"));
+  return {.status = std::stoi("0" + read_file(status)),
+          .out = read_file(folder / "out"),
+          .err = read_file(folder / "err")};
+}
+
+Finished run_and_signal(const std::vector<std::string>& flags,
+                        const std::function<bool(const Finished&)>& when,
+                        const std::vector<int>& signals) {
+  const TemporaryFolder folder;
+  const auto so_far = [&] {
+    return Finished{.out = read_file(folder / "out"), .err = read_file(folder / "err")};
+  };
+  const pid_t child = start(with_program(flags), folder / "out", folder / "err");
+  constexpr int most_waits = 3000;  // a minute
+  for (int i = 0; i < most_waits && !when(so_far()); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  for (const int signal : signals) {
+    kill(child, signal);
+    if (signal != signals.back()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    }
+  }
+  const int status = status_of(child);
+  Finished finished = so_far();
+  finished.status = status;
+  return finished;
+}
+
 void run_and_kill(const std::vector<std::string>& flags, int milliseconds) {
   const TemporaryFolder folder;
-  const pid_t child = start(flags, folder / "out", folder / "err");
+  const pid_t child = start(with_program(flags), folder / "out", folder / "err");
   std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
   kill(child, SIGKILL);
   status_of(child);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,16 @@ struct Finished {
 
 // Runs the program with these flags to its end.
 Finished run_program(const std::vector<std::string>& flags);
+
+// Runs it with redirections in the words of a shell: ">&-", "| head -1", "> /dev/full". status is
+// the program's own, also in a pipe; out and err hold what is not redirected.
+Finished run_in_shell(const std::vector<std::string>& flags, const std::string& redirections);
+
+// Starts the program; calls `when` with it over and over; after that is true sends it the signals,
+// half a second apart, and waits for its end.
+Finished run_and_signal(const std::vector<std::string>& flags,
+                        const std::function<bool(const Finished&)>& when,
+                        const std::vector<int>& signals);
 
 // Starts the program, kills it with SIGKILL after that many milliseconds, and waits for it.
 void run_and_kill(const std::vector<std::string>& flags, int milliseconds);

@@ -35,7 +35,7 @@ Backend silent_backend(const Config& config) {
 }
 
 struct Finished {
-  ResultRecord record;
+  Json result;
   std::string notes;
 };
 
@@ -45,11 +45,19 @@ Finished run(Backend (*make)(const Config&), std::vector<std::string> more) {
   words.insert(words.end(), more.begin(), more.end());
   const Config config = parse_flags(words, {}).config;
   const std::array<BackendKind, 1> kinds{{{.device = "cpu", .missing = "", .make = make}}};
-  Finished finished;
+  const RunIdentity identity{.version = "0.1"};
+  Finished finished{.result = new_result(identity), .notes = ""};
   Console console;
+  const Interruption interruption(console);
+  ResultFile file(std::nullopt);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
-  run_benchmark(config, kinds, console, finished.record, std::chrono::steady_clock::now());
+  run_benchmark({.config = config,
+                 .backends = kinds,
+                 .identity = identity,
+                 .process_start = std::chrono::steady_clock::now(),
+                 .interruption = interruption},
+                console, finished.result, file);
   testing::internal::GetCapturedStdout();
   finished.notes = testing::internal::GetCapturedStderr();
   return finished;
@@ -57,16 +65,17 @@ Finished run(Backend (*make)(const Config&), std::vector<std::string> more) {
 
 TEST(Run, TellsTheEnergyOfItsTimedSteps) {
   const Finished finished = run(steady_backend, {});
-  const Telemetry& telemetry = finished.record.telemetry.value();
-  EXPECT_EQ(telemetry.facts.source, "steady");
-  EXPECT_GE(telemetry.samples, 2);
-  EXPECT_EQ(telemetry.joules, 100.0 * static_cast<double>(telemetry.samples - 1));
-  EXPECT_EQ(telemetry.images_per_joule, 4 * 2 / *telemetry.joules);
+  const Json& telemetry = finished.result["telemetry"];
+  EXPECT_EQ(telemetry["source"], "steady");
+  EXPECT_GE(telemetry["samples"], 2);
+  const double joules = telemetry["joules"];
+  EXPECT_EQ(joules, 100 * (telemetry["samples"].get<double>() - 1));
+  EXPECT_EQ(telemetry["images_per_joule"], 4 * 2 / joules);
   double steps = 0;
-  for (const ResultStep& step : finished.record.steps) {
-    steps += step.seconds;
+  for (const Json& step : finished.result["steps"]) {
+    steps += step["seconds"].get<double>();
   }
-  EXPECT_GE(telemetry.seconds, steps);
+  EXPECT_GE(telemetry["seconds"], steps);
   EXPECT_NE(finished.notes.find("\ntelemetry: "), std::string::npos) << finished.notes;
   EXPECT_NE(finished.notes.find(" images per joule\n"), std::string::npos) << finished.notes;
 }
@@ -76,15 +85,36 @@ TEST(Run, TellsNothingOfItsCheckpoints) {
   const tests::TemporaryFolder folder;
   const Finished finished =
       run(steady_backend, {"--train_dir=" + folder.path().string(), "--save_model_steps=1"});
-  const Telemetry& telemetry = finished.record.telemetry.value();
-  EXPECT_GE(telemetry.samples, 2 * 4);
-  EXPECT_EQ(telemetry.joules, 100.0 * static_cast<double>(telemetry.samples - 5));
+  const Json& telemetry = finished.result["telemetry"];
+  EXPECT_GE(telemetry["samples"], 2 * 4);
+  EXPECT_EQ(telemetry["joules"], 100 * (telemetry["samples"].get<double>() - 5));
 }
 
 TEST(Run, SaysNothingOfWhatNothingTells) {
   const Finished finished = run(silent_backend, {});
-  EXPECT_FALSE(finished.record.telemetry);
+  EXPECT_FALSE(finished.result.contains("telemetry"));
   EXPECT_EQ(finished.notes.find("telemetry"), std::string::npos);
+}
+
+TEST(Run, GivesEachSectionOfTheResult) {
+  const Finished finished = run(silent_backend, {});
+  const auto keys = [&](const char* section) {
+    std::string names;
+    for (const auto& item : finished.result[section].items()) {
+      names += item.key() + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(keys("model"),
+            "name data_set image_size classes trainable_parameters trainable_tensors "
+            "forward_macs ");
+  EXPECT_EQ(keys("plan"),
+            "layout precision arena_bytes lower_bound_bytes host_bytes workspace_bytes "
+            "predicted_step_seconds lms ");
+  EXPECT_EQ(keys("memory"), "arena_peak_bytes process_peak_bytes ");
+  EXPECT_EQ(keys("start"), "process_to_first_step build plan warm_up ");
+  EXPECT_EQ(finished.result["warm_up_losses"].size(), 1U);
+  EXPECT_EQ(finished.result["steps"].size(), 4U);
 }
 
 }  // namespace

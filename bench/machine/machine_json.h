@@ -1,0 +1,16 @@
+#pragma once
+
+#include "bench/flags/json.h"
+#include "bench/machine/backend.h"
+#include "bench/machine/machine_info.h"
+#include "bench/machine/telemetry.h"
+
+namespace cnn::bench {
+
+// Section "machine" of the result file; its "gpu" is null if a CPU computes.
+Json machine_json(const MachineInfo& info, const Backend& backend);
+
+// Section "telemetry": how the device fared; what it does not tell is left out.
+Json telemetry_json(const Telemetry& telemetry);
+
+}  // namespace cnn::bench

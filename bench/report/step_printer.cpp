@@ -1,0 +1,72 @@
+#include "bench/report/step_printer.h"
+
+#include <fmt/format.h>
+#include <utility>
+
+#include "bench/report/reporter.h"
+#include "bench/report/statistics.h"
+
+namespace cnn::bench {
+
+StepPrinter::StepPrinter(Console& console, PrinterOptions options)
+    : console_(console), options_(std::move(options)) {}
+
+void StepPrinter::start(const RunStart& run) {
+  run_ = run;
+  if (options_.rounded_warm_up) {
+    console_.print(warm_up_line(*options_.rounded_warm_up));
+  }
+  console_.print(running_warm_up_line);
+}
+
+void StepPrinter::timing_starts() {
+  console_.print(done_warm_up_line);
+  console_.print(title_line(options_.loss_type, options_.accuracies));
+}
+
+void StepPrinter::step_finished(const FinishedStep& step) {
+  if (!step.timed()) {
+    return;
+  }
+  const auto batch = static_cast<double>(run_.global_batch);
+  if (!is_displayed(step.number, options_.display_every)) {
+    const double average = average_seconds(step.step_seconds);
+    console_.progress(progress_line({.done = step.number,
+                                     .total = run_.timed_steps,
+                                     .average_seconds = average,
+                                     .images_per_second = batch / average}));
+    return;
+  }
+  std::optional<Accuracy> accuracy;
+  if (options_.accuracies) {
+    accuracy = Accuracy{step.values.top_1, step.values.top_5};
+  }
+  const Speed now = speed(step.step_seconds, batch, options_.ewma_weight);
+  console_.print(step_line(step.number, now, step.loss, accuracy));
+}
+
+void StepPrinter::end(const RunEnd& end) {
+  if (end.timed_steps == 0) {
+    console_.note(fmt::format(
+        "nothing was timed: the checkpoint stands at global step {} and --num_batches={} counts "
+        "from step 0; ask for more batches",
+        end.global_step, options_.asked_batches));
+  }
+  print_totals(end);
+}
+
+void StepPrinter::interrupted(const RunEnd& end, std::string_view by) {
+  console_.note(fmt::format("interrupted after {} of {} timed steps: {}", end.timed_steps,
+                            run_.timed_steps, by));
+  print_totals(end);
+}
+
+void StepPrinter::print_totals(const RunEnd& end) {
+  if (options_.totals) {
+    console_.print(total_lines(end.images_per_sec));
+  } else {
+    console_.print(done_training_line);
+  }
+}
+
+}  // namespace cnn::bench

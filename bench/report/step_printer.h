@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "bench/report/console.h"
+#include "bench/report/observer.h"
+
+namespace cnn::bench {
+
+struct PrinterOptions {
+  int display_every = 10;
+  double ewma_weight = 0;  // as of speed()
+  bool accuracies = false;
+  bool totals = true;  // false: training that ends with an evaluation, which says so instead
+  std::string loss_type;
+  std::optional<std::int64_t> rounded_warm_up;  // if a batch group made the warm-up longer
+  std::int64_t asked_batches = 0;               // --num_batches, from global step 0
+};
+
+// The lines of stdout from the warm-up to the totals, and a terminal's line of progress.
+class StepPrinter final : public Observer {
+ public:
+  // The console must outlive the printer.
+  StepPrinter(Console& console, PrinterOptions options);
+
+  void start(const RunStart& run) override;
+  void timing_starts() override;
+  void step_finished(const FinishedStep& step) override;
+  void end(const RunEnd& end) override;
+  void interrupted(const RunEnd& end, std::string_view by) override;
+
+ private:
+  void print_totals(const RunEnd& end);
+
+  Console& console_;
+  PrinterOptions options_;
+  RunStart run_;
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "bench/flags/json.h"
+#include "bench/report/observer.h"
+
+namespace cnn::bench {
+
+// A timed step as the result file shows it.
+struct ResultStep {
+  std::int64_t step = 0;  // from 1
+  double seconds = 0, images_per_sec = 0;
+  double loss = 0;  // as reported
+  double base_loss = 0, total_loss = 0, learning_rate = 0, input_wait_seconds = 0;
+  std::optional<double> top_1{}, top_5{};  // left out if not asked for
+};
+Json to_json(const ResultStep& step);
+
+// Section "summary"; percent_of_roofline is null until somebody measures it. ewma_weight: as of
+// speed().
+Json summary_json(const RunEnd& end, std::int64_t global_batch, double ewma_weight);
+
+// Keeps every step for the sections "steps", "warm_up_losses" and "summary" of the result file, and
+// times the warm-up for "start".
+class StepRecord final : public Observer {
+ public:
+  struct Options {
+    bool accuracies = false;
+    double ewma_weight = 0;  // as of speed()
+  };
+  // The result must outlive the record.
+  StepRecord(Json& result, Options options) : result_(result), options_(options) {}
+
+  void start(const RunStart& run) override;
+  void timing_starts() override;
+  void step_finished(const FinishedStep& step) override;
+  void end(const RunEnd& end) override;
+  void failed(const RunEnd& end, std::string_view what) override;
+
+ private:
+  Json& result_;
+  Options options_;
+  std::int64_t global_batch_ = 0;
+  std::chrono::steady_clock::time_point start_;
+  std::vector<ResultStep> steps_;
+  std::vector<double> warm_up_losses_;
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <optional>
+
+#include "bench/flags/json.h"
+#include "bench/machine/telemetry_sampler.h"
+#include "bench/report/console.h"
+#include "bench/report/observer.h"
+
+namespace cnn::bench {
+
+// Samples how the device fares while steps are timed, for a line on stderr and the section
+// "telemetry" of the result file.
+class TelemetryRecord final : public Observer {
+ public:
+  // References must outlive the record.
+  TelemetryRecord(TelemetrySource& source, Console& console, Json& result);
+
+  void start(const RunStart& run) override;
+  void timing_starts() override;
+  void pause() override;
+  void resume() override;
+  void end(const RunEnd& end) override;
+
+ private:
+  TelemetrySource& source_;
+  Console& console_;
+  Json& result_;
+  std::int64_t global_batch_ = 0;
+  std::optional<TelemetrySampler> sampler_;  // since the first timed step
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,99 @@
+#include "bench/run/interruption.h"
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <ctime>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::array<std::pair<int, std::string_view>, 3> signals{
+    {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}};
+// timeout(1) sends its signal to the process and then to its whole group: that is one request.
+constexpr std::int64_t same_request = 50'000'000;  // nanoseconds
+constexpr std::chrono::milliseconds moment{50};
+
+// What a signal handler can reach: it gets nothing but a number.
+struct Caught {
+  std::atomic<int> signal{0};
+  std::atomic<std::int64_t> when{0};  // of the first, in nanoseconds
+  static_assert(std::atomic<std::int64_t>::is_always_lock_free);
+};
+
+Caught& caught() {
+  static Caught state;
+  return state;
+}
+
+std::int64_t nanoseconds() {
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec;
+}
+
+void on_signal(int number) {
+  Caught& state = caught();
+  std::int64_t first = 0;
+  const std::int64_t now = nanoseconds();
+  if (state.when.compare_exchange_strong(first, now)) {
+    state.signal = number;
+  } else if (now - first > same_request) {
+    std::signal(number, SIG_DFL);
+    std::raise(number);  // takes effect when this returns
+  }
+}
+
+}  // namespace
+
+Interruption::Interruption(const Console& console) : console_(console) {
+  caught().signal = 0;
+  caught().when = 0;
+  for (const auto& [number, name] : signals) {
+    if (std::signal(number, on_signal) == SIG_IGN) {
+      std::signal(number, SIG_IGN);
+    }
+  }
+}
+
+Interruption::~Interruption() {
+  for (const auto& [number, name] : signals) {
+    if (std::signal(number, SIG_DFL) == SIG_IGN) {
+      std::signal(number, SIG_IGN);
+    }
+  }
+}
+
+std::optional<int> Interruption::signal() const {
+  const int number = caught().signal;
+  return number != 0 ? std::optional(number) : std::nullopt;
+}
+
+std::string Interruption::reason() const {
+  for (const auto& [number, name] : signals) {
+    if (number == signal()) {
+      return std::string(name);
+    }
+  }
+  return console_.lost().value_or("");
+}
+
+void Interruption::wait(std::chrono::seconds time) const {
+  const auto end = std::chrono::steady_clock::now() + time;
+  while (std::chrono::steady_clock::now() < end && !requested()) {
+    std::this_thread::sleep_for(moment);
+  }
+}
+
+void end_by_signal(int number) {
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+  std::abort();  // not reached: the default of these signals is to end the process
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,77 @@
+#include "bench/run/observers.h"
+
+#include <memory>
+#include <utility>
+
+#include "bench/report/benchmark_log.h"
+#include "bench/report/divergence.h"
+#include "bench/report/step_printer.h"
+#include "bench/report/step_record.h"
+#include "bench/report/telemetry_record.h"
+#include "bench/report/trace_file.h"
+#include "bench/run/checkpoints.h"
+#include "bench/run/evaluator.h"
+#include "bench/run/interruption.h"
+#include "bench/run/job.h"
+#include "bench/run/session.h"
+#include "bench/run/team.h"
+
+namespace cnn::bench {
+namespace {
+
+PrinterOptions printer_options(const Job& job) {
+  const Config& config = *job.config;
+  PrinterOptions options{.display_every = config.display_every,
+                         .ewma_weight = config.display_perf_ewma.value_or(0),
+                         .accuracies = job.shows_accuracies(),
+                         .totals = job.mode != Mode::training_and_evaluation,
+                         .loss_type = config.loss_type_to_report,
+                         .asked_batches = job.length.batches};
+  if (job.warm_up != warm_up_batches(config.num_warmup_batches, config.autotune_threshold)) {
+    options.rounded_warm_up = job.warm_up;
+  }
+  return options;
+}
+
+}  // namespace
+
+Observers make_observers(const Observed& run) {
+  const Job& job = run.job;
+  const Config& config = *job.config;
+  const double ewma_weight = config.display_perf_ewma.value_or(0);
+  const bool accuracies = job.shows_accuracies();
+  Observers all;
+  const auto add = [&all](std::unique_ptr<Observer> observer) {
+    all.push_back(std::move(observer));
+  };
+  if (run.backend.telemetry) {
+    add(std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result));
+  }
+  add(std::make_unique<StepRecord>(
+      run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
+  if (!config.trace_file.empty()) {
+    add(std::make_unique<TraceWriter>(run.console, config.trace_file, run.team.first().plan()));
+  }
+  add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
+  if (job.trains()) {
+    add(std::make_unique<DivergenceWatch>(run.console, run.result));
+  }
+  if (config.train_dir && !config.freeze_when_forward_only) {
+    add(std::make_unique<Checkpoints>(
+        run.team, Checkpoints::Options{.every_steps = config.save_model_steps.value_or(0),
+                                       .every_seconds = config.save_model_secs}));
+  }
+  if (job.mode == Mode::training_and_evaluation) {
+    const Evaluator evaluator(job, run.team, run.console, run.result, run.interruption);
+    add(std::make_unique<TrainingEvaluation>(job, evaluator, run.console));
+  }
+  if (config.benchmark_log_dir) {
+    add(std::make_unique<MetricLog>(*config.benchmark_log_dir,
+                                    MetricLog::Options{.display_every = config.display_every,
+                                                       .ewma_weight = ewma_weight,
+                                                       .accuracies = accuracies}));
+  }
+  return all;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "bench/flags/json.h"
+#include "bench/report/console.h"
+#include "bench/run/training_loop.h"
+
+namespace cnn::bench {
+
+struct Backend;
+class Interruption;
+struct Job;
+class Team;
+
+// What the observers of a run read and write.
+struct Observed {
+  const Job& job;
+  const Backend& backend;
+  Team& team;
+  Console& console;
+  Json& result;
+  const Interruption& interruption;
+};
+
+// Everybody who hears of the steps of this run, in the order in which they are told. All that is
+// observed must outlive the observers. Throws Error if a file of theirs cannot be written.
+Observers make_observers(const Observed& run);
+
+}  // namespace cnn::bench

@@ -1,0 +1,24 @@
+#include "bench/flags/config_json.h"
+
+#include <gtest/gtest.h>
+
+namespace cnn::bench {
+namespace {
+
+TEST(ConfigJson, EchoesEveryFlagWithItsValue) {
+  Config config;
+  config.model = "lenet";
+  config.undefok = {"a", "b"};
+  const Json json = config_json(config);
+  EXPECT_EQ(json.size(), 180U);
+  EXPECT_EQ(json["model"], "lenet");
+  EXPECT_EQ(json["eval"], false);
+  EXPECT_EQ(json["display_every"], 10);
+  EXPECT_EQ(json["weight_decay"], 4e-5);
+  EXPECT_TRUE(json["num_batches"].is_null());
+  EXPECT_EQ(json["undefok"], Json::array({"a", "b"}));
+  EXPECT_FALSE(json.contains("learning_rate"));
+}
+
+}  // namespace
+}  // namespace cnn::bench

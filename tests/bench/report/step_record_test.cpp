@@ -1,0 +1,79 @@
+#include "bench/report/step_record.h"
+
+#include <array>
+#include <gtest/gtest.h>
+#include <limits>
+
+#include "bench/report/divergence.h"
+#include "bench/report/result_json.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+FinishedStep step(std::int64_t number, double loss) {
+  return {.number = number,
+          .global_step = number + 10,
+          .values = {.seconds = 0.1 + 0.2, .top_1 = 0.5},
+          .total_loss = loss,
+          .loss = loss};
+}
+
+TEST(StepRecord, GivesTheSectionsOfTheSteps) {
+  constexpr std::array<double, 2> seconds{0.1, 0.3};
+  for (const bool accuracies : {false, true}) {
+    Json result = new_result({.version = "0.1"});
+    StepRecord record(result, {.accuracies = accuracies});
+    record.start({.global_batch = 4, .warm_up = 1, .timed_steps = 2});
+    record.step_finished(step(0, 9));
+    record.step_finished(step(1, 7.25));
+    record.step_finished(step(2, nan));
+    record.end({.timed_steps = 2, .images_per_sec = 10, .step_seconds = seconds});
+    const Json json = Json::parse(result.dump());
+    EXPECT_EQ(json["warm_up_losses"], Json::array({9.0}));
+    ASSERT_EQ(json["steps"].size(), 2U);
+    EXPECT_EQ(json["steps"][0]["loss"], 7.25);
+    EXPECT_EQ(json["steps"][0]["seconds"], 0.1 + 0.2) << "in full precision";
+    EXPECT_TRUE(json["steps"][1]["loss"].is_null()) << "JSON has no nan";
+    EXPECT_EQ(json["steps"][0].contains("top_1"), accuracies);
+    EXPECT_EQ(json["summary"]["images_per_sec"], 20.0);
+    EXPECT_EQ(json["summary"]["total_images_per_sec"], 10.0);
+    EXPECT_TRUE(json["summary"]["percent_of_roofline"].is_null());
+  }
+}
+
+TEST(StepRecord, KeepsTheStepsOfARunThatFailed) {
+  Json result = new_result({.version = "0.1"});
+  StepRecord record(result, {});
+  record.start({.global_batch = 4, .warm_up = 0, .timed_steps = 5});
+  record.step_finished(step(1, 7));
+  constexpr std::array<double, 1> seconds{0.5};
+  record.failed({.timed_steps = 1, .step_seconds = seconds}, "no room");
+  EXPECT_EQ(result["steps"].size(), 1U);
+  EXPECT_EQ(result["summary"]["images_per_sec"], 8.0);
+}
+
+Json diverged(const std::vector<FinishedStep>& steps) {
+  Console console;
+  Json result;
+  DivergenceWatch watch(console, result);
+  for (const FinishedStep& each : steps) {
+    watch.step_finished(each);
+  }
+  watch.end({});
+  return result.contains("diverged") ? result["diverged"] : Json(nullptr);
+}
+
+TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
+  EXPECT_TRUE(diverged({step(1, 7), step(2, 3)}).is_null());
+  EXPECT_TRUE(diverged({step(1, infinity), step(2, 3)}).is_null()) << "it came back";
+  EXPECT_EQ(diverged({step(1, 7), step(2, nan), step(3, nan)}),
+            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}}));
+  EXPECT_EQ(diverged({step(-1, -infinity), step(0, nan)}),
+            Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}}));
+}
+
+}  // namespace
+}  // namespace cnn::bench

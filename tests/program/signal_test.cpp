@@ -1,0 +1,94 @@
+#include <csignal>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/program/program.h"
+
+namespace cnn::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+// A run that does not end by itself while a test waits.
+Words long_run(const TemporaryFolder& folder, const Words& more) {
+  Words flags{"--device=cpu",
+              "--data_name=cifar10",
+              "--model=alexnet",
+              "--batch_size=4",
+              "--display_every=1",
+              "--num_batches=1000000",
+              "--train_dir=" + (folder / "t"),
+              "--result_json=" + (folder / "r.json")};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+auto printed(const std::string& text) {
+  return [text](const Finished& so_far) { return so_far.out.find(text) != std::string::npos; };
+}
+
+nlohmann::json result_of(const TemporaryFolder& folder) {
+  return nlohmann::json::parse(read_file(folder / "r.json"));
+}
+
+TEST(Signal, EndsATrainingWithItsTotalsItsCheckpointAndItsResult) {
+  for (const auto& [number, name] :
+       {std::pair(SIGINT, "SIGINT"), std::pair(SIGTERM, "SIGTERM"), std::pair(SIGHUP, "SIGHUP")}) {
+    const TemporaryFolder folder;
+    const Finished run = run_and_signal(long_run(folder, {"--num_warmup_batches=0"}),
+                                        printed("\n3\timages/sec"), {number});
+    EXPECT_EQ(run.status, 128 + number) << run.err;
+    EXPECT_NE(run.out.find("total images/sec: "), std::string::npos) << run.out;
+    EXPECT_NE(run.err.find(name), std::string::npos) << run.err;
+    const auto result = result_of(folder);
+    EXPECT_EQ(result["interrupted_by"], name);
+    const std::size_t steps = result["steps"].size();
+    EXPECT_EQ(steps, run.step_lines().size());
+    EXPECT_FALSE(result["summary"].is_null());
+    EXPECT_TRUE(std::filesystem::exists(
+        folder / ("t/model.ckpt-" + std::to_string(steps) + ".safetensors")));
+  }
+}
+
+TEST(Signal, EndsAWarmUp) {
+  const TemporaryFolder folder;
+  const Finished run = run_and_signal(long_run(folder, {"--num_warmup_batches=1000000"}),
+                                      printed("Running warm up"), {SIGTERM});
+  EXPECT_EQ(run.status, 128 + SIGTERM) << run.err;
+  EXPECT_TRUE(run.step_lines().empty());
+  EXPECT_TRUE(result_of(folder)["steps"].empty());
+  EXPECT_TRUE(std::filesystem::exists(folder / "t/checkpoint"));
+}
+
+TEST(Signal, EndsAnEvaluationDuringTraining) {
+  const TemporaryFolder folder;
+  const Finished run = run_and_signal(
+      long_run(folder, {"--num_warmup_batches=0", "--eval_during_training_every_n_steps=2",
+                        "--num_eval_batches=1000000"}),
+      printed("examples/sec"), {SIGINT});
+  EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
+  EXPECT_EQ(result_of(folder)["steps"].size(), 2U);
+  EXPECT_TRUE(std::filesystem::exists(folder / "t/model.ckpt-2.safetensors"));
+  EXPECT_EQ(run.out.find("Running final evaluation"), std::string::npos);
+}
+
+TEST(Signal, EndsAnEvaluationThatWaitsForTheNextCheckpoint) {
+  const TemporaryFolder folder;
+  const Finished run = run_and_signal(long_run(folder, {"--eval", "--eval_interval_secs=1000"}),
+                                      printed("Checkpoint not found"), {SIGINT});
+  EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
+  EXPECT_EQ(result_of(folder)["interrupted_by"], "SIGINT");
+}
+
+TEST(Signal, ThatComesAgainEndsTheProcessAtOnce) {
+  const TemporaryFolder folder;
+  Words flags = long_run(folder, {"--num_warmup_batches=0", "--model=vgg16", "--data_name=imagenet",
+                                  "--batch_size=16"});  // a step of many seconds
+  flags.erase(flags.begin() + 6);                       // no checkpoint of half a GiB
+  const Finished run = run_and_signal(flags, printed("Done warm up"), {SIGINT, SIGINT});
+  EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(folder / "r.json")) << "nothing more was done";
+}
+
+}  // namespace
+}  // namespace cnn::tests
