@@ -76,13 +76,16 @@ Backend make(const Config& config) {
   for (const layers::cpu::LibraryVersion& library : layers::cpu::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }
+  if (const auto note = layers::cpu::limit_note(layers::cpu::hardware_isa(), isa)) {
+    backend.notes.push_back(*note);
+  }
   if (backend.libraries.empty()) {
     backend.notes.emplace_back(
         "this build lacks oneDNN: convolutions, products and pools run in plain loops, which are "
         "correct and very slow");
   }
   backend.telemetry = open_rapl();
-  backend.preferred_layout = layers::cpu::preferred_layout;
+  backend.preferred_layout = [](DataType type) { return layers::cpu::preferred_layout(type); };
   backend.memory_limit = backend.device->memory_bytes();
   backend.memory_text = "available memory and cgroup limit";
   return backend;

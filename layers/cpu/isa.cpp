@@ -1,11 +1,32 @@
 #include "layers/cpu/isa.h"
 
+#include <array>
 #include <cpuid.h>
 #include <cstdint>
-#include <string_view>
+#include <cstdlib>
+
+#include "runtime/error.h"
 
 namespace cnn::layers::cpu {
 namespace {
+
+struct NamedSet {
+  std::string_view name;
+  bool Isa::*has;
+};
+constexpr std::array<NamedSet, 5> sets{{{"avx2", &Isa::avx2},
+                                        {"avx512", &Isa::avx512},
+                                        {"avx512_bf16", &Isa::avx512_bf16},
+                                        {"avx512_fp16", &Isa::avx512_fp16},
+                                        {"amx_bf16", &Isa::amx_bf16}}};
+
+constexpr std::array<const char*, 2> limits{"CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"};
+
+// Empty if it is not set.
+std::string environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
 
 struct Registers {
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -45,22 +66,60 @@ Isa hardware_isa() {
   isa.avx2 = ymm && fma_f16c && has_bit(seven.b, 5);
   isa.avx512 = isa.avx2 && zmm && core512;
   isa.avx512_bf16 = isa.avx512 && has_bit(seven_one.a, 5);
-  isa.amx_bf16 = isa.avx512_bf16 && tiles && has_bit(seven.d, 22) && has_bit(seven.d, 24);
+  isa.avx512_fp16 = isa.avx512_bf16 && has_bit(seven.d, 23);
+  isa.amx_bf16 = isa.avx512_fp16 && tiles && has_bit(seven.d, 22) && has_bit(seven.d, 24);
   return isa;
 }
 
 std::string to_string(const Isa& isa) {
   std::string text = "sse2";  // what every x86-64 has
-  const auto append = [&text](bool has, std::string_view name) {
-    if (has) {
-      text.append(" ").append(name);
+  for (const NamedSet& set : sets) {
+    if (isa.*set.has) {
+      text.append(" ").append(set.name);
     }
-  };
-  append(isa.avx2, "avx2");
-  append(isa.avx512, "avx512");
-  append(isa.avx512_bf16, "avx512_bf16");
-  append(isa.amx_bf16, "amx_bf16");
+  }
   return text;
+}
+
+Isa up_to(std::string_view name) {
+  Isa isa;
+  std::string known;
+  for (const NamedSet& set : sets) {
+    isa.*set.has = true;
+    if (set.name == name) {
+      return isa;
+    }
+    known.append(known.empty() ? "" : ", ").append(set.name);
+  }
+  throw Error("no instruction set is called '" + std::string(name) + "'; use one of " + known);
+}
+
+std::optional<Isa> asked_limit() {
+  const std::string limit = environment(limits[0]);
+  if (limit.empty()) {
+    return std::nullopt;
+  }
+  check(environment(limits[1]).empty(),
+        "CNN_MAX_CPU_ISA and ONEDNN_MAX_CPU_ISA are both set; drop one of them");
+  try {
+    return up_to(limit);
+  } catch (const Error& error) {
+    throw Error(std::string(limits[0]) + ": " + error.what());
+  }
+}
+
+std::optional<std::string> limit_note(const Isa& hardware, const Isa& used) {
+  if (hardware == used) {
+    return std::nullopt;
+  }
+  std::string by = "oneDNN";
+  for (const char* const variable : limits) {
+    if (const std::string value = environment(variable); !value.empty()) {
+      by = std::string(variable) + "=" + value;
+    }
+  }
+  return "of the instruction sets " + to_string(hardware) + " only " + to_string(used) +
+         " are used: limited by " + by;
 }
 
 }  // namespace cnn::layers::cpu

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/simd/loops.h"
 
@@ -26,20 +25,19 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
   }
 }
 
+const Loops& loops_for(const Isa& isa) { return isa.avx512 ? avx512_loops() : avx2_loops(); }
+
 void add_kernels(KernelTable& table, const KernelChoice& choice) {
-  const Isa isa = effective_isa();
-  if (isa.avx2 && choice.winograd) {
-    add_winograd_rows(table, isa.avx512 ? avx512_loops() : avx2_loops());
+  if (choice.isa.avx2 && choice.winograd) {
+    add_winograd_rows(table, choice.isa);
   }
-  using AddRows = void (*)(KernelTable&);
   // Add a line here together with the file that defines the function.
-  constexpr std::array<AddRows, 4> all{add_narrow_dense_rows, add_half_convert_rows,
-                                       add_library_rows, add_lrn_rows};
-  for (const AddRows add_rows : all) {
-    add_rows(table);
-  }
-  if (isa.avx2) {
-    add_own_kernels(table, isa.avx512 ? avx512_loops() : avx2_loops());
+  add_narrow_dense_rows(table);
+  add_half_convert_rows(table);
+  add_library_rows(table, choice.isa);
+  add_lrn_rows(table);
+  if (choice.isa.avx2) {
+    add_own_kernels(table, loops_for(choice.isa));
   }
 }
 

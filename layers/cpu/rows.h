@@ -1,19 +1,26 @@
 #pragma once
 
+#include "layers/cpu/isa.h"
 #include "layers/cpu/simd/loops.h"
 #include "runtime/kernel.h"
 
 // One function per file of this folder, each adding the rows of that file. kernels.cpp lists them.
+// isa: the instruction sets that choose whether a row serves, and in which type and layout. A table
+// for sets that the process lacks can describe, but not make, what needs them.
 namespace cnn::layers::cpu {
 
 // All of the following, or what stands in for them in a build without oneDNN.
-void add_library_rows(KernelTable& table);
+void add_library_rows(KernelTable& table, const Isa& isa);
 
-// By oneDNN.
-void add_conv_rows(KernelTable& table);     // Conv2d and its two gradients
-void add_dense_rows(KernelTable& table);    // Dense and its two gradients
-void add_pool_rows(KernelTable& table);     // MaxPool, AveragePool and their gradients
-void add_convert_rows(KernelTable& table);  // Convert
+// By oneDNN: Conv2d and Dense with their two gradients, MaxPool and AveragePool with theirs,
+// Convert.
+void add_conv_rows(KernelTable& table, const Isa& isa = effective_isa());
+void add_dense_rows(KernelTable& table, const Isa& isa = effective_isa());
+void add_pool_rows(KernelTable& table, const Isa& isa = effective_isa());
+void add_convert_rows(KernelTable& table);
+
+// Our own loops in the best of these instruction sets, AVX2 at least.
+const Loops& loops_for(const Isa& isa);
 
 // The rows with own loops, see below.
 void add_own_kernels(KernelTable& table, const Loops& loops);
@@ -21,7 +28,7 @@ void add_own_kernels(KernelTable& table, const Loops& loops);
 void add_lrn_rows(KernelTable& table);  // Lrn and its gradient
 
 // Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
-void add_winograd_rows(KernelTable& table, const Loops& loops);
+void add_winograd_rows(KernelTable& table, const Isa& isa);
 
 // Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);

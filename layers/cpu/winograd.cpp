@@ -2,7 +2,6 @@
 #include <optional>
 
 #include "layers/conv.h"
-#include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/winograd_parts.h"
 
@@ -15,14 +14,20 @@ namespace {
 // measured on images of 7 x 7 (1.7 times fewer), where weights are read for few tiles.
 constexpr double least_saving = 1.9, least_saving_of_gradient = 1.5;
 
+// What decides where the algorithm pays.
+struct Terms {
+  double saving = 0;
+  bool fast_bf16 = false;  // bf16 products are faster than f32: these save more
+};
+
 // Whether the algorithm applies and pays: there must be channels enough to pay for the transforms
 // of images, and tiles enough to pay for those of weights.
-bool serves(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y, double saving) {
+bool serves(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y, const Terms& terms) {
   constexpr std::int64_t least_channels = 32, least_tiles = 192;
   const Window& w = a.window;
   const bool small_step = w.kernel_h == 3 && w.kernel_w == 3 && w.stride_h == 1 && w.stride_w == 1;
   const auto fits = [&](const TensorDesc& image) {
-    const bool fast = image.type == DataType::f32 || !multiplies_bf16_fast();
+    const bool fast = image.type == DataType::f32 || !terms.fast_bf16;
     return is_vectorised(image.type) && fast && image.shape[1] % winograd_block == 0 &&
            image.shape[1] >= least_channels;
   };
@@ -33,7 +38,7 @@ bool serves(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y, d
   const WinogradProblem p{.x = x, .y = y};
   const auto direct = static_cast<double>(winograd_taps * y.shape[0] * y.shape[2] * y.shape[3]);
   return p.tiles() >= least_tiles &&
-         direct / static_cast<double>(winograd_points * p.tiles()) >= saving;
+         direct / static_cast<double>(winograd_points * p.tiles()) >= terms.saving;
 }
 
 WinogradConvolution work_of(const Conv2d& op, const Signature& s, const WinogradLoops& loops) {
@@ -73,16 +78,16 @@ Roles roles(const Conv2dBackwardWeights& /*op*/, Signature& s) {
 }
 
 template <class O>
-void add_row(KernelTable& table, const WinogradLoops& loops, double saving) {
+void add_row(KernelTable& table, const WinogradLoops& loops, const Terms& terms) {
   table.add<O>(
-      [&loops, saving](const O& op, Signature asked) -> std::optional<KernelSpec> {
+      [&loops, terms](const O& op, Signature asked) -> std::optional<KernelSpec> {
         for (auto* side : {&asked.in, &asked.out}) {
           for (TensorDesc& desc : *side) {  // as oneDNN's rows do
             desc.type = desc.type == DataType::f16 ? DataType::f32 : desc.type;
           }
         }
         const Roles operands = roles(op, asked);
-        if (!serves(op.attributes, operands.x, operands.y, saving)) {
+        if (!serves(op.attributes, operands.x, operands.y, terms)) {
           return std::nullopt;
         }
         const KernelSpec images = in_layout(asked, channels_together(asked));
@@ -99,10 +104,12 @@ void add_row(KernelTable& table, const WinogradLoops& loops, double saving) {
 
 }  // namespace
 
-void add_winograd_rows(KernelTable& table, const Loops& loops) {
-  add_row<Conv2d>(table, loops.winograd, least_saving);
-  add_row<Conv2dBackwardData>(table, loops.winograd, least_saving);
-  add_row<Conv2dBackwardWeights>(table, loops.winograd, least_saving_of_gradient);
+void add_winograd_rows(KernelTable& table, const Isa& isa) {
+  const WinogradLoops& loops = loops_for(isa).winograd;
+  const bool fast_bf16 = multiplies_bf16_fast(isa);
+  add_row<Conv2d>(table, loops, {least_saving, fast_bf16});
+  add_row<Conv2dBackwardData>(table, loops, {least_saving, fast_bf16});
+  add_row<Conv2dBackwardWeights>(table, loops, {least_saving_of_gradient, fast_bf16});
 }
 
 }  // namespace cnn::layers::cpu

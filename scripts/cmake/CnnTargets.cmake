@@ -132,6 +132,21 @@ function(cnn_tests folder)
   cnn_discover_tests(${target}_tests "${ARG_LABELS}")
 endfunction()
 
+# The tests of that folder which match the filter, once with each limit to the instruction sets that lets the machine
+# show what lesser ones do. Its own sets are those of the tests without a limit.
+function(cnn_tests_at_most_each_isa folder filter)
+  cnn_target_name(${folder} target)
+  if(NOT TARGET ${target}_tests OR CNN_SANITIZE)
+    return()
+  endif()
+  foreach(isa IN ITEMS avx2 avx512 avx512_bf16 avx512_fp16)
+    set(name ${target}_tests.at_most_${isa})
+    add_test(NAME ${name} COMMAND bash ${PROJECT_SOURCE_DIR}/tests/scripts/at_most.sh ${isa}
+             $<TARGET_FILE:${target}_tests> --gtest_brief=1 --gtest_filter=${filter})
+    set_tests_properties(${name} PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 900)
+  endforeach()
+endfunction()
+
 # One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
 # A suite whose name starts with Slow runs on demand only.
 function(cnn_discover_tests target labels)

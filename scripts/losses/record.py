@@ -19,7 +19,7 @@ import tolerance
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 # Other orders of summation, as far apart as one machine can have them.
 OTHER_ORDER = curve.Setting(threads=1, fusion="none")
-OTHER_KERNELS = {"ONEDNN_MAX_CPU_ISA": "AVX2"}
+OTHER_KERNELS = {"CNN_MAX_CPU_ISA": "avx2"}
 TIMEOUT_S = 600
 
 

@@ -7,7 +7,7 @@
 #include "layers/cpu/rows.h"
 #include "layers/elementwise.h"
 
-// In builds without oneDNN, in place of library_onednn.cpp: convolutions, products and pools are
+// In builds without oneDNN, in place of onednn/library.cpp: convolutions, products and pools are
 // left to whatever the table does otherwise. The reference loops take nchw, our own kernels mostly
 // do not, so conversions between layouts are here.
 namespace cnn::layers::cpu {
@@ -53,22 +53,31 @@ void convert(const Operands& operands) {
   }
 }
 
+Isa settled_isa() {
+  const Isa have = hardware_isa(), limit = asked_limit().value_or(have);
+  return {.avx2 = have.avx2 && limit.avx2,
+          .avx512 = have.avx512 && limit.avx512,
+          .avx512_bf16 = have.avx512_bf16 && limit.avx512_bf16,
+          .avx512_fp16 = have.avx512_fp16 && limit.avx512_fp16,
+          .amx_bf16 = have.amx_bf16 && limit.amx_bf16};
+}
+
 }  // namespace
 
 Isa effective_isa() {
-  static const Isa isa = hardware_isa();  // a hypervisor traps cpuid
+  static const Isa isa = settled_isa();  // a hypervisor traps cpuid
   return isa;
 }
 
-bool multiplies_bf16_fast() { return false; }
+bool multiplies_bf16_fast(const Isa& /*isa*/) { return false; }
 
-bool computes_bf16() { return false; }
+bool computes_bf16(const Isa& /*isa*/) { return false; }
 
-Layout preferred_layout(DataType /*type*/) { return Layout::nhwc; }
+Layout preferred_layout(DataType /*type*/, const Isa& /*isa*/) { return Layout::nhwc; }
 
 std::vector<LibraryVersion> library_versions() { return {}; }
 
-void add_library_rows(KernelTable& table) {
+void add_library_rows(KernelTable& table, const Isa& /*isa*/) {
   table.add<Convert>(describe_convert, [](const Convert& /*op*/, const Signature& /*signature*/) {
     return own_kernel(convert);
   });

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "layers/cpu/isa.h"
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/rows.h"
 
@@ -53,8 +52,8 @@ Forward hint_of(Problem p, const dnnl::engine& engine, DataType weights) {
 }
 
 // bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
-DataType compute_type(DataType asked) {
-  return asked == DataType::bf16 && multiplies_bf16_fast() ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType asked, const Isa& isa) {
+  return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }
 
 // Operands of one direction: the image that the convolution reads and the one it writes.
@@ -64,7 +63,7 @@ struct Images {
 
 // The layouts to try, best first. What is asked comes first, so that a spec asked again answers
 // itself. A first convolution reads few channels faster from a plain image than from padded blocks.
-std::vector<Images> candidates(const Images& asked) {
+std::vector<Images> candidates(const Images& asked, const Isa& isa) {
   const Layout x = asked.x.layout, y = asked.y.layout;
   std::vector<std::array<Layout, 2>> pairs{{x, y}, {y, y}, {x, x}};
   if (asked.x.shape[1] < 4) {
@@ -77,7 +76,7 @@ std::vector<Images> candidates(const Images& asked) {
   for (const auto& [from, to] : pairs) {
     result.push_back(asked);
     for (auto* desc : {&result.back().x, &result.back().y}) {
-      desc->type = compute_type(desc->type);
+      desc->type = compute_type(desc->type, isa);
     }
     result.back().x.layout = from;
     result.back().y.layout = to;
@@ -87,9 +86,9 @@ std::vector<Images> candidates(const Images& asked) {
 
 // The plan of the first layouts for which oneDNN has a generated kernel, else the first of all.
 template <class PlanWith>
-std::optional<Plan> first_fast(const Images& asked, PlanWith plan_with) {
+std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
   std::optional<Plan> slow;
-  for (const Images& images : candidates(asked)) {
+  for (const Images& images : candidates(asked, isa)) {
     try {
       std::optional<Plan> plan = plan_with(images);
       if (plan && !plan->is_slow()) {
@@ -126,9 +125,9 @@ dnnl::primitive_attr epilogue(const ConvAttributes& a, const dnnl::memory::desc&
   return attributes;
 }
 
-std::optional<Plan> plan_forward(const Conv2d& op, const Signature& s, const dnnl::engine& engine) {
+std::optional<Plan> plan_forward(const Conv2d& op, const Signature& s, const Target& target) {
   const ConvAttributes& a = op.attributes;
-  return first_fast({s.in[0], s.out[0]}, [&](const Images& images) {
+  return first_fast({s.in[0], s.out[0]}, target.isa, [&](const Images& images) {
     const TensorDesc w = weights_like(s.in[1].shape, images.x.type);
     const Problem problem = make_problem(a, images.x, w, images.y);
     Signature asked{.in = {images.x, w}, .out = {images.y}};
@@ -142,21 +141,21 @@ std::optional<Plan> plan_forward(const Conv2d& op, const Signature& s, const dnn
       asked.in.push_back(images.y);
     }
     // forward_training promises what a backward pass may need, at no cost for convolutions.
-    return make_plan(
-        asked,
-        forward_of(problem, engine, dnnl::prop_kind::forward_training, epilogue(a, problem.y)),
-        std::move(in), {{DNNL_ARG_DST}});
+    return make_plan(asked,
+                     forward_of(problem, target.engine, dnnl::prop_kind::forward_training,
+                                epilogue(a, problem.y)),
+                     std::move(in), {{DNNL_ARG_DST}});
   });
 }
 
 std::optional<Plan> plan_backward_data(const Conv2dBackwardData& op, const Signature& s,
-                                       const dnnl::engine& engine) {
+                                       const Target& target) {
   const ConvAttributes& a = op.attributes;
-  return first_fast({s.out[0], s.in[0]}, [&](const Images& images) {
+  return first_fast({s.out[0], s.in[0]}, target.isa, [&](const Images& images) {
     const TensorDesc w = weights_like(s.in[1].shape, images.y.type);
     const Problem p = make_problem(a, images.x, w, images.y);
-    const BackwardData primitive(engine, direct, p.x, p.w, p.y, p.strides, p.pad_before,
-                                 p.pad_after, hint_of(p, engine, w.type), user_scratchpad());
+    const BackwardData primitive(target.engine, direct, p.x, p.w, p.y, p.strides, p.pad_before,
+                                 p.pad_after, hint_of(p, target.engine, w.type), user_scratchpad());
     return make_plan({.in = {images.y, w}, .out = {images.x}}, primitive,
                      {{DNNL_ARG_DIFF_DST}, {DNNL_ARG_WEIGHTS, weights_view(a)}},
                      {{DNNL_ARG_DIFF_SRC}});
@@ -184,29 +183,29 @@ BackwardWeights like_forward(const Problem& p, const dnnl::engine& engine, const
 }
 
 std::optional<Plan> plan_backward_weights(const Conv2dBackwardWeights& op, const Signature& s,
-                                          const dnnl::engine& engine) {
+                                          const Target& target) {
   const ConvAttributes& a = op.attributes;
-  return first_fast({s.in[0], s.in[1]}, [&](const Images& images) {
+  return first_fast({s.in[0], s.in[1]}, target.isa, [&](const Images& images) {
     const TensorDesc w = weights_like(op.w_shape, DataType::f32);
     const Problem problem = make_problem(a, images.x, w, images.y);
-    const Forward forward = hint_of(problem, engine, images.x.type);
+    const Forward forward = hint_of(problem, target.engine, images.x.type);
     Signature asked{.in = {images.x, images.y}, .out = {w}};
     std::vector<Plan::Argument> out{{DNNL_ARG_DIFF_WEIGHTS, weights_view(a)}};
     if (a.bias) {
       out.push_back({DNNL_ARG_DIFF_BIAS});
       asked.out.push_back({.shape = {op.w_shape[0]}});
     }
-    return make_plan(asked, like_forward(problem, engine, forward),
+    return make_plan(asked, like_forward(problem, target.engine, forward),
                      {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
   });
 }
 
 }  // namespace
 
-void add_conv_rows(KernelTable& table) {
-  add_primitive<Conv2d>(table, plan_forward);
-  add_primitive<Conv2dBackwardData>(table, plan_backward_data);
-  add_primitive<Conv2dBackwardWeights>(table, plan_backward_weights);
+void add_conv_rows(KernelTable& table, const Isa& isa) {
+  add_primitive<Conv2d>(table, isa, plan_forward);
+  add_primitive<Conv2dBackwardData>(table, isa, plan_backward_data);
+  add_primitive<Conv2dBackwardWeights>(table, isa, plan_backward_weights);
 }
 
 }  // namespace cnn::layers::cpu

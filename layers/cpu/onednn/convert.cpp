@@ -7,12 +7,14 @@ namespace {
 
 // The spec answers what was asked: oneDNN reorders anything.
 std::optional<Plan> plan_convert(const Convert& /*op*/, const Signature& asked,
-                                 const dnnl::engine& engine) {
-  return plan_reorder(asked.in[0], asked.out[0], engine);
+                                 const Target& target) {
+  return plan_reorder(asked.in[0], asked.out[0], target.engine);
 }
 
 }  // namespace
 
-void add_convert_rows(KernelTable& table) { add_primitive<Convert>(table, plan_convert); }
+void add_convert_rows(KernelTable& table) {
+  add_primitive<Convert>(table, effective_isa(), plan_convert);
+}
 
 }  // namespace cnn::layers::cpu

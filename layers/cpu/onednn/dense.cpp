@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "layers/cpu/isa.h"
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/rows.h"
 
@@ -18,8 +17,8 @@ using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
 constexpr View transposed = View::transposed;
 
 // bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
-DataType compute_type(DataType asked) {
-  return asked == DataType::bf16 && multiplies_bf16_fast() ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType asked, const Isa& isa) {
+  return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }
 
 TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
@@ -33,8 +32,8 @@ Forward forward_of(const TensorDesc& x, const TensorDesc& w, const TensorDesc& y
           attributes};
 }
 
-std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const dnnl::engine& engine) {
-  const DataType type = compute_type(s.in[0].type);
+std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const Target& target) {
+  const DataType type = compute_type(s.in[0].type, target.isa);
   Signature asked{.in = {matrix(s.in[0].shape, type), matrix(s.in[1].shape, type)},
                   .out = {matrix(s.out[0].shape, type)}};
   std::vector<Plan::Argument> in{{DNNL_ARG_SRC}, {DNNL_ARG_WEIGHTS, transposed}};
@@ -51,25 +50,25 @@ std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const dnnl
     attributes.set_post_ops(after);
   }
   const Forward primitive =
-      forward_of(asked.in[0], asked.in[1], asked.out[0], bias, attributes, engine);
+      forward_of(asked.in[0], asked.in[1], asked.out[0], bias, attributes, target.engine);
   return make_plan(asked, primitive, std::move(in), {{DNNL_ARG_DST}});
 }
 
 std::optional<Plan> plan_backward_data(const DenseBackwardData& /*op*/, const Signature& s,
-                                       const dnnl::engine& engine) {
-  const DataType type = compute_type(s.in[0].type);
+                                       const Target& target) {
+  const DataType type = compute_type(s.in[0].type, target.isa);
   const TensorDesc dy = matrix(s.in[0].shape, type), w = matrix(s.in[1].shape, type),
                    dx = matrix(s.out[0].shape, type);
-  const Forward hint = forward_of(dx, w, dy, {}, user_scratchpad(), engine);
-  const BackwardData primitive(engine, memory_desc(dx), any_order(w, transposed), memory_desc(dy),
-                               hint, user_scratchpad());
+  const Forward hint = forward_of(dx, w, dy, {}, user_scratchpad(), target.engine);
+  const BackwardData primitive(target.engine, memory_desc(dx), any_order(w, transposed),
+                               memory_desc(dy), hint, user_scratchpad());
   return make_plan({.in = {dy, w}, .out = {dx}}, primitive,
                    {{DNNL_ARG_DIFF_DST}, {DNNL_ARG_WEIGHTS, transposed}}, {{DNNL_ARG_DIFF_SRC}});
 }
 
 std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const Signature& s,
-                                          const dnnl::engine& engine) {
-  const DataType type = compute_type(s.in[0].type);
+                                          const Target& target) {
+  const DataType type = compute_type(s.in[0].type, target.isa);
   const TensorDesc x = matrix(s.in[0].shape, type), dy = matrix(s.in[1].shape, type),
                    dw = matrix(s.out[0].shape, DataType::f32);
   Signature asked{.in = {x, dy}, .out = {dw}};
@@ -80,18 +79,19 @@ std::optional<Plan> plan_backward_weights(const DenseBackwardWeights& op, const 
     out.push_back({DNNL_ARG_DIFF_BIAS});
     dbias = memory_desc(asked.out[1]);
   }
-  const Forward hint = forward_of(x, matrix(dw.shape, type), dy, {}, user_scratchpad(), engine);
-  const BackwardWeights primitive(engine, memory_desc(x), any_order(dw, transposed), dbias,
+  const Forward hint =
+      forward_of(x, matrix(dw.shape, type), dy, {}, user_scratchpad(), target.engine);
+  const BackwardWeights primitive(target.engine, memory_desc(x), any_order(dw, transposed), dbias,
                                   memory_desc(dy), hint, user_scratchpad());
   return make_plan(asked, primitive, {{DNNL_ARG_SRC}, {DNNL_ARG_DIFF_DST}}, std::move(out));
 }
 
 }  // namespace
 
-void add_dense_rows(KernelTable& table) {
-  add_primitive<Dense>(table, plan_forward);
-  add_primitive<DenseBackwardData>(table, plan_backward_data);
-  add_primitive<DenseBackwardWeights>(table, plan_backward_weights);
+void add_dense_rows(KernelTable& table, const Isa& isa) {
+  add_primitive<Dense>(table, isa, plan_forward);
+  add_primitive<DenseBackwardData>(table, isa, plan_backward_data);
+  add_primitive<DenseBackwardWeights>(table, isa, plan_backward_weights);
 }
 
 }  // namespace cnn::layers::cpu

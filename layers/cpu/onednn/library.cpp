@@ -5,8 +5,9 @@
 
 #include "layers/cpu/isa.h"
 #include "layers/cpu/rows.h"
+#include "runtime/error.h"
 
-// What depends on having oneDNN; library_none.cpp takes this file's place in builds without it.
+// What depends on having oneDNN; no_onednn/library.cpp takes this file's place in builds without.
 namespace cnn::layers::cpu {
 namespace {
 
@@ -19,7 +20,26 @@ Isa allowed_by(dnnl::cpu_isa limit) {
   return {.avx2 = includes(dnnl::cpu_isa::avx2),
           .avx512 = includes(dnnl::cpu_isa::avx512_core),
           .avx512_bf16 = includes(dnnl::cpu_isa::avx512_core_bf16),
+          .avx512_fp16 = includes(dnnl::cpu_isa::avx512_core_fp16),
           .amx_bf16 = includes(dnnl::cpu_isa::avx512_core_amx)};
+}
+
+// What oneDNN may use so that it has no more than these.
+dnnl::cpu_isa limit_to(const Isa& isa) {
+  return isa.amx_bf16      ? dnnl::cpu_isa::isa_default
+         : isa.avx512_fp16 ? dnnl::cpu_isa::avx512_core_fp16
+         : isa.avx512_bf16 ? dnnl::cpu_isa::avx512_core_bf16
+         : isa.avx512      ? dnnl::cpu_isa::avx512_core
+                           : dnnl::cpu_isa::avx2;
+}
+
+Isa settled_isa() {
+  if (const std::optional<Isa> limit = asked_limit()) {
+    check(dnnl::set_max_cpu_isa(limit_to(*limit)) == dnnl::status::success,
+          "CNN_MAX_CPU_ISA: this oneDNN cannot be limited, or was used before it was");
+  }
+  // oneDNN looks at the hardware first; unlike cpuid, which a hypervisor traps, asking it is cheap.
+  return allowed_by(dnnl::get_effective_cpu_isa());
 }
 
 std::string_view name_of(dnnl::cpu_isa isa) {
@@ -54,22 +74,20 @@ std::string_view name_of(dnnl::cpu_isa isa) {
 }  // namespace
 
 Isa effective_isa() {
-  // oneDNN looks at the hardware first; unlike cpuid, which a hypervisor traps, asking it is cheap.
-  return allowed_by(dnnl::get_effective_cpu_isa());
+  static const Isa isa = settled_isa();
+  return isa;
 }
 
-bool multiplies_bf16_fast() {
+bool multiplies_bf16_fast(const Isa& isa) {
   // Processors with AVX512_FP16 (Sapphire Rapids and later) do bf16 in tiles; their vector
   // instruction for it has half the rate of f32: 175 against 350 GFLOP/s in convolutions on two
   // cores of one whose tiles the hypervisor hides. Those without have a fast one.
-  const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
-  return effective_isa().amx_bf16 || isa == dnnl::cpu_isa::avx512_core_bf16;
+  return isa.amx_bf16 || (isa.avx512_bf16 && !isa.avx512_fp16);
 }
 
-bool computes_bf16() { return effective_isa().avx512; }
+bool computes_bf16(const Isa& isa) { return isa.avx512; }
 
-Layout preferred_layout(DataType type) {
-  const Isa isa = effective_isa();
+Layout preferred_layout(DataType type, const Isa& isa) {
   // Tiles read channels innermost: blocked bf16 convolutions do not use them and take four times
   // as long. Without AVX-512 oneDNN blocks by 8, which is none of our layouts.
   if (!isa.avx512 || (type == DataType::bf16 && isa.amx_bf16)) {
@@ -79,6 +97,7 @@ Layout preferred_layout(DataType type) {
 }
 
 std::vector<LibraryVersion> library_versions() {
+  effective_isa();  // before oneDNN is asked
   const dnnl::version_t* v = dnnl::version();
   std::string version = std::to_string(v->major);
   version += "." + std::to_string(v->minor) + "." + std::to_string(v->patch);
@@ -86,10 +105,10 @@ std::vector<LibraryVersion> library_versions() {
   return {{"oneDNN", std::move(version)}};
 }
 
-void add_library_rows(KernelTable& table) {
-  add_conv_rows(table);
-  add_dense_rows(table);
-  add_pool_rows(table);
+void add_library_rows(KernelTable& table, const Isa& isa) {
+  add_conv_rows(table, isa);
+  add_dense_rows(table, isa);
+  add_pool_rows(table, isa);
   add_convert_rows(table);
 }
 

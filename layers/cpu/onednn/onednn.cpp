@@ -118,6 +118,11 @@ DataType type_of(Memory::data_type type) {
 
 }  // namespace
 
+dnnl::engine cpu_engine() {
+  effective_isa();  // limits oneDNN, which must not have been used before
+  return {dnnl::engine::kind::cpu, 0};
+}
+
 Memory::data_type onednn_type(DataType type) {
   constexpr std::array<Memory::data_type, 5> types{Memory::data_type::f32, Memory::data_type::f16,
                                                    Memory::data_type::bf16, Memory::data_type::s32,
@@ -271,7 +276,7 @@ namespace detail {
 std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const Planner& planner,
                                    const dnnl::engine& engine) {
   try {
-    const std::optional<Plan> plan = planner(engine);
+    const std::optional<Plan> plan = planner();
     return plan ? std::optional(widened_spec(*plan, asked, engine)) : std::nullopt;
   } catch (const dnnl::error& error) {
     if (error.status == dnnl_unimplemented) {
@@ -284,7 +289,7 @@ std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const P
 std::unique_ptr<Kernel> make(const Op& op, const Signature& signature, const Planner& planner,
                              const dnnl::engine& engine) {
   try {
-    const std::optional<Plan> plan = planner(engine);
+    const std::optional<Plan> plan = planner();
     const KernelSpec spec = plan ? widened_spec(*plan, signature, engine) : KernelSpec{};
     if (spec.in != signature.in || spec.out != signature.out) {
       throw Error(to_string(op, signature) +

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/cpu/isa.h"
 #include "runtime/kernel.h"
 
 // What every oneDNN row shares: descriptors between our world and oneDNN's, one kernel class for
@@ -23,6 +24,15 @@ enum class View : std::uint8_t {
 };
 
 dnnl::memory::data_type onednn_type(DataType type);
+
+// oneDNN on this processor, limited to effective_isa().
+dnnl::engine cpu_engine();
+
+// What a plan is made for.
+struct Target {
+  dnnl::engine engine;
+  Isa isa;  // chooses types and layouts; oneDNN itself goes by what the process may use
+};
 
 // The descriptor of a tensor as it lies. A packed tensor knows its view by itself; `view` is for
 // plain ones. Throws Error if the packing is not ours.
@@ -86,28 +96,28 @@ class PrimitiveKernel final : public Kernel {
 std::string to_string(const Op& op, const Signature& signature);
 
 namespace detail {
-using Planner = std::function<std::optional<Plan>(const dnnl::engine&)>;
+using Planner = std::function<std::optional<Plan>()>;
 std::optional<KernelSpec> describe(const Op& op, const Signature& asked, const Planner& planner,
                                    const dnnl::engine& engine);
 std::unique_ptr<Kernel> make(const Op& op, const Signature& signature, const Planner& planner,
                              const dnnl::engine& engine);
 }  // namespace detail
 
-// Adds a row for a primitive. plan: (const O&, const Signature& asked, const dnnl::engine&) ->
+// Adds a row for a primitive. plan: (const O&, const Signature& asked, const Target&) ->
 // optional<Plan>, a pure function of its arguments that keeps the layouts of a signature which it
 // has answered before. An operand that it plans in f32 but that is asked narrower is stored as
 // asked and converted within the kernel. A dnnl::error "unimplemented" counts as: cannot be run so.
 template <class O, class MakePlan>
-void add_primitive(KernelTable& table, MakePlan plan) {
-  const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+void add_primitive(KernelTable& table, const Isa& isa, MakePlan plan) {
+  const Target target{cpu_engine(), isa};
   table.add<O>(
-      [plan, engine](const O& op, const Signature& asked) {
+      [plan, target](const O& op, const Signature& asked) {
         return detail::describe(
-            op, asked, [&](const dnnl::engine& e) { return plan(op, asked, e); }, engine);
+            op, asked, [&] { return plan(op, asked, target); }, target.engine);
       },
-      [plan, engine](const O& op, const Signature& signature) {
+      [plan, target](const O& op, const Signature& signature) {
         return detail::make(
-            op, signature, [&](const dnnl::engine& e) { return plan(op, signature, e); }, engine);
+            op, signature, [&] { return plan(op, signature, target); }, target.engine);
       });
 }
 

@@ -2,7 +2,6 @@
 
 #include <array>
 
-#include "layers/cpu/isa.h"
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/rows.h"
 
@@ -51,19 +50,19 @@ Backward backward_of(const Window& w, const Images& images, dnnl::algorithm algo
 }
 
 // Bytes decide the time: bf16 wherever oneDNN generates kernels for it.
-DataType compute_type(DataType asked) {
-  return asked == DataType::bf16 && effective_isa().avx512 ? DataType::bf16 : DataType::f32;
+DataType compute_type(DataType asked, const Isa& isa) {
+  return asked == DataType::bf16 && isa.avx512 ? DataType::bf16 : DataType::f32;
 }
 
 // Tries the layout asked for, then the two that every generated kernel has. Nothing if all that is
 // left are oneDNN's general loops: ours are no slower.
 template <class PlanWith>
-std::optional<Plan> first_fast(const TensorDesc& x, const TensorDesc& y, PlanWith plan_with) {
-  for (const Layout layout : {y.layout, preferred_layout(x.type), Layout::nhwc}) {
-    Images images{x, y};
+std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
+  for (const Layout layout : {asked.y.layout, preferred_layout(asked.x.type, isa), Layout::nhwc}) {
+    Images images = asked;
     for (TensorDesc* desc : {&images.x, &images.y}) {
       desc->layout = layout;
-      desc->type = compute_type(desc->type);
+      desc->type = compute_type(desc->type, isa);
     }
     std::optional<Plan> plan = plan_with(images);
     if (plan && !plan->is_slow()) {
@@ -87,56 +86,57 @@ std::optional<Plan> with_u8_indices(std::optional<Plan> plan, const TensorDesc& 
   return plan && described == indices_like(y) ? std::move(plan) : std::nullopt;
 }
 
-std::optional<Plan> plan_max(const MaxPool& op, const Signature& s, const dnnl::engine& engine) {
-  return first_fast(s.in[0], s.out[0], [&](const Images& images) -> std::optional<Plan> {
-    const Forward primitive = forward_of(op.window, images, maximum, op.indices, engine);
-    if (!op.indices) {
-      return make_plan({.in = {images.x}, .out = {images.y}}, primitive, {{DNNL_ARG_SRC}},
-                       {{DNNL_ARG_DST}});
-    }
-    std::optional<Plan> plan =
-        make_plan({.in = {images.x}, .out = {images.y, indices_like(images.y)}}, primitive,
-                  {{DNNL_ARG_SRC}}, {{DNNL_ARG_DST}, {DNNL_ARG_WORKSPACE}});
-    return plan ? with_u8_indices(plan, plan->spec.out[1], images.y) : std::nullopt;
-  });
+std::optional<Plan> plan_max(const MaxPool& op, const Signature& s, const Target& target) {
+  return first_fast(
+      {s.in[0], s.out[0]}, target.isa, [&](const Images& images) -> std::optional<Plan> {
+        const Forward primitive = forward_of(op.window, images, maximum, op.indices, target.engine);
+        if (!op.indices) {
+          return make_plan({.in = {images.x}, .out = {images.y}}, primitive, {{DNNL_ARG_SRC}},
+                           {{DNNL_ARG_DST}});
+        }
+        std::optional<Plan> plan =
+            make_plan({.in = {images.x}, .out = {images.y, indices_like(images.y)}}, primitive,
+                      {{DNNL_ARG_SRC}}, {{DNNL_ARG_DST}, {DNNL_ARG_WORKSPACE}});
+        return plan ? with_u8_indices(plan, plan->spec.out[1], images.y) : std::nullopt;
+      });
 }
 
 std::optional<Plan> plan_max_backward(const MaxPoolBackward& op, const Signature& s,
-                                      const dnnl::engine& engine) {
-  return first_fast(s.out[0], s.in[0], [&](const Images& images) -> std::optional<Plan> {
-    std::optional<Plan> plan =
-        make_plan({.in = {images.y, indices_like(images.y)}, .out = {images.x}},
-                  backward_of(op.window, images, maximum, engine),
-                  {{DNNL_ARG_DIFF_DST}, {DNNL_ARG_WORKSPACE}}, {{DNNL_ARG_DIFF_SRC}});
-    return plan ? with_u8_indices(plan, plan->spec.in[1], images.y) : std::nullopt;
-  });
+                                      const Target& target) {
+  return first_fast(
+      {s.out[0], s.in[0]}, target.isa, [&](const Images& images) -> std::optional<Plan> {
+        std::optional<Plan> plan =
+            make_plan({.in = {images.y, indices_like(images.y)}, .out = {images.x}},
+                      backward_of(op.window, images, maximum, target.engine),
+                      {{DNNL_ARG_DIFF_DST}, {DNNL_ARG_WORKSPACE}}, {{DNNL_ARG_DIFF_SRC}});
+        return plan ? with_u8_indices(plan, plan->spec.in[1], images.y) : std::nullopt;
+      });
 }
 
-std::optional<Plan> plan_average(const AveragePool& op, const Signature& s,
-                                 const dnnl::engine& engine) {
-  return first_fast(s.in[0], s.out[0], [&](const Images& images) {
+std::optional<Plan> plan_average(const AveragePool& op, const Signature& s, const Target& target) {
+  return first_fast({s.in[0], s.out[0]}, target.isa, [&](const Images& images) {
     return make_plan({.in = {images.x}, .out = {images.y}},
-                     forward_of(op.window, images, average, false, engine), {{DNNL_ARG_SRC}},
+                     forward_of(op.window, images, average, false, target.engine), {{DNNL_ARG_SRC}},
                      {{DNNL_ARG_DST}});
   });
 }
 
 std::optional<Plan> plan_average_backward(const AveragePoolBackward& op, const Signature& s,
-                                          const dnnl::engine& engine) {
-  return first_fast(s.out[0], s.in[0], [&](const Images& images) {
+                                          const Target& target) {
+  return first_fast({s.out[0], s.in[0]}, target.isa, [&](const Images& images) {
     return make_plan({.in = {images.y}, .out = {images.x}},
-                     backward_of(op.window, images, average, engine), {{DNNL_ARG_DIFF_DST}},
+                     backward_of(op.window, images, average, target.engine), {{DNNL_ARG_DIFF_DST}},
                      {{DNNL_ARG_DIFF_SRC}});
   });
 }
 
 }  // namespace
 
-void add_pool_rows(KernelTable& table) {
-  add_primitive<MaxPool>(table, plan_max);
-  add_primitive<MaxPoolBackward>(table, plan_max_backward);
-  add_primitive<AveragePool>(table, plan_average);
-  add_primitive<AveragePoolBackward>(table, plan_average_backward);
+void add_pool_rows(KernelTable& table, const Isa& isa) {
+  add_primitive<MaxPool>(table, isa, plan_max);
+  add_primitive<MaxPoolBackward>(table, isa, plan_max_backward);
+  add_primitive<AveragePool>(table, isa, plan_average);
+  add_primitive<AveragePoolBackward>(table, isa, plan_average_backward);
 }
 
 }  // namespace cnn::layers::cpu

@@ -121,7 +121,7 @@ struct Loops {
                        std::uint32_t threshold, std::uint8_t* keep);
 };
 
-const Loops& avx2_loops();    // call only where the processor has AVX2, FMA and F16C
-const Loops& avx512_loops();  // call only where it has AVX-512 F, BW, DQ, VL
+const Loops& avx2_loops();    // run them only where the processor has AVX2, FMA and F16C
+const Loops& avx512_loops();  // run them only where it has AVX-512 F, BW, DQ, VL
 
 }  // namespace cnn::layers::cpu

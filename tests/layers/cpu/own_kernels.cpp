@@ -12,7 +12,7 @@
 namespace cnn::tests {
 
 std::vector<const layers::cpu::Loops*> runnable_loops() {
-  const layers::cpu::Isa isa = layers::cpu::hardware_isa();
+  const layers::cpu::Isa isa = layers::cpu::effective_isa();
   std::vector<const layers::cpu::Loops*> result;
   if (isa.avx2) {
     result.push_back(&layers::cpu::avx2_loops());

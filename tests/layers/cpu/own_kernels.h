@@ -10,7 +10,7 @@
 // What the tests of our own kernels share.
 namespace cnn::tests {
 
-// The loops that this processor runs.
+// The loops that this process runs, see effective_isa().
 std::vector<const layers::cpu::Loops*> runnable_loops();
 
 // Our own kernels alone, in one instruction set.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "layers/conv.h"
+#include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/rows.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -21,12 +22,18 @@ using layers::Conv2d;
 using layers::Conv2dBackwardData;
 using layers::Conv2dBackwardWeights;
 using layers::ConvAttributes;
+using layers::cpu::Isa;
 using layers::cpu::Loops;
 
-KernelTable winograd_kernels(const Loops& loops) {
+KernelTable winograd_kernels(const Isa& isa) {
   KernelTable table;
-  layers::cpu::add_winograd_rows(table, loops);
+  layers::cpu::add_winograd_rows(table, isa);
   return table;
+}
+
+// The kernels with these loops, in bf16 too: as where no instruction multiplies it fast.
+KernelTable winograd_kernels(const Loops& loops) {
+  return winograd_kernels(layers::cpu::up_to(loops.name));
 }
 
 struct Pads {
@@ -61,8 +68,10 @@ Signature gradient_signature(const ConvAttributes& a, const Shape& x, std::int64
   return {.in = {forward.in[0], forward.out[0]}, .out = {forward.in[1]}};
 }
 
+constexpr Isa avx2{.avx2 = true};  // where a test asks for no other
+
 bool serves(const ConvAttributes& a, const Shape& x, std::int64_t filters) {
-  const KernelTable table = winograd_kernels(*runnable_loops().front());
+  const KernelTable table = winograd_kernels(avx2);
   return table.describe(Conv2d(a), forward_signature(a, x, filters)).has_value();
 }
 
@@ -217,7 +226,7 @@ TEST(WinogradRow, ServesWindowsOfThreeWithStepOne) {
   depthwise.depthwise = true;
   Signature asked = forward_signature(attributes(), {2, 64, 56, 56}, 64);
   asked.in[1].shape[1] = 1;
-  const KernelTable table = winograd_kernels(*runnable_loops().front());
+  const KernelTable table = winograd_kernels(avx2);
   EXPECT_FALSE(table.describe(Conv2d(depthwise), asked));
 }
 
@@ -230,13 +239,13 @@ TEST(WinogradRow, LeavesToOthersWhatDoesNotPay) {
 }
 
 TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
-  const KernelTable table = winograd_kernels(*runnable_loops().front());
+  const KernelTable table = winograd_kernels(avx2);
   const Conv2dBackwardWeights op(attributes(), {512, 512, 3, 3});
   EXPECT_TRUE(table.describe(op, gradient_signature(attributes(), {64, 512, 7, 7}, 512)));
 }
 
 TEST(WinogradRow, SaysHowFewOperationsItNeeds) {
-  const KernelTable table = winograd_kernels(*runnable_loops().front());
+  const KernelTable table = winograd_kernels(avx2);
   const Signature asked = forward_signature(attributes(), {1, 32, 28, 28}, 64);
   const KernelSpec spec = table.describe(Conv2d(attributes()), asked).value();
   // 14 x 14 tiles of 16 products of 32 x 64 channels, 32 additions a channel in and 24 out

@@ -21,7 +21,7 @@ class Widened : public testing::Test {
                         engine);
   }
 
-  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+  dnnl::engine engine = cpu_engine();
 };
 
 TEST_F(Widened, SpecKeepsTheTypesAskedAndMakesRoomForWideCopies) {

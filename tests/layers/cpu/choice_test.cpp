@@ -1,0 +1,123 @@
+// What is chosen on every kind of processor, whatever this one is: descriptions alone, nothing
+// runs.
+
+#include <array>
+#include <gtest/gtest.h>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "layers/conv.h"
+#include "layers/cpu/isa.h"
+#include "layers/cpu/kernels.h"
+#include "layers/cpu/rows.h"
+#include "layers/elementwise.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+struct Chosen {
+  std::string_view isa;  // up to this set
+  std::string_view loops;
+  Layout f32_layout, bf16_layout;
+  bool computes_bf16;         // else --precision=bf16 is refused
+  bool multiplies_bf16_fast;  // then oneDNN does it, else it is computed in f32
+
+  Isa sets() const { return up_to(isa); }
+};
+
+void PrintTo(const Chosen& row, std::ostream* out) { *out << row.isa; }
+
+constexpr std::array processors{
+    // Haswell to Raptor Lake, Zen to Zen 3
+    Chosen{"avx2", "avx2", Layout::nhwc, Layout::nhwc, false, false},
+    // Skylake-SP, Cascade Lake, Ice Lake
+    Chosen{"avx512", "avx512", Layout::nchw16c, Layout::nchw16c, true, false},
+    // Cooper Lake, Zen 4
+    Chosen{"avx512_bf16", "avx512", Layout::nchw16c, Layout::nchw16c, true, true},
+    // Sapphire Rapids whose tiles are hidden by a hypervisor
+    Chosen{"avx512_fp16", "avx512", Layout::nchw16c, Layout::nchw16c, true, false},
+    // Sapphire Rapids and later
+    Chosen{"amx_bf16", "avx512", Layout::nchw16c, Layout::nhwc, true, true}};
+
+class Choice : public testing::TestWithParam<Chosen> {
+ protected:
+  // A convolution of 3 x 3 that Winograd's algorithm could do, in its three directions.
+  static std::vector<std::optional<KernelSpec>> convolutions(const KernelTable& table,
+                                                             DataType type) {
+    ConvAttributes a;
+    a.window = {
+        .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};
+    const TensorDesc w{.shape = {64, 64, 3, 3}};
+    const TensorDesc x{.shape = {2, 64, 56, 56}, .type = type, .layout = Layout::nhwc};
+    return {table.describe(Conv2d(a), {.in = {x, w}, .out = {x}}),
+            table.describe(Conv2dBackwardData(a, x.shape), {.in = {x, w}, .out = {x}}),
+            table.describe(Conv2dBackwardWeights(a, w.shape), {.in = {x, x}, .out = {w}})};
+  }
+
+  // Only Winograd's kernels say how many operations they need.
+  static bool is_winograd(const std::optional<KernelSpec>& spec) {
+    return spec && spec->flops.has_value();
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(UpTo, Choice, testing::ValuesIn(processors),
+                         [](const auto& row) { return std::string(row.param.isa); });
+
+TEST_P(Choice, TakesTheLoopsOfTheWidestVectors) {
+  EXPECT_EQ(loops_for(GetParam().sets()).name, GetParam().loops);
+}
+
+TEST_P(Choice, LaysImagesAsItsConvolutionsReadThem) {
+  EXPECT_EQ(preferred_layout(DataType::f32, GetParam().sets()), GetParam().f32_layout);
+  EXPECT_EQ(preferred_layout(DataType::bf16, GetParam().sets()), GetParam().bf16_layout);
+}
+
+TEST_P(Choice, OfBf16GoesByWhatItsInstructionsAreGoodFor) {
+  EXPECT_EQ(computes_bf16(GetParam().sets()), GetParam().computes_bf16);
+  EXPECT_EQ(multiplies_bf16_fast(GetParam().sets()), GetParam().multiplies_bf16_fast);
+}
+
+TEST_P(Choice, ConvolvesByWinogradInF32) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets()});
+  for (const auto& spec : convolutions(table, DataType::f32)) {
+    EXPECT_TRUE(is_winograd(spec));
+  }
+}
+
+TEST_P(Choice, LeavesBf16ToOneDnnWhereThatMultipliesItFast) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets()});
+  for (const auto& spec : convolutions(table, DataType::bf16)) {
+    EXPECT_EQ(is_winograd(spec), !GetParam().multiplies_bf16_fast);
+  }
+}
+
+TEST_P(Choice, CanLeaveWinogradOut) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets(), .winograd = false});
+  for (const auto& spec : convolutions(table, DataType::f32)) {
+    EXPECT_FALSE(is_winograd(spec));
+  }
+}
+
+// No processor of ours has fewer, but a limit may leave these.
+TEST(ChoiceBelowAvx2, HasNoOwnLoops) {
+  KernelTable none, avx2;
+  add_kernels(none, {.isa = Isa{}});
+  add_kernels(avx2, {.isa = up_to("avx2")});
+  const TensorDesc x{.shape = {4, 4}};
+  EXPECT_FALSE(none.describe(Scale(2), {.in = {x}, .out = {x}}));
+  EXPECT_TRUE(avx2.describe(Scale(2), {.in = {x}, .out = {x}}));
+}
+
+TEST(ChoiceHere, IsForWhatTheProcessMayUse) {
+  EXPECT_EQ(KernelChoice{}.isa, effective_isa());
+  EXPECT_EQ(preferred_layout(DataType::f32), preferred_layout(DataType::f32, effective_isa()));
+}
+
+}  // namespace
+}  // namespace cnn::layers::cpu
