@@ -15,7 +15,9 @@ class Builder {
     y_ = stored(conv.y, conv.type);
     std::int64_t image = x_;
     if (g_.prologue) {
-      image = normalised(stored(vector(conv.x), conv.type), stored(vector(conv.x), conv.type));
+      const std::int64_t a = stored(vector(conv.x), conv.type);
+      const std::int64_t b = stored(vector(conv.x), conv.type);
+      image = normalised(a, b);
     }
     if (g_.norm) {
       backward_through_norm();
