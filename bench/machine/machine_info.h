@@ -25,6 +25,7 @@ struct GpuInfo {
   std::int64_t multiprocessors = 0;
   std::int64_t memory_bytes = 0;
   double clock_mhz = 0, memory_clock_mhz = 0;  // highest
+  std::string pci_bus_id;                      // "0000:1b:00.0"
 };
 
 // From the texts of /proc/cpuinfo and /proc/meminfo.

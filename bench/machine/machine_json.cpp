@@ -10,7 +10,8 @@ Json gpu_json(const GpuInfo& gpu) {
           {"multiprocessors", gpu.multiprocessors},
           {"memory_bytes", gpu.memory_bytes},
           {"clock_mhz", gpu.clock_mhz},
-          {"memory_clock_mhz", gpu.memory_clock_mhz}};
+          {"memory_clock_mhz", gpu.memory_clock_mhz},
+          {"pci_bus_id", gpu.pci_bus_id}};
 }
 
 void add_if_known(Json& json, const char* key, const std::optional<Range>& range) {

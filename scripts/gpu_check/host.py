@@ -13,14 +13,21 @@ from typing import Any
 from execute import execute
 
 NO_DEVICE = "no CUDA device"
+# What the program says where a build with an older toolkit would run on this host.
+OLD_DRIVER = ("the NVIDIA driver takes CUDA up to", "cudaErrorInsufficientDriver", "cudaErrorUnsupportedPtxVersion")
 # cuDNN loads these by name when it compiles an engine; the program itself does not name them.
 LOADED_LATER = ("libnvrtc.so",)
+PROCESSES = 4  # of tests: the reference loops on the CPU take longer than the kernels
 CARD = ("name", "driver_version", "memory.total", "pstate", "clocks.sm", "clocks.max.sm", "clocks.mem",
-        "power.limit", "temperature.gpu")
+        "power.limit", "temperature.gpu", "pci.bus_id", "compute_mode")
 
 
 class HostError(Exception):
     """Nothing can be run here; one line."""
+
+
+class LoadError(HostError):
+    """This program cannot be run here; one that is built here might."""
 
 
 def wheel_folders(pythons: list[str]) -> list[pathlib.Path]:
@@ -57,7 +64,7 @@ def other_versions(name: str, folders: list[pathlib.Path]) -> list[str]:
 
 
 def environment_for(program: pathlib.Path, folders: list[pathlib.Path]) -> dict[str, str]:
-    """LD_LIBRARY_PATH with what the program needs of these folders. Throws HostError if something is nowhere."""
+    """LD_LIBRARY_PATH with what the program needs of these folders. Throws LoadError if something is nowhere."""
     lacking = missing_libraries(program, {})
     compilers = [path.name for folder in folders for stem in LOADED_LATER for path in folder.glob(f"{stem}.*")]
     chosen = folders_with(lacking + compilers, folders)
@@ -65,27 +72,31 @@ def environment_for(program: pathlib.Path, folders: list[pathlib.Path]) -> dict[
     environment = {"LD_LIBRARY_PATH": ":".join(path)} if path else {}
     if lacking and (still := missing_libraries(program, environment)):
         there = [version for name in still for version in other_versions(name, folders)]
-        raise HostError(f"{program.name} needs {', '.join(still)}, which the loader, the CUDA toolkit and Python's "
+        raise LoadError(f"{program.name} needs {', '.join(still)}, which the loader, the CUDA toolkit and Python's "
                         f"wheels do not have (there is {', '.join(there) or 'no other version either'}): build it on "
                         "this host, or install that version")
     return environment
 
 
 def check_start(program: pathlib.Path, environment: dict[str, str]) -> None:
-    """Throws HostError where the loader refuses: an older glibc, say."""
+    """Throws LoadError where the loader refuses: an older glibc, say."""
     finished = execute([str(program), "--help"], 60, environment)
     if "--model" not in finished.out:
-        raise HostError(f"{program} does not start here: {finished.failure()}")
+        raise LoadError(f"{program} does not start here: {finished.failure()}")
 
 
 def probe(program: pathlib.Path, device: str, environment: dict[str, str]) -> dict[str, Any]:
-    """The program's report of one small step. Throws HostError where there is no device."""
+    """The program's report of one small step. Throws HostError where there is no device, LoadError where the driver is
+    too old for the program."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "probe.json"
         finished = execute([str(program), f"--device={device}", "--model=trivial", "--batch_size=1", "--num_batches=1",
                             "--num_warmup_batches=0", f"--result_json={path}"], 120, environment)
-        if NO_DEVICE in finished.err:
-            raise HostError(next(line for line in finished.err.splitlines() if NO_DEVICE in line))
+        for line in finished.err.splitlines():
+            if any(text in line for text in OLD_DRIVER):
+                raise LoadError(line)
+            if NO_DEVICE in line:
+                raise HostError(line)
         report = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     if finished.status == 127 or not report and finished.status != 0:
         raise HostError(f"{program} does not run: {finished.failure()}")
@@ -93,11 +104,22 @@ def probe(program: pathlib.Path, device: str, environment: dict[str, str]) -> di
     return {**report, "failure": finished.failure()}
 
 
-def card() -> dict[str, str] | None:
-    finished = execute(["nvidia-smi", f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"], 30)
-    if finished.status != 0 or not finished.out.strip():
+def card(bus_id: str | None) -> dict[str, str] | None:
+    """What the driver says of the card at that place, which the program uses; without a place of the only one. CUDA
+    and the driver count cards in different orders, so a number would not tell."""
+    place = [f"--id={bus_id}"] if bus_id else []
+    finished = execute(["nvidia-smi", *place, f"--query-gpu={','.join(CARD)}", "--format=csv,noheader"], 30)
+    lines = finished.out.strip().splitlines()
+    if finished.status != 0 or len(lines) != 1:
         return None
-    return dict(zip(CARD, [value.strip() for value in finished.out.splitlines()[0].split(",")]))
+    return dict(zip(CARD, [value.strip() for value in lines[0].split(",")]))
+
+
+def processes_at_once(facts: dict[str, Any], device: str) -> int:
+    """How many processes may use the device together: in the exclusive modes the second one gets none."""
+    if device != "gpu":
+        return PROCESSES
+    return PROCESSES if (facts["card"] or {}).get("compute_mode") == "Default" else 1
 
 
 def processor() -> str:
@@ -107,8 +129,9 @@ def processor() -> str:
 
 def machine(report: dict[str, Any]) -> dict[str, Any]:
     ours = report.get("machine") or {}
-    return {"card": card(), "gpu": ours.get("gpu"), "libraries": ours.get("libraries"), "cpu": processor(),
-            "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "python": platform.python_version(),
+    gpu = ours.get("gpu")
+    return {"card": card((gpu or {}).get("pci_bus_id")), "gpu": gpu, "libraries": ours.get("libraries"),
+            "cpu": processor(), "cores": len(os.sched_getaffinity(0)), "kernel": platform.release(), "python": platform.python_version(),
             "probe_failure": report.get("failure")}
 
 

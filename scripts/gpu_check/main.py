@@ -17,6 +17,7 @@ import signal
 import sys
 import time
 from collections.abc import Collection
+from typing import Any
 
 import host
 import losses
@@ -115,11 +116,12 @@ def run_rows(context: Context, parts: set[str], store: Store, deadline: float) -
     return [row.name for row in left]
 
 
-def context_of(options: argparse.Namespace, environment: dict[str, str], memory: int | None) -> Context:
+def context_of(options: argparse.Namespace, environment: dict[str, str], facts: dict[str, Any]) -> Context:
     return Context(root=ROOT, program=options.bin / "cnn_benchmarks",
                    tests=tuple(sorted(options.bin.glob("cnn_*_cuda_tests"))), device=options.device,
                    environment=environment, output=options.json.resolve().parent, models=options.models,
-                   precisions=options.precisions, torch_python=torch_of(options), memory_bytes=memory,
+                   precisions=options.precisions, torch_python=torch_of(options),
+                   memory_bytes=host.memory_bytes(facts), processes=host.processes_at_once(facts, options.device),
                    timeout_scale=options.timeout_scale)
 
 
@@ -127,15 +129,11 @@ def check(options: argparse.Namespace) -> int:
     options.bin = options.bin.resolve()
     program = options.bin / "cnn_benchmarks"
     folders = host.wheel_folders([options.torch_python, sys.executable]) + host.toolkit_folders()
-    try:
-        environment = host.environment_for(program, folders)
-        host.check_start(program, environment)
-    except host.HostError as error:
-        print(f"gpu_check: {error}", file=sys.stderr)
-        return CANNOT_LOAD
+    environment = host.environment_for(program, folders)
+    host.check_start(program, environment)
+    report = host.probe(program, options.device, environment)
     if options.only_load:
         return ALL_GOOD
-    report = host.probe(program, options.device, environment)
     store = Store(options.json)
     parts = parts_of(options)
     if options.again:
@@ -146,7 +144,7 @@ def check(options: argparse.Namespace) -> int:
     store.identify({"commit": report.get("commit"), "device": device})
     store.data["machine"] = facts
     store.data["runs"].append({"started": now(), "options": sys.argv[1:], "environment": environment})
-    context = context_of(options, environment, host.memory_bytes(facts))
+    context = context_of(options, environment, facts)
     store.save()
     left = run_rows(context, parts, store, options.started + options.budget_s)
     print(summary.text(store.rows, left))
@@ -165,7 +163,7 @@ def main() -> int:
         return check(arguments(sys.argv[1:]))
     except (host.HostError, StoreError) as error:
         print(f"gpu_check: {error}", file=sys.stderr)
-        return NOTHING_RUNS
+        return CANNOT_LOAD if isinstance(error, host.LoadError) else NOTHING_RUNS
 
 
 if __name__ == "__main__":

@@ -43,6 +43,7 @@ class Context:
     precisions: tuple[str, ...]  # empty: all
     torch_python: str | None  # None: there is no PyTorch
     memory_bytes: int | None  # of the device, where it is known
+    processes: int = 1  # that may use the device at once
     timeout_scale: float = 1.0
 
     @property

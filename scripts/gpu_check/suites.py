@@ -1,4 +1,4 @@
-"""The slice `tests`: the GoogleTest binaries of the CUDA backend, several processes of each at a time.
+"""The slice `tests`: the GoogleTest binaries of the CUDA backend, as many processes of each as the card takes.
 
 Results are read from what a test prints, so that a crash loses nothing: the tests after it go on in a new process.
 A CUDA error can make every later test of its process fail as well, so those that failed are tried again one by one.
@@ -16,7 +16,6 @@ import time
 from execute import Finished, execute
 from rows import BAD, FAILED, OK, TIMEOUT, Context, Outcome, Row, words
 
-PROCESSES = 4  # the reference loops on the CPU take longer than the kernels
 CRASHES_AT_MOST = 5
 TRIED_ALONE = 20
 STARTED = re.compile(r"^\[ RUN      \] (\S+)$")
@@ -115,7 +114,7 @@ def alone(binary: pathlib.Path, names: list[str], deadline: float, context: Cont
 def run_suite(binary: pathlib.Path, pattern: str, context: Context, seconds: float) -> Outcome:
     deadline = time.monotonic() + seconds
     names = list_tests(binary, pattern, context)
-    count = max(1, min(PROCESSES, os.cpu_count() or 1, len(names)))
+    count = max(1, min(context.processes, os.cpu_count() or 1, len(names)))
     tally = Tally()
     with concurrent.futures.ThreadPoolExecutor(count) as pool:
         for found in pool.map(lambda part: run_list(binary, part, deadline, context),

@@ -189,6 +189,41 @@ class Hosts(WithFakes):
         self.assertEqual(finished.err, f"gpu_check: {self.folder / 'cnn_benchmarks'} does not start here: exit code 1: "
                                        "version `GLIBC_2.99' not found\n")
 
+    def test_a_driver_that_is_too_old_for_the_program_calls_for_a_build_here(self):
+        for flags in (["--only_load"], ["--slice=table"]):
+            finished = self.run_check(*flags, FAKE_OLD_DRIVER="1")
+            self.assertEqual(finished.status, 4)
+            self.assertEqual(finished.err, "gpu_check: --device=gpu: no CUDA device: the NVIDIA driver takes CUDA up to "
+                                           "12.2, but this program was built with CUDA 13.0\n")
+
+    def with_cards(self, lines):
+        """An nvidia-smi that knows these cards by their places, in the form of the driver."""
+        rows = "\n".join(f"case $1 in --id={place}) echo '{line}'; exit;; --id=*) ;; *) echo '{line}';; esac"
+                         for place, line in lines.items())
+        fakes.install(self.folder / "nvidia-smi", f"#!/bin/sh\n{rows}\n")
+        return mock.patch.dict(os.environ, {"PATH": f"{self.folder}:{os.environ['PATH']}"})
+
+    @staticmethod
+    def line_of(name, mode):
+        return ", ".join({"name": name, "compute_mode": mode}.get(field, "1") for field in host.CARD)
+
+    def test_the_card_is_the_one_that_the_program_uses(self):
+        lines = {"0000:1b:00.0": self.line_of("first", "Default"), "0000:65:00.0": self.line_of("second", "Default")}
+        with self.with_cards(lines):
+            self.assertEqual(host.card("0000:65:00.0")["name"], "second")
+            self.assertEqual(host.card("0000:1b:00.0")["name"], "first")
+            self.assertIsNone(host.card(None))  # it cannot be told which
+        with self.with_cards({"0000:1b:00.0": self.line_of("only", "Default")}):
+            self.assertEqual(host.card(None)["name"], "only")
+
+    def test_cards_in_an_exclusive_mode_get_one_process_at_a_time(self):
+        for mode, expected in (("Default", host.PROCESSES), ("Exclusive_Process", 1)):
+            with self.with_cards({"0000:1b:00.0": self.line_of("card", mode)}):
+                facts = {"card": host.card("0000:1b:00.0")}
+            self.assertEqual(host.processes_at_once(facts, "gpu"), expected)
+        self.assertEqual(host.processes_at_once({"card": None}, "gpu"), 1)
+        self.assertEqual(host.processes_at_once({"card": None}, "cpu"), host.PROCESSES)
+
     def test_rows_of_two_cards_are_not_mixed(self):
         self.run_check("--slice=table", *SMALL)
         text = self.json.read_text().replace("Fake 100", "Fake 200")
@@ -233,9 +268,8 @@ class Suites(WithFakes):
         self.assertIn("SIGABRT", result["messages"]["One.C"])
 
     def test_a_test_that_fails_only_beside_others_is_told_apart(self):
-        context = mock.Mock(environment={"FAKE_LOG": str(self.log)})
-        with mock.patch.object(suites, "PROCESSES", 1):
-            outcome = suites.run_suite(self.folder / "cnn_one_cuda_tests", "-Slow*", context, 30)
+        context = mock.Mock(environment={"FAKE_LOG": str(self.log)}, processes=1)
+        outcome = suites.run_suite(self.folder / "cnn_one_cuda_tests", "-Slow*", context, 30)
         self.assertEqual(outcome.result["failed"], ["One.A", "One.C"])
         self.assertEqual(outcome.result["failed_but_pass_alone"], ["One.A"])
         self.assertEqual(outcome.result["messages"]["One.A"], "3 is not 4")
@@ -287,6 +321,15 @@ class Sanitizer(WithFakes):
                              f"#!/bin/sh\necho '========= {text}'\nexit {code}\n")
         context = mock.Mock(environment={}, device="gpu", program="program")
         return sanitizer.run(str(tool), "memcheck", sanitizer.TOYS[1], context, 20)
+
+    def test_calls_of_libraries_that_fail_are_no_errors(self):
+        self.assertIn("--report-api-errors=no", self.run_sanitizer("ERROR SUMMARY: 0 errors", 0).command)
+
+    def test_races_are_looked_for_in_our_kernels(self):
+        for offered, flag in (("--kernel-name", "--kernel-name"), ("--kernel-regex", "--kernel-regex")):
+            tool = fakes.install(self.folder / "compute-sanitizer", f"#!/bin/sh\necho '{offered}'\n")
+            found = sanitizer.check_flags(str(tool), "racecheck", mock.Mock(environment={}))
+            self.assertEqual(found, [flag, "kns=cnn6layers4cuda"])
 
     def test_what_it_found_is_told(self):
         outcome = self.run_sanitizer("ERROR SUMMARY: 3 errors", 86)

@@ -15,6 +15,9 @@ if sys.argv[1:] == ["--help"]:
 flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
 with open(os.environ["FAKE_LOG"], "a") as log:
     log.write(" ".join(sys.argv[1:]) + chr(10))
+if flags["device"] == "gpu" and "FAKE_OLD_DRIVER" in os.environ:
+    sys.exit("--device=gpu: no CUDA device: the NVIDIA driver takes CUDA up to 12.2, but this program was built with "
+             "CUDA 13.0")
 if flags["device"] == "gpu" and "FAKE_NO_GPU" in os.environ:
     sys.exit("--device=gpu: no CUDA device: cudaErrorNoDevice: no device")
 flag, _, how = os.environ.get("FAKE_BAD", "=:").partition(":")

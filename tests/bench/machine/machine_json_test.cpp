@@ -34,8 +34,9 @@ TEST(MachineJson, DescribesTheGpuThatComputes) {
   Backend backend;
   backend.gpu = GpuInfo{.name = "NVIDIA H200", .driver = "13.0", .clock_mhz = 1980};
   const Json gpu = machine_json({}, backend)["gpu"];
-  EXPECT_THAT(keys(gpu), ElementsAre("name", "driver", "compute_capability", "multiprocessors",
-                                     "memory_bytes", "clock_mhz", "memory_clock_mhz"));
+  EXPECT_THAT(keys(gpu),
+              ElementsAre("name", "driver", "compute_capability", "multiprocessors", "memory_bytes",
+                          "clock_mhz", "memory_clock_mhz", "pci_bus_id"));
   EXPECT_EQ(gpu["name"], "NVIDIA H200");
   EXPECT_EQ(gpu["clock_mhz"], 1980);
 }
