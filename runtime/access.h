@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <variant>
 #include <vector>
 
 #include "runtime/graph.h"
@@ -20,7 +22,26 @@ struct Access {
   Kind kind = Kind::read;
 };
 
-// One for every operand: inputs in their order, then outputs. An Offload reads.
+// Calls visit(Access) for every operand: inputs in their order, then outputs. An Offload reads.
+template <class Visit>
+void for_each_access(const Graph& graph, const Action& action, Visit visit) {
+  if (const auto* compute = std::get_if<Compute>(&action)) {
+    const Node& node = graph.nodes()[index_of(compute->node)];
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool mutates = node.op->mutates(i);
+      visit(Access{node.inputs[i], mutates ? Access::Kind::mutate : Access::Kind::read});
+    }
+    for (const TensorId output : node.outputs) {
+      visit(Access{output, Access::Kind::define});
+    }
+  } else if (const auto* offload = std::get_if<Offload>(&action)) {
+    visit(Access{offload->tensor, Access::Kind::read});
+  } else {
+    visit(Access{std::get<Fetch>(action).tensor, Access::Kind::define});
+  }
+}
+
+// The same as a list.
 std::vector<Access> accesses(const Graph& graph, const Action& action);
 
 }  // namespace cnn

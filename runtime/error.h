@@ -7,15 +7,26 @@
 
 namespace cnn {
 
-// The only exception type of the project. what() is one line for the user: what is wrong, where,
+// What every exception of the project is. what() is one line for the user: what is wrong, where,
 // and what to do. The source location is kept apart, for debugging.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::string_view what, std::source_location at = std::source_location::current());
   const std::source_location& where() const noexcept { return where_; }
+  // With which the program ends, so that a script can tell what went wrong.
+  virtual int exit_code() const noexcept { return 1; }
 
  private:
   std::source_location where_;
+};
+
+// The device or the host has too little memory for what was asked. Less may fit.
+class DoesNotFit : public Error {
+ public:
+  explicit DoesNotFit(std::string_view what,
+                      std::source_location at = std::source_location::current())
+      : Error(what, at) {}
+  int exit_code() const noexcept override { return 3; }
 };
 
 // Throws Error(what) unless ok. Build `what` lazily yourself where it costs more than a literal.

@@ -11,21 +11,15 @@
 namespace cnn {
 namespace {
 
-// Something that steps read and write: one stay of a tensor or a workspace (a block of the plan), a
-// variable, or the host copy of a tensor.
-using Resource = std::size_t;
+// A stay of a tensor, a workspace, or a swapped tensor on the host: a block of the plan.
+using Tenant = std::size_t;
 
-struct History {
-  LaneSteps written = no_steps;  // only the latest write counts: it waited for those before
-  LaneSteps touched = no_steps;
-};
-
-// Which resource held each byte of an arena last.
+// Which block held each byte of an arena last.
 class Tenants {
  public:
-  // Calls visit(resource) for all that had bytes of [begin, end), then hands them to `tenant`.
+  // Calls visit(tenant) for all that had bytes of [begin, end), then hands them to `tenant`.
   template <class Visit>
-  void replace(std::size_t begin, std::size_t end, Resource tenant, Visit visit) {
+  void replace(std::size_t begin, std::size_t end, Tenant tenant, Visit visit) {
     cut(begin);
     cut(end);
     const auto from = segments_.lower_bound(begin);
@@ -40,7 +34,7 @@ class Tenants {
  private:
   struct Segment {
     std::size_t end = 0;
-    Resource tenant{};
+    Tenant tenant{};
   };
 
   void cut(std::size_t at) {
@@ -58,90 +52,92 @@ class Tenants {
   std::map<std::size_t, Segment> segments_;  // by begin; they never overlap
 };
 
+// An arena with the steps that touched each of its blocks so far.
+struct Arena {
+  explicit Arena(const std::vector<Block>& all) : blocks(all), touched(all.size(), no_steps) {}
+
+  const std::vector<Block>& blocks;
+  std::vector<LaneSteps> touched;  // by block
+  Tenants tenants;
+};
+
 // Walks the steps once; every block enters and leaves the tenants once, so the time is n log n.
 class Linker {
  public:
-  Linker(const Graph& graph, const MemoryPlan& memory, std::size_t steps)
-      : graph_(graph), memory_(memory), starting_(steps), starting_on_host_(steps) {
-    history_.resize(memory.blocks.size() + 2 * graph.tensors().size());
-    stay_.resize(graph.tensors().size());
-    for (std::size_t b = 0; b < memory.blocks.size(); ++b) {
-      starting_.at(index_of(memory.blocks[b].first)).push_back(b);
-    }
-    for (std::size_t b = 0; b < memory.host_blocks.size(); ++b) {
-      starting_on_host_.at(index_of(memory.host_blocks[b].first)).push_back(b);
-    }
-  }
+  Linker(const Graph& graph, const MemoryPlan& memory, Schedule& schedule)
+      : graph_(graph),
+        schedule_(schedule),
+        device_(memory.blocks),
+        host_(memory.host_blocks),
+        starting_(by_start(memory.blocks)),
+        starting_on_host_(by_start(memory.host_blocks)),
+        data_(graph),
+        stay_(graph.tensors().size()),
+        host_stay_(graph.tensors().size()) {}
 
-  void link(std::size_t index, Step& step) {
-    need_ = no_steps;
+  void link(std::size_t index) {
+    Step& step = schedule_.steps[index];
     step_ = static_cast<std::int64_t>(index);
     lane_ = index_of_lane(step.lane);
+    need_ = data_.needs(index, step);
+    merge(need_, given_waits(schedule_, index));
     begin_blocks(index);
-    for (const Access& access : accesses(graph_, step.action)) {
-      use(resource_of(access.tensor), access.kind != Access::Kind::read);
-    }
-    if (const auto* offload = std::get_if<Offload>(&step.action)) {
-      use(host_copy(offload->tensor), true);
-    } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
-      use(host_copy(fetch->tensor), false);
-    }
+    touch_blocks(step.action);
     step.after = waits(step.lane);
     knowledge_.add(step);
   }
 
  private:
-  Resource variable(TensorId tensor) const { return memory_.blocks.size() + index_of(tensor); }
-  Resource host_copy(TensorId tensor) const {
-    return memory_.blocks.size() + graph_.tensors().size() + index_of(tensor);
+  std::vector<std::vector<std::size_t>> by_start(const std::vector<Block>& blocks) const {
+    std::vector<std::vector<std::size_t>> starting(schedule_.steps.size());
+    for (std::size_t b = 0; b < blocks.size(); ++b) {
+      starting.at(index_of(blocks[b].first)).push_back(b);
+    }
+    return starting;
   }
 
-  Resource resource_of(TensorId tensor) const {
-    if (is_persistent(graph_.info(tensor).role)) {
-      return variable(tensor);
+  void begin_blocks(std::size_t step) {
+    for (const std::size_t b : starting_[step]) {
+      if (const auto* tensor = std::get_if<TensorId>(&device_.blocks[b].owner)) {
+        // An input that is overwritten in place ends here, but it is another tensor: no conflict.
+        stay_[index_of(*tensor)] = b;
+      }
+      occupy(device_, b);
     }
+    for (const std::size_t b : starting_on_host_[step]) {
+      host_stay_[index_of(std::get<TensorId>(host_.blocks[b].owner))] = b;
+      occupy(host_, b);
+    }
+  }
+
+  void occupy(Arena& arena, std::size_t b) {
+    const Block& block = arena.blocks[b];
+    if (block.bytes > 0) {
+      arena.tenants.replace(block.offset, block.offset + aligned(block.bytes), b,
+                            [&](Tenant before) { merge(need_, arena.touched[before]); });
+    }
+    arena.touched[b][lane_] = step_;  // by the step in which it begins
+  }
+
+  void touch_blocks(const Action& action) {
+    for_each_access(graph_, action, [&](const Access& access) {
+      if (!is_persistent(graph_.info(access.tensor).role)) {
+        device_.touched[stay_of(access.tensor)][lane_] = step_;
+      }
+      const auto on_host = host_stay_[index_of(access.tensor)];
+      if (on_host && !std::holds_alternative<Compute>(action)) {
+        host_.touched[*on_host][lane_] = step_;
+      }
+    });
+  }
+
+  std::size_t stay_of(TensorId tensor) const {
     const auto stay = stay_[index_of(graph_.root_of(tensor))];
     if (!stay) {
       throw Error("link: the memory plan has no block for " + graph_.info(tensor).name +
                   " at step " + std::to_string(step_));
     }
     return *stay;
-  }
-
-  void begin_blocks(std::size_t step) {
-    for (const std::size_t b : starting_[step]) {
-      const Block& block = memory_.blocks[b];
-      if (const auto* tensor = std::get_if<TensorId>(&block.owner)) {
-        // An input that is overwritten in place ends here, but it is another tensor: no conflict.
-        stay_[index_of(*tensor)] = b;
-      }
-      occupy(device_, block, b);
-      if (std::holds_alternative<NodeId>(block.owner)) {
-        use(b, true);
-      }
-    }
-    for (const std::size_t b : starting_on_host_[step]) {
-      const Block& block = memory_.host_blocks[b];
-      occupy(host_, block, host_copy(std::get<TensorId>(block.owner)));
-    }
-  }
-
-  void occupy(Tenants& arena, const Block& block, Resource tenant) {
-    if (block.bytes == 0) {
-      return;
-    }
-    arena.replace(block.offset, block.offset + aligned(block.bytes), tenant,
-                  [this](Resource before) { merge(need_, history_[before].touched); });
-  }
-
-  void use(Resource resource, bool writes) {
-    History& history = history_[resource];
-    merge(need_, writes ? history.touched : history.written);
-    history.touched[lane_] = step_;
-    if (writes) {
-      history.written = no_steps;
-      history.written[lane_] = step_;
-    }
   }
 
   // Drops what the lane knows anyway and what another wait implies.
@@ -161,8 +157,7 @@ class Linker {
       const StepId id{static_cast<std::uint32_t>(step)};
       const LaneSteps& after = knowledge_.after(id);
       const bool implied = std::any_of(result.begin(), result.end(), [&](StepId taken) {
-        const LaneSteps& other = knowledge_.after(taken);
-        return std::equal(after.begin(), after.end(), other.begin(), std::less_equal<>());
+        return is_known(knowledge_.after(taken), after);
       });
       if (!implied) {
         result.push_back(id);
@@ -173,11 +168,11 @@ class Linker {
   }
 
   const Graph& graph_;
-  const MemoryPlan& memory_;
+  Schedule& schedule_;
+  Arena device_, host_;
   std::vector<std::vector<std::size_t>> starting_, starting_on_host_;  // by StepId: blocks
-  std::vector<History> history_;                                       // by Resource
-  std::vector<std::optional<Resource>> stay_;                          // by TensorId: latest
-  Tenants device_, host_;
+  DataOrder data_;
+  std::vector<std::optional<std::size_t>> stay_, host_stay_;  // by TensorId: the latest block
   Knowledge knowledge_;
   LaneSteps need_ = no_steps;  // of the step being linked
   std::int64_t step_ = 0;
@@ -187,9 +182,9 @@ class Linker {
 }  // namespace
 
 void link(const Graph& graph, Schedule& schedule, const MemoryPlan& memory) {
-  Linker linker(graph, memory, schedule.steps.size());
+  Linker linker(graph, memory, schedule);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
-    linker.link(s, schedule.steps[s]);
+    linker.link(s);
   }
 }
 

@@ -22,13 +22,13 @@ class Walk {
   }
 
   void step(StepId step, const Action& action) {
-    for (const Access& access : accesses(graph_, action)) {
+    for_each_access(graph_, action, [&](const Access& access) {
       if (!is_persistent(graph_.info(access.tensor).role)) {
         touch(step, action, access);
       } else if (std::holds_alternative<Fetch>(action)) {
         fail(step, action, "is a variable, which never leaves the device");
       }
-    }
+    });
     if (const auto* offload = std::get_if<Offload>(&action)) {
       on_host_[index_of(offload->tensor)] = true;
       current_[index_of(offload->tensor)].reset();

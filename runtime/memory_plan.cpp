@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "runtime/holds.h"
 #include "runtime/liveness.h"
 #include "runtime/placement.h"
 
@@ -18,30 +19,40 @@ struct Chain {
 class Planner {
  public:
   Planner(const Graph& graph, const Schedule& schedule, std::span<const std::size_t> workspace)
-      : graph_(graph), schedule_(schedule), workspace_(workspace) {}
-
-  MemoryPlan plan() {
+      : graph_(graph), schedule_(schedule), workspace_(workspace), holds_(graph, schedule) {
     add_tensors();
     add_workspaces();
-    place_chains();
     add_host_blocks();
+    std::erase_if(chains_, [](const Chain& chain) { return chain.interval.bytes == 0; });
+  }
+
+  MemoryPlan place() {
+    place_chains();
+    place_host_blocks();
     return std::move(plan_);
+  }
+
+  PeakMemory peak() const {
+    return {.device_bytes = lower_bound(intervals_of(chains_)),
+            .host_bytes = lower_bound(intervals_of(plan_.host_blocks))};
   }
 
  private:
   void add_tensors() {
     live_.resize(graph_.tensors().size());
+    stays_ = residencies(graph_, schedule_);
+    plan_.blocks.reserve(stays_.size());
     // A stay begins later than all stays it may take over: they come in the order of their start.
-    for (const Residency& stay : residencies(graph_, schedule_)) {
+    for (const Residency& stay : stays_) {
       const std::size_t block = plan_.blocks.size();
       plan_.blocks.push_back({.owner = stay.tensor,
                               .first = stay.first,
-                              .last = stay.last,
+                              .last = holds_.of(stay),
                               .bytes = graph_.info(stay.tensor).desc.bytes()});
-      const auto taken = taken_over(stay);
-      if (taken) {
+      if (const auto taken = taken_over(stay)) {
+        plan_.blocks[*taken].last = stay.first;
         chain_of_.push_back(chain_of_[*taken]);
-        chains_[chain_of_.back()].interval.last = static_cast<std::uint32_t>(index_of(stay.last));
+        chains_[chain_of_.back()].interval.last = step_of(plan_.blocks[block].last);
         chains_[chain_of_.back()].blocks.push_back(block);
       } else {
         chain_of_.push_back(chains_.size());
@@ -63,7 +74,8 @@ class Planner {
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const auto block = live_[index_of(node.inputs[i])];  // nothing for a variable
-      if (may_take_over(graph_, node, i) && block && plan_.blocks[*block].last == stay.first) {
+      if (may_take_over(graph_, node, i) && block && stays_[*block].last == stay.first &&
+          holds_.may_take_over(stays_[*block])) {
         return block;
       }
     }
@@ -79,7 +91,7 @@ class Planner {
       const StepId step{static_cast<std::uint32_t>(s)};
       plan_.blocks.push_back({.owner = compute->node,
                               .first = step,
-                              .last = step,
+                              .last = holds_.of_workspace(step),
                               .bytes = workspace_[index_of(compute->node)]});
       add_chain(plan_.blocks.size() - 1);
     }
@@ -87,19 +99,36 @@ class Planner {
 
   void add_chain(std::size_t block) {
     const Block& b = plan_.blocks[block];
-    chains_.push_back({.blocks = {block},
-                       .interval = {.first = static_cast<std::uint32_t>(index_of(b.first)),
-                                    .last = static_cast<std::uint32_t>(index_of(b.last)),
-                                    .bytes = aligned(b.bytes)}});
+    chains_.push_back({.blocks = {block}, .interval = interval_of(b)});
+  }
+
+  static std::uint32_t step_of(StepId step) { return static_cast<std::uint32_t>(index_of(step)); }
+  static Interval interval_of(const Block& block) {
+    return {
+        .first = step_of(block.first), .last = step_of(block.last), .bytes = aligned(block.bytes)};
+  }
+
+  static std::vector<Interval> intervals_of(const std::vector<Chain>& chains) {
+    std::vector<Interval> intervals;
+    intervals.reserve(chains.size());
+    for (const Chain& chain : chains) {
+      intervals.push_back(chain.interval);
+    }
+    return intervals;
+  }
+  static std::vector<Interval> intervals_of(const std::vector<Block>& blocks) {
+    std::vector<Interval> intervals;
+    for (const Block& block : blocks) {
+      if (block.bytes > 0) {
+        intervals.push_back(interval_of(block));
+      }
+    }
+    return intervals;
   }
 
   void place_chains() {
-    std::erase_if(chains_, [](const Chain& chain) { return chain.interval.bytes == 0; });
-    std::vector<Interval> intervals;
-    for (const Chain& chain : chains_) {
-      intervals.push_back(chain.interval);
-    }
-    const Placement placement = place(intervals);
+    const std::vector<Interval> intervals = intervals_of(chains_);
+    const Placement placement = cnn::place(intervals);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       for (const std::size_t block : chains_[c].blocks) {
         Block& placed = plan_.blocks[block];
@@ -135,23 +164,15 @@ class Planner {
         }
       }
     }
-    place_host_blocks();
   }
 
   void place_host_blocks() {
-    std::vector<Interval> intervals;
-    std::vector<Block*> blocks;
+    const Placement placement = cnn::place(intervals_of(plan_.host_blocks));
+    std::size_t placed = 0;
     for (Block& block : plan_.host_blocks) {
       if (block.bytes > 0) {
-        blocks.push_back(&block);
-        intervals.push_back({.first = static_cast<std::uint32_t>(index_of(block.first)),
-                             .last = static_cast<std::uint32_t>(index_of(block.last)),
-                             .bytes = aligned(block.bytes)});
+        block.offset = placement.offsets[placed++];
       }
-    }
-    const Placement placement = place(intervals);
-    for (std::size_t b = 0; b < blocks.size(); ++b) {
-      blocks[b]->offset = placement.offsets[b];
     }
     plan_.host_bytes = placement.height;
   }
@@ -159,9 +180,11 @@ class Planner {
   const Graph& graph_;
   const Schedule& schedule_;
   std::span<const std::size_t> workspace_;
+  Holds holds_;
+  std::vector<Residency> stays_;
   MemoryPlan plan_;
   std::vector<Chain> chains_;
-  std::vector<std::size_t> chain_of_;             // by block of a tensor
+  std::vector<std::size_t> chain_of_;             // by block of a tensor, which is its stay
   std::vector<std::optional<std::size_t>> live_;  // by TensorId: the block of its latest stay
 };
 
@@ -177,7 +200,12 @@ bool may_take_over(const Graph& graph, const Node& node, std::size_t input) {
 
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace) {
-  return Planner(graph, schedule, workspace).plan();
+  return Planner(graph, schedule, workspace).place();
+}
+
+PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
+                       std::span<const std::size_t> workspace) {
+  return Planner(graph, schedule, workspace).peak();
 }
 
 BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
@@ -198,12 +226,14 @@ BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
 }
 
 const Block* BlockIndex::at(const std::vector<const Block*>& blocks, StepId step) {
+  const Block* latest = nullptr;
   for (const Block* block : blocks) {  // stays of one tensor: one, or a few
-    if (block->first <= step && step <= block->last) {
-      return block;
+    const bool later = latest == nullptr || latest->first < block->first;
+    if (block->first <= step && step <= block->last && later) {
+      latest = block;
     }
   }
-  return nullptr;
+  return latest;
 }
 
 const Block* BlockIndex::tensor(TensorId id, StepId step) const {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <numeric>
 
@@ -10,46 +11,68 @@ namespace {
 
 using Order = std::vector<std::uint32_t>;  // indices of intervals
 
-struct Placed {
-  std::size_t offset = 0, end = 0;
-  std::uint32_t first = 0, last = 0;
-};
-
-// The smallest gap between the placed intervals that live at the same time, else above them all.
-// Nearly all of the time is spent here.
-std::size_t best_offset(const std::vector<Placed>& placed, const Interval& interval) {
-  constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
-  std::size_t best = 0;
-  std::size_t best_gap = none;
-  std::size_t cursor = 0;
-  for (const Placed& other : placed) {  // by offset
-    if (other.last < interval.first || interval.last < other.first) {
-      continue;
-    }
-    const std::size_t gap = other.offset > cursor ? other.offset - cursor : 0;
-    if (gap >= interval.bytes && gap < best_gap) {
-      best = cursor;
-      best_gap = gap;
-    }
-    cursor = std::max(cursor, other.end);
+// Intervals at their places, by offset. Apart in their parts: nearly all of the time goes into
+// looking through them.
+class Shelf {
+ public:
+  explicit Shelf(std::size_t capacity) : lower_(capacity), upper_(capacity) {
+    offsets_.reserve(capacity);
+    ends_.reserve(capacity);
+    firsts_.reserve(capacity);
+    lasts_.reserve(capacity);
   }
-  return best_gap == none ? cursor : best;
-}
+
+  // The smallest gap between those that live at the same time, else above them all.
+  std::size_t best_offset(const Interval& interval) {
+    const std::size_t count = find_neighbours(interval);
+    constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
+    std::size_t best = 0;
+    std::size_t best_gap = none;
+    std::size_t cursor = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::size_t gap = lower_[i] > cursor ? lower_[i] - cursor : 0;
+      if (gap >= interval.bytes && gap < best_gap) {
+        best = cursor;
+        best_gap = gap;
+      }
+      cursor = std::max(cursor, upper_[i]);
+    }
+    return best_gap == none ? cursor : best;
+  }
+
+  void insert(const Interval& interval, std::size_t offset) {
+    const auto at = std::upper_bound(offsets_.begin(), offsets_.end(), offset) - offsets_.begin();
+    offsets_.insert(offsets_.begin() + at, offset);
+    ends_.insert(ends_.begin() + at, offset + interval.bytes);
+    firsts_.insert(firsts_.begin() + at, interval.first);
+    lasts_.insert(lasts_.begin() + at, interval.last);
+  }
+
+ private:
+  // Without a branch: which of them live at the same time is not to be guessed.
+  std::size_t find_neighbours(const Interval& interval) {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < offsets_.size(); ++i) {
+      lower_[count] = offsets_[i];
+      upper_[count] = ends_[i];
+      count += static_cast<std::size_t>(firsts_[i] <= interval.last) &
+               static_cast<std::size_t>(lasts_[i] >= interval.first);
+    }
+    return count;
+  }
+
+  std::vector<std::size_t> offsets_, ends_;
+  std::vector<std::uint32_t> firsts_, lasts_;
+  std::vector<std::size_t> lower_, upper_;  // of the neighbours that were found
+};
 
 Placement place_in(const Order& order, const std::vector<Interval>& intervals) {
   Placement result{.offsets = std::vector<std::size_t>(intervals.size())};
-  std::vector<Placed> placed;
-  placed.reserve(intervals.size());
+  Shelf shelf(intervals.size());
   for (const std::uint32_t index : order) {
-    const Interval& interval = intervals[index];
-    const std::size_t offset = best_offset(placed, interval);
-    const Placed entry{offset, offset + interval.bytes, interval.first, interval.last};
-    const auto at =
-        std::upper_bound(placed.begin(), placed.end(), entry,
-                         [](const Placed& a, const Placed& b) { return a.offset < b.offset; });
-    placed.insert(at, entry);
-    result.offsets[index] = offset;
-    result.height = std::max(result.height, entry.end);
+    result.offsets[index] = shelf.best_offset(intervals[index]);
+    shelf.insert(intervals[index], result.offsets[index]);
+    result.height = std::max(result.height, result.offsets[index] + intervals[index].bytes);
   }
   return result;
 }
@@ -155,6 +178,54 @@ class Search {
   std::uint64_t random_ = 1;
 };
 
+// Some orders, then rounds that place first what stuck out.
+Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
+  constexpr std::size_t comparisons = 4'000'000;  // some 10 ms
+  constexpr std::size_t most_rounds = 2000;
+  const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
+  std::size_t rounds = std::clamp<std::size_t>(comparisons / of_one_round, 1, most_rounds);
+  Search search(intervals, good_enough);
+  for (const Order& order : first_orders(intervals)) {
+    if (!search.is_done() && rounds > 0) {
+      search.attempt(order);
+      --rounds;
+    }
+  }
+  for (; !search.is_done() && rounds > 0; --rounds) {
+    search.improve();
+  }
+  return search.best();
+}
+
+// The smallest intervals that have no more than these bytes in all, the largest of them first.
+Order crumbs_of(const std::vector<Interval>& intervals, std::size_t most_bytes) {
+  Order order(intervals.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return intervals[a].bytes < intervals[b].bytes;
+  });
+  std::size_t bytes = 0;
+  const auto end = std::find_if(order.begin(), order.end(), [&](std::uint32_t i) {
+    bytes += intervals[i].bytes;
+    return bytes > most_bytes;
+  });
+  order.erase(end, order.end());
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+// All others, in their order.
+Order without(const Order& crumbs, std::size_t count) {
+  std::vector<bool> is_crumb(count);
+  for (const std::uint32_t i : crumbs) {
+    is_crumb[i] = true;
+  }
+  Order order(count);
+  std::iota(order.begin(), order.end(), 0U);
+  std::erase_if(order, [&](std::uint32_t i) { return is_crumb[i]; });
+  return order;
+}
+
 }  // namespace
 
 std::size_t lower_bound(const std::vector<Interval>& intervals) {
@@ -169,21 +240,27 @@ Placement place(const std::vector<Interval>& intervals) {
   if (intervals.empty()) {
     return {};
   }
-  constexpr std::size_t comparisons = 12'000'000;  // some 30 ms
-  constexpr std::size_t most_rounds = 2000;
   const std::size_t bound = lower_bound(intervals);
-  Search search(intervals, bound + bound / 500);
-  for (const Order& order : first_orders(intervals)) {
-    if (!search.is_done()) {
-      search.attempt(order);
-    }
+  const std::size_t slack = bound / 1000;
+  const Order crumbs = crumbs_of(intervals, slack);
+  const Order others = without(crumbs, intervals.size());
+  std::vector<Interval> large;
+  large.reserve(others.size());
+  std::ranges::transform(others, std::back_inserter(large),
+                         [&](std::uint32_t i) { return intervals[i]; });
+  const Placement found = search(large, bound + slack);
+  Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
+  Shelf shelf(intervals.size());
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    shelf.insert(large[i], found.offsets[i]);
+    result.offsets[others[i]] = found.offsets[i];
   }
-  const std::size_t of_one_round = intervals.size() * intervals.size() / 2 + 1;
-  const std::size_t rounds = std::min(most_rounds, comparisons / of_one_round);
-  for (std::size_t round = 0; round < rounds && !search.is_done(); ++round) {
-    search.improve();
+  for (const std::uint32_t i : crumbs) {
+    result.offsets[i] = shelf.best_offset(intervals[i]);
+    shelf.insert(intervals[i], result.offsets[i]);
+    result.height = std::max(result.height, result.offsets[i] + intervals[i].bytes);
   }
-  return search.best();
+  return result;
 }
 
 }  // namespace cnn

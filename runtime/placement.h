@@ -22,7 +22,8 @@ std::size_t lower_bound(const std::vector<Interval>& intervals);
 
 // Dynamic storage allocation: intervals that share a step do not overlap. NP-hard; several orders,
 // each interval into the smallest gap that holds it, then rounds that place first what stuck out.
-// Stops at the lower bound. Depends on nothing but its argument; work is bounded.
+// The smallest intervals, a thousandth of the bytes, come last into what gaps there are. Stops near
+// the lower bound. Depends on nothing but its argument; bounded work, some 10 ms for thousands.
 Placement place(const std::vector<Interval>& intervals);
 
 }  // namespace cnn

@@ -57,8 +57,9 @@ StepPlan make_plan(std::shared_ptr<const Graph> graph, std::vector<KernelSpec> s
                 .schedule = std::move(schedule),
                 .memory = {}};
   plan.memory = plan_memory(*plan.graph, plan.schedule, workspace);
+  const Schedule given = plan.schedule;
   link(*plan.graph, plan.schedule, plan.memory);
-  verify(plan);
+  verify(plan, given);
   return plan;
 }
 

@@ -24,7 +24,7 @@ using Action = std::variant<Compute, Offload, Fetch>;
 struct Step {
   Action action;
   Lane lane = Lane::compute;
-  std::vector<StepId> after;  // waits on steps of other lanes, filled by link()
+  std::vector<StepId> after;  // waits on earlier steps of other lanes; link() adds what is needed
 };
 
 struct Schedule {

@@ -13,10 +13,6 @@
 namespace cnn {
 namespace {
 
-bool is_known(const LaneSteps& known, const LaneSteps& steps) {
-  return std::equal(steps.begin(), steps.end(), known.begin(), std::less_equal<>());
-}
-
 class Verifier {
  public:
   explicit Verifier(const StepPlan& plan)
@@ -252,6 +248,20 @@ void verify(const StepPlan& plan) {
   check(plan.graph != nullptr, "wrong plan: it has no graph");
   verify_values(plan);
   Verifier(plan).verify();
+}
+
+void verify(const StepPlan& plan, const Schedule& given) {
+  verify(plan);
+  const std::vector<Step>& steps = plan.schedule.steps;
+  check(given.steps.size() == steps.size(), "wrong plan: it has not the steps of its schedule");
+  Knowledge knowledge;
+  for (std::size_t s = 0; s < steps.size(); ++s) {
+    if (!is_known(knowledge.add(steps[s]), given_waits(given, s))) {
+      throw Error("wrong plan: step " + std::to_string(s) + " (" +
+                  to_string(*plan.graph, steps[s].action) +
+                  ") does not wait for what the schedule lets it wait for");
+    }
+  }
 }
 
 }  // namespace cnn

@@ -71,12 +71,19 @@ class ValueVerifier {
     }
   }
 
-  // Every node runs; one that changes something in place runs once.
+  // Every node runs, always on one lane, as a kernel holds state; one that changes something in
+  // place runs once.
   void check_nodes() const {
     std::vector<int> runs(graph_.nodes().size());
+    std::vector<Lane> lanes(graph_.nodes().size());
     for (const Step& step : steps_) {
       if (const auto* compute = std::get_if<Compute>(&step.action)) {
-        ++runs.at(index_of(compute->node));
+        const std::size_t node = index_of(compute->node);
+        if (++runs.at(node) > 1 && step.lane != lanes[node]) {
+          fail(name(node) + " runs on the lanes " + std::string(name_of(lanes[node])) + " and " +
+               std::string(name_of(step.lane)) + ", but its kernel holds state: use one");
+        }
+        lanes[node] = step.lane;
       }
     }
     for (std::size_t n = 0; n < runs.size(); ++n) {

@@ -1,6 +1,11 @@
 #include "runtime/waits.h"
 
 #include <algorithm>
+#include <functional>
+#include <string>
+
+#include "runtime/access.h"
+#include "runtime/error.h"
 
 namespace cnn {
 
@@ -10,17 +15,78 @@ void merge(LaneSteps& into, const LaneSteps& other) {
   }
 }
 
+bool is_known(const LaneSteps& known, const LaneSteps& steps) {
+  return std::equal(steps.begin(), steps.end(), known.begin(), std::less_equal<>());
+}
+
+LaneSteps given_waits(const Schedule& schedule, std::size_t step) {
+  LaneSteps waits = no_steps;
+  for (const StepId wait : schedule.steps[step].after) {
+    if (index_of(wait) >= step) {
+      throw Error("step " + std::to_string(step) + " waits for step " +
+                  std::to_string(index_of(wait)) + ", which does not come before it");
+    }
+    std::int64_t& latest = waits[index_of_lane(schedule.steps[index_of(wait)].lane)];
+    latest = std::max(latest, static_cast<std::int64_t>(index_of(wait)));
+  }
+  return waits;
+}
+
+LaneSteps Knowledge::finish(Lane lane, const LaneSteps& known) {
+  LaneSteps& finished = lanes_[index_of_lane(lane)];
+  finished = known;
+  finished[index_of_lane(lane)] = static_cast<std::int64_t>(after_.size());
+  after_.push_back(finished);
+  return known;
+}
+
+LaneSteps Knowledge::add(Lane lane, const LaneSteps& waits) {
+  LaneSteps known = before(lane);
+  for (const std::int64_t wait : waits) {
+    if (wait >= 0 && wait < static_cast<std::int64_t>(after_.size())) {
+      merge(known, after_[static_cast<std::size_t>(wait)]);
+    }
+  }
+  return finish(lane, known);
+}
+
 LaneSteps Knowledge::add(const Step& step) {
-  const std::size_t lane = index_of_lane(step.lane);
-  LaneSteps known = lanes_[lane];
+  LaneSteps known = before(step.lane);
   for (const StepId wait : step.after) {
     merge(known, after_.at(index_of(wait)));
   }
-  LaneSteps finished = known;
-  finished[lane] = static_cast<std::int64_t>(after_.size());
-  lanes_[lane] = finished;
-  after_.push_back(finished);
-  return known;
+  return finish(step.lane, known);
+}
+
+DataOrder::DataOrder(const Graph& graph)
+    : graph_(graph), device_(graph.tensors().size()), host_(graph.tensors().size()) {}
+
+LaneSteps DataOrder::needs(std::size_t index, const Step& step) {
+  step_ = static_cast<std::int64_t>(index);
+  lane_ = index_of_lane(step.lane);
+  LaneSteps need = no_steps;
+  for_each_access(graph_, step.action, [&](const Access& access) {
+    History& history = device_[index_of(graph_.root_of(access.tensor))];
+    if (access.kind == Access::Kind::define && !graph_.shares_bytes(access.tensor)) {
+      history = {};  // a new stay, in other bytes
+    }
+    use(history, access.kind != Access::Kind::read, need);
+  });
+  if (const auto* offload = std::get_if<Offload>(&step.action)) {
+    use(host_[index_of(offload->tensor)], true, need);
+  } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+    use(host_[index_of(fetch->tensor)], false, need);
+  }
+  return need;
+}
+
+void DataOrder::use(History& history, bool writes, LaneSteps& need) {
+  merge(need, writes ? history.touched : history.written);
+  history.touched[lane_] = step_;
+  if (writes) {
+    history.written = no_steps;
+    history.written[lane_] = step_;
+  }
 }
 
 }  // namespace cnn

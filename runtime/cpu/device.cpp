@@ -60,15 +60,15 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
   std::size_t before = allocated_->load();
   do {
     if (bytes > limit - before) {
-      throw Error("out of memory: " + std::to_string(bytes) + " bytes asked, " +
-                  std::to_string(limit - before) + " of the device's limit of " +
-                  std::to_string(limit) + " are left");
+      throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked, " +
+                       std::to_string(limit - before) + " of the device's limit of " +
+                       std::to_string(limit) + " are left");
     }
   } while (!allocated_->compare_exchange_weak(before, before + bytes));
   std::byte* data = allocate_bytes(bytes);
   if (data == nullptr) {
     *allocated_ -= bytes;
-    throw Error("out of memory: " + std::to_string(bytes) + " bytes asked");
+    throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked");
   }
   return {data, bytes, [counter = allocated_, bytes](std::byte* released) {
             std::free(released);
@@ -79,7 +79,7 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
 Buffer CpuDevice::allocate_host(std::size_t bytes) {
   std::byte* data = allocate_bytes(bytes);
   if (data == nullptr) {
-    throw Error("out of host memory: " + std::to_string(bytes) + " bytes asked");
+    throw DoesNotFit("out of host memory: " + std::to_string(bytes) + " bytes asked");
   }
   return {data, bytes, [](std::byte* released) { std::free(released); }};
 }

@@ -20,7 +20,10 @@ void ReferenceKernel::run(Stream& stream, const Operands& operands) {
 
 void add_reference(KernelTable& table) {
   table.otherwise(
-      [](const Op& /*op*/, const Signature& asked) {
+      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
+        if (op.lane() == Lane::communicate) {
+          return std::nullopt;  // what moves data between ranks cannot be done by loops on one
+        }
         return KernelSpec{.workspace = 0, .in = all_plain(asked.in), .out = all_plain(asked.out)};
       },
       [](const Op& op, const Signature& /*signature*/) {

@@ -133,8 +133,8 @@ Buffer CudaDevice::allocate(std::size_t bytes) {
   const cudaError_t status = cudaMalloc(&data, bytes);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error("out of memory: " + std::to_string(bytes) + " bytes asked, " +
-                std::to_string(memory_bytes()) + " are free on " + name());
+    throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked, " +
+                     std::to_string(memory_bytes()) + " are free on " + name());
   }
   check(status);
   return {static_cast<std::byte*>(data), bytes,
@@ -147,7 +147,7 @@ Buffer CudaDevice::allocate_host(std::size_t bytes) {
   const cudaError_t status = cudaHostAlloc(&data, bytes, cudaHostAllocPortable);
   if (status == cudaErrorMemoryAllocation) {
     static_cast<void>(cudaGetLastError());
-    throw Error("out of pinned host memory: " + std::to_string(bytes) + " bytes asked");
+    throw DoesNotFit("out of pinned host memory: " + std::to_string(bytes) + " bytes asked");
   }
   check(status);
   return {static_cast<std::byte*>(data), bytes,

@@ -14,6 +14,18 @@ TEST(Error, SaysWhatAndKeepsWhere) {
             std::string_view::npos);
 }
 
+TEST(Error, KnowsTheExitCodeOfItsKind) {
+  EXPECT_EQ(Error("wrong flag").exit_code(), 1);
+  try {
+    throw DoesNotFit("8 GiB are free");
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), 3);
+    EXPECT_STREQ(error.what(), "8 GiB are free");
+    EXPECT_NE(std::string_view(error.where().file_name()).find("error_test.cpp"),
+              std::string_view::npos);
+  }
+}
+
 TEST(Check, ThrowsOnlyIfTheConditionFails) {
   EXPECT_NO_THROW(check(true, "fine"));
   try {

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 #include <string>
 
-#include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
+#include "runtime/liveness.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -167,8 +167,7 @@ TEST(Executor, ThrowsWhatAKernelThrewOnAnyLaneAndRunsAgain) {
       y = emit(Scale(1, {.lane = i % 2 == 0 ? Lane::side : Lane::compute}), {y});
     }
     graph->output("y", y);
-    KernelTable table;
-    add_reference(table);
+    const KernelTable table = test_kernels();
     TestStep step(make_plan(graph, table), table);
     for (int i = 0; i < 3; ++i) {
       try {
@@ -284,13 +283,20 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
       kernel = std::move(forgetting);
     }
     TestStep step(std::move(program));
-    for (const Block& block : plan.memory.blocks) {
-      const auto* compute = std::get_if<Compute>(&plan.schedule.steps[index_of(block.last)].action);
+    const BlockIndex index(*plan.graph, plan.memory);
+    for (const Residency& stay : residencies(*plan.graph, plan.schedule)) {
+      const Block& block = *index.tensor(stay.tensor, stay.first);
+      const auto* compute = std::get_if<Compute>(&plan.schedule.steps[index_of(stay.last)].action);
       const bool taken_over =
           std::any_of(plan.memory.blocks.begin(), plan.memory.blocks.end(), [&](const Block& b) {
-            return b.first == block.last && b.offset == block.offset && &b != &block;
+            return b.first == stay.last && b.offset == block.offset && &b != &block;
           });
-      if (compute != nullptr && !taken_over) {
+      const Lane lane = plan.schedule.steps[index_of(stay.last)].lane;
+      const bool by_one_lane =  // else another may read it still
+          std::ranges::all_of(stay.touched_by, [&](StepId toucher) {
+            return plan.schedule.steps[index_of(toucher)].lane == lane;
+          });
+      if (compute != nullptr && !taken_over && by_one_lane) {
         kernels[index_of(compute->node)]->forget({step.arena() + block.offset, block.bytes});
         ++forgotten;
       }

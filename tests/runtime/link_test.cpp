@@ -7,6 +7,7 @@
 #include "runtime/liveness.h"
 #include "runtime/program.h"
 #include "runtime/waits.h"
+#include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -51,11 +52,25 @@ TEST(Link, WaitsForBytesThatAreReused) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  graph.output("a", a);
   emit(Scale(2), {x});
-  // scale#0, offload a, scale#1: the second lies where a was.
+  emit(Scale(3), {a});
+  const Schedule schedule{{{.action = Compute{NodeId{0}}},
+                           {.action = Offload{a.id}, .lane = Lane::copy_out},
+                           {.action = Compute{NodeId{1}}},
+                           {.action = Fetch{a.id}, .lane = Lane::copy_in},
+                           {.action = Compute{NodeId{2}}}}};
+  // The second node's result lies where a was.
+  EXPECT_THAT(waits_of(graph, schedule)[2], ElementsAre(StepId{1}));
+}
+
+TEST(Link, LetsNothingWaitForTheCopyOfAResult) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  graph.output("a", emit(Scale(1), {x}));
+  emit(Scale(2), {x});
+  // scale#0, offload a, scale#1: the bytes of a are kept, whatever the second needs.
   EXPECT_THAT(waits_of(graph, make_schedule(graph)),
-              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), IsEmpty()));
 }
 
 TEST(Link, LetsAnUpdateWaitForReadersOnOtherLanes) {
@@ -92,6 +107,69 @@ TEST(Link, OrdersOffloadAndFetchOfASwappedTensor) {
   EXPECT_THAT(waits_of(graph, schedule),
               ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1}),
                           ElementsAre(StepId{2})));
+}
+
+// x -> a and, on the side, b; a and x -> c. No lane needs anything of the other.
+struct Triggered {
+  Graph graph;
+  Value x = graph.state("x", floats(16), {}, false);
+  Value a = emit(Scale(1), {x});
+  Value b = emit(Scale(2, {.lane = Lane::side}), {x});
+  Value c = emit(Combine(), {a, x});
+
+  Schedule with(std::vector<StepId> waits_of_b, std::vector<StepId> waits_of_c) const {
+    return {{{.action = Compute{NodeId{0}}},
+             {.action = Compute{NodeId{1}}, .lane = Lane::side, .after = std::move(waits_of_b)},
+             {.action = Compute{NodeId{2}}, .after = std::move(waits_of_c)}}};
+  }
+};
+
+TEST(Link, KeepsTheWaitsThatACallerGave) {
+  const Triggered t;
+  EXPECT_THAT(waits_of(t.graph, t.with({}, {})), ElementsAre(IsEmpty(), IsEmpty(), IsEmpty()));
+  EXPECT_THAT(waits_of(t.graph, t.with({StepId{0}}, {StepId{1}})),
+              ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
+}
+
+TEST(Link, MergesACallersWaitWithItsOwn) {
+  Graph graph;
+  const Value x = graph.input("x", floats(16));
+  const Value a = emit(Scale(1), {x});
+  emit(Scale(2, {.lane = Lane::communicate}), {x});
+  emit(Scale(3, {.lane = Lane::side}), {a});
+  Schedule schedule{{{.action = Fetch{x.id}, .lane = Lane::copy_in},
+                     {.action = Compute{NodeId{0}}},
+                     {.action = Compute{NodeId{1}}, .lane = Lane::communicate},
+                     {.action = Compute{NodeId{2}}, .lane = Lane::side, .after = {StepId{0}}}}};
+  EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}))
+      << "it needs step 1, which has waited for step 0";
+  schedule.steps[3].after = {StepId{2}};
+  EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}, StepId{2}));
+}
+
+TEST(Link, LeavesOutWhatACallerNeedNotHaveSaid) {
+  const Triggered t;
+  EXPECT_THAT(waits_of(t.graph, t.with({}, {StepId{0}}))[2], IsEmpty()) << "of its own lane";
+}
+
+TEST(Link, ChangesNothingWhenItIsCalledAgain) {
+  for (unsigned seed = 0; seed < 10; ++seed) {
+    const auto graph = tests::random_graph(seed);
+    Schedule schedule = make_schedule(*graph);
+    const MemoryPlan memory =
+        plan_memory(*graph, schedule, std::vector<std::size_t>(graph->nodes().size(), 100));
+    link(*graph, schedule, memory);
+    const Schedule once = schedule;
+    link(*graph, schedule, memory);
+    for (std::size_t s = 0; s < once.steps.size(); ++s) {
+      EXPECT_EQ(schedule.steps[s].after, once.steps[s].after) << "seed " << seed << " step " << s;
+    }
+  }
+}
+
+TEST(Link, RefusesAWaitForALaterStep) {
+  const Triggered t;
+  EXPECT_THROW(waits_of(t.graph, t.with({StepId{2}}, {})), Error);
 }
 
 TEST(Link, RefusesAPlanWithoutABlock) {

@@ -1,6 +1,7 @@
 #include "runtime/placement.h"
 
 #include <algorithm>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -78,6 +79,35 @@ TEST(Place, IsAlwaysDisjointAndNeverBelowTheBound) {
     EXPECT_LE(static_cast<double>(placement.height),
               1.15 * static_cast<double>(lower_bound(intervals)));
   }
+}
+
+// A deep network whose activations go to the host and come back: many short stays of all sizes,
+// and no placement near the bound to be found soon.
+TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
+  std::vector<Interval> intervals;
+  std::mt19937 random(4);
+  for (std::uint32_t i = 0; i < 3000; ++i) {
+    const std::uint32_t first = random() % 4000;
+    intervals.push_back(interval(first, first + random() % 60, 64 * (1 + random() % 9000)));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Placement placement = place(intervals);
+  // Some 10 ms; all rounds that a small network gets would take minutes.
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  expect_disjoint(intervals, placement);
+  EXPECT_LE(static_cast<double>(placement.height),
+            1.25 * static_cast<double>(lower_bound(intervals)));
+}
+
+TEST(Place, PaysNextToNothingForCrumbs) {
+  std::vector<Interval> intervals;
+  for (std::uint32_t layer = 0; layer < 100; ++layer) {
+    intervals.push_back(interval(layer, 200 - layer, 64 * 1024));
+    intervals.push_back(interval(layer, 200, 64));  // statistics that live long
+  }
+  const Placement placement = place(intervals);
+  expect_disjoint(intervals, placement);
+  EXPECT_LE(placement.height, lower_bound(intervals) + 100 * 64);
 }
 
 TEST(Place, GivesTheSameAnswerEveryTime) {

@@ -162,6 +162,36 @@ TEST(Verify, FindsEverySingleMissingWaitOfRandomPlans) {
   EXPECT_GT(removed, 100);
 }
 
+TEST(MakePlan, KeepsTheWaitsOfItsScheduleAndVerifyFindsOneThatIsLost) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->input("x", floats(16));
+  const Value w = graph->parameter("w", floats(16), {});
+  emit(Combine(), {x, emit(Scale(2), {w})});
+  Schedule triggered;
+  triggered.steps = {{.action = Compute{NodeId{0}}},
+                     {.action = Fetch{x.id}, .lane = Lane::copy_in, .after = {StepId{0}}},
+                     {.action = Compute{NodeId{1}}}};
+  const KernelTable table = test_kernels();
+  StepPlan made = make_plan(graph, describe(*graph, table), triggered);
+  EXPECT_EQ(made.schedule.steps[1].after, std::vector<StepId>{StepId{0}});
+  made.schedule.steps[1].after.clear();
+  EXPECT_EQ(error_of(made), "") << "a plan is right without it";
+  EXPECT_THAT(error_of([&] { verify(made, triggered); }),
+              HasSubstr("step 1 (fetch x) does not wait for what the schedule lets it wait for"));
+}
+
+TEST(Verify, FindsANodeThatRunsOnTwoLanes) {
+  const StepPlan plan = small_plan();
+  Schedule schedule = make_schedule(*plan.graph);
+  ASSERT_EQ(to_string(*plan.graph, schedule.steps[1].action), "scale#0");
+  schedule.steps.insert(schedule.steps.begin() + 2,
+                        {.action = Compute{NodeId{0}}, .lane = Lane::side});
+  EXPECT_THAT(error_of([&] { make_plan(plan.graph, plan.specs, schedule); }),
+              HasSubstr("scale#0 runs on the lanes compute and side"));
+  schedule.steps[2].lane = Lane::compute;
+  EXPECT_EQ(error_of([&] { make_plan(plan.graph, plan.specs, schedule); }), "");
+}
+
 TEST(Verify, FindsHostBlocksThatOverlap) {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", floats(16), {}, false);

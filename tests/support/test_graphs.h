@@ -79,7 +79,7 @@ inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, in
       schedule.steps.insert(at(back), {.action = Fetch{tensor}, .lane = Lane::copy_in});
       schedule.steps.insert(at(out), {.action = Offload{tensor}, .lane = Lane::copy_out});
     } else {
-      const Lane lane = random() % 2 == 0 ? Lane::compute : Lane::side;
+      const Lane lane = graph.nodes()[index_of(node)].op->lane();
       schedule.steps.insert(at(back), {.action = Compute{node}, .lane = lane});
     }
     for (Step& step : schedule.steps) {

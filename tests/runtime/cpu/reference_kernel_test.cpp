@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/cpu/device.h"
+#include "runtime/error.h"
 #include "tests/support/test_ops.h"
 
 namespace cnn {
@@ -43,6 +44,15 @@ TEST(AddReference, ServesEveryOpInPlainF32AndKeepsIntegers) {
   EXPECT_EQ(spec->in[0], (TensorDesc{.shape = {1, 2, 3, 4}}));
   EXPECT_EQ(spec->in[1], labels);
   EXPECT_EQ(spec->out[0], (TensorDesc{.shape = {4}, .type = DataType::u8}));
+}
+
+TEST(AddReference, LeavesToOthersWhatMovesDataBetweenRanks) {
+  KernelTable table;
+  add_reference(table);
+  const TensorDesc desc{.shape = {4}};
+  const Scale exchange(1, {.lane = Lane::communicate});
+  EXPECT_FALSE(table.describe(exchange, {.in = {desc}, .out = {desc}}));
+  EXPECT_THROW(table.make(exchange, {.in = {desc}, .out = {desc}}), Error);
 }
 
 }  // namespace

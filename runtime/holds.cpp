@@ -1,0 +1,109 @@
+#include "runtime/holds.h"
+
+#include <algorithm>
+
+namespace cnn {
+namespace {
+
+constexpr std::size_t compute_lane = index_of_lane(Lane::compute);
+
+}  // namespace
+
+void Meetings::add(std::size_t compute_step, const LaneSteps& known) {
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    const std::int64_t before = met_[lane].empty() ? -1 : met_[lane].back().first;
+    if (known[lane] > before) {
+      met_[lane].emplace_back(known[lane], compute_step);
+    }
+  }
+}
+
+std::size_t Meetings::first(std::size_t lane, std::int64_t step, std::size_t never) const {
+  const auto found =
+      std::lower_bound(met_[lane].begin(), met_[lane].end(), step,
+                       [](const auto& meeting, std::int64_t s) { return meeting.first < s; });
+  return found == met_[lane].end() ? never : found->second;
+}
+
+Holds::Holds(const Graph& graph, const Schedule& schedule) : steps_(schedule.steps) {
+  DataOrder order(graph);
+  Knowledge knowledge;
+  known_.reserve(steps_.size());
+  for (std::size_t s = 0; s < steps_.size(); ++s) {
+    const LaneSteps given = given_waits(schedule, s);
+    LaneSteps waits = order.needs(s, steps_[s]);
+    merge(waits, given);
+    known_.push_back(knowledge.add(steps_[s].lane, waits));
+    if (steps_[s].lane == Lane::compute) {
+      met_.add(s, known_.back());
+      asked_.add(s, given);
+    }
+  }
+  find_swaps(graph);
+}
+
+void Holds::find_swaps(const Graph& graph) {
+  std::vector<bool> is_output(graph.tensors().size());
+  for (const Output& output : graph.outputs()) {
+    is_output[index_of(output.tensor)] = true;
+  }
+  std::vector<std::size_t> fetched(graph.tensors().size(), steps_.size());  // after this step
+  back_.resize(steps_.size());
+  for (std::size_t s = steps_.size(); s-- > 0;) {
+    if (const auto* fetch = std::get_if<Fetch>(&steps_[s].action)) {
+      fetched[index_of(fetch->tensor)] = s;
+    } else if (const auto* offload = std::get_if<Offload>(&steps_[s].action)) {
+      const std::size_t back = fetched[index_of(offload->tensor)];
+      if (!is_output[index_of(offload->tensor)] || back < steps_.size()) {
+        back_[s] = back;
+      }
+    }
+  }
+}
+
+// Of bytes that are in use up to step `last`.
+std::size_t Holds::end(std::size_t last, const LaneSteps& touched) const {
+  std::size_t free = last + 1;
+  for (std::size_t lane = 0; lane < lane_count; ++lane) {
+    if (lane != compute_lane && touched[lane] >= 0) {
+      free = std::max(free, met_.first(lane, touched[lane], steps_.size()));
+    }
+  }
+  return free - 1;
+}
+
+StepId Holds::of(const Residency& stay) const {
+  const std::size_t last = index_of(stay.last);
+  const std::optional<std::size_t> back = back_[last];
+  LaneSteps touched = no_steps;
+  for (const StepId step : stay.touched_by) {
+    if (!back || step != stay.last) {
+      touched[index_of_lane(steps_[index_of(step)].lane)] =
+          static_cast<std::int64_t>(index_of(step));
+    }
+  }
+  std::size_t result = end(last, touched);
+  if (back) {
+    const std::size_t asked = asked_.first(index_of_lane(steps_[last].lane),
+                                           static_cast<std::int64_t>(last), steps_.size());
+    result = asked < *back ? std::max(result, asked - 1) : result;
+  }
+  return StepId{static_cast<std::uint32_t>(result)};
+}
+
+StepId Holds::of_workspace(StepId step) const {
+  LaneSteps touched = no_steps;
+  touched[index_of_lane(steps_[index_of(step)].lane)] = static_cast<std::int64_t>(index_of(step));
+  return StepId{static_cast<std::uint32_t>(end(index_of(step), touched))};
+}
+
+bool Holds::may_take_over(const Residency& stay) const {
+  const LaneSteps& known = known_[index_of(stay.last)];
+  return steps_[index_of(stay.last)].lane != Lane::compute ||
+         std::all_of(stay.touched_by.begin(), stay.touched_by.end(), [&](StepId step) {
+           const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
+           return lane == compute_lane || static_cast<std::int64_t>(index_of(step)) <= known[lane];
+         });
+}
+
+}  // namespace cnn

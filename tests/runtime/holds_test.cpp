@@ -1,0 +1,196 @@
+#include "runtime/holds.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "runtime/liveness.h"
+#include "runtime/memory_plan.h"
+#include "runtime/program.h"
+#include "tests/support/error_of.h"
+#include "tests/support/test_graphs.h"
+#include "tests/support/test_ops.h"
+
+namespace cnn {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using tests::Combine;
+using tests::error_of;
+using tests::floats;
+using tests::random_graph;
+using tests::Relu;
+using tests::Scale;
+
+Step compute(std::uint32_t node, Lane lane = Lane::compute, std::vector<StepId> after = {}) {
+  return {.action = Compute{NodeId{node}}, .lane = lane, .after = std::move(after)};
+}
+Step offload(Value value) { return {.action = Offload{value.id}, .lane = Lane::copy_out}; }
+Step fetch(Value value) { return {.action = Fetch{value.id}, .lane = Lane::copy_in}; }
+
+// The first step, the last that touches, and the last that holds the bytes, of each stay.
+std::vector<std::vector<std::size_t>> stays_of(const Graph& graph, const Schedule& schedule) {
+  const Holds holds(graph, schedule);
+  std::vector<std::vector<std::size_t>> result;
+  for (const Residency& stay : residencies(graph, schedule)) {
+    result.push_back({index_of(stay.first), index_of(stay.last), index_of(holds.of(stay))});
+  }
+  return result;
+}
+
+// x -> a, b, c, d: four nodes that read the state x.
+struct Fan {
+  Graph graph;
+  Value x = graph.state("x", floats(16), {}, false);
+  Value a = emit(Scale(1), {x});
+  Value b = emit(Scale(2), {x});
+  Value c = emit(Scale(3), {x});
+  Value d = emit(Combine(), {a, c});
+};
+
+TEST(Holds, EndWithTheLastUseWhereOneLaneDoesAll) {
+  const Fan f;
+  EXPECT_THAT(stays_of(f.graph, {{compute(0), compute(1), compute(2), compute(3)}}),
+              ElementsAre(ElementsAre(0, 3, 3), ElementsAre(1, 1, 1), ElementsAre(2, 3, 3),
+                          ElementsAre(3, 3, 3)));
+}
+
+TEST(Holds, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
+  const Fan f;
+  // c is made on the side; d, three steps later, is the first to wait for it.
+  const Schedule schedule{{compute(0), compute(2, Lane::side), compute(1), compute(1), compute(3)}};
+  const auto stays = stays_of(f.graph, schedule);
+  EXPECT_THAT(stays[1], ElementsAre(1, 4, 4));
+  EXPECT_EQ(Holds(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
+      << "its workspace may serve d, which waits for it anyway, and nobody before";
+  EXPECT_EQ(Holds(f.graph, schedule).of_workspace(StepId{2}), StepId{2}) << "of a compute step";
+}
+
+TEST(Holds, LastToTheEndWhereNobodyWaits) {
+  Fan f;
+  f.graph.output("b", f.b);
+  const Schedule schedule{{compute(1), offload(f.b), compute(0), compute(2), compute(3)}};
+  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 4))
+      << "the copy of an output stops nobody";
+}
+
+TEST(Holds, EndWhereTheCallerLetsAStepWait) {
+  Fan f;
+  f.graph.output("b", f.b);
+  const Schedule schedule{
+      {compute(1), offload(f.b), compute(0), compute(2, Lane::compute, {StepId{1}}), compute(3)}};
+  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
+}
+
+TEST(Holds, EndWithTheOffloadOfATensorThatComesBack) {
+  const Fan f;
+  const Schedule schedule{
+      {compute(0), offload(f.a), compute(1), compute(2), fetch(f.a), compute(3)}};
+  const auto stays = stays_of(f.graph, schedule);
+  EXPECT_THAT(stays[0], ElementsAre(0, 1, 1)) << "to free its bytes is what a swap is for";
+  EXPECT_THAT(stays[3], ElementsAre(4, 5, 5));
+}
+
+TEST(Holds, LetTheCallerSayWhenASwapFreesItsBytes) {
+  const Fan f;
+  const Schedule schedule{{compute(0), offload(f.a), compute(1),
+                           compute(2, Lane::compute, {StepId{1}}), fetch(f.a), compute(3)}};
+  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
+}
+
+TEST(Holds, RefuseAWaitForALaterStep) {
+  const Fan f;
+  const Schedule schedule{{compute(0, Lane::compute, {StepId{2}}), compute(1), compute(2)}};
+  EXPECT_THAT(error_of([&] { Holds(f.graph, schedule); }),
+              HasSubstr("step 0 waits for step 2, which does not come before it"));
+}
+
+TEST(Holds, KeepAResultOutOfBytesThatAnotherLaneStillReads) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  const Value b = emit(Scale(2, {.lane = Lane::side}), {a});
+  const Value c = emit(Relu({.in_place = true}), {a});
+  emit(Combine(), {b, c});
+  const Schedule schedule{{compute(0), compute(1, Lane::side), compute(2), compute(3)}};
+  const MemoryPlan plan = plan_memory(graph, schedule, std::vector<std::size_t>(4));
+  const BlockIndex index(graph, plan);
+  EXPECT_NE(index.tensor(a.id, StepId{2})->offset, index.tensor(c.id, StepId{2})->offset);
+
+  const Schedule waiting{
+      {compute(0), compute(1, Lane::side), compute(2, Lane::compute, {StepId{1}}), compute(3)}};
+  const MemoryPlan shared = plan_memory(graph, waiting, std::vector<std::size_t>(4));
+  const BlockIndex other(graph, shared);
+  EXPECT_EQ(other.tensor(a.id, StepId{2})->offset, other.tensor(c.id, StepId{2})->offset);
+}
+
+TEST(Holds, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const Value a = emit(Scale(1), {x});
+  const Value b = emit(Scale(2, {.lane = Lane::side}), {a});
+  emit(Combine(), {a, b});
+  // a is read on the side, and made again before anybody waits for that.
+  const Schedule schedule{{compute(0), compute(1, Lane::side), compute(0), compute(2)}};
+  const MemoryPlan plan = plan_memory(graph, schedule, std::vector<std::size_t>(3));
+  const BlockIndex index(graph, plan);
+  EXPECT_EQ(index.tensor(a.id, StepId{1})->first, StepId{0});
+  EXPECT_EQ(index.tensor(a.id, StepId{2})->first, StepId{2});
+  EXPECT_NE(index.tensor(a.id, StepId{1})->offset, index.tensor(a.id, StepId{3})->offset);
+}
+
+// The workspace of an exchange is taken by a compute step only when that has waited for it.
+TEST(Holds, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const Value g = emit(Scale(1), {x});
+  const Value sum = emit(Scale(2, {.lane = Lane::communicate}), {g});
+  const Value h = emit(Scale(3), {x});
+  emit(Combine(), {h, sum});
+  Schedule schedule{{compute(0), compute(1, Lane::communicate), compute(2), compute(3)}};
+  const MemoryPlan plan =
+      plan_memory(graph, schedule, std::vector<std::size_t>{0, 1024, 1024, 1024});
+  EXPECT_EQ(plan.device_bytes, 64U + 64 + 64 + 2048) << "two at once, and g, sum and h";
+  link(graph, schedule, plan);
+  EXPECT_THAT(schedule.steps[2].after, IsEmpty());
+  EXPECT_THAT(schedule.steps[3].after, ElementsAre(StepId{1}));
+}
+
+// Every block in its own place: then only data is waited for.
+Schedule linked_apart(const Graph& graph, Schedule schedule, MemoryPlan plan) {
+  std::size_t offset = 0;
+  for (Block& block : plan.blocks) {
+    block.offset = offset;
+    offset += aligned(block.bytes);
+  }
+  link(graph, schedule, plan);
+  return schedule;
+}
+
+TEST(Holds, LetComputeWaitForDataOnlyInRandomGraphs) {
+  int others = 0;
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    const auto graph = random_graph(seed);
+    const std::vector<std::size_t> workspace(graph->nodes().size(), 200);
+    Schedule schedule = make_schedule(*graph);
+    const MemoryPlan plan = plan_memory(*graph, schedule, workspace);
+    const Schedule apart = linked_apart(*graph, schedule, plan);
+    link(*graph, schedule, plan);
+    Knowledge knowledge;  // by data alone
+    for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+      const bool by_data = is_known(knowledge.add(apart.steps[s]), given_waits(schedule, s));
+      if (schedule.steps[s].lane == Lane::compute) {
+        EXPECT_TRUE(by_data) << "seed " << seed << " step " << s;
+      } else {
+        others += by_data ? 0 : 1;
+      }
+    }
+  }
+  EXPECT_GT(others, 10) << "bytes are reused";
+}
+
+}  // namespace
+}  // namespace cnn
