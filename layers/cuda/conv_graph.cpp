@@ -41,4 +41,26 @@ std::string key_of(const ConvGraph& g) {
   return key + (g.bias ? " bias" : "") + (g.relu ? " relu" : "");
 }
 
+OperationGraph operations_of(const ConvGraph& g) {
+  using Function = OperationGraph::Function;
+  OperationGraph graph;
+  const OperationGraph::Id x = graph.stored(g.x, g.type, g.x_pitch);
+  const OperationGraph::Id w = graph.stored(g.w, g.type);
+  const OperationGraph::Id bias = g.bias ? graph.stored({1, g.y[1], 1, 1}, g.type) : 0;
+  const OperationGraph::Id y = graph.stored(g.y, g.type, g.y_pitch);
+  OperationGraph::Id value = g.bias || g.relu ? graph.inner(g.y) : y;
+  graph.add(OperationGraph::Convolution{
+      .direction = g.direction, .window = g.window, .x = x, .w = w, .y = value});
+  if (g.bias) {
+    const OperationGraph::Id sum = g.relu ? graph.inner(g.y) : y;
+    graph.add(
+        OperationGraph::Elementwise{.function = Function::add, .a = value, .b = bias, .out = sum});
+    value = sum;
+  }
+  if (g.relu) {
+    graph.add(OperationGraph::Elementwise{.function = Function::relu, .a = value, .out = y});
+  }
+  return graph;
+}
+
 }  // namespace cnn::layers::cuda

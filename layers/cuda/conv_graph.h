@@ -2,12 +2,11 @@
 
 #include <string>
 
+#include "layers/cuda/operation_graph.h"
 #include "layers/window.h"
 #include "runtime/tensor.h"
 
 namespace cnn::layers::cuda {
-
-enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
 // One convolution as the library runs it: all tensors in nhwc and of one type, sums in f32. Which
 // of x, w and y is computed is a matter of the direction.
@@ -25,5 +24,8 @@ struct ConvGraph {
 // "forward f16 x 256x64x56x56 w 64x64x3x3 stride 1x1 pad 1,1,1,1 bias relu": equal for equal
 // graphs.
 std::string key_of(const ConvGraph& graph);
+
+// Its tensors in memory are x, w, then the bias if there is one, then y.
+OperationGraph operations_of(const ConvGraph& graph);
 
 }  // namespace cnn::layers::cuda

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "layers/cuda/conv_steps.h"
-#include "layers/cuda/library/cudnn_conv.h"
 #include "layers/cuda/library/libraries.h"
 #include "layers/cuda/library/library_rows.h"
 #include "runtime/error.h"
@@ -14,7 +13,7 @@ namespace cnn::layers::cuda {
 namespace {
 
 Libraries::Build build_of(const ConvGraph& graph) {
-  return [&graph](OperationGraph& into) { build(graph, into); };
+  return [&graph] { return operations_of(graph); };
 }
 
 FindWorkspace find_in(Libraries& libraries) {

@@ -1,188 +1,39 @@
 #include "layers/fused_conv.h"
 
-#include <array>
 #include <memory>
 #include <utility>
-#include <vector>
 
-#include "layers/cuda/conv_parts.h"
-#include "layers/cuda/engine_workspace.h"
-#include "layers/cuda/library/fused_graph.h"
+#include "layers/cuda/fused_steps.h"
+#include "layers/cuda/library/libraries.h"
 #include "layers/cuda/library/library_rows.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {
 namespace {
 
-// Where the address of one of a graph's tensors comes from: an operand of the node, or a piece of
-// its workspace.
-struct Source {
-  enum class From : std::uint8_t { in, out, scratch };
-  From from{};
-  std::size_t index = 0;  // of the operand; of scratch, the offset in bytes
-};
-constexpr Source in(std::size_t index) { return {Source::From::in, index}; }
-constexpr Source out(std::size_t index) { return {Source::From::out, index}; }
-constexpr Source scratch(std::size_t offset) { return {Source::From::scratch, offset}; }
-
-// A node as a graph of cuDNN. Its workspace is scratch, then the engine's.
-struct FusedSteps {
-  FusedGraph graph;
-  KernelSpec spec;
-  std::vector<Source> tensors;  // in the order of build()
-  std::size_t scratch_bytes = 0;
-  bool widen = false;  // scratch holds out[0] in 16 bits
-};
-
-constexpr std::size_t most_tensors = 13;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-TensorDesc image_like(const Shape& shape, DataType type) {
-  return {.shape = shape, .type = type, .layout = Layout::nhwc};
-}
-TensorDesc vector_like(std::int64_t channels, DataType type = DataType::f32) {
-  return {.shape = {channels}, .type = type};
+Libraries::Build build_of(const FusedGraph& graph) {
+  return [&graph] { return operations_of(graph); };
 }
 
-// There are such engines for f16 only: none need be looked for in other types.
-bool is_fusible(const TensorDesc& image) { return image.type == DataType::f16; }
-
-std::optional<FusedSteps> settle(FusedSteps steps, Libraries& libraries) {
-  const FusedGraph& graph = steps.graph;
-  const std::optional<Choice> choice =
-      libraries.choose(key_of(graph), [&graph](OperationGraph& into) { build(graph, into); });
-  if (!choice) {
-    return std::nullopt;
-  }
-  steps.spec.workspace = steps.scratch_bytes + planned_for_engine(choice->workspace);
-  return steps;
+FindFusedWorkspace find_in(Libraries& libraries) {
+  return [&](const FusedGraph& graph) -> std::optional<std::size_t> {
+    const std::optional<Choice> choice = libraries.choose(key_of(graph), build_of(graph));
+    return choice ? std::optional(choice->workspace) : std::nullopt;
+  };
 }
 
-std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
-                                   Libraries& libraries) {
-  const FusedConvAttributes& a = op.attributes;
-  const Shape &x = asked.in[0].shape, &w = asked.in[1].shape, &y = asked.out[0].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
-    return std::nullopt;
-  }
-  FusedSteps s;
-  s.graph = {.conv = {.type = type, .x = x, .w = w, .y = y, .window = a.window},
-             .prologue = a.prologue,
-             .statistics = true};  // on Hopper no engine has a prologue without statistics
-  s.spec.in = {image_like(x, type), image_like(w, type)};
-  s.spec.out = {image_like(y, type)};
-  s.tensors = {in(0), in(1), out(0)};
-  if (a.prologue) {
-    s.spec.in.insert(s.spec.in.end(), 2, vector_like(x[1], type));
-    s.tensors.insert(s.tensors.end(), {in(2), in(3)});
-  }
-  if (a.statistics) {
-    s.spec.out.insert(s.spec.out.end(), 2, vector_like(y[1]));
-    s.tensors.insert(s.tensors.end(), {out(1), out(2)});
-  } else {
-    const std::size_t bytes = aligned(vector_like(y[1]).bytes());
-    s.tensors.insert(s.tensors.end(), {scratch(0), scratch(bytes)});
-    s.scratch_bytes = 2 * bytes;
-  }
-  return settle(std::move(s), libraries);
-}
-
-std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& asked,
-                                   Libraries& libraries) {
-  const Shape &x = asked.in[0].shape, &dy = asked.in[3].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
-    return std::nullopt;
-  }
-  FusedSteps s;
-  s.graph = {.conv = {.direction = Direction::backward_weights,
-                      .type = type,
-                      .x = x,
-                      .w = op.w_shape,
-                      .y = dy,
-                      .window = op.window},
-             .prologue = true};
-  s.spec.in = {image_like(x, type), vector_like(x[1], type), vector_like(x[1], type),
-               image_like(dy, type)};
-  s.spec.out = {image_like(op.w_shape, DataType::f32)};
-  s.tensors = {in(0), scratch(0), in(3), in(1), in(2)};
-  const std::size_t narrow_bytes = image_like(op.w_shape, type).bytes();
-  s.scratch_bytes = aligned(narrow_bytes);
-  s.spec.extra_traffic = 2 * narrow_bytes;  // written by the engine, read to be widened
-  s.widen = true;
-  return settle(std::move(s), libraries);
-}
-
-std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& asked,
-                                   Libraries& libraries) {
-  const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape, &x = asked.in[2].shape;
-  const DataType type = asked.in[0].type;
-  if (!is_fusible(asked.in[0])) {
-    return std::nullopt;
-  }
-  FusedSteps s;
-  s.graph = {.conv = {.direction = Direction::backward_data,
-                      .type = type,
-                      .x = x,
-                      .w = w,
-                      .y = dy,
-                      .window = op.window},
-             .norm = true};
-  s.spec.in = {image_like(dy, type), image_like(w, type), image_like(x, type)};
-  s.spec.in.insert(s.spec.in.end(), 4, vector_like(x[1]));  // mean, r, gamma, beta
-  s.spec.out = {image_like(x, type)};
-  s.spec.out.insert(s.spec.out.end(), 5, vector_like(x[1]));  // dgamma, dbeta, A, B, C
-  s.tensors = {in(2),  in(1),  in(0),  in(3),  in(4),  in(5), in(6),
-               out(0), out(1), out(2), out(3), out(4), out(5)};
-  return settle(std::move(s), libraries);
-}
-
-class FusedKernel final : public Kernel {
+// The chosen engine of cuDNN on the libraries' device.
+class CudnnEngine final : public FusedEngine {
  public:
-  FusedKernel(FusedSteps steps, std::shared_ptr<Libraries> libraries)
-      : libraries_(std::move(libraries)),
-        s_(std::move(steps)),
-        plan_(libraries_->plan(key_of(s_.graph),
-                               [this](OperationGraph& into) { build(s_.graph, into); })) {}
+  CudnnEngine(std::shared_ptr<Libraries> libraries, const FusedGraph& graph)
+      : libraries_(std::move(libraries)), plan_(libraries_->plan(key_of(graph), build_of(graph))) {}
 
-  void run(Stream& stream, const Operands& operands) override {
-    std::byte* const workspace = operands.workspace.data();
-    std::array<void*, most_tensors> pointers{};
-    for (std::size_t i = 0; i < s_.tensors.size(); ++i) {
-      pointers.at(i) = address(s_.tensors[i], operands);
-    }
-    plan_->run(libraries_->cudnn(stream), arguments_,
-               std::span<void* const>(pointers).first(s_.tensors.size()),
-               aligned_for_engine(workspace + s_.scratch_bytes));
-    if (s_.widen) {
-      const Shape& w = s_.graph.conv.w;
-      const auto channels = static_cast<int>(w[1]);
-      widen_rows(stream, {.from = workspace,
-                          .to = reinterpret_cast<float*>(operands.out[0].data),
-                          .type = s_.graph.conv.type,
-                          .rows = w[0] * w[2] * w[3],
-                          .channels = channels,
-                          .padded = channels});
-    }
+  void run(Stream& stream, std::span<void* const> tensors, std::byte* workspace) override {
+    plan_->run(libraries_->cudnn(stream), arguments_, tensors, workspace);
   }
 
  private:
-  static std::byte* address(const Source& source, const Operands& operands) {
-    switch (source.from) {
-      case Source::From::in:
-        return operands.in[source.index].data;
-      case Source::From::out:
-        return operands.out[source.index].data;
-      case Source::From::scratch:
-        break;
-    }
-    return operands.workspace.data() + source.index;
-  }
-
   std::shared_ptr<Libraries> libraries_;
-  FusedSteps s_;
   std::shared_ptr<const Plan> plan_;
   Arguments arguments_;
 };
@@ -191,13 +42,14 @@ template <class Op>
 void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
   table.add<Op>(
       [libraries](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
-        std::optional<FusedSteps> steps = steps_of(op, asked, *libraries);
+        std::optional<FusedSteps> steps = steps_of(op, asked, find_in(*libraries));
         return steps ? std::optional(std::move(steps->spec)) : std::nullopt;
       },
       [libraries](const Op& op, const Signature& signature) {
-        std::optional<FusedSteps> steps = steps_of(op, signature, *libraries);
+        std::optional<FusedSteps> steps = steps_of(op, signature, find_in(*libraries));
         check(steps.has_value(), "a fused convolution is made that was not described");
-        return std::make_unique<FusedKernel>(*std::move(steps), libraries);
+        auto engine = std::make_unique<CudnnEngine>(libraries, steps->graph);
+        return make_kernel(*std::move(steps), std::move(engine));
       });
 }
 

@@ -74,19 +74,17 @@ std::optional<Choice> Libraries::choose(const std::string& key, const Build& bui
 }
 
 std::optional<Choice> Libraries::find_out(const std::string& key, const Build& build) {
-  OperationGraph graph(target_);
-  build(graph);
+  const NativeGraph graph(build(), target_);
   if (cache_) {
     if (std::optional<PlanCache::Entry> entry = cache_->find(cache_key(key))) {
       // The plan says anew how much workspace it needs, and shows that cuDNN still has it.
-      entry->choice.workspace = Plan(graph, entry->choice, target_).workspace();
+      entry->choice.workspace = Plan(graph, entry->choice).workspace();
       ++counts_.cached;
       return entry->choice;
     }
   }
   const bool tune = tuner_ != nullptr;
-  const std::vector<Choice> proposed =
-      candidates(graph, target_, limits(tune), tune ? tuned_candidates : 1);
+  const std::vector<Choice> proposed = candidates(graph, limits(tune), tune ? tuned_candidates : 1);
   if (proposed.empty()) {
     return std::nullopt;
   }
@@ -94,17 +92,16 @@ std::optional<Choice> Libraries::find_out(const std::string& key, const Build& b
     ++counts_.guessed;
     return proposed.front();
   }
-  const Tuner::Timed best = tuner_->fastest(graph, proposed, target_);
+  const Tuner::Timed best = tuner_->fastest(graph, proposed);
   cache_->store(cache_key(key), {.choice = best.choice, .seconds = best.seconds});
   ++counts_.tuned;
   return best.choice;
 }
 
-Libraries::Ready::Ready(const Target& target, const Build& build, const Choice& choice)
-    : graph(target) {
-  build(graph);
-  plan.emplace(graph, choice, target);
-  check(plan->workspace() <= choice.workspace,
+Libraries::Ready::Ready(const Target& target, const OperationGraph& operations,
+                        const Choice& choice)
+    : graph(operations, target), plan(graph, choice) {
+  check(plan.workspace() <= choice.workspace,
         "cuDNN wants more workspace for " + to_string(choice) + " than when it was planned");
 }
 
@@ -115,9 +112,9 @@ std::shared_ptr<const Plan> Libraries::plan(const std::string& key, const Build&
   const std::scoped_lock lock(mutex_);
   std::shared_ptr<const Ready>& ready = plans_[key];
   if (ready == nullptr) {
-    ready = std::make_shared<const Ready>(target_, build, *choice);
+    ready = std::make_shared<const Ready>(target_, build(), *choice);
   }
-  return {ready, &*ready->plan};
+  return {ready, &ready->plan};
 }
 
 cudnnHandle_t Libraries::cudnn(Stream& stream) const {

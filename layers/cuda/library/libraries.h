@@ -9,9 +9,11 @@
 #include <vector>
 
 #include "layers/cuda/library/cublas.h"
-#include "layers/cuda/library/cudnn.h"
 #include "layers/cuda/library/machine.h"
+#include "layers/cuda/library/native_graph.h"
+#include "layers/cuda/library/plan.h"
 #include "layers/cuda/library/plan_cache.h"
+#include "layers/cuda/library/target.h"
 #include "layers/cuda/library/tuner.h"
 #include "runtime/cuda/handle.h"
 #include "runtime/device.h"
@@ -43,7 +45,7 @@ class Libraries {
   const Target& target() const { return target_; }
   bool is_live() const { return target_.is_live(); }
 
-  using Build = std::function<void(OperationGraph&)>;
+  using Build = std::function<OperationGraph()>;
   // The engine for a graph: from the cache, else timed (with tune), else the first that cuDNN's
   // heuristics propose. Nothing: cuDNN cannot run such a graph.
   std::optional<Choice> choose(const std::string& key, const Build& build);
@@ -66,9 +68,9 @@ class Libraries {
  private:
   // A plan and the graph that it refers to.
   struct Ready {
-    Ready(const Target& target, const Build& build, const Choice& choice);
-    OperationGraph graph;
-    std::optional<Plan> plan;
+    Ready(const Target& target, const OperationGraph& operations, const Choice& choice);
+    NativeGraph graph;
+    Plan plan;
   };
 
   std::optional<Choice> find_out(const std::string& key, const Build& build);

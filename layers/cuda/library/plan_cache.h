@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/cuda/library/cudnn.h"
+#include "layers/cuda/library/plan.h"
 
 namespace cnn::layers::cuda {
 

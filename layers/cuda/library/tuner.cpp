@@ -74,11 +74,10 @@ double Tuner::seconds_of(const Plan& plan, std::span<void* const> pointers, std:
   return best;
 }
 
-Tuner::Timed Tuner::fastest(const OperationGraph& graph, std::span<const Choice> choices,
-                            const Target& target) {
+Tuner::Timed Tuner::fastest(const NativeGraph& graph, std::span<const Choice> choices) {
   std::vector<Buffer> operands;
   std::vector<void*> pointers;
-  for (const OperationGraph::Tensor& tensor : graph.tensors()) {
+  for (const OperationGraph::Tensor& tensor : graph.operations().tensors()) {
     if (!tensor.inner) {
       const std::size_t bytes = TensorDesc{.shape = tensor.shape,
                                            .type = tensor.type,
@@ -99,7 +98,7 @@ Tuner::Timed Tuner::fastest(const OperationGraph& graph, std::span<const Choice>
   std::string refused;
   for (const Choice& choice : choices) {
     try {
-      const Plan plan(graph, choice, target);
+      const Plan plan(graph, choice);
       const double seconds = seconds_of(plan, pointers, workspace.data());
       if (!best || seconds < best->seconds) {
         best = Timed{choice, seconds};

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "layers/cuda/library/cudnn.h"
+#include "layers/cuda/library/plan.h"
 #include "runtime/device.h"
 
 namespace cnn::layers::cuda {
@@ -22,7 +22,7 @@ class Tuner {
   };
   // The fastest of choices that have a plan. Throws Error if none of them runs, or if the operands
   // do not fit the device.
-  Timed fastest(const OperationGraph& graph, std::span<const Choice> choices, const Target& target);
+  Timed fastest(const NativeGraph& graph, std::span<const Choice> choices);
 
  private:
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);

@@ -11,6 +11,7 @@
 #include "layers/cuda/conv_steps.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
+#include "tests/layers/cuda_grid/operation_loops.h"
 #include "tests/support/grid/on_grid.h"
 
 namespace cnn::tests {
@@ -23,7 +24,6 @@ using layers::ConvAttributes;
 using layers::cuda::ConvEngine;
 using layers::cuda::ConvGraph;
 using layers::cuda::ConvOperands;
-using layers::cuda::Direction;
 
 // No multiple of the alignment, so that what follows it in the workspace must be aligned again.
 constexpr std::size_t engine_bytes = 100;
@@ -31,48 +31,22 @@ constexpr std::size_t engine_bytes = 100;
 // Computes a graph by plain loops, on operands in nhwc.
 class LoopEngine final : public ConvEngine {
  public:
-  explicit LoopEngine(const ConvGraph& graph) : graph_(graph) {}
+  explicit LoopEngine(const ConvGraph& graph)
+      : operations_(operations_of(graph)), has_bias_(graph.bias) {}
 
   void run(Stream& /*stream*/, const ConvOperands& o) override {
     std::fill_n(o.workspace, engine_bytes, std::byte{0xEE});
-    const TensorView x = image(graph_.x, o.x, graph_.x_pitch), w = image(graph_.w, o.w);
-    const TensorView y = image(graph_.y, o.y, graph_.y_pitch);
-    const ConvAttributes a{.window = graph_.window,
-                           .depthwise = graph_.w[1] == 1 && graph_.x[1] > 1,
-                           .bias = graph_.bias,
-                           .relu = graph_.relu};
-    switch (graph_.direction) {
-      case Direction::forward:
-        return compute(Conv2d(a),
-                       graph_.bias ? std::vector{x, w, vector(o.bias)} : std::vector{x, w}, y);
-      case Direction::backward_data:
-        return compute(Conv2dBackwardData(a, graph_.x), {y, w}, x);
-      case Direction::backward_weights:
-        return compute(Conv2dBackwardWeights(a, graph_.w), {x, y}, w);
+    std::vector<void*> addresses{o.x, o.w};
+    if (has_bias_) {
+      addresses.push_back(o.bias);
     }
+    addresses.push_back(o.y);
+    run_by_loops(operations_, addresses);
   }
 
  private:
-  TensorView image(const Shape& shape, std::byte* data, std::int64_t pitch = 0) const {
-    return {{.shape = shape, .type = graph_.type, .layout = Layout::nhwc, .pitch = pitch}, data};
-  }
-  TensorView vector(std::byte* data) const {
-    return {{.shape = {graph_.y[1]}, .type = graph_.type}, data};
-  }
-
-  static void compute(const Op& op, const std::vector<TensorView>& in, const TensorView& out) {
-    std::vector<HostTensor> opened;
-    for (const TensorView& view : in) {
-      opened.emplace_back(plain(view.desc));
-      unpack(view, opened.back().view());
-    }
-    const HostTensor result(plain(out.desc));
-    const std::vector<TensorView> results{result.view()};
-    op.reference(views_of(opened), results);
-    pack(result.view(), out);
-  }
-
-  ConvGraph graph_;
+  layers::cuda::OperationGraph operations_;
+  bool has_bias_;
 };
 
 // What the engines of the table can do beyond a plain convolution.

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "layers/cuda/library/fused_graph.h"
+#include "layers/cuda/fused_graph.h"
 #include "layers/cuda/library/kernels.h"
 #include "tests/layers/cuda/library/h200.h"
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/conv.h"
+#include "layers/cuda/conv_graph.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/dense.h"
 #include "runtime/error.h"
@@ -114,13 +115,13 @@ TEST(Libraries, DescribeProducts) {
 TEST(Libraries, RememberTheirChoices) {
   Libraries libraries(h200(), {});
   int built = 0;
-  const auto build = [&](layers::cuda::OperationGraph& into) {
+  const auto build = [&] {
     ++built;
-    into.tensor({.id = 1, .shape = {8, 64, 8, 8}, .type = DataType::f16});
-    into.tensor({.id = 2, .shape = {64, 64, 1, 1}, .type = DataType::f16});
-    into.tensor({.id = 3, .shape = {8, 64, 8, 8}, .type = DataType::f16});
-    into.convolution({.window = point, .x = 1, .w = 2, .y = 3});
-    into.finish();
+    return operations_of(layers::cuda::ConvGraph{.type = DataType::f16,
+                                                 .x = {8, 64, 8, 8},
+                                                 .w = {64, 64, 1, 1},
+                                                 .y = {8, 64, 8, 8},
+                                                 .window = point});
   };
   const auto first = libraries.choose("key", build);
   EXPECT_TRUE(first);

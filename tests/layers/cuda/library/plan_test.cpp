@@ -1,10 +1,10 @@
-#include "layers/cuda/library/cudnn.h"
+#include "layers/cuda/library/plan.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/cuda/library/cudnn_conv.h"
+#include "layers/cuda/conv_graph.h"
 #include "runtime/error.h"
 #include "tests/layers/cuda/library/h200.h"
 
@@ -29,9 +29,7 @@ ConvGraph layer(Direction direction, DataType type) {
 std::vector<Choice> choices(const ConvGraph& graph, const Limits& limits = {},
                             std::size_t at_most = 1) {
   const Target target = Target::described(h200().device_json);
-  OperationGraph operations(target);
-  build(graph, operations);
-  return candidates(operations, target, limits, at_most);
+  return candidates(NativeGraph(operations_of(graph), target), limits, at_most);
 }
 
 class EveryDirection : public testing::TestWithParam<std::tuple<Direction, DataType>> {};
@@ -79,18 +77,16 @@ TEST(Cudnn, BuildsAPlanFromAChoiceAsData) {
   const ConvGraph graph = layer(Direction::backward_weights, DataType::f16);
   const Choice choice = choices(graph).front();
   const Target target = Target::described(h200().device_json);
-  OperationGraph operations(target);
-  build(graph, operations);
-  EXPECT_EQ(Plan(operations, choice, target).workspace(), choice.workspace);
+  const NativeGraph native(operations_of(graph), target);
+  EXPECT_EQ(Plan(native, choice).workspace(), choice.workspace);
 }
 
 TEST(Cudnn, RefusesAChoiceThatItDoesNotHave) {
   const Target target = Target::described(h200().device_json);
-  OperationGraph operations(target);
-  build(layer(Direction::forward, DataType::f16), operations);
+  const NativeGraph native(operations_of(layer(Direction::forward, DataType::f16)), target);
   Choice choice;
   choice.engine = 99999;
-  EXPECT_THROW(Plan(operations, choice, target), Error);
+  EXPECT_THROW(Plan(native, choice), Error);
 }
 
 // An engine that adds by atomics in any order comes first for this graph.

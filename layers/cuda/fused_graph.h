@@ -3,11 +3,11 @@
 #include <string>
 
 #include "layers/cuda/conv_graph.h"
-#include "layers/cuda/library/cudnn.h"
+#include "layers/cuda/operation_graph.h"
 
 namespace cnn::layers::cuda {
 
-// A convolution and the parts of batch norms around it that cuDNN runs with it, as one graph.
+// A convolution and the parts of batch norms around it that a library runs with it, as one graph.
 struct FusedGraph {
   ConvGraph conv;           // without bias and ReLU
   bool prologue = false;    // forward and backward_weights: relu(a x + b) in the place of x
@@ -18,10 +18,10 @@ struct FusedGraph {
 
 std::string key_of(const FusedGraph& graph);
 
-// As cuDNN's operations. Its tensors in memory are, in this order: x, w, y; with a prologue a and b
-// [C] of the type of x; with statistics sum and squares f32 [O]; with a norm mean, 1 / deviation,
-// gamma and beta, then g (like x), then dgamma, dbeta and the coefficients A, B and C of d loss / d
-// x = A g + B x + C, all but g f32 [C].
-void build(const FusedGraph& graph, OperationGraph& into);
+// Its tensors in memory are, in this order: x, w, y; with a prologue a and b [C] of the type of x;
+// with statistics sum and squares f32 [O]; with a norm mean, 1 / deviation, gamma and beta, then g
+// (like x), then dgamma, dbeta and the coefficients A, B and C of d loss / d x = A g + B x + C, all
+// but g f32 [C].
+OperationGraph operations_of(const FusedGraph& graph);
 
 }  // namespace cnn::layers::cuda

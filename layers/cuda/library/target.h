@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "layers/cuda/library/cudnn_descriptor.h"
+#include "runtime/cuda/handle.h"
+
+namespace cnn::layers::cuda {
+
+using CudnnHandle = cnn::cuda::Handle<cudnnHandle_t, cudnnDestroy>;
+
+// What cuDNN's plans are made for: a live device, or one that is only described.
+class Target {
+ public:
+  // As read from a device, see Machine::device_json. Throws Error if cuDNN cannot read it.
+  static Target described(const std::string& device_json);
+  // The device that the handle belongs to. The handle must outlive the target.
+  static Target live(cudnnHandle_t handle);
+
+  bool is_live() const { return handle_ != nullptr; }
+  cudnnHandle_t handle() const { return handle_; }  // null where it is only described
+  // Null on a live device.
+  const Descriptor* properties() const { return properties_ ? &*properties_ : nullptr; }
+
+ private:
+  std::optional<Descriptor> properties_;
+  cudnnHandle_t handle_ = nullptr;
+};
+
+// How cuDNN describes a device to itself, to be kept as Machine::device_json.
+std::string device_json(int ordinal);
+std::string cudnn_version_text(std::size_t version);  // 91900 -> "9.19.0"
+
+}  // namespace cnn::layers::cuda

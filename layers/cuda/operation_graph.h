@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include "layers/window.h"
+#include "runtime/tensor.h"
+
+namespace cnn::layers::cuda {
+
+// Which of a convolution's tensors is computed: y, x or w.
+enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
+
+// What a library is to run as one kernel: operations on tensors in nhwc, as data. Operations name
+// tensors by their numbers, from 1 on in the order in which they were added; 0 is none. They stand
+// in an order in which they can be computed one after the other.
+class OperationGraph {
+ public:
+  using Id = std::int64_t;
+
+  struct Tensor {
+    Shape shape;  // N, C, H, W
+    DataType type = DataType::f32;
+    bool inner = false;      // never in memory
+    std::int64_t pitch = 0;  // elements between pixels, where that is more than C
+    bool operator==(const Tensor&) const = default;
+  };
+
+  // x, w and y as of the forward convolution; sums in f32. Fewer channels in w than in x make
+  // groups.
+  struct Convolution {
+    Direction direction{};
+    Window window;
+    Id x = 0, w = 0, y = 0;
+    bool operator==(const Convolution&) const = default;
+  };
+  // relu_backward: out = a where b > 0, else 0. relu has no b. b may be [1, C, 1, 1].
+  enum class Function : std::uint8_t { add, subtract, multiply, relu, relu_backward };
+  struct Elementwise {
+    Function function{};
+    Id a = 0, b = 0, out = 0;
+    bool operator==(const Elementwise&) const = default;
+  };
+  // sum and squares [1, C, 1, 1], f32: of x and x^2 over all else.
+  struct Statistics {
+    Id x = 0, sum = 0, squares = 0;
+    bool operator==(const Statistics&) const = default;
+  };
+  // What a batch norm's gradient needs of its sums; all but x and dy are [1, C, 1, 1], f32. d loss
+  // / d x = a dy + b x + c.
+  struct NormBackward {
+    Id x = 0, dy = 0, mean = 0, inverse_deviation = 0, gamma = 0;
+    Id dgamma = 0, dbeta = 0, a = 0, b = 0, c = 0;
+    bool operator==(const NormBackward&) const = default;
+  };
+  using Operation = std::variant<Convolution, Elementwise, Statistics, NormBackward>;
+
+  Id stored(const Shape& shape, DataType type, std::int64_t pitch = 0);
+  Id inner(const Shape& shape);  // f32
+  // Throws Error if a tensor that it names does not exist.
+  void add(const Operation& operation);
+
+  std::span<const Tensor> tensors() const { return tensors_; }
+  std::span<const Operation> operations() const { return operations_; }
+  const Tensor& tensor(Id id) const;  // throws Error if there is none
+  // Those in memory: addresses come in this order.
+  std::vector<Id> in_memory() const;
+
+ private:
+  std::vector<Tensor> tensors_;
+  std::vector<Operation> operations_;
+};
+
+// The numbers of the tensors that an operation reads and writes, in the order of its members.
+std::vector<OperationGraph::Id> tensors_of(const OperationGraph::Operation& operation);
+
+}  // namespace cnn::layers::cuda
