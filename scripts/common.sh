@@ -46,12 +46,20 @@ first_file() {
   return 1
 }
 
-# has_cuda_in WHEELS...: nvcc and the header of cuDNN 9, where CMake looks for them too.
+# nvcc_major NVCC: the major version of its CUDA, 0 if it does not run.
+nvcc_major() {
+  local major
+  major=$("$1" --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\..*/\1/p') || true
+  echo "${major:-0}"
+}
+
+# has_cuda_in WHEELS...: nvcc of CUDA 12 or newer and the header of cuDNN 9, where CMake looks for them too.
 has_cuda_in() {
   local nvcc header
   nvcc=$(command -v "${CUDACXX:-nvcc}" ||
     first_file "${CUDA_HOME:-/usr/local/cuda}/bin/nvcc" /usr/local/cuda*/bin/nvcc \
       "${@/%//cu13/bin/nvcc}" "${@/%//cuda_nvcc/bin/nvcc}") || return 1
+  (($(nvcc_major "$nvcc") >= 12)) || return 1
   header=$(first_file "${CUDNN_ROOT:-/usr}/include/cudnn_version.h" "$(dirname "$nvcc")/../include/cudnn_version.h" \
     {/usr,/usr/local}/include/cudnn_version.h "/usr/include/$(uname -m)-linux-gnu/cudnn_version.h" \
     "${@/%//cudnn/include/cudnn_version.h}") || return 1
@@ -78,7 +86,7 @@ default_preset() {
 preset_note() {
   case $1 in
     cuda) echo " (nvcc and cuDNN are here)" ;;
-    cpu) echo " (nvcc and cuDNN 9 are not both here)" ;;
+    cpu) echo " (nvcc of CUDA 12 or newer and cuDNN 9 are not both here)" ;;
   esac
 }
 

@@ -10,7 +10,7 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 started=$(date +%s)
-cannot_load=4  # of main.py: a library of CUDA is missing or of another version
+cannot_load=4  # of main.py: a library of CUDA is missing or of another version, or the driver is too old
 bundle=
 words=()
 while (($# > 0)); do
@@ -62,7 +62,7 @@ elif [[ -n $bundle ]]; then
     exit 2
   fi
 else
-  can_build || die "nvcc, cuDNN 9 and CMake are not all here: name a bundle that was built elsewhere (--bundle=DIR)"
+  can_build || die "nvcc of CUDA 12 or newer, cuDNN 9 and CMake are not all here: name a bundle that was built elsewhere (--bundle=DIR)"
   "$root/scripts/setup.sh"
   build_here cuda
 fi

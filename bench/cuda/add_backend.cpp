@@ -8,6 +8,7 @@
 #include "layers/cuda/library/kernels.h"
 #include "layers/cuda/library/libraries.h"
 #include "runtime/cuda/device.h"
+#include "runtime/cuda/support.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -48,7 +49,8 @@ GpuInfo info_of(const cuda::DeviceFacts& facts) {
           .multiprocessors = facts.multiprocessors,
           .memory_bytes = static_cast<std::int64_t>(facts.memory_bytes),
           .clock_mhz = facts.clock_khz / 1000.0,
-          .memory_clock_mhz = facts.memory_clock_khz / 1000.0};
+          .memory_clock_mhz = facts.memory_clock_khz / 1000.0,
+          .pci_bus_id = facts.pci_bus_id};
 }
 
 layers::cuda::LibraryOptions options_of(const Config& config) {
@@ -146,6 +148,11 @@ Backend make(const Config& config) {
   backend.description =
       fmt::format("{}, compute capability {}, {} multiprocessors, driver for CUDA {}", gpu.name,
                   gpu.compute_capability, gpu.multiprocessors, gpu.driver);
+  if (std::string note = cuda::compilation_note(device->facts().major, device->facts().minor,
+                                                cuda::built_architectures());
+      !note.empty()) {
+    backend.notes.push_back(std::move(note));
+  }
   add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
   layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device, backend));
   backend.memory_limit =

@@ -6,14 +6,10 @@
 
 #include "runtime/cuda/error.h"
 #include "runtime/cuda/recording.h"
+#include "runtime/cuda/support.h"
 
 namespace cnn::cuda {
 namespace {
-
-// CUDA's numbers are 1000 x major + 10 x minor.
-std::string version_text(int version) {
-  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
-}
 
 std::string bus_id_of(int ordinal) {
   std::array<char, 32> text{};
@@ -66,7 +62,11 @@ DeviceCount count_devices() {
   const cudaError_t status = cudaGetDeviceCount(&found.devices);
   if (status != cudaSuccess || found.devices == 0) {
     static_cast<void>(cudaGetLastError());
-    return {.devices = 0, .why_none = text_of(status == cudaSuccess ? cudaErrorNoDevice : status)};
+    int driver = 0;
+    int runtime = 0;
+    static_cast<void>(cudaDriverGetVersion(&driver));
+    static_cast<void>(cudaRuntimeGetVersion(&runtime));
+    return {.devices = 0, .why_none = why_no_device(status, driver, runtime)};
   }
   return found;
 }
@@ -105,6 +105,8 @@ CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), clock_(std::make_shared
                                                      std::to_string(found.devices) + " from 0 on");
   select();
   facts_ = read_facts(ordinal);
+  const std::string refused = why_unsupported(facts_.name, facts_.major, facts_.minor);
+  check(refused.empty(), refused);
 }
 
 void CudaDevice::select() const { check(cudaSetDevice(ordinal_)); }

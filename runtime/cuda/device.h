@@ -37,7 +37,8 @@ std::string runtime_version();  // "13.0": of the CUDA runtime that runs
 // be recorded into a CUDA graph.
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(int ordinal = 0);  // throws Error if there is no such device
+  // Throws Error if there is no such device, or none of our kernels runs on it.
+  explicit CudaDevice(int ordinal = 0);
 
   std::string name() const override { return facts_.name; }
   std::size_t memory_bytes() const override;

@@ -1,5 +1,6 @@
 # Makes ON or OFF of CNN_CUDA, and enables the language. nvcc need not be on the PATH.
-set(CNN_CUDA AUTO CACHE STRING "CUDA backend: AUTO (where nvcc and cuDNN 9 are found), ON or OFF")
+set(CNN_CUDA AUTO CACHE STRING "CUDA backend: AUTO (where nvcc of CUDA 12 or newer and cuDNN 9 are found), ON or OFF")
+set(CNN_CUDA_LEAST 12.0)  # C++20 in kernels
 if(CNN_CUDA)
   execute_process(COMMAND python3 -c "import nvidia; print(*nvidia.__path__, sep=';', end='')"
                   OUTPUT_VARIABLE CNN_WHEELS ERROR_QUIET)
@@ -20,16 +21,16 @@ if(CNN_CUDA)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc has it
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     enable_language(CUDA)
-    find_package(CUDAToolkit QUIET)
+    find_package(CUDAToolkit ${CNN_CUDA_LEAST} QUIET)
     find_package(CUDNN 9 QUIET)
   endif()
   if(CUDAToolkit_FOUND AND CUDNN_FOUND)
     message(STATUS "CUDA backend: CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}")
     set(CNN_CUDA ON)
   elseif(CNN_CUDA STREQUAL "AUTO")
-    message(STATUS "CUDA backend: none, nvcc and cuDNN 9 were not both found (CUDNN_ROOT and CUDACXX are hints)")
+    message(STATUS "CUDA backend: none, CUDA ${CNN_CUDA_LEAST} or newer with nvcc and cuDNN 9 were not both found (CUDNN_ROOT and CUDACXX are hints)")
     set(CNN_CUDA OFF)
   else()
-    message(FATAL_ERROR "CNN_CUDA=ON needs nvcc and cuDNN 9: give their places by CUDACXX and CUDNN_ROOT")
+    message(FATAL_ERROR "CNN_CUDA=ON needs CUDA ${CNN_CUDA_LEAST} or newer with nvcc (found: ${CMAKE_CUDA_COMPILER_VERSION}) and cuDNN 9: give their places by CUDACXX and CUDNN_ROOT")
   endif()
 endif()

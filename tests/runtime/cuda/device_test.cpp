@@ -22,7 +22,6 @@ TEST(CudaDevices, AreCountedOrTheReasonIsToldWhyThereAreNone) {
   const DeviceCount found = count_devices();
   EXPECT_EQ(found.why_none.empty(), found.devices > 0);
   if (found.devices == 0) {
-    EXPECT_TRUE(found.why_none.starts_with("cudaError")) << found.why_none;
     try {
       const CudaDevice none;
       FAIL() << "no error";
