@@ -28,7 +28,7 @@ struct Chosen {
   Isa sets() const { return up_to(isa); }
 };
 
-void PrintTo(const Chosen& row, std::ostream* out) { *out << row.isa; }
+std::ostream& operator<<(std::ostream& out, const Chosen& row) { return out << row.isa; }
 
 constexpr std::array processors{
     // Haswell to Raptor Lake, Zen to Zen 3
