@@ -99,7 +99,11 @@ class Executor::Resolver {
 
 Executor::Executor(Program program, Device& device, Variables& variables,
                    std::span<std::byte> arena, ExecutorOptions options)
-    : program_(std::move(program)), device_(&device), records_(options.record), arena_(arena) {
+    : program_(std::move(program)),
+      device_(&device),
+      records_(options.record && !options.wait_for_each),
+      waits_for_each_(options.wait_for_each),
+      arena_(arena) {
   const MemoryPlan& memory = program_.plan.memory;
   if (arena.size() < memory.device_bytes) {
     throw Error("the arena has " + std::to_string(arena.size()) + " bytes, the plan needs " +
@@ -255,13 +259,25 @@ void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps) {
     if (stamps != nullptr) {
       issue.stream->stamp(stamps[s].start);
     }
-    enqueue(issue, inputs);
+    enqueue_named(s, inputs);
     if (stamps != nullptr) {
       issue.stream->stamp(stamps[s].end);
     }
     if (issue.done != nullptr) {
       issue.stream->record(*issue.done);
     }
+  }
+}
+
+void Executor::enqueue_named(std::size_t step, std::span<const TensorView> inputs) {
+  try {
+    enqueue(issues_[step], inputs);
+    if (waits_for_each_) {
+      issues_[step].stream->synchronize();
+    }
+  } catch (const Error& error) {
+    const Action& action = program_.plan.schedule.steps[step].action;
+    throw Error(to_string(*program_.plan.graph, action) + ": " + error.what(), error.where());
   }
 }
 

@@ -20,6 +20,9 @@ namespace cnn {
 struct ExecutorOptions {
   // Where the device can: record what a step enqueues, from the second run on, and replay it.
   bool record = true;
+  // Wait for each step of the plan before the next is enqueued, and record nothing: then an error
+  // of the device names the step that made it. Slow.
+  bool wait_for_each = false;
 };
 
 // Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
@@ -35,7 +38,8 @@ class Executor {
 
   // inputs: host tensors in the order of graph.inputs(), best in memory of Device::allocate_host at
   // the same few addresses run after run. Returns when the results are on the host. Throws the
-  // error of the first kernel or copy that failed; results are undefined then.
+  // error of the first kernel or copy that failed, with the step's name where it could not be
+  // enqueued; results are undefined then.
   void run(std::span<const TensorView> inputs);
   // The same step with the time of every step taken, never recorded; slower.
   Timeline profile(std::span<const TensorView> inputs);
@@ -81,11 +85,14 @@ class Executor {
   void complete(const std::function<void()>& start);
   void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);
+  // The same, its error with the step's name.
+  void enqueue_named(std::size_t step, std::span<const TensorView> inputs);
   void synchronize();
 
   Program program_;
   Device* device_;
-  bool records_;       // still; false once the device has declined
+  bool records_;  // still; false once the device has declined
+  bool waits_for_each_;
   bool warm_ = false;  // a run has ended well: libraries have loaded what they load late
   std::span<std::byte> arena_;
   Buffer host_arena_, result_bytes_;

@@ -154,7 +154,10 @@ Backend make(const Config& config) {
     backend.notes.push_back(std::move(note));
   }
   add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
-  layers::cuda::add_kernels(backend.kernels, libraries_for(config, *device, backend));
+  const auto libraries = libraries_for(config, *device, backend);
+  layers::cuda::add_kernels(backend.kernels, libraries);
+  backend.stop_tuning = [libraries] { libraries->stop_tuning(); };
+  backend.later_notes = [libraries] { return libraries->take_notes(); };
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
   backend.memory_text = memory_text("free");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -48,9 +49,15 @@ struct Backend {
   std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
-  std::size_t memory_limit = 0;        // bytes free for the run when it started
-  std::string memory_text;             // what these are: "available memory and cgroup limit"
-  bool record_steps = true;            // where the device can
+  std::size_t memory_limit = 0;     // bytes free for the run when it started
+  std::string memory_text;          // what these are: "available memory and cgroup limit"
+  bool record_steps = true;         // where the device can
+  bool wait_for_each_step = false;  // of the plan, so that an error names it
+  // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty
+  // where nothing is timed.
+  std::function<void()> stop_tuning;
+  // Further notes that have come up since `notes`, while programs were compiled. Empty: none ever.
+  std::function<std::vector<std::string>()> later_notes;
   std::optional<Described> described;  // if so, `device` is null and no kernel can be made
 
   // How much work shows what the device reaches at best: it must fill the device.

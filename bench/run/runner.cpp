@@ -63,6 +63,10 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   for (const std::string& note : backend.notes) {
     console.note(note);
   }
+  for (const std::string& note :
+       backend.later_notes ? backend.later_notes() : std::vector<std::string>()) {
+    console.note(note);
+  }
   console.note(fmt::format(
       "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB)",
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),

@@ -115,6 +115,9 @@ std::int64_t Session::largest_batch() const {
   const Phase phase = job_.mode == Mode::evaluation ? Phase::evaluation : main_phase();
   const std::int64_t start =
       phase == Phase::evaluation ? job_.eval_batch.per_device : job_.batch.per_device;
+  if (backend_.stop_tuning) {
+    backend_.stop_tuning();
+  }
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
     if (batch == start) {
       return arena_bytes_;

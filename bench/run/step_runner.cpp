@@ -58,11 +58,13 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
     }
     inputs_.push_back(std::move(view));
   }
-  executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
-                    variables, arena, ExecutorOptions{.record = backend.record_steps});
+  executor_.emplace(
+      make_program(std::move(compiled.plan), backend.kernels), *backend.device, variables, arena,
+      ExecutorOptions{.record = backend.record_steps, .wait_for_each = backend.wait_for_each_step});
   if (compiled.prologue) {
-    prologue_.emplace(make_program(*std::move(compiled.prologue), backend.kernels), *backend.device,
-                      variables, arena, ExecutorOptions{.record = false});
+    prologue_.emplace(
+        make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
+        arena, ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
   }
 }
 

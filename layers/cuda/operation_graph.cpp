@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "layers/cuda/index_limit.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {
@@ -23,6 +24,7 @@ struct Named {
 }  // namespace
 
 OperationGraph::Id OperationGraph::stored(const Shape& shape, DataType type, std::int64_t pitch) {
+  require_indexable({.shape = shape, .type = type, .layout = Layout::nhwc, .pitch = pitch});
   tensors_.push_back({.shape = shape, .type = type, .pitch = pitch});
   return static_cast<Id>(tensors_.size());
 }

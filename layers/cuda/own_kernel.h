@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "layers/cuda/index_limit.h"
 #include "layers/workspace.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/error.h"
@@ -23,11 +24,13 @@ inline bool is_float(DataType type) {
 }
 
 // Every operand as a device keeps it: what has four dimensions with channels innermost and no gaps
-// between pixels, all else row-major. Types stay as asked.
+// between pixels, all else row-major. Types stay as asked. Throws Error on more elements than
+// kernels count, see index_limit.h.
 inline KernelSpec in_nhwc(const Signature& asked, std::size_t workspace = 0) {
   KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
   for (auto* descs : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *descs) {
+      require_indexable(desc);
       desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
       desc.packing = nullptr;
       desc.pitch = 0;

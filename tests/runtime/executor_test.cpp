@@ -191,9 +191,35 @@ TEST(Executor, ThrowsWhatAKernelThrowsWhileItIsEnqueued) {
   Program program = make_program(make_plan(random_graph(4), test_kernels()), test_kernels());
   program.kernels[20] = std::make_unique<Refusing>();
   TestStep step(std::move(program));
+  const std::string name = to_string(*step.executor().plan().graph, Compute{NodeId{20}});
   for (int i = 0; i < 2; ++i) {
-    EXPECT_THROW(step.run(), Error);
+    try {
+      step.run();
+      FAIL() << "no error";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what(), name + ": refused");
+    }
   }
+}
+
+TEST(Executor, NamesTheStepOfAnErrorOnTheDeviceIfItWaitsForEach) {
+  bool fails = true;
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->input("x", floats(4));
+  const Value y = emit(Scale(1), {emit(Failing(Lane::side, fails), {emit(Scale(1), {x})})});
+  graph->output("y", y);
+  const KernelTable table = test_kernels();
+  TestStep step(make_program(make_plan(graph, table), table), std::make_unique<CpuDevice>(),
+                {.wait_for_each = true});
+  try {
+    step.run();
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.what(), to_string(*graph, Compute{NodeId{1}}) + ": the kernel broke");
+  }
+  fails = false;
+  step.run();
+  EXPECT_EQ(step.executor().results()[0].as<float>()[0], step.inputs()[0].as<float>()[0] + 3);
 }
 
 TEST(Executor, GivesIdenticalResultsEveryTime) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "layers/cuda/conv_parts.h"
+#include "layers/cuda/index_limit.h"
 #include "layers/cuda/library/cublas.h"
 #include "layers/cuda/library/library_rows.h"
 
@@ -15,7 +16,11 @@ bool is_product_type(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
 }
 
-TensorDesc matrix(const Shape& shape, DataType type) { return {.shape = shape, .type = type}; }
+TensorDesc matrix(const Shape& shape, DataType type) {
+  TensorDesc desc{.shape = shape, .type = type};
+  require_indexable(desc);
+  return desc;
+}
 
 // How a node becomes a product of its first two operands; a bias is the third.
 struct DensePlan {

@@ -26,10 +26,11 @@ CublasHandle make_cublas() {
 
 }  // namespace
 
-Libraries::Libraries(Machine machine, LibraryOptions options)
+Libraries::Libraries(Machine machine, LibraryOptions options, std::optional<PlanCache> cache)
     : machine_(std::move(machine)),
       options_(options),
-      target_(Target::described(machine_.device_json)) {
+      target_(Target::described(machine_.device_json)),
+      cache_(std::move(cache)) {
   check(!options_.tune, "engines are timed on a device, and " + machine_.name +
                             " is only described here; leave out --tune");
 }
@@ -73,29 +74,41 @@ std::optional<Choice> Libraries::choose(const std::string& key, const Build& bui
   return choice;
 }
 
+std::optional<Choice> Libraries::cached(const std::string& key, const NativeGraph& graph) {
+  std::optional<PlanCache::Entry> entry = cache_ ? cache_->find(cache_key(key)) : std::nullopt;
+  if (!entry) {
+    return std::nullopt;
+  }
+  try {
+    // The plan says anew how much workspace it needs, and shows that cuDNN still has it.
+    entry->choice.workspace = Plan(graph, entry->choice).workspace();
+  } catch (const Error& error) {
+    notes_.push_back("plan cache: " + to_string(entry->choice) + " for " + key +
+                     " is not used: " + error.what());
+    return std::nullopt;
+  }
+  ++counts_.cached;
+  return entry->choice;
+}
+
 std::optional<Choice> Libraries::find_out(const std::string& key, const Build& build) {
   const NativeGraph graph(build(), target_);
-  if (cache_) {
-    if (std::optional<PlanCache::Entry> entry = cache_->find(cache_key(key))) {
-      // The plan says anew how much workspace it needs, and shows that cuDNN still has it.
-      entry->choice.workspace = Plan(graph, entry->choice).workspace();
-      ++counts_.cached;
-      return entry->choice;
-    }
+  if (std::optional<Choice> choice = cached(key, graph)) {
+    return choice;
   }
   const bool tune = tuner_ != nullptr;
   const std::vector<Choice> proposed = candidates(graph, limits(tune), tune ? tuned_candidates : 1);
   if (proposed.empty()) {
     return std::nullopt;
   }
-  if (!tune) {
+  const std::optional<Tuner::Timed> best = tune ? tuner_->fastest(graph, proposed) : std::nullopt;
+  if (!best) {
     ++counts_.guessed;
     return proposed.front();
   }
-  const Tuner::Timed best = tuner_->fastest(graph, proposed);
-  cache_->store(cache_key(key), {.choice = best.choice, .seconds = best.seconds});
+  cache_->store(cache_key(key), {.choice = best->choice, .seconds = best->seconds});
   ++counts_.tuned;
-  return best.choice;
+  return best->choice;
 }
 
 Libraries::Ready::Ready(const Target& target, const OperationGraph& operations,
@@ -131,6 +144,16 @@ cublasLtHandle_t Libraries::cublas() const {
 Libraries::Counts Libraries::counts() const {
   const std::scoped_lock lock(mutex_);
   return counts_;
+}
+
+void Libraries::stop_tuning() {
+  const std::scoped_lock lock(mutex_);
+  tuner_.reset();
+}
+
+std::vector<std::string> Libraries::take_notes() {
+  const std::scoped_lock lock(mutex_);
+  return std::exchange(notes_, {});
 }
 
 std::vector<LibraryVersion> library_versions() {

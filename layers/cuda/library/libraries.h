@@ -34,7 +34,7 @@ struct LibraryOptions {
 class Libraries {
  public:
   // For a device that is only described: kernels can be described, not made.
-  Libraries(Machine machine, LibraryOptions options);
+  Libraries(Machine machine, LibraryOptions options, std::optional<PlanCache> cache = std::nullopt);
   // For the CUDA device with which the calling thread works, which must outlive this. Throws Error
   // if cuDNN or cuBLAS do not start.
   Libraries(Machine machine, LibraryOptions options, Device& device,
@@ -46,8 +46,9 @@ class Libraries {
   bool is_live() const { return target_.is_live(); }
 
   using Build = std::function<OperationGraph()>;
-  // The engine for a graph: from the cache, else timed (with tune), else the first that cuDNN's
-  // heuristics propose. Nothing: cuDNN cannot run such a graph.
+  // The engine for a graph: from the cache, else timed (with tune, where its operands fit the
+  // device), else the first that cuDNN's heuristics propose. Nothing: cuDNN cannot run such a
+  // graph.
   std::optional<Choice> choose(const std::string& key, const Build& build);
 
   // The chosen plan, built for a live device; one for all nodes of the same graph. Throws Error if
@@ -64,6 +65,10 @@ class Libraries {
     std::size_t cached = 0, tuned = 0, guessed = 0;
   };
   Counts counts() const;
+  void stop_tuning();  // from now on nothing is timed, and nothing is added to the cache
+  // What the user should know of choices made since the last call: one line for each engine of the
+  // cache that cuDNN does not build any more.
+  std::vector<std::string> take_notes();
 
  private:
   // A plan and the graph that it refers to.
@@ -73,6 +78,7 @@ class Libraries {
     Plan plan;
   };
 
+  std::optional<Choice> cached(const std::string& key, const NativeGraph& graph);
   std::optional<Choice> find_out(const std::string& key, const Build& build);
   Limits limits(bool compiled) const;
   std::string cache_key(const std::string& key) const;
@@ -88,6 +94,7 @@ class Libraries {
   std::map<std::string, std::optional<Choice>> choices_;
   std::map<std::string, std::shared_ptr<const Ready>> plans_;
   Counts counts_;
+  std::vector<std::string> notes_;
 };
 
 // cuDNN and cuBLAS as they run: name and version, for reports. Throws Error if cuDNN is of another

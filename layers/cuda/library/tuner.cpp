@@ -62,36 +62,53 @@ double Tuner::seconds_of(const Plan& plan, std::span<void* const> pointers, std:
   plan.run(handle_, arguments, pointers, workspace);  // the first run loads the kernel
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < rounds; ++round) {
-    std::chrono::steady_clock::time_point start, end;
-    stream_->stamp(start);
+    stream_->stamp(start_);
     for (int run = 0; run < runs_per_round; ++run) {
       plan.run(handle_, arguments, pointers, workspace);
     }
-    stream_->stamp(end);
+    stream_->stamp(end_);
     stream_->synchronize();
-    best = std::min(best, std::chrono::duration<double>(end - start).count() / runs_per_round);
+    best = std::min(best, std::chrono::duration<double>(end_ - start_).count() / runs_per_round);
   }
   return best;
 }
 
-Tuner::Timed Tuner::fastest(const NativeGraph& graph, std::span<const Choice> choices) {
-  std::vector<Buffer> operands;
-  std::vector<void*> pointers;
-  for (const OperationGraph::Tensor& tensor : graph.operations().tensors()) {
-    if (!tensor.inner) {
-      const std::size_t bytes = TensorDesc{.shape = tensor.shape,
-                                           .type = tensor.type,
-                                           .layout = Layout::nhwc,
-                                           .pitch = tensor.pitch}
-                                    .extent();
-      operands.push_back(device_.allocate(bytes));
-      pointers.push_back(operands.back().data());
-      fill(operands.back().data(), bytes, tensor.type);
-    }
+std::optional<std::vector<Buffer>> Tuner::operands_of(const OperationGraph& graph,
+                                                      std::size_t workspace) {
+  std::vector<TensorDesc> stored;
+  std::size_t all = workspace;
+  for (const OperationGraph::Id id : graph.in_memory()) {
+    const OperationGraph::Tensor& tensor = graph.tensor(id);
+    stored.push_back({.shape = tensor.shape,
+                      .type = tensor.type,
+                      .layout = Layout::nhwc,
+                      .pitch = tensor.pitch});
+    all += stored.back().extent();
   }
+  if (all > device_.memory_bytes()) {
+    return std::nullopt;
+  }
+  std::vector<Buffer> operands;
+  for (const TensorDesc& desc : stored) {
+    operands.push_back(device_.allocate(desc.extent()));
+    fill(operands.back().data(), desc.extent(), desc.type);
+  }
+  return operands;
+}
+
+std::optional<Tuner::Timed> Tuner::fastest(const NativeGraph& graph,
+                                           std::span<const Choice> choices) {
   std::size_t largest = 64;
   for (const Choice& choice : choices) {
     largest = std::max(largest, choice.workspace);
+  }
+  const auto operands = operands_of(graph.operations(), largest);
+  if (!operands) {
+    return std::nullopt;
+  }
+  std::vector<void*> pointers;
+  for (const Buffer& operand : *operands) {
+    pointers.push_back(operand.data());
   }
   const Buffer workspace = device_.allocate(largest);
   std::optional<Timed> best;
@@ -109,7 +126,7 @@ Tuner::Timed Tuner::fastest(const NativeGraph& graph, std::span<const Choice> ch
   }
   check(best.has_value(), "none of " + std::to_string(choices.size()) +
                               " engines of cuDNN ran while tuning; the last said: " + refused);
-  return *best;
+  return best;
 }
 
 }  // namespace cnn::layers::cuda

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -20,16 +22,21 @@ class Tuner {
     Choice choice;
     double seconds = 0;  // of one run
   };
-  // The fastest of choices that have a plan. Throws Error if none of them runs, or if the operands
-  // do not fit the device.
-  Timed fastest(const NativeGraph& graph, std::span<const Choice> choices);
+  // The fastest of choices that have a plan. Nothing: the operands do not fit the device. Throws
+  // Error if no choice runs.
+  std::optional<Timed> fastest(const NativeGraph& graph, std::span<const Choice> choices);
 
  private:
+  // The operands of a graph on the device, filled; nothing if they do not fit with the workspace.
+  std::optional<std::vector<Buffer>> operands_of(const OperationGraph& graph,
+                                                 std::size_t workspace);
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
   void fill(std::byte* to, std::size_t bytes, DataType type);
 
   Device& device_;
   cudnnHandle_t handle_;
+  // Where the stream writes times to, also after a run that failed between them.
+  std::chrono::steady_clock::time_point start_, end_;
   std::unique_ptr<Stream> stream_;
   Buffer pattern_;  // host bytes that tensors are filled with
 };

@@ -141,6 +141,21 @@ TEST(OperationGraph, TakesNoOperationOnATensorThatItLacks) {
   EXPECT_NO_THROW(graph.add(Elementwise{Function::relu, x, 0, x}));
 }
 
+TEST(OperationGraph, RefusesTensorsOfMoreElementsThanAnEngineCounts) {
+  OperationGraph graph;
+  EXPECT_NO_THROW(graph.stored({7394, 96, 55, 55}, DataType::f16));
+  EXPECT_NO_THROW(graph.stored({1, 1, 1, (std::int64_t{1} << 31) - 1}, DataType::f16));
+  try {
+    graph.stored({7395, 96, 55, 55}, DataType::f16);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "a tensor f16[7395, 96, 55, 55] nhwc has 2147508000 elements, but the CUDA "
+                 "backend takes at most 2147483647: make the batch or the image smaller");
+  }
+  EXPECT_THROW(graph.stored({7394, 96, 55, 55}, DataType::f16, 128), Error);
+}
+
 TEST(OperationGraph, UsesEveryTensorOfEveryGraph) {
   for (const OperationGraph& graph :
        {operations_of(with_prologue(Direction::forward)),

@@ -9,6 +9,7 @@
 #include "layers/dense.h"
 #include "runtime/error.h"
 #include "tests/layers/cuda/library/h200.h"
+#include "tests/support/files.h"
 
 namespace cnn::tests {
 namespace {
@@ -128,6 +129,31 @@ TEST(Libraries, RememberTheirChoices) {
   EXPECT_EQ(libraries.choose("key", build), first);
   EXPECT_EQ(built, 1);
   EXPECT_EQ(libraries.counts().guessed, 1U);
+}
+
+TEST(Libraries, LeaveAnEngineOfTheCacheThatCannotBeBuilt) {
+  const layers::cuda::ConvGraph graph{.type = DataType::f16,
+                                      .x = {8, 64, 8, 8},
+                                      .w = {64, 64, 1, 1},
+                                      .y = {8, 64, 8, 8},
+                                      .window = point};
+  const auto build = [&] { return operations_of(graph); };
+  const TemporaryFolder folder;
+  layers::cuda::PlanCache cache(folder / "plans", {.device = "H200", .cudnn_version = 1}, true);
+  layers::cuda::Choice gone;
+  gone.engine = 99999;
+  cache.store("key", {.choice = gone, .seconds = 1});
+  Libraries libraries(h200(), {}, std::move(cache));
+  const auto choice = libraries.choose("key", build);
+  ASSERT_TRUE(choice);
+  EXPECT_NE(choice->engine, gone.engine);
+  EXPECT_EQ(libraries.counts().cached, 0U);
+  EXPECT_EQ(libraries.counts().guessed, 1U);
+  EXPECT_THAT(libraries.take_notes(),
+              testing::ElementsAre(testing::AllOf(
+                  testing::HasSubstr("plan cache: engine 99999 knobs - for key is not used"),
+                  testing::HasSubstr("cuDNN has no engine 99999"))));
+  EXPECT_THAT(libraries.take_notes(), testing::IsEmpty());
 }
 
 TEST(Libraries, RunNothingWithoutADevice) {
