@@ -24,7 +24,7 @@ RunIdentity identity_of(const CommandLine& line, const std::vector<std::string>&
   RunIdentity identity{.version = std::string(build_version()),
                        .command = words,
                        .started = std::chrono::system_clock::now(),
-                       .config = config_json(line.config)};
+                       .config = config_json(line.settings)};
   if (build_commit()) {
     identity.commit = std::string(*build_commit());
   }
@@ -39,7 +39,7 @@ int run(const CommandLine& line, std::span<const BackendKind> backends, const Ru
     console.note(notice);
   }
   Json result = new_result(identity);
-  ResultFile file(line.config.result_json);
+  ResultFile file(line.config.report.result_json);
   const Interruption interruption(console);
   try {
     run_benchmark({.config = line.config,

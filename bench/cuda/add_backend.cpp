@@ -22,20 +22,20 @@ constexpr int ordinal = 0;  // CUDA_VISIBLE_DEVICES decides which card that is
 // What the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
 constexpr std::size_t kept_back = std::size_t{768} << 20U;
 
-struct Precision {
+struct Arithmetic {
   DataType compute;
   std::string_view products;
   std::string_view note;  // what the user may not expect; empty if it is what was asked
 };
 
-Precision precision_of(const std::string& asked) {
-  if (asked == "fp16") {
+Arithmetic arithmetic_of(Precision asked) {
+  if (asked == Precision::fp16) {
     return {DataType::f16, "f16", ""};
   }
-  if (asked == "bf16") {
+  if (asked == Precision::bf16) {
     return {DataType::bf16, "bf16", ""};
   }
-  if (asked == "fp32_strict") {
+  if (asked == Precision::fp32_strict) {
     return {DataType::f32, "f32", ""};
   }
   return {DataType::f32, "tf32",
@@ -55,18 +55,18 @@ GpuInfo info_of(const cuda::DeviceFacts& facts) {
 }
 
 layers::cuda::LibraryOptions options_of(const Config& config) {
-  return {.deterministic = config.deterministic,
-          .strict_f32 = config.precision == "fp32_strict",
-          .tune = config.tune};
+  return {.deterministic = config.gpu.deterministic,
+          .strict_f32 = config.precision.type == Precision::fp32_strict,
+          .tune = config.gpu.tune};
 }
 
 std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& backend) {
-  if (!config.plan_cache) {
+  if (!config.gpu.plan_cache) {
     return std::nullopt;
   }
-  layers::cuda::PlanCache cache(*config.plan_cache,
+  layers::cuda::PlanCache cache(*config.gpu.plan_cache,
                                 {.device = backend.gpu->name, .cudnn_version = cudnnGetVersion()},
-                                config.tune);
+                                config.gpu.tune);
   backend.notes.push_back(
       fmt::format("plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
                   cache.foreign() == 0 ? std::string()
@@ -93,15 +93,15 @@ void add_choices(Backend& backend, const Config& config) {
   for (const layers::cuda::LibraryVersion& library : layers::cuda::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }
-  if (const std::string_view note = precision_of(config.precision).note; !note.empty()) {
+  if (const std::string_view note = arithmetic_of(config.precision.type).note; !note.empty()) {
     backend.notes.emplace_back(note);
   }
-  if (config.data_format == "NCHW") {
+  if (config.report.data_format == DataFormat::nchw) {
     backend.notes.emplace_back(
         "layout: images lie as nhwc in memory, which is what the device computes in; "
         "--data_format=NCHW is printed in the header only");
   }
-  if (!config.winograd_nonfused) {
+  if (!config.cpu.winograd) {
     backend.notes.emplace_back(
         "--nowinograd_nonfused has no effect on a GPU: cuDNN proposes the algorithm of each "
         "convolution");
@@ -111,10 +111,10 @@ void add_choices(Backend& backend, const Config& config) {
 // Of `available` bytes on a device that has `all`.
 std::size_t memory_for_us(const Config& config, std::size_t available, std::size_t all) {
   const std::size_t ours = available - std::min(available, kept_back);
-  if (config.gpu_memory_frac_for_testing == 0) {
+  if (config.gpu.memory_fraction == 0) {
     return ours;
   }
-  const double part = config.gpu_memory_frac_for_testing * static_cast<double>(all);
+  const double part = config.gpu.memory_fraction * static_cast<double>(all);
   return std::min(ours, static_cast<std::size_t>(part));
 }
 
@@ -126,9 +126,9 @@ std::string memory_text(std::string_view which) {
 // What a device and the description of one have in common.
 Backend start(const Config& config) {
   Backend backend{.name = "cuda", .device_text = "/gpu:0"};
-  const Precision precision = precision_of(config.precision);
-  backend.compute = precision.compute;
-  backend.precision = precision.products;
+  const Arithmetic arithmetic = arithmetic_of(config.precision.type);
+  backend.compute = arithmetic.compute;
+  backend.precision = arithmetic.products;
   backend.preferred_layout = layers::cuda::preferred_layout;
   return backend;
 }
@@ -178,7 +178,7 @@ Backend make(const Config& config) {
 
 // For the machine that --simulate names.
 Backend describe(const Config& config) {
-  const layers::cuda::Machine machine = find_machine(config.simulate.value());
+  const layers::cuda::Machine machine = find_machine(config.gpu.simulate.value());
   Backend backend = start(config);
   const std::string capability =
       fmt::format("{}.{}", machine.capability / 10, machine.capability % 10);
@@ -192,9 +192,9 @@ Backend describe(const Config& config) {
   backend.memory_text = memory_text("all");
   Described& described = backend.described.emplace();
   described.machine = machine.name;
-  described.ceilings = {
-      .flops_per_second = machine.flops(backend.compute, config.precision == "fp32_strict"),
-      .bytes_per_second = machine.bandwidth};
+  described.ceilings = {.flops_per_second = machine.flops(
+                            backend.compute, config.precision.type == Precision::fp32_strict),
+                        .bytes_per_second = machine.bandwidth};
   described.source = machine.source;
   layers::cuda::add_library_kernels(described.library_kernels, libraries);
   return backend;

@@ -5,147 +5,180 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/words.h"
+
 namespace cnn::bench {
 
-// What the command line says: one member per flag, named like the flag, with the flag's default. An
-// optional without a value means "not set". parse_flags (bench/flags/flags.h) fills it and is the
-// only writer; after parsing, `device`, `data_name` and `precision` hold the values in force.
-// Meanings and units stand once, in the help texts of the flag tables.
-struct Config {
-  // mode
-  std::string model = "trivial";
+// What the command line asks for, by concern: one member for each flag that acts, with the flag's
+// default. An optional without a value means "not set". parse_flags (bench/flags/flags.h) fills it
+// and is the only writer; after parsing, device, data set and precision are the values in force.
+// Which flag fills which member, meanings and units stand once, in the rows of the flag tables.
+
+enum class DeviceKind : std::uint8_t { cpu, gpu };
+enum class Precision : std::uint8_t { fp32, tf32, fp32_strict, fp16, bf16 };
+enum class FusionChoice : std::uint8_t { automatic, none, bn, conv };
+enum class LossType : std::uint8_t { base, total };
+enum class SyntheticLabels : std::uint8_t { random, fixed };
+enum class DataFormat : std::uint8_t { nhwc, nchw };
+enum class VariableUpdate : std::uint8_t {
+  parameter_server,
+  replicated,
+  independent,
+  distributed_replicated,
+  distributed_all_reduce,
+  collective_all_reduce,
+  horovod,
+  ddl
+};
+
+template <>
+inline constexpr auto words<DeviceKind> = std::to_array<Word<DeviceKind>>({{"cpu", DeviceKind::cpu},
+                                                                           {"gpu", DeviceKind::gpu},
+                                                                           {"CPU", DeviceKind::cpu},
+                                                                           {"GPU",
+                                                                            DeviceKind::gpu}});
+
+template <>
+inline constexpr auto words<Precision> =
+    std::to_array<Word<Precision>>({{"fp32", Precision::fp32},
+                                    {"tf32", Precision::tf32},
+                                    {"fp32_strict", Precision::fp32_strict},
+                                    {"fp16", Precision::fp16},
+                                    {"bf16", Precision::bf16}});
+
+template <>
+inline constexpr auto words<FusionChoice> =
+    std::to_array<Word<FusionChoice>>({{"auto", FusionChoice::automatic},
+                                       {"none", FusionChoice::none},
+                                       {"bn", FusionChoice::bn},
+                                       {"conv", FusionChoice::conv}});
+
+template <>
+inline constexpr auto words<LossType> =
+    std::to_array<Word<LossType>>({{"base_loss", LossType::base}, {"total_loss", LossType::total}});
+
+template <>
+inline constexpr auto words<SyntheticLabels> = std::to_array<Word<SyntheticLabels>>(
+    {{"random", SyntheticLabels::random}, {"fixed", SyntheticLabels::fixed}});
+
+template <>
+inline constexpr auto words<DataFormat> =
+    std::to_array<Word<DataFormat>>({{"NHWC", DataFormat::nhwc}, {"NCHW", DataFormat::nchw}});
+
+template <>
+inline constexpr auto words<VariableUpdate> = std::to_array<Word<VariableUpdate>>(
+    {{"parameter_server", VariableUpdate::parameter_server},
+     {"replicated", VariableUpdate::replicated},
+     {"independent", VariableUpdate::independent},
+     {"distributed_replicated", VariableUpdate::distributed_replicated},
+     {"distributed_all_reduce", VariableUpdate::distributed_all_reduce},
+     {"collective_all_reduce", VariableUpdate::collective_all_reduce},
+     {"horovod", VariableUpdate::horovod},
+     {"ddl", VariableUpdate::ddl}});
+
+struct ModelOptions {
+  std::string name = "trivial";
+  std::optional<int> image_size;
+  bool dropout = true;
+};
+
+struct ModeOptions {
   bool eval = false;
   bool forward_only = false;
   bool freeze_when_forward_only = false;
+};
 
-  // size
-  int batch_size = 0;
-  std::optional<int> num_batches;
-  std::optional<double> num_epochs;
-  std::optional<int> num_warmup_batches;
+// Of these two at most one is set; 0 counts as not set.
+struct LengthFlags {
+  std::optional<int> batches;
+  std::optional<double> epochs;
+};
 
-  // eval
-  int eval_interval_secs = 0;
-  std::optional<int> eval_during_training_every_n_steps;
-  std::optional<double> eval_during_training_every_n_epochs;
-  std::vector<std::string> eval_during_training_at_specified_steps;
-  std::vector<std::string> eval_during_training_at_specified_epochs;
-  int eval_batch_size = 0;
-  std::optional<int> num_eval_batches;
-  std::optional<double> num_eval_epochs;
-  std::optional<double> stop_at_top_1_accuracy;
-  bool collect_eval_results_async = false;
-
-  // report
-  bool print_training_accuracy = false;
-  int display_every = 10;
-  std::optional<double> display_perf_ewma;
-  std::string loss_type_to_report = "total_loss";
-  int summary_verbosity = 0;
-  int save_summaries_steps = 0;
-  std::optional<std::string> benchmark_log_dir;
-  std::optional<std::string> benchmark_test_id;
-  bool ml_perf_compliance_logging = false;
-
-  // profile
-  std::string trace_file;
-  bool use_chrome_trace_format = true;
-  std::optional<std::string> tfprof_file;
-  std::optional<std::string> graph_file;
-  std::optional<std::string> partitioned_graph_file_prefix;
-  std::optional<std::string> debugger;
-
-  // checkpoint
-  int save_model_secs = 0;
-  std::optional<int> save_model_steps;
-  int max_ckpts_to_keep = 5;
-  std::optional<std::string> train_dir;
-  std::string eval_dir = "/tmp/tf_cnn_benchmarks/eval";
-  std::optional<std::string> backbone_model_path;
-
-  // input and data
-  int batch_group_size = 1;
-  std::optional<std::string> data_dir;
-  std::optional<std::string> data_name;  // in force after parsing, never empty then
-  std::string resize_method = "bilinear";
-  bool distortions = false;
-  bool use_datasets = true;
-  std::string input_preprocessor = "default";
-  bool datasets_repeat_cached_sample = false;
-  bool ml_perf = false;
-  bool datasets_use_prefetch = true;
-  int datasets_prefetch_buffer_size = 1;
-  std::optional<int> datasets_num_private_threads;
-  bool datasets_use_caching = false;
-  std::optional<int> datasets_parallel_interleave_cycle_length;
-  bool datasets_sloppy_parallel_interleave = false;
-  std::optional<int> datasets_parallel_interleave_prefetch;
-  int multi_device_iterator_max_buffer_size = 1;
-  bool fuse_decode_and_crop = true;
-  bool distort_color_in_yiq = true;
-
-  // device
-  int num_gpus = 1;
-  std::string gpu_indices;
-  std::string local_parameter_device = "gpu";
-  std::string device = "gpu";  // in force after parsing: "cpu" or "gpu"
-  std::string data_format = "NCHW";
-
-  // cpu
-  std::optional<int> num_intra_threads;
-  int num_inter_threads = 0;
-  bool use_numa_affinity = false;
-  bool mkl = false;
-  int kmp_blocktime = 0;
-  std::string kmp_affinity = "granularity=fine,verbose,compact,1,0";
-  int kmp_settings = 1;
-
-  // gpu
+struct SizeOptions {
+  int batch = 0;        // per device; 0 or less: the model's own
+  int batch_group = 1;  // batches that the input stage makes at a time
+  LengthFlags length;
+  std::optional<int> warm_up_batches;
   std::optional<int> autotune_threshold;
-  double gpu_memory_frac_for_testing = 0;
-  std::optional<bool> use_unified_memory;
-  bool winograd_nonfused = true;
-  bool batchnorm_persistent = true;
-  bool sync_on_finish = false;
-  std::optional<bool> allow_growth;
+};
 
-  // fp16
-  bool use_fp16 = false;
-  std::optional<double> fp16_loss_scale;
-  bool fp16_vars = false;
-  bool fp16_enable_auto_loss_scale = false;
-  int fp16_inc_loss_scale_every_n = 1000;
+struct EvalOptions {
+  int interval_secs = 0;
+  // While training, at most one of these:
+  std::optional<int> every_n_steps;
+  std::optional<double> every_n_epochs;
+  std::vector<std::int64_t> at_steps;
+  std::vector<double> at_epochs;
+  int batch = 0;  // per device; 0 or less: that of the training
+  LengthFlags length;
+  std::optional<double> stop_at_top_1_accuracy;
+};
 
-  // runtime: switches of TensorFlow's machinery
-  std::string gpu_thread_mode = "gpu_private";
-  int per_gpu_thread_count = 0;
-  bool timestamped_allocator = false;
-  int gpu_kt_max_interval = 0;
-  std::int64_t gpu_kt_max_bytes = 0;
-  int gpu_kt_max_pending = 0;
-  bool use_tf_layers = true;
-  bool use_python32_barrier = false;
-  bool force_gpu_compatible = false;
-  bool xla = false;
-  bool xla_compile = false;
-  bool enable_optimizations = true;
+struct ReportOptions {
+  bool training_accuracy = false;
+  int display_every = 10;
+  std::optional<double> perf_ewma;
+  LossType loss_type = LossType::total;
+  std::optional<std::string> log_dir;
+  std::optional<std::string> test_id;
+  std::string trace_file;  // empty: none
+  std::optional<std::string> result_json;
+  bool print_plan = false;
+  // What the header says and nothing else asks for:
+  DataFormat data_format = DataFormat::nchw;
   std::optional<std::string> rewriter_config;
-  bool single_l2_loss_op = false;
-  bool use_resource_vars = false;
-  bool compute_lr_on_cpu = false;
-  bool sparse_to_dense_grads = false;
-  std::string trt_mode;
-  std::int64_t trt_max_workspace_size_bytes = 4294967296;
+};
 
-  // optim
-  std::string optimizer = "sgd";
-  std::optional<double> init_learning_rate;
-  std::optional<std::string> piecewise_learning_rate_schedule;
-  double num_epochs_per_decay = 0;
-  double learning_rate_decay_factor = 0;
-  double num_learning_rate_warmup_epochs = 0;
-  double minimum_learning_rate = 0;
-  std::optional<double> resnet_base_lr;
+struct CheckpointOptions {
+  std::optional<std::string> train_dir;
+  int save_secs = 0;
+  std::optional<int> save_steps;
+  int max_to_keep = 5;
+};
+
+struct DataOptions {
+  std::optional<std::string> dir;   // not set: synthetic data
+  std::optional<std::string> name;  // in force after parsing, never empty then
+  bool distortions = false;
+  bool use_prefetch = true;
+  std::string tensors_as = "imagenet";
+  SyntheticLabels synthetic_labels = SyntheticLabels::random;
+};
+
+struct CpuFlags {
+  std::optional<int> intra_threads;
+  bool winograd = true;
+};
+
+struct GpuFlags {
+  double memory_fraction = 0;  // 0: all
+  bool graph = true;           // replay steps from a CUDA graph
+  bool deterministic = true;
+  bool tune = false;
+  std::optional<std::string> plan_cache;
+  std::optional<std::string> simulate;  // the machine that is not there
+};
+
+struct PrecisionOptions {
+  Precision type = Precision::fp32;  // in force after parsing, use_fp16 included
+  bool use_fp16 = false;
+  std::optional<double> loss_scale;
+  bool automatic_loss_scale = false;
+  int loss_scale_every_n = 1000;
+};
+
+struct RateOptions {
+  std::optional<double> init;
+  std::optional<std::string> piecewise;  // LR0;E1;LR1;...
+  double epochs_per_decay = 0;
+  double decay_factor = 0;
+  double warm_up_epochs = 0;
+  double minimum = 0;
+  std::optional<double> resnet_base;
+};
+
+struct OptimizerOptions {
+  std::string name = "sgd";
   double momentum = 0.9;
   double rmsprop_decay = 0.9;
   double rmsprop_momentum = 0.9;
@@ -155,82 +188,37 @@ struct Config {
   double adam_epsilon = 1e-8;
   std::optional<double> gradient_clip;
   double weight_decay = 4e-5;
-  int tf_random_seed = 1234;
+};
 
-  // reduce
-  std::string variable_update = "parameter_server";
-  std::optional<std::string> all_reduce_spec;
-  bool hierarchical_copy = false;
-  std::string network_topology = "dgx1";
-  int gradient_repacking = 0;
-  bool compact_gradient_transfer = true;
-  std::string variable_consistency = "strong";
-  bool staged_vars = false;
-  int agg_small_grads_max_bytes = 0;
-  int agg_small_grads_max_group = 10;
-  int allreduce_merge_scope = 1;
+struct GraphOptions {
+  bool optimize = true;
+  FusionChoice fusion = FusionChoice::automatic;
+};
 
-  // dist
-  std::string job_name;
-  std::string ps_hosts;
-  std::string worker_hosts;
-  std::optional<std::string> controller_host;
-  int task_index = 0;
-  std::string server_protocol = "grpc";
-  bool cross_replica_sync = true;
-  std::string horovod_device;
+struct HelpFlags {
+  bool usual = false;
+  bool brief = false;
+  bool full = false;
+};
 
-  // lms, and what IBM's variant added
-  bool lms = false;
-  int lms_n_tensors = -1;
-  int lms_lb = 1;
-  int lms_swapout_threshold = -1;
-  int lms_swapin_ahead = -1;
-  int lms_swapin_groupby = -1;
-  int lms_sync_mode = 0;
-  std::string ddl_options;
-  std::optional<int> image_size;
-
-  // allreduce_bench and test: other programs of the original
-  int iters_per_step = 5;
-  std::string fake_input = "none";
-  bool run_distributed_tests = false;
-  bool full_tests = false;
-
-  // legacy: names of older branches (learning_rate and cache_data share their successors' members)
-  bool use_nccl = true;
-  bool use_data_sets = false;
-  bool use_multi_device_iterator = true;
-  bool enable_layout_optimizer = false;
-  std::optional<std::string> pretrain_dir;
-  std::optional<std::string> result_storage;
-
-  // absl
-  bool help = false;
-  bool helpshort = false;
-  bool helpfull = false;
-  bool helpxml = false;
-  std::string flagfile;
-  std::vector<std::string> undefok;
-  int verbosity = -1;
-  bool logtostderr = false;
-  bool alsologtostderr = false;
-  std::string stderrthreshold = "fatal";
-  std::string log_dir;
-
-  // ours
-  std::string precision = "fp32";  // in force after parsing, --use_fp16 included
-  bool dropout = true;
-  bool tune = false;
-  std::optional<std::string> plan_cache;
-  std::optional<std::string> result_json;
-  bool print_plan = false;
-  std::string tensors_as = "imagenet";
-  std::string synthetic_labels = "random";
-  std::optional<std::string> simulate;
-  std::string fusion = "auto";
-  bool use_cuda_graph = true;
-  bool deterministic = true;
+struct Config {
+  ModelOptions model;
+  ModeOptions mode;
+  SizeOptions size;
+  EvalOptions eval;
+  ReportOptions report;
+  CheckpointOptions checkpoint;
+  DataOptions data;
+  DeviceKind device = DeviceKind::gpu;  // in force after parsing
+  CpuFlags cpu;
+  GpuFlags gpu;
+  PrecisionOptions precision;
+  RateOptions rate;
+  OptimizerOptions optimizer;
+  GraphOptions graph;
+  VariableUpdate variable_update = VariableUpdate::parameter_server;
+  int seed = 1234;
+  HelpFlags help;
 };
 
 }  // namespace cnn::bench

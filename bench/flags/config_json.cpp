@@ -3,8 +3,6 @@
 #include <string>
 #include <variant>
 
-#include "bench/flags/flag_table.h"
-
 namespace cnn::bench {
 namespace {
 
@@ -18,14 +16,10 @@ struct ToJson {
 
 }  // namespace
 
-Json config_json(const Config& config) {
+Json config_json(std::span<const Setting> settings) {
   Json json = Json::object();
-  for (const FlagGroup& group : flag_groups()) {
-    for (const Flag& flag : group.flags) {
-      if (flag.renamed_to.empty()) {
-        json[std::string(flag.name)] = std::visit(ToJson{}, plain_value(flag, config));
-      }
-    }
+  for (const Setting& setting : settings) {
+    json[std::string(setting.flag->name)] = std::visit(ToJson{}, setting.value);
   }
   return json;
 }

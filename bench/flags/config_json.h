@@ -1,12 +1,13 @@
 #pragma once
 
-#include "bench/flags/config.h"
+#include <span>
+
 #include "bench/flags/json.h"
+#include "bench/flags/settings.h"
 
 namespace cnn::bench {
 
-// Section "config" of the result file: every flag with the value in force; older names of flags are
-// left out.
-Json config_json(const Config& config);
+// Section "config" of the result file: every flag with the value in force.
+Json config_json(std::span<const Setting> settings);
 
 }  // namespace cnn::bench

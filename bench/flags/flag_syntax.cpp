@@ -26,12 +26,12 @@ std::string_view without_dashes(std::string_view word) {
 }
 
 // --x=v taken apart; no value if there is no equals sign.
-struct Word {
+struct Part {
   std::string name;
   std::optional<std::string> value;
 };
 
-Word take_apart(std::string_view word) {
+Part take_apart(std::string_view word) {
   const std::string_view bare = without_dashes(word);
   const std::size_t equals = bare.find('=');
   if (equals == std::string_view::npos) {
@@ -63,7 +63,7 @@ bool looks_like_flag(std::string_view word) {
   return word.starts_with('-') && !without_dashes(word).empty();
 }
 
-bool takes_next_word(const Word& word) {
+bool takes_next_word(const Part& word) {
   if (word.value) {
     return false;
   }
@@ -77,7 +77,7 @@ void expand(std::span<const std::string> words, int depth, std::vector<std::stri
                        deepest_flag_file));
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const Word word = take_apart(words[i]);
+    const Part word = take_apart(words[i]);
     if (!looks_like_flag(words[i])) {  // whatever follows is not a flag: keep it as it is
       out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
       return;
@@ -133,7 +133,7 @@ void check_unknown(std::span<const std::string> unknown, std::span<const std::st
 }
 
 // The value of a known flag; `next` is the following word, if any, and is consumed by emptying it.
-std::string value_of(const Flag& flag, const Word& word, std::optional<std::string>& next) {
+std::string value_of(const Flag& flag, const Part& word, std::optional<std::string>& next) {
   if (word.value) {
     next.reset();
     return *word.value;
@@ -149,7 +149,7 @@ std::string value_of(const Flag& flag, const Word& word, std::optional<std::stri
 }
 
 // --nox for a switch x that is known while nox is not.
-const Flag* find_negated(const Word& word) {
+const Flag* find_negated(const Part& word) {
   const Flag* flag =
       word.name.starts_with("no") ? find_flag(std::string_view(word.name).substr(2)) : nullptr;
   if (flag == nullptr || type_name(*flag) != "bool") {
@@ -172,10 +172,10 @@ std::vector<std::string> expand_flag_files(std::span<const std::string> words) {
 Arguments read_arguments(std::span<const std::string> words) {
   Arguments result;
   std::vector<std::string> unknown;
-  Config undefok;
+  std::vector<std::string> tolerated;
   std::size_t i = 0;
   for (; i < words.size() && looks_like_flag(words[i]); ++i) {
-    const Word word = take_apart(words[i]);
+    const Part word = take_apart(words[i]);
     if (const Flag* flag = find_flag(word.name)) {
       std::optional<std::string> next;
       if (i + 1 < words.size()) {
@@ -184,7 +184,8 @@ Arguments read_arguments(std::span<const std::string> words) {
       result.flags.emplace_back(flag->name, value_of(*flag, word, next));
       i += next ? 1 : 0;
       if (flag->name == "undefok") {
-        assign(*flag, result.flags.back().second, undefok);
+        tolerated =
+            std::get<std::vector<std::string>>(parse_value(*flag, result.flags.back().second));
       }
     } else if (const Flag* negated = find_negated(word)) {
       result.flags.emplace_back(negated->name, "false");
@@ -192,7 +193,7 @@ Arguments read_arguments(std::span<const std::string> words) {
       unknown.push_back(word.name);
     }
   }
-  check_unknown(unknown, undefok.undefok);
+  check_unknown(unknown, tolerated);
   i += i < words.size() && words[i] == "--" ? 1 : 0;
   result.positional.assign(words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
   return result;

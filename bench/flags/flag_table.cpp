@@ -39,8 +39,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
 }
 
 void check_choice(const Flag& flag, const std::string& text) {
-  const std::vector<std::string> words = split(flag.choices, '|');
-  if (flag.choices.empty() || std::ranges::find(words, text) != words.end()) {
+  const std::vector<std::string> words = choices_of(flag);
+  if (words.empty() || std::ranges::find(words, text) != words.end()) {
     return;
   }
   const auto same = std::ranges::find_if(
@@ -53,11 +53,11 @@ void check_choice(const Flag& flag, const std::string& text) {
 template <class Number>
 Number in_range(const Flag& flag, const std::string& text, Number number) {
   const auto value = static_cast<double>(number);
-  if (value < flag.at_least) {
-    refuse(flag, text, fmt::format("must be {} or more", flag.at_least));
+  if (value < flag.range.at_least) {
+    refuse(flag, text, fmt::format("must be {} or more", flag.range.at_least));
   }
-  if (value > flag.at_most) {
-    refuse(flag, text, fmt::format("must be {} or less", flag.at_most));
+  if (value > flag.range.at_most) {
+    refuse(flag, text, fmt::format("must be {} or less", flag.range.at_most));
   }
   return number;
 }
@@ -74,13 +74,13 @@ bool to_bool(const Flag& flag, const std::string& text) {
 }
 
 template <class Integer>
-Integer to_integer(const Flag& flag, const std::string& text) {
+std::int64_t to_integer(const Flag& flag, const std::string& text) {
   const std::optional<std::int64_t> number = read_integer(text);
   if (!number || static_cast<Integer>(*number) != *number) {
     refuse(flag, text,
            fmt::format("not a whole number of {} bits in decimal digits", sizeof(Integer) * 8));
   }
-  return in_range(flag, text, static_cast<Integer>(*number));
+  return in_range(flag, text, *number);
 }
 
 double to_double(const Flag& flag, const std::string& text) {
@@ -91,65 +91,40 @@ double to_double(const Flag& flag, const std::string& text) {
   return in_range(flag, text, *number);
 }
 
-// One overload per kind of target. The original treats an empty path like an unset one.
-struct Assign {
-  const Flag& flag;
-  const std::string& text;
+bool is_unset_by_default(const Flag& flag) {
+  return flag.member != nullptr ? flag.member->load(Config{}) == Plain() : flag.usual == "None";
+}
 
-  void operator()(bool* to) const { *to = to_bool(flag, text); }
-  void operator()(int* to) const { *to = to_integer<int>(flag, text); }
-  void operator()(std::int64_t* to) const { *to = to_integer<std::int64_t>(flag, text); }
-  void operator()(double* to) const { *to = to_double(flag, text); }
-  void operator()(std::optional<bool>* to) const { *to = to_bool(flag, text); }
-  void operator()(std::optional<int>* to) const { *to = to_integer<int>(flag, text); }
-  void operator()(std::optional<double>* to) const { *to = to_double(flag, text); }
-  void operator()(std::string* to) const {
-    check_choice(flag, text);
-    *to = text;
-  }
-  void operator()(std::optional<std::string>* to) const {
-    check_choice(flag, text);
-    *to = text.empty() ? std::nullopt : std::optional(text);
-  }
-  void operator()(std::vector<std::string>* to) const {
-    *to = text.empty() ? std::vector<std::string>() : split(text, ',');
-  }
-};
+// The original treats an empty path like an unset one.
+Plain to_words(const Flag& flag, const std::string& text) {
+  check_choice(flag, text);
+  return text.empty() && is_unset_by_default(flag) ? Plain() : Plain(text);
+}
 
-struct Read {
-  Plain operator()(const int* from) const { return std::int64_t{*from}; }
-  template <class Value>
-  Plain operator()(const Value* from) const {
-    return *from;
+template <class Read>
+Plain to_list(const Flag& flag, const std::string& text, Read read, std::string_view wanted) {
+  const std::vector<std::string> words =
+      text.empty() ? std::vector<std::string>() : split(text, ',');
+  for (const std::string& word : words) {
+    if (!read(word)) {
+      refuse(flag, text, fmt::format("must be {} with commas between", wanted));
+    }
   }
-  template <class Value>
-  Plain operator()(const std::optional<Value>* from) const {
-    return from->has_value() ? (*this)(&**from) : Plain();
-  }
-};
-
-struct TypeName {
-  std::string_view operator()(const bool*) const { return "bool"; }
-  std::string_view operator()(const int*) const { return "int"; }
-  std::string_view operator()(const std::int64_t*) const { return "int"; }
-  std::string_view operator()(const double*) const { return "float"; }
-  std::string_view operator()(const std::string*) const { return "string"; }
-  std::string_view operator()(const std::vector<std::string>*) const { return "list"; }
-  template <class Value>
-  std::string_view operator()(const std::optional<Value>*) const {
-    return (*this)(static_cast<const Value*>(nullptr));
-  }
-};
+  return words;
+}
 
 }  // namespace
 
-std::vector<FlagGroup> flag_groups() {
-  std::vector<FlagGroup> all = run_flags();
-  for (const auto& more : {data_flags(), machine_flags(), learning_flags(), parallel_flags(),
-                           runtime_flags(), other_flags()}) {
-    all.insert(all.end(), more.begin(), more.end());
-  }
-  return all;
+std::span<const FlagGroup> flag_groups() {
+  static const std::vector<FlagGroup> groups = [] {
+    std::vector<FlagGroup> all;
+    for (const auto& more : {run_flags(), data_flags(), machine_flags(), learning_flags(),
+                             parallel_flags(), runtime_flags(), other_flags()}) {
+      all.insert(all.end(), more.begin(), more.end());
+    }
+    return all;
+  }();
+  return groups;
 }
 
 const Flag* find_flag(std::string_view name) {
@@ -162,18 +137,74 @@ const Flag* find_flag(std::string_view name) {
   return nullptr;
 }
 
-void assign(const Flag& flag, const std::string& text, Config& config) {
-  std::visit(Assign{flag, text}, flag.target(config));
+const Flag& meant_by(const Flag& flag) {
+  return flag.renamed_to.empty() ? flag : *find_flag(flag.renamed_to);
 }
 
-Plain plain_value(const Flag& flag, const Config& config) {
-  Config copy = config;  // a target is made for writing
-  return std::visit(Read{}, flag.target(copy));
+Type type_of(const Flag& flag) {
+  const Flag& meant = meant_by(flag);
+  return meant.member != nullptr ? meant.member->type : meant.type;
 }
 
 std::string_view type_name(const Flag& flag) {
-  Config any;
-  return flag.choices.empty() ? std::visit(TypeName{}, flag.target(any)) : "enum";
+  if (!choices_of(flag).empty()) {
+    return "enum";
+  }
+  switch (type_of(flag)) {
+    case Type::boolean:
+      return "bool";
+    case Type::integer:
+    case Type::long_integer:
+      return "int";
+    case Type::real:
+      return "float";
+    case Type::text:
+      return "string";
+    case Type::integers:
+    case Type::reals:
+    case Type::texts:
+      return "list";
+  }
+  throw Error("not a type");
+}
+
+std::vector<std::string> choices_of(const Flag& flag) {
+  const Flag& meant = meant_by(flag);
+  if (!meant.choices.empty()) {
+    return split(meant.choices, '|');
+  }
+  return meant.member != nullptr ? meant.member->words() : std::vector<std::string>();
+}
+
+Plain default_value(const Flag& flag) {
+  const Flag& meant = meant_by(flag);
+  if (meant.member != nullptr) {
+    return meant.member->load(Config{});
+  }
+  return meant.usual == "None" ? Plain() : parse_value(meant, std::string(meant.usual));
+}
+
+Plain parse_value(const Flag& flag, const std::string& text) {
+  switch (type_of(flag)) {
+    case Type::boolean:
+      return to_bool(flag, text);
+    case Type::integer:
+      return to_integer<int>(flag, text);
+    case Type::long_integer:
+      return to_integer<std::int64_t>(flag, text);
+    case Type::real:
+      return to_double(flag, text);
+    case Type::text:
+      return to_words(flag, text);
+    case Type::integers:
+      return to_list(flag, text, read_integer, "whole numbers");
+    case Type::reals:
+      return to_list(flag, text, read_float, "numbers");
+    case Type::texts:
+      return to_list(
+          flag, text, [](const std::string&) { return true; }, "words");
+  }
+  throw Error("not a type");
 }
 
 std::string to_text(const Plain& value) {

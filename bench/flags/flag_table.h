@@ -2,24 +2,17 @@
 
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "bench/flags/config.h"
+#include "bench/flags/member.h"
 
 namespace cnn::bench {
 
-// Where a flag's value goes. The alternative is the flag's type; an optional is "unset" by default.
-using Target = std::variant<bool*, int*, std::int64_t*, double*, std::string*, std::optional<bool>*,
-                            std::optional<int>*, std::optional<double>*,
-                            std::optional<std::string>*, std::vector<std::string>*>;
-
 // What happens when a flag gets another value than its default. Enabling a flag that the program
-// has learned to obey is changing `later` to `honoured`.
+// has learned to obey is giving its row a member.
 enum class Treatment : std::uint8_t {
   honoured,  // it does what it says
   accepted,  // it cannot matter here: one notice, Flag::note says why
@@ -27,23 +20,29 @@ enum class Treatment : std::uint8_t {
   later,     // not in this version: an error, Flag::note says what to use meanwhile
 };
 
-struct Flag {
-  std::string_view name;
-  Target (*target)(Config&) = nullptr;
-  std::string_view help;
-  Treatment treatment = Treatment::honoured;
-  std::string_view note{};     // for accepted: the reason; for rejected and later: the alternative
-  std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''
-  std::string_view renamed_to{};                               // this is an older name of that flag
-  double at_least = -std::numeric_limits<double>::infinity();  // numbers only, both ends inclusive
+// Numbers only, both ends inclusive.
+struct Limits {
+  double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
 };
 
-// The target of a row: reaches<&Config::model>.
-template <auto member>
-Target reaches(Config& config) {
-  return &(config.*member);
-}
+constexpr Limits at_least(double least) { return {.at_least = least}; }
+constexpr Limits between(double least, double most) { return {.at_least = least, .at_most = most}; }
+
+// One row. A flag that can act names its member, which has its type and default. One that cannot
+// says both itself: {name, type, usual, treatment, note, help}.
+struct Flag {
+  std::string_view name;
+  Type type = Type::text;
+  std::string_view usual{};  // the default as text, None if it is unset
+  Treatment treatment = Treatment::honoured;
+  std::string_view note{};  // for accepted: the reason; for rejected and later: the alternative
+  std::string_view help{};
+  Limits range{};
+  std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''
+  const Member* member = nullptr;
+  std::string_view renamed_to{};  // this is an older name of that flag
+};
 
 struct FlagGroup {
   std::string_view name;
@@ -59,22 +58,27 @@ std::vector<FlagGroup> runtime_flags();   // runtime
 std::vector<FlagGroup> learning_flags();  // optim
 std::vector<FlagGroup> parallel_flags();  // reduce, dist, allreduce_bench, lms
 std::vector<FlagGroup> other_flags();     // ours, legacy, absl, test
-std::vector<FlagGroup> flag_groups();
+std::span<const FlagGroup> flag_groups();
 
 // The row of that name, or nullptr.
 const Flag* find_flag(std::string_view name);
 
-// Sets the flag from text. Throws Error("FATAL Flags parsing error: ...") on junk, overflow, a word
-// outside choices or a number outside its range.
-void assign(const Flag& flag, const std::string& text, Config& config);
+// The row whose value it sets: itself, or for an older name the row of today's.
+const Flag& meant_by(const Flag& flag);
 
-// A flag's value without its C++ type: monostate is "unset".
-using Plain =
-    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>>;
-Plain plain_value(const Flag& flag, const Config& config);
+Type type_of(const Flag& flag);
 
 // "bool", "int", "float", "enum", "string" or "list".
 std::string_view type_name(const Flag& flag);
+
+// The words that it takes; empty if it takes any.
+std::vector<std::string> choices_of(const Flag& flag);
+
+Plain default_value(const Flag& flag);
+
+// The text as a value of the flag. Throws Error("FATAL Flags parsing error: ...") on junk,
+// overflow, a word outside choices or a number outside its range.
+Plain parse_value(const Flag& flag, const std::string& text);
 
 // A value as the command line writes it: True, 10, 0.5, text, a,b, None.
 std::string to_text(const Plain& value);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cxxopts.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <string_view>
 #include <utility>
 
@@ -17,50 +17,19 @@ namespace cnn::bench {
 
 namespace {
 
-cxxopts::Options option_table() {
-  cxxopts::Options options("cnn_benchmarks");
-  for (const FlagGroup& group : flag_groups()) {
-    auto add = options.add_options(std::string(group.name));
-    for (const Flag& flag : group.flags) {
-      if (flag.renamed_to.empty()) {
-        add(std::string(flag.name), std::string(flag.help), cxxopts::value<std::string>());
-      }
-    }
-  }
-  return options;
-}
-
-// Older names become today's; each gets one notice.
-std::vector<std::string> today(const Arguments& arguments, CommandLine& line) {
-  std::vector<std::string> words;
-  for (const auto& [name, value] : arguments.flags) {
+// Each flag is parsed once, the last of several counts. Older names become today's with a notice.
+void read_values(const Arguments& arguments, CommandLine& line) {
+  for (const auto& [name, text] : arguments.flags) {
     const Flag& flag = *find_flag(name);
-    const std::string now(flag.renamed_to.empty() ? flag.name : flag.renamed_to);
-    if (!flag.renamed_to.empty()) {
-      line.notices.push_back(fmt::format("--{} is an older name of --{}", name, now));
+    const Flag& meant = meant_by(flag);
+    if (&meant != &flag) {
+      line.notices.push_back(fmt::format("--{} is an older name of --{}", name, meant.name));
     }
-    if (std::ranges::find(line.given, now) == line.given.end()) {
-      line.given.push_back(now);
-    }
-    words.push_back(fmt::format("--{}={}", now, value));
+    Setting& setting = find_setting(line.settings, meant.name);
+    setting.value = parse_value(meant, text);
+    setting.given = true;
   }
-  return words;
-}
-
-void fill(std::span<const std::string> words, CommandLine& line) {
-  std::vector<const char*> argv{"cnn_benchmarks"};
-  for (const std::string& word : words) {
-    argv.push_back(word.c_str());
-  }
-  try {
-    cxxopts::Options options = option_table();
-    const auto parsed = options.parse(static_cast<int>(argv.size()), argv.data());
-    for (const std::string& name : line.given) {
-      assign(*find_flag(name), parsed[name].as<std::string>(), line.config);
-    }
-  } catch (const cxxopts::exceptions::exception& problem) {
-    throw Error(fmt::format("FATAL Flags parsing error: {}", problem.what()));
-  }
+  line.config = config_of(line.settings);
 }
 
 void treat(const Flag& flag, const Plain& value, CommandLine& line) {
@@ -79,42 +48,37 @@ void treat(const Flag& flag, const Plain& value, CommandLine& line) {
 }
 
 void treat_all(CommandLine& line) {
-  const Config defaults;
-  for (const FlagGroup& group : flag_groups()) {
-    for (const Flag& flag : group.flags) {
-      const Plain value = plain_value(flag, line.config);
-      if (flag.renamed_to.empty() && value != plain_value(flag, defaults)) {
-        treat(flag, value, line);
-      }
+  for (const Setting& setting : line.settings) {
+    if (setting.value != default_value(*setting.flag)) {
+      treat(*setting.flag, setting.value, line);
     }
   }
 }
 
-bool is_given(const CommandLine& line, std::string_view name) {
-  return std::ranges::find(line.given, name) != line.given.end();
+bool is_given(CommandLine& line, std::string_view name) {
+  return find_setting(line.settings, name).given;
 }
 
 void settle_device(CommandLine& line, const Abilities& abilities) {
-  std::string& device = line.config.device;
-  if (line.config.simulate) {
-    const std::string told = fmt::format("--simulate={}", *line.config.simulate);
+  DeviceKind& device = line.config.device;
+  if (line.config.gpu.simulate) {
+    const std::string told = fmt::format("--simulate={}", *line.config.gpu.simulate);
     if (!abilities.simulates) {
       throw Error(told + ": this build has no CUDA backend, so it cannot plan for a GPU");
     }
-    if (is_given(line, "device") && (device == "cpu" || device == "CPU")) {
-      throw Error(told + " plans for a GPU; drop --device=" + device);
+    if (is_given(line, "device") && device == DeviceKind::cpu) {
+      throw Error(told + " plans for a GPU; drop --device=cpu");
     }
-    device = "gpu";
+    device = DeviceKind::gpu;
     return;
   }
   if (!is_given(line, "device")) {
-    device = abilities.cuda ? "gpu" : "cpu";
+    device = abilities.cuda ? DeviceKind::gpu : DeviceKind::cpu;
     if (!abilities.gpu_missing.empty()) {
       line.notices.push_back(fmt::format("{}: computing on the CPU", abilities.gpu_missing));
     }
   }
-  device = device == "gpu" || device == "GPU" ? "gpu" : "cpu";
-  if (device == "gpu" && !abilities.cuda) {
+  if (device == DeviceKind::gpu && !abilities.cuda) {
     throw Error(fmt::format(
         "--device=gpu: {}; use --device=cpu",
         abilities.gpu_missing.empty() ? "this build has no CUDA backend" : abilities.gpu_missing));
@@ -123,49 +87,71 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
 
 void settle_data_name(Config& config) {
   constexpr std::array known{"imagenet", "cifar10", "mnist", "tensors"};
-  if (!config.data_name) {
-    config.data_name = config.data_dir ? guess_data_name(*config.data_dir) : "imagenet";
+  if (!config.data.name) {
+    config.data.name = config.data.dir ? guess_data_name(*config.data.dir) : "imagenet";
   }
-  if (std::ranges::find(known, *config.data_name) == known.end()) {
+  if (std::ranges::find(known, *config.data.name) == known.end()) {
     throw Error(
         fmt::format("--data_name={}: there is no such data set here; use imagenet, cifar10, mnist "
                     "or tensors",
-                    *config.data_name));
+                    *config.data.name));
   }
 }
 
+void settle_half(CommandLine& line, bool on_cpu) {
+  Precision& precision = line.config.precision.type;
+  const Precision half = on_cpu ? Precision::bf16 : Precision::fp16;
+  if (is_given(line, "precision") && precision != half) {
+    throw Error(
+        fmt::format("--use_fp16 means --precision={} on a {}, but --precision={} was "
+                    "given too; drop one of them",
+                    word_of(half), on_cpu ? "CPU" : "GPU", word_of(precision)));
+  }
+  if (on_cpu) {
+    line.notices.emplace_back("--use_fp16 on a CPU computes in bf16");
+  }
+  precision = half;
+}
+
 void settle_precision(CommandLine& line, const Abilities& abilities) {
-  Config& config = line.config;
-  const bool on_cpu = config.device == "cpu";
-  if (config.use_fp16) {
-    const std::string half = on_cpu ? "bf16" : "fp16";
-    if (is_given(line, "precision") && config.precision != half) {
-      throw Error(
-          fmt::format("--use_fp16 means --precision={} on a {}, but --precision={} was "
-                      "given too; drop one of them",
-                      half, on_cpu ? "CPU" : "GPU", config.precision));
-    }
-    if (on_cpu) {
-      line.notices.emplace_back("--use_fp16 on a CPU computes in bf16");
-    }
-    config.precision = half;
+  const bool on_cpu = line.config.device == DeviceKind::cpu;
+  if (line.config.precision.use_fp16) {
+    settle_half(line, on_cpu);
   }
-  const std::string_view alternative = abilities.bf16 ? "bf16" : "fp32";
-  if (on_cpu && config.precision == "fp16") {
-    throw Error(fmt::format("--precision=fp16 needs a GPU; use --precision={}", alternative));
+  const Precision precision = line.config.precision.type;
+  const Precision alternative = abilities.bf16 ? Precision::bf16 : Precision::fp32;
+  if (on_cpu && precision == Precision::fp16) {
+    throw Error(
+        fmt::format("--precision=fp16 needs a GPU; use --precision={}", word_of(alternative)));
   }
-  if (on_cpu && config.precision == "bf16" && !abilities.bf16) {
+  if (on_cpu && precision == Precision::bf16 && !abilities.bf16) {
     throw Error(
         "--precision=bf16 (also meant by --use_fp16 on a CPU) is not available on this machine; "
         "use --precision=fp32");
   }
 }
 
+// The values in force replace those that were asked for.
+void settle(CommandLine& line, const Abilities& abilities) {
+  const Config asked = line.config;
+  settle_device(line, abilities);
+  settle_data_name(line.config);
+  settle_precision(line, abilities);
+  for (Setting& setting : line.settings) {
+    const Member* member = setting.flag->member;
+    if (member != nullptr && member->load(line.config) != member->load(asked)) {
+      setting.value = member->load(line.config);
+    }
+  }
+}
+
 std::string help_of(const Flag& flag) {
   constexpr std::size_t width = 98;
   constexpr std::string_view indent = "\n      ";
-  const std::string usual = to_text(plain_value(flag, Config{}));
-  std::string values(flag.choices.empty() ? type_name(flag) : flag.choices);
+  const std::string usual = to_text(default_value(flag));
+  const std::vector<std::string> choices = choices_of(flag);
+  const std::string values =
+      choices.empty() ? std::string(type_name(flag)) : fmt::format("{}", fmt::join(choices, "|"));
   std::string text =
       fmt::format("  --{} ({}; default {})", flag.name, values, usual.empty() ? "''" : usual);
   std::string words(flag.help);
@@ -194,8 +180,8 @@ std::string help_of(const Flag& flag) {
 
 CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities) {
   const Arguments arguments = read_arguments(expand_flag_files(words));
-  CommandLine line;
-  fill(today(arguments, line), line);
+  CommandLine line{.settings = default_settings()};
+  read_values(arguments, line);
   if (wants_help(line.config)) {
     return line;
   }
@@ -203,9 +189,7 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
     throw Error("Received unknown positional arguments: " + quoted_list(arguments.positional));
   }
   treat_all(line);
-  settle_device(line, abilities);
-  settle_data_name(line.config);
-  settle_precision(line, abilities);
+  settle(line, abilities);
   check_rules(line.config);
   for (std::string& notice : idle_flags(line.config)) {
     line.notices.push_back(std::move(notice));
@@ -213,20 +197,22 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
   return line;
 }
 
-bool wants_help(const Config& config) { return config.help || config.helpshort || config.helpfull; }
+bool wants_help(const Config& config) {
+  return config.help.usual || config.help.brief || config.help.full;
+}
 
 std::string help_text(const Config& config) {
   constexpr std::array first{"mode", "size", "report", "device", "data", "ours"};
   std::string text = "cnn_benchmarks: train convolutional networks and report images/sec\n";
   for (const FlagGroup& group : flag_groups()) {
-    const bool brief = !config.helpfull && !config.help;
+    const bool brief = !config.help.full && !config.help.usual;
     if (brief && std::ranges::find(first, group.name) == first.end()) {
       continue;
     }
     std::string body;
     for (const Flag& flag : group.flags) {
       const bool acts = flag.treatment == Treatment::honoured && flag.renamed_to.empty();
-      body += acts || config.helpfull ? help_of(flag) : "";
+      body += acts || config.help.full ? help_of(flag) : "";
     }
     text += body.empty() ? "" : fmt::format("\n{}:\n{}", group.title, body);
   }

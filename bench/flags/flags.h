@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "bench/flags/config.h"
-#include "bench/flags/flag_table.h"
+#include "bench/flags/settings.h"
 
 namespace cnn::bench {
 
@@ -20,7 +20,7 @@ struct Abilities {
 
 struct CommandLine {
   Config config;
-  std::vector<std::string> given;    // names of the flags on the command line, aliases resolved
+  std::vector<Setting> settings;     // every flag, also those that do not act
   std::vector<std::string> notices;  // one line each, for stderr
 };
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fmt/format.h>
 
-#include "bench/flags/number_text.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -23,27 +22,18 @@ std::int64_t batches_for(double epochs, std::int64_t batch, std::int64_t example
 }
 
 bool evaluates_during_training(const Config& config) {
-  return config.eval_during_training_every_n_steps.value_or(0) != 0 ||
-         config.eval_during_training_every_n_epochs.value_or(0) != 0 ||
-         !config.eval_during_training_at_specified_steps.empty() ||
-         !config.eval_during_training_at_specified_epochs.empty();
-}
-
-template <class Number>
-Number must(std::optional<Number> number, const std::string& word) {
-  if (!number) {
-    throw Error(fmt::format("the --eval_during_training_* lists: {} is not a number", word));
-  }
-  return *number;
+  return config.eval.every_n_steps.value_or(0) != 0 ||
+         config.eval.every_n_epochs.value_or(0) != 0 || !config.eval.at_steps.empty() ||
+         !config.eval.at_epochs.empty();
 }
 
 }  // namespace
 
 Mode mode_of(const Config& config) {
-  if (config.forward_only) {
+  if (config.mode.forward_only) {
     return Mode::forward_only;
   }
-  if (config.eval) {
+  if (config.mode.eval) {
     return Mode::evaluation;
   }
   return evaluates_during_training(config) ? Mode::training_and_evaluation : Mode::training;
@@ -82,10 +72,10 @@ Length run_length(LengthFlags flags, std::int64_t global_batch, std::int64_t exa
 }
 
 Length eval_length(const Config& config, std::int64_t batch, std::int64_t examples) {
-  if (config.num_eval_batches.value_or(0) != 0 || config.num_eval_epochs.value_or(0) != 0) {
-    return run_length({config.num_eval_batches, config.num_eval_epochs}, batch, examples);
+  if (config.eval.length.batches.value_or(0) != 0 || config.eval.length.epochs.value_or(0) != 0) {
+    return run_length(config.eval.length, batch, examples);
   }
-  return run_length({config.num_batches, config.num_epochs}, batch, examples);
+  return run_length(config.size.length, batch, examples);
 }
 
 std::int64_t warm_up_batches(std::optional<int> flag, std::optional<int> autotune_threshold) {
@@ -98,8 +88,9 @@ std::int64_t warm_up_batches(std::optional<int> flag, std::optional<int> autotun
 }
 
 int staging_operations(const Config& config) {
-  const bool prefetched = config.data_dir && config.datasets_use_prefetch && config.device == "gpu";
-  return (prefetched ? 0 : 1) + (config.staged_vars ? 1 : 0);
+  const bool prefetched =
+      config.data.dir && config.data.use_prefetch && config.device == DeviceKind::gpu;
+  return prefetched ? 0 : 1;
 }
 
 std::int64_t round_up_warm_up(std::int64_t warm_up, std::int64_t group, int staging) {
@@ -121,14 +112,12 @@ bool EvalSchedule::due(std::int64_t step, std::int64_t last) const {
 
 EvalSchedule eval_schedule(const Config& config, const Length& length, std::int64_t global_batch,
                            std::int64_t examples) {
-  EvalSchedule schedule{.every = config.eval_during_training_every_n_steps.value_or(0)};
-  for (const std::string& word : config.eval_during_training_at_specified_steps) {
-    schedule.at.insert(must(read_integer(word), word));
+  EvalSchedule schedule{.every = config.eval.every_n_steps.value_or(0)};
+  schedule.at.insert(config.eval.at_steps.begin(), config.eval.at_steps.end());
+  for (const double epochs : config.eval.at_epochs) {
+    schedule.at.insert(batches_for(epochs, global_batch, examples));
   }
-  for (const std::string& word : config.eval_during_training_at_specified_epochs) {
-    schedule.at.insert(batches_for(must(read_float(word), word), global_batch, examples));
-  }
-  const double interval = config.eval_during_training_every_n_epochs.value_or(0);
+  const double interval = config.eval.every_n_epochs.value_or(0);
   const double step = static_cast<double>(global_batch) / static_cast<double>(examples);
   if (interval > 0 && interval <= step) {
     schedule.every = 1;  // every step is the next one after some multiple

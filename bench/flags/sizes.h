@@ -26,10 +26,6 @@ struct Length {
 // batches if none is. An epoch count is rounded up to whole batches:
 //   batches = int(epochs * examples + global_batch - 1) div global_batch.
 // Throws Error if both are set, or if the epochs make no whole number of batches below 2^62.
-struct LengthFlags {
-  std::optional<int> batches;
-  std::optional<double> epochs;
-};
 Length run_length(LengthFlags flags, std::int64_t global_batch, std::int64_t examples);
 
 // Length of an evaluation: by the num_eval_* pair if one of it is set, else by the training pair;
@@ -40,7 +36,7 @@ Length eval_length(const Config& config, std::int64_t batch, std::int64_t exampl
 std::int64_t warm_up_batches(std::optional<int> flag, std::optional<int> autotune_threshold);
 
 // Batches that sit in staging buffers between the input and the step: 0 when batches of real data
-// are prefetched to a GPU, else 1; one more with staged variables.
+// are prefetched to a GPU, else 1.
 int staging_operations(const Config& config);
 
 // The input stage makes `group` batches at a time; the warm-up grows until the timed steps begin on
@@ -57,7 +53,7 @@ struct EvalSchedule {
 };
 
 // From the eval_during_training_* flags; epochs become steps by rounding up as in run_length.
-// `length` is that of the training. Throws Error for words that are no numbers.
+// `length` is that of the training.
 EvalSchedule eval_schedule(const Config& config, const Length& length, std::int64_t global_batch,
                            std::int64_t examples);
 

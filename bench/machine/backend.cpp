@@ -13,21 +13,22 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
 }
 
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
-  const BackendKind* kind = find_backend(kinds, config.device);
+  const std::string device(word_of(config.device));
+  const BackendKind* kind = find_backend(kinds, device);
   if (kind == nullptr) {
-    throw Error(fmt::format("--device={0}: this build has no backend for {0}", config.device));
+    throw Error(fmt::format("--device={0}: this build has no backend for {0}", device));
   }
-  if (config.simulate) {
+  if (config.gpu.simulate) {
     check(kind->describe != nullptr,
-          fmt::format("--simulate={}: the {} backend describes no machine", *config.simulate,
-                      config.device));
+          fmt::format("--simulate={}: the {} backend describes no machine", *config.gpu.simulate,
+                      device));
     return kind->describe(config);
   }
   if (!kind->missing.empty()) {
-    throw Error(fmt::format("--device={}: {}", config.device, kind->missing));
+    throw Error(fmt::format("--device={}: {}", device, kind->missing));
   }
   Backend backend = kind->make(config);
-  backend.record_steps = config.use_cuda_graph;
+  backend.record_steps = config.gpu.graph;
   return backend;
 }
 

@@ -28,7 +28,7 @@ std::string processor_name() {
 // As many processors as --num_intra_threads asks for, of those the process may use.
 std::vector<int> chosen_cpus(const Config& config) {
   std::vector<int> cpus = layers::cpu::affinity_cpus();
-  const int asked = config.num_intra_threads.value_or(0);
+  const int asked = config.cpu.intra_threads.value_or(0);
   if (asked == 0) {
     return cpus;
   }
@@ -41,12 +41,12 @@ std::vector<int> chosen_cpus(const Config& config) {
 }
 
 DataType compute_type(const Config& config) {
-  if (config.precision == "bf16") {
+  if (config.precision.type == Precision::bf16) {
     check(cpu_computes_bf16(),
           "--precision=bf16 needs AVX-512 on a CPU and oneDNN in the build; use --precision=fp32");
     return DataType::bf16;
   }
-  check(config.precision != "fp16",
+  check(config.precision.type != Precision::fp16,
         "--precision=fp16 is for GPUs; on a CPU use --precision=bf16 (or --use_fp16, which does)");
   return DataType::f32;
 }
@@ -67,7 +67,7 @@ Backend make(const Config& config) {
   };
   backend.device = std::make_unique<CpuDevice>(std::move(options));
   add_reference(backend.kernels);
-  layers::cpu::add_kernels(backend.kernels, {.winograd = config.winograd_nonfused});
+  layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
   backend.threads = static_cast<std::int64_t>(cpus.size());
   backend.cpus = cpus;
   backend.instruction_sets = layers::cpu::to_string(isa);

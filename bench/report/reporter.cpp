@@ -33,18 +33,16 @@ void add_batch_lines(const Header& header, std::vector<std::string>& lines) {
 }  // namespace
 
 Header header_of(const Config& config) {
-  Header header{.dataset = config.data_name.value_or("imagenet"),
-                .synthetic = !config.data_dir.has_value(),
+  Header header{.dataset = config.data.name.value_or("imagenet"),
+                .synthetic = !config.data.dir.has_value(),
                 .mode = mode_of(config),
-                .batch_group_size = config.batch_group_size,
-                .numa_bind = config.use_numa_affinity,
-                .data_format = config.data_format,
-                .optimizer = config.optimizer,
-                .variable_update = config.variable_update,
-                .rewriter_config = config.rewriter_config,
-                .staged_vars = config.staged_vars};
-  if (config.variable_update == "replicated") {
-    header.all_reduce = config.all_reduce_spec.value_or("None");
+                .batch_group_size = config.size.batch_group,
+                .data_format = std::string(word_of(config.report.data_format)),
+                .optimizer = config.optimizer.name,
+                .variable_update = std::string(word_of(config.variable_update)),
+                .rewriter_config = config.report.rewriter_config};
+  if (config.variable_update == VariableUpdate::replicated) {
+    header.all_reduce = "None";
   }
   return header;
 }

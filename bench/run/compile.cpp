@@ -47,7 +47,7 @@ Value images_of(Graph& graph, const CompileRequest& request) {
 }
 
 Value labels_of(Graph& graph, const CompileRequest& request) {
-  if (request.input.synthetic && request.config.synthetic_labels == "random") {
+  if (request.input.synthetic && request.config.data.synthetic_labels == SyntheticLabels::random) {
     // The last class is never drawn, as in tf_cnn_benchmarks.
     const auto bound = static_cast<std::int32_t>(request.model.classes - 1);
     return emit(layers::SyntheticLabels(request.batch, bound, graph.traits().seed),
@@ -58,9 +58,9 @@ Value labels_of(Graph& graph, const CompileRequest& request) {
 
 Forward build_forward(const CompileRequest& request) {
   Traits traits{.training = request.phase == Phase::training,
-                .dropout = request.config.dropout,
+                .dropout = request.config.model.dropout,
                 .compute = request.compute,
-                .seed = static_cast<std::uint64_t>(request.config.tf_random_seed)};
+                .seed = static_cast<std::uint64_t>(request.config.seed)};
   Forward forward{.graph = std::make_shared<Graph>(std::move(traits))};
   Graph& graph = *forward.graph;
   const Value images = images_of(graph, request);
@@ -70,7 +70,7 @@ Forward build_forward(const CompileRequest& request) {
     forward.loss = layers::softmax_cross_entropy(logits, labels);
     graph.output("base_loss", *forward.loss);
   }
-  if (request.phase != Phase::training || request.config.print_training_accuracy) {
+  if (request.phase != Phase::training || request.config.report.training_accuracy) {
     const std::vector<Value> operands{logits, labels};
     const std::vector<Value> hits = emit_all(layers::Accuracy(), std::span<const Value>(operands));
     graph.output("top_1", hits[0]);
@@ -82,20 +82,20 @@ Forward build_forward(const CompileRequest& request) {
 layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   const Config& config = request.config;
   layers::OptimizerOptions options;
-  options.update.rule = layers::find_rule(config.optimizer).rule;
-  options.update.momentum = config.momentum;
-  options.update.rmsprop_decay = config.rmsprop_decay;
-  options.update.rmsprop_momentum = config.rmsprop_momentum;
-  options.update.rmsprop_epsilon = config.rmsprop_epsilon;
-  options.update.adam_beta1 = config.adam_beta1;
-  options.update.adam_beta2 = config.adam_beta2;
-  options.update.adam_epsilon = config.adam_epsilon;
-  options.update.weight_decay = config.weight_decay;
-  options.update.clip = config.gradient_clip;
-  if (config.use_fp16 || request.compute == DataType::f16) {
-    options.update.loss_scale = config.fp16_loss_scale.value_or(request.model.fp16_loss_scale);
-    options.update.automatic_loss_scale = config.fp16_enable_auto_loss_scale;
-    options.loss_scale_every_n = config.fp16_inc_loss_scale_every_n;
+  options.update.rule = layers::find_rule(config.optimizer.name).rule;
+  options.update.momentum = config.optimizer.momentum;
+  options.update.rmsprop_decay = config.optimizer.rmsprop_decay;
+  options.update.rmsprop_momentum = config.optimizer.rmsprop_momentum;
+  options.update.rmsprop_epsilon = config.optimizer.rmsprop_epsilon;
+  options.update.adam_beta1 = config.optimizer.adam_beta1;
+  options.update.adam_beta2 = config.optimizer.adam_beta2;
+  options.update.adam_epsilon = config.optimizer.adam_epsilon;
+  options.update.weight_decay = config.optimizer.weight_decay;
+  options.update.clip = config.optimizer.gradient_clip;
+  if (config.precision.use_fp16 || request.compute == DataType::f16) {
+    options.update.loss_scale = config.precision.loss_scale.value_or(request.model.fp16_loss_scale);
+    options.update.automatic_loss_scale = config.precision.automatic_loss_scale;
+    options.loss_scale_every_n = config.precision.loss_scale_every_n;
   }
   return options;
 }
@@ -171,12 +171,12 @@ bool fuses_convolutions(const CompileRequest& request, const Backend& backend) {
 Fusion fusion_of(const CompileRequest& request, const Backend& backend) {
   const Config& config = request.config;
   const bool can_fuse = fuses_convolutions(request, backend);
-  check(config.fusion != "conv" || can_fuse,
+  check(config.graph.fusion != FusionChoice::conv || can_fuse,
         "--fusion=conv needs the CUDA backend (--device=gpu) and --precision=fp16; use auto or bn");
-  if (!config.enable_optimizations || config.fusion == "none") {
+  if (!config.graph.optimize || config.graph.fusion == FusionChoice::none) {
     return Fusion::none;
   }
-  return config.fusion != "bn" && can_fuse ? Fusion::conv : Fusion::bn;
+  return config.graph.fusion != FusionChoice::bn && can_fuse ? Fusion::conv : Fusion::bn;
 }
 
 // Where ops without a kernel run as plain loops, every op seems to have one.

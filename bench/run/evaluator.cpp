@@ -21,7 +21,7 @@ Json to_json(const EvaluationResult& result) {
 }
 
 EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
-  const std::int64_t display_every = job_.config->display_every;
+  const std::int64_t display_every = job_.config->report.display_every;
   const auto batch = static_cast<double>(job_.eval_batch.global);
   EvaluationResult sum{.global_step = global_step};
   double seconds = 0;
@@ -62,8 +62,8 @@ bool Evaluator::is_interrupted() const { return interruption_.requested(); }
 void Evaluator::report(const EvaluationResult& result) {
   const Accuracy accuracy{result.top_1, result.top_5};
   console_.print(accuracy_line(accuracy, result.examples));
-  if (job_.config->benchmark_log_dir) {
-    append_metrics(*job_.config->benchmark_log_dir,
+  if (job_.config->report.log_dir) {
+    append_metrics(*job_.config->report.log_dir,
                    eval_metrics(result.global_step, accuracy, result.images_per_sec),
                    std::chrono::system_clock::now());
   }
@@ -74,17 +74,17 @@ void Evaluator::run() {
   const Config& config = *job_.config;
   team_.start(0);
   while (!interruption_.requested()) {
-    const std::optional<Restored> restored = team_.restore(config.train_dir.value());
+    const std::optional<Restored> restored = team_.restore(config.checkpoint.train_dir.value());
     if (restored) {
       console_.print(loaded_line(restored->path));
       console_.print(total_lines(evaluate(restored->global_step).images_per_sec));
     } else {
-      console_.print(not_found_line(config.train_dir.value()));
+      console_.print(not_found_line(config.checkpoint.train_dir.value()));
     }
-    if (config.eval_interval_secs <= 0) {
+    if (config.eval.interval_secs <= 0) {
       break;
     }
-    interruption_.wait(std::chrono::seconds(config.eval_interval_secs));
+    interruption_.wait(std::chrono::seconds(config.eval.interval_secs));
   }
   if (interruption_.requested()) {
     console_.note(fmt::format("interrupted: {}", interruption_.reason()));
@@ -101,7 +101,7 @@ Next TrainingEvaluation::work(const FinishedStep& step) {
   if (evaluator_.is_interrupted()) {
     return Next::stop;
   }
-  const std::optional<double>& wanted = job_.config->stop_at_top_1_accuracy;
+  const std::optional<double>& wanted = job_.config->eval.stop_at_top_1_accuracy;
   if (wanted && accuracy >= *wanted) {
     console_.print(early_stop_line(*wanted));
     reached_ = true;

@@ -11,8 +11,8 @@ namespace {
 
 // The data set whose networks --model names.
 std::string network_data_set(const Config& config) {
-  const std::string name = config.data_name.value_or("imagenet");
-  return name == "tensors" ? config.tensors_as : name;
+  const std::string name = config.data.name.value_or("imagenet");
+  return name == "tensors" ? config.data.tensors_as : name;
 }
 
 // How the bytes of a data set become network input: x * scale + shift.
@@ -39,16 +39,13 @@ void check_images(const Job& job, const data::Dataset& dataset, const std::strin
 
 void open_data(Job& job) {
   const Config& config = *job.config;
-  const std::string name = config.data_name.value_or("imagenet");
-  const std::string dir = config.data_dir.value_or("");
+  const std::string name = config.data.name.value_or("imagenet");
+  const std::string dir = config.data.dir.value_or("");
   if (dir.empty()) {
     check(name != "tensors", "--data_name=tensors needs --data_dir=FILE.safetensors");
     return;
   }
-  data::Options options{.dir = dir,
-                        .training = true,
-                        .repeat_first = config.datasets_repeat_cached_sample,
-                        .tensors_as = config.tensors_as};
+  data::Options options{.dir = dir, .training = true, .tensors_as = config.data.tensors_as};
   if (job.mode != Mode::evaluation) {
     job.train_data = data::open(name, options);
     job.train_examples = job.train_data->size();
@@ -67,13 +64,13 @@ void open_data(Job& job) {
 models::LearningRate rate_of(const Job& job) {
   const Config& config = *job.config;
   const models::LearningRateOptions options{
-      .init_learning_rate = config.init_learning_rate,
-      .piecewise_learning_rate_schedule = config.piecewise_learning_rate_schedule.value_or(""),
-      .num_epochs_per_decay = config.num_epochs_per_decay,
-      .learning_rate_decay_factor = config.learning_rate_decay_factor,
-      .num_learning_rate_warmup_epochs = config.num_learning_rate_warmup_epochs,
-      .minimum_learning_rate = config.minimum_learning_rate,
-      .resnet_base_lr = config.resnet_base_lr};
+      .init_learning_rate = config.rate.init,
+      .piecewise_learning_rate_schedule = config.rate.piecewise.value_or(""),
+      .num_epochs_per_decay = config.rate.epochs_per_decay,
+      .learning_rate_decay_factor = config.rate.decay_factor,
+      .num_learning_rate_warmup_epochs = config.rate.warm_up_epochs,
+      .minimum_learning_rate = config.rate.minimum,
+      .resnet_base_lr = config.rate.resnet_base};
   const models::RateContext context{.batch_size = job.batch.global,
                                     .examples_per_epoch = static_cast<double>(job.train_examples)};
   return models::learning_rate(options, job.model->rate, context);
@@ -87,39 +84,39 @@ BatchSize over_devices(std::int64_t per_device) {
 }  // namespace
 
 bool Job::shows_accuracies() const {
-  return config->print_training_accuracy || mode == Mode::forward_only;
+  return config->report.training_accuracy || mode == Mode::forward_only;
 }
 
 double Job::total_loss(const StepValues& values) const {
-  return values.base_loss + config->weight_decay * values.l2;
+  return values.base_loss + config->optimizer.weight_decay * values.l2;
 }
 
 double Job::reported_loss(const StepValues& values) const {
-  return config->loss_type_to_report == "base_loss" ? values.base_loss : total_loss(values);
+  return config->report.loss_type == LossType::base ? values.base_loss : total_loss(values);
 }
 
 Job make_job(const Config& config, const Backend& backend) {
   Job job;
   job.config = &config;
   const std::string data_set = network_data_set(config);
-  job.model = &models::find(data_set, config.model);
+  job.model = &models::find(data_set, config.model.name);
   job.mode = mode_of(config);
-  job.image_size = config.image_size.value_or(job.model->image_size);
+  job.image_size = config.model.image_size.value_or(job.model->image_size);
   job.compute = backend.compute;
   const data::Row& row = data::find(data_set);
   job.train_examples = row.training_examples;
   job.eval_examples = row.validation_examples;
   open_data(job);
 
-  job.batch = over_devices(per_device_batch(config.batch_size, job.model->batch_size));
-  job.eval_batch = config.eval_batch_size > 0 ? over_devices(config.eval_batch_size) : job.batch;
+  job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size));
+  job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
-  job.length = run_length({config.num_batches, config.num_epochs}, job.batch.global, examples);
+  job.length = run_length(config.size.length, job.batch.global, examples);
   job.eval_length = eval_length(config, job.eval_batch.global, job.eval_examples);
   job.warm_up =
-      round_up_warm_up(warm_up_batches(config.num_warmup_batches, config.autotune_threshold),
-                       config.batch_group_size, staging_operations(config));
+      round_up_warm_up(warm_up_batches(config.size.warm_up_batches, config.size.autotune_threshold),
+                       config.size.batch_group, staging_operations(config));
   job.eval_schedule = eval_schedule(config, job.length, job.batch.global, examples);
   job.rate = rate_of(job);
   return job;

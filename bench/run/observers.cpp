@@ -21,13 +21,13 @@ namespace {
 
 PrinterOptions printer_options(const Job& job) {
   const Config& config = *job.config;
-  PrinterOptions options{.display_every = config.display_every,
-                         .ewma_weight = config.display_perf_ewma.value_or(0),
+  PrinterOptions options{.display_every = config.report.display_every,
+                         .ewma_weight = config.report.perf_ewma.value_or(0),
                          .accuracies = job.shows_accuracies(),
                          .totals = job.mode != Mode::training_and_evaluation,
-                         .loss_type = config.loss_type_to_report,
+                         .loss_type = std::string(word_of(config.report.loss_type)),
                          .asked_batches = job.length.batches};
-  if (job.warm_up != warm_up_batches(config.num_warmup_batches, config.autotune_threshold)) {
+  if (job.warm_up != warm_up_batches(config.size.warm_up_batches, config.size.autotune_threshold)) {
     options.rounded_warm_up = job.warm_up;
   }
   return options;
@@ -38,7 +38,7 @@ PrinterOptions printer_options(const Job& job) {
 Observers make_observers(const Observed& run) {
   const Job& job = run.job;
   const Config& config = *job.config;
-  const double ewma_weight = config.display_perf_ewma.value_or(0);
+  const double ewma_weight = config.report.perf_ewma.value_or(0);
   const bool accuracies = job.shows_accuracies();
   Observers all;
   const auto add = [&all](std::unique_ptr<Observer> observer) {
@@ -49,25 +49,26 @@ Observers make_observers(const Observed& run) {
   }
   add(std::make_unique<StepRecord>(
       run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
-  if (!config.trace_file.empty()) {
-    add(std::make_unique<TraceWriter>(run.console, config.trace_file, run.team.first().plan()));
+  if (!config.report.trace_file.empty()) {
+    add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
+                                      run.team.first().plan()));
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {
     add(std::make_unique<DivergenceWatch>(run.console, run.result));
   }
-  if (config.train_dir && !config.freeze_when_forward_only) {
+  if (config.checkpoint.train_dir && !config.mode.freeze_when_forward_only) {
     add(std::make_unique<Checkpoints>(
-        run.team, Checkpoints::Options{.every_steps = config.save_model_steps.value_or(0),
-                                       .every_seconds = config.save_model_secs}));
+        run.team, Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
+                                       .every_seconds = config.checkpoint.save_secs}));
   }
   if (job.mode == Mode::training_and_evaluation) {
     const Evaluator evaluator(job, run.team, run.console, run.result, run.interruption);
     add(std::make_unique<TrainingEvaluation>(job, evaluator, run.console));
   }
-  if (config.benchmark_log_dir) {
-    add(std::make_unique<MetricLog>(*config.benchmark_log_dir,
-                                    MetricLog::Options{.display_every = config.display_every,
+  if (config.report.log_dir) {
+    add(std::make_unique<MetricLog>(*config.report.log_dir,
+                                    MetricLog::Options{.display_every = config.report.display_every,
                                                        .ewma_weight = ewma_weight,
                                                        .accuracies = accuracies}));
   }

@@ -83,10 +83,10 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
 // Restores what --train_dir holds; returns the global step to start at.
 std::int64_t resume(const Job& job, Team& team, Console& console) {
   const Config& config = *job.config;
-  if (!config.train_dir || config.freeze_when_forward_only) {
+  if (!config.checkpoint.train_dir || config.mode.freeze_when_forward_only) {
     return 0;
   }
-  const std::optional<Restored> restored = team.restore(*config.train_dir);
+  const std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
   if (restored) {
     console.note(
         fmt::format("resumed from {} at global step {}", restored->path, restored->global_step));
@@ -99,12 +99,12 @@ std::int64_t resume(const Job& job, Team& team, Console& console) {
 
 void write_description(const RunRequest& request, const Header& header,
                        const MachineInfo& machine) {
-  if (request.config.benchmark_log_dir) {
-    write_run_log(*request.config.benchmark_log_dir, {.header = header,
-                                                      .machine = machine,
-                                                      .test_id = request.config.benchmark_test_id,
-                                                      .commit = request.identity.commit,
-                                                      .date = request.identity.started});
+  if (request.config.report.log_dir) {
+    write_run_log(*request.config.report.log_dir, {.header = header,
+                                                   .machine = machine,
+                                                   .test_id = request.config.report.test_id,
+                                                   .commit = request.identity.commit,
+                                                   .date = request.identity.started});
   }
 }
 
@@ -157,11 +157,11 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
            {"warm_up", 0.0}};
   result["model"] = model_json(job, team.first().facts());
   result["plan"] = team.first().plan_json();
-  if (config.print_plan) {
+  if (config.report.print_plan) {
     console.note(to_string(team.first().plan()));
   }
   note_choices(job, backend, team.first(), console);
-  if (config.simulate) {
+  if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);
     return;
   }

@@ -135,7 +135,7 @@ void Session::allocate() {
   arena_ = backend_.device->allocate(std::max<std::size_t>(arena_bytes_, alignment));
   variables_->attach(arena_.data());
   io_.emplace(*backend_.device, backend_.kernels, *variables_);
-  io_->initialize(static_cast<std::uint64_t>(job_.config->tf_random_seed));
+  io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {
@@ -170,9 +170,9 @@ std::string Session::save(std::int64_t global_step) {
     to_saved_order(variable.info, values, ordered);
     return std::span<const float>(ordered);
   };
-  const data::SaveOptions options{.train_dir = job_.config->train_dir.value(),
+  const data::SaveOptions options{.train_dir = job_.config->checkpoint.train_dir.value(),
                                   .global_step = global_step,
-                                  .max_to_keep = job_.config->max_ckpts_to_keep};
+                                  .max_to_keep = job_.config->checkpoint.max_to_keep};
   return data::save(options, named(saved), source).string();
 }
 
@@ -183,16 +183,15 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
     return nullptr;
   }
   const Config& config = *job_.config;
-  const auto seed = static_cast<std::uint64_t>(config.tf_random_seed);
+  const auto seed = static_cast<std::uint64_t>(config.seed);
   data::FeederOptions options{
       .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
-      .threads = std::max(1, config.datasets_num_private_threads.value_or(1)),
       .buffers = feeder_buffers,
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
       .seed = seed,
       .first_step = first_step,
       .device = backend_.device.get()};
-  if (config.distortions && phase == Phase::training) {
+  if (config.data.distortions && phase == Phase::training) {
     options.transform = dataset->distortions(seed);
   }
   return std::make_unique<data::Feeder>(*dataset, std::move(options));

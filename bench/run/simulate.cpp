@@ -138,9 +138,9 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   const Described& described = backend.described.value();
   const Ceilings& ceilings = described.ceilings;
   const StepPlan& plan = session.plan();
-  const bool traced = !job.config->trace_file.empty();
+  const bool traced = !job.config->report.trace_file.empty();
   const std::optional<TraceFile> trace =
-      traced ? std::optional<TraceFile>(job.config->trace_file) : std::nullopt;
+      traced ? std::optional<TraceFile>(job.config->report.trace_file) : std::nullopt;
   const Prediction prediction = predict(plan, ceilings);
   const Convolutions convolutions = count_convolutions(plan, described.library_kernels);
   const BatchSize size = job.mode == Mode::evaluation ? job.eval_batch : job.batch;

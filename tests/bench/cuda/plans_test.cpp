@@ -53,15 +53,15 @@ bool has_own_epilogue(const Op& op, const KernelSpec& spec) {
 
 struct Asked {
   DataType compute{};
-  std::string fusion = "bn";
+  FusionChoice fusion = FusionChoice::bn;
   Phase phase = Phase::training;
 };
 
 Compiled compiled(const models::Model& model, const Backend& backend, const Asked& asked) {
   Config config;
-  config.model = model.name;
-  config.fusion = asked.fusion;
-  config.use_fp16 = asked.compute == DataType::f16;
+  config.model.name = model.name;
+  config.graph.fusion = asked.fusion;
+  config.precision.use_fp16 = asked.compute == DataType::f16;
   return compile({.config = config,
                   .model = model,
                   .phase = asked.phase,
@@ -144,11 +144,12 @@ TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
       };
       EXPECT_EQ(in_place({}).whole_nodes, 2 * count) << name_of(compute);
       EXPECT_EQ(in_place({.phase = Phase::forward_only}).whole_nodes, count) << name_of(compute);
-      EXPECT_EQ(in_place({.fusion = "none"}).bytes, 0U) << name_of(compute);
+      EXPECT_EQ(in_place({.fusion = FusionChoice::none}).bytes, 0U) << name_of(compute);
     }
     EXPECT_EQ(
         layers::count_in_place(
-            *compiled(model, backend, {.compute = DataType::f16, .fusion = "conv"}).plan.graph)
+            *compiled(model, backend, {.compute = DataType::f16, .fusion = FusionChoice::conv})
+                 .plan.graph)
             .whole_nodes,
         2 * count);
   }
@@ -166,7 +167,7 @@ TEST_P(FusedModels, HaveEnginesForWhatTheBatchNormsAroundThemNeed) {
   for (const std::string_view name : {"resnet50", "resnet50_v1.5"}) {
     SCOPED_TRACE(std::string(name));
     const Compiled fused = compiled(models::find("imagenet", name), backend,
-                                    {.compute = DataType::f16, .fusion = "conv"});
+                                    {.compute = DataType::f16, .fusion = FusionChoice::conv});
     EXPECT_EQ(fused.fusion, Fusion::conv);
     const std::size_t layers = layers_of.at(name);
     EXPECT_GE(count(*fused.plan.graph, "fused_conv"), layers - 1);
@@ -183,7 +184,7 @@ TEST(FusedModel, KeepsPlainConvolutionsWhereThereIsNoEngine) {
   for (const std::string_view name : {"mobilenet", "vgg16"}) {
     SCOPED_TRACE(std::string(name));
     const Compiled fused = compiled(models::find("imagenet", name), backend,
-                                    {.compute = DataType::f16, .fusion = "auto"});
+                                    {.compute = DataType::f16, .fusion = FusionChoice::automatic});
     EXPECT_GT(count(*fused.plan.graph, "conv"), 0U);
   }
 }

@@ -1,15 +1,17 @@
 #include "bench/flags/config_json.h"
 
 #include <gtest/gtest.h>
+#include <string>
+#include <vector>
 
 namespace cnn::bench {
 namespace {
 
 TEST(ConfigJson, EchoesEveryFlagWithItsValue) {
-  Config config;
-  config.model = "lenet";
-  config.undefok = {"a", "b"};
-  const Json json = config_json(config);
+  std::vector<Setting> settings = default_settings();
+  find_setting(settings, "model").value = "lenet";
+  find_setting(settings, "undefok").value = std::vector<std::string>{"a", "b"};
+  const Json json = config_json(settings);
   EXPECT_EQ(json.size(), 180U);
   EXPECT_EQ(json["model"], "lenet");
   EXPECT_EQ(json["eval"], false);

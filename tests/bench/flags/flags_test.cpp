@@ -15,6 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
+using testing::UnorderedElementsAre;
 
 constexpr Abilities plain_cpu{.cuda = false, .bf16 = false};
 constexpr Abilities new_cpu{.cuda = false, .bf16 = true};
@@ -24,6 +25,16 @@ constexpr Abilities planner{
 
 CommandLine parse(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
   return parse_flags(words, abilities);
+}
+
+std::vector<std::string_view> given(const CommandLine& line) {
+  std::vector<std::string_view> names;
+  for (const Setting& setting : line.settings) {
+    if (setting.given) {
+      names.push_back(setting.flag->name);
+    }
+  }
+  return names;
 }
 
 std::string refusal(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
@@ -37,30 +48,30 @@ std::string refusal(const std::vector<std::string>& words, const Abilities& abil
 
 TEST(Flags, AreDefaultsWithoutACommandLine) {
   const CommandLine line = parse({});
-  EXPECT_EQ(line.config.model, "trivial");
-  EXPECT_EQ(line.config.device, "cpu");
-  EXPECT_EQ(line.config.data_name, "imagenet");
-  EXPECT_EQ(line.config.precision, "fp32");
+  EXPECT_EQ(line.config.model.name, "trivial");
+  EXPECT_EQ(line.config.device, DeviceKind::cpu);
+  EXPECT_EQ(line.config.data.name, "imagenet");
+  EXPECT_EQ(line.config.precision.type, Precision::fp32);
   EXPECT_THAT(line.notices, IsEmpty());
-  EXPECT_THAT(line.given, IsEmpty());
+  EXPECT_THAT(given(line), IsEmpty());
 }
 
 TEST(Flags, FillTheConfigurationAndTheLastOneWins) {
   const CommandLine line =
       parse({"--model=resnet50", "--batch_size=2", "--eval=0", "--batch_size", "8", "--nodropout",
              "--train_dir=/tmp/a b", "--kmp_settings=1", "--resize_method=bilinear"});
-  EXPECT_EQ(line.config.model, "resnet50");
-  EXPECT_EQ(line.config.batch_size, 8);
-  EXPECT_FALSE(line.config.dropout);
-  EXPECT_EQ(line.config.train_dir, "/tmp/a b");
-  EXPECT_THAT(line.given, ElementsAre("model", "batch_size", "eval", "dropout", "train_dir",
-                                      "kmp_settings", "resize_method"));
+  EXPECT_EQ(line.config.model.name, "resnet50");
+  EXPECT_EQ(line.config.size.batch, 8);
+  EXPECT_FALSE(line.config.model.dropout);
+  EXPECT_EQ(line.config.checkpoint.train_dir, "/tmp/a b");
+  EXPECT_THAT(given(line), UnorderedElementsAre("model", "batch_size", "eval", "dropout",
+                                                "train_dir", "kmp_settings", "resize_method"));
   EXPECT_THAT(line.notices, IsEmpty());
 }
 
 TEST(Flags, TakeAnEmptyValue) {
-  EXPECT_FALSE(parse({"--data_dir="}).config.data_dir.has_value());
-  EXPECT_EQ(parse({"--trace_file="}).config.trace_file, "");
+  EXPECT_FALSE(parse({"--data_dir="}).config.data.dir.has_value());
+  EXPECT_EQ(parse({"--trace_file="}).config.report.trace_file, "");
 }
 
 TEST(Flags, RefuseWordsThatAreNoFlags) {
@@ -76,7 +87,14 @@ TEST(Flags, AcceptWithOneNoticeWhatCannotMatter) {
                                         StartsWith("--num_inter_threads=2 has no effect: "),
                                         StartsWith("--xla=True has no effect: "),
                                         StartsWith("--verbosity=1 has no effect: ")));
-  EXPECT_TRUE(line.config.xla);
+}
+
+TEST(Flags, KeepTheValuesOfThoseThatDoNotAct) {
+  CommandLine line = parse({"--xla", "--kmp_blocktime=3", "--precision=tf32"});
+  EXPECT_EQ(find_setting(line.settings, "xla").value, Plain(true));
+  EXPECT_EQ(find_setting(line.settings, "kmp_blocktime").value, Plain(std::int64_t{3}));
+  EXPECT_EQ(find_setting(line.settings, "precision").value, Plain("tf32"));
+  EXPECT_EQ(find_setting(line.settings, "device").value, Plain("cpu"));  // the one in force
 }
 
 TEST(Flags, RejectWithTheAlternative) {
@@ -117,16 +135,16 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
 
 TEST(Flags, TranslateOlderNames) {
   const CommandLine line = parse({"--learning_rate=0.5"});
-  EXPECT_EQ(line.config.init_learning_rate, 0.5);
+  EXPECT_EQ(line.config.rate.init, 0.5);
   EXPECT_THAT(line.notices,
               ElementsAre("--learning_rate is an older name of --init_learning_rate"));
-  EXPECT_THAT(line.given, ElementsAre("init_learning_rate"));
+  EXPECT_THAT(given(line), ElementsAre("init_learning_rate"));
 }
 
 TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
   const CommandLine line = parse({"--simulate=h200", "--use_fp16", "--eval"}, planner);
-  EXPECT_EQ(line.config.device, "gpu");
-  EXPECT_EQ(line.config.precision, "fp16");
+  EXPECT_EQ(line.config.device, DeviceKind::gpu);
+  EXPECT_EQ(line.config.precision.type, Precision::fp16);
   EXPECT_THAT(line.notices, IsEmpty());  // also not that the CPU computes
   EXPECT_EQ(refusal({"--simulate=h200"}),
             "--simulate=h200: this build has no CUDA backend, so it cannot plan for a GPU");
@@ -135,9 +153,9 @@ TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
 }
 
 TEST(Flags, ChooseTheDeviceThatExists) {
-  EXPECT_EQ(parse({}, gpu).config.device, "gpu");
-  EXPECT_EQ(parse({"--device=CPU"}, gpu).config.device, "cpu");
-  EXPECT_EQ(parse({"--device=cpu", "--data_format=NCHW"}).config.device, "cpu");
+  EXPECT_EQ(parse({}, gpu).config.device, DeviceKind::gpu);
+  EXPECT_EQ(parse({"--device=CPU"}, gpu).config.device, DeviceKind::cpu);
+  EXPECT_EQ(parse({"--device=cpu", "--data_format=NCHW"}).config.device, DeviceKind::cpu);
   EXPECT_EQ(refusal({"--device=gpu"}),
             "--device=gpu: this build has no CUDA backend; use --device=cpu");
   EXPECT_EQ(refusal({"--device=GPU"}),
@@ -147,7 +165,7 @@ TEST(Flags, ChooseTheDeviceThatExists) {
 TEST(Flags, TellWhyThereIsNoGpuUnlessACpuWasAskedFor) {
   constexpr Abilities no_card{.gpu_missing = "no CUDA device: cudaErrorNoDevice: no device"};
   const CommandLine line = parse({}, no_card);
-  EXPECT_EQ(line.config.device, "cpu");
+  EXPECT_EQ(line.config.device, DeviceKind::cpu);
   EXPECT_THAT(line.notices,
               ElementsAre("no CUDA device: cudaErrorNoDevice: no device: computing on the CPU"));
   EXPECT_THAT(parse({"--device=cpu"}, no_card).notices, IsEmpty());
@@ -156,11 +174,11 @@ TEST(Flags, TellWhyThereIsNoGpuUnlessACpuWasAskedFor) {
 }
 
 TEST(Flags, SettleThePrecision) {
-  EXPECT_EQ(parse({"--precision=bf16"}, new_cpu).config.precision, "bf16");
-  EXPECT_EQ(parse({"--precision=tf32"}).config.precision, "tf32");
-  EXPECT_EQ(parse({"--use_fp16"}, gpu).config.precision, "fp16");
+  EXPECT_EQ(parse({"--precision=bf16"}, new_cpu).config.precision.type, Precision::bf16);
+  EXPECT_EQ(parse({"--precision=tf32"}).config.precision.type, Precision::tf32);
+  EXPECT_EQ(parse({"--use_fp16"}, gpu).config.precision.type, Precision::fp16);
   const CommandLine half = parse({"--use_fp16", "--precision=bf16"}, new_cpu);
-  EXPECT_EQ(half.config.precision, "bf16");
+  EXPECT_EQ(half.config.precision.type, Precision::bf16);
   EXPECT_THAT(half.notices, ElementsAre("--use_fp16 on a CPU computes in bf16"));
   EXPECT_EQ(refusal({"--use_fp16", "--precision=fp32"}, new_cpu),
             "--use_fp16 means --precision=bf16 on a CPU, but --precision=fp32 was given too; drop "
@@ -178,8 +196,8 @@ TEST(Flags, GuessTheDataSetFromThePath) {
   EXPECT_EQ(guess_data_name("/data/coco_librispeech"), "librispeech");
   EXPECT_EQ(guess_data_name("/data/mnist"), "mnist");
   EXPECT_EQ(guess_data_name("batch.safetensors"), "tensors");
-  EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data_name, "cifar10");
-  EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data_name, "mnist");
+  EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data.name, "cifar10");
+  EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data.name, "mnist");
   EXPECT_THAT(refusal({"--data_dir=/data/x"}), StartsWith("--data_dir=/data/x: cannot tell"));
 }
 
@@ -195,7 +213,7 @@ TEST(Flags, RefuseDataSetsThatCannotBeRead) {
 TEST(Flags, TakeUpdateModesOfOneDevice) {
   for (const char* mode : {"parameter_server", "replicated", "independent"}) {
     const std::string flag = std::string("--variable_update=") + mode;
-    EXPECT_EQ(parse({flag}).config.variable_update, mode);
+    EXPECT_EQ(word_of(parse({flag}).config.variable_update), mode);
   }
   for (const char* mode : {"distributed_replicated", "distributed_all_reduce",
                            "collective_all_reduce", "horovod", "ddl"}) {
@@ -251,7 +269,7 @@ TEST(Help, IsShorterOrFullerOnDemand) {
 
 TEST(Help, FitsAHundredColumns) {
   Config config;
-  config.helpfull = true;
+  config.help.full = true;
   const std::string text = help_text(config);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find('\n', begin);

@@ -10,9 +10,11 @@
 namespace cnn::bench {
 namespace {
 
-Backend make_named(const Config& config) { return Backend{.name = "made for " + config.precision}; }
+Backend make_named(const Config& config) {
+  return Backend{.name = "made for " + std::string(word_of(config.precision.type))};
+}
 
-std::string refusal(const std::string& device, std::span<const BackendKind> kinds) {
+std::string refusal(DeviceKind device, std::span<const BackendKind> kinds) {
   Config config;
   config.device = device;
   try {
@@ -27,8 +29,8 @@ TEST(Backend, IsOfTheKindThatTheFlagNames) {
   const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu", .missing = ""},
                                          BackendKind{.device = "gpu", .make = make_named}};
   Config config;
-  config.device = "gpu";
-  config.precision = "fp16";
+  config.device = DeviceKind::gpu;
+  config.precision.type = Precision::fp16;
   EXPECT_EQ(make_backend(config, kinds).name, "made for fp16");
   EXPECT_EQ(find_backend(kinds, "gpu"), &kinds[1]);
   EXPECT_EQ(find_backend(kinds, "tpu"), nullptr);
@@ -37,17 +39,16 @@ TEST(Backend, IsOfTheKindThatTheFlagNames) {
 TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   const std::array<BackendKind, 1> kinds{
       BackendKind{.device = "gpu", .missing = "no CUDA device: broken", .make = make_named}};
-  EXPECT_EQ(refusal("gpu", kinds), "--device=gpu: no CUDA device: broken");
-  EXPECT_EQ(refusal("cpu", kinds), "--device=cpu: this build has no backend for cpu");
+  EXPECT_EQ(refusal(DeviceKind::gpu, kinds), "--device=gpu: no CUDA device: broken");
+  EXPECT_EQ(refusal(DeviceKind::cpu, kinds), "--device=cpu: this build has no backend for cpu");
 }
 
 TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
   const std::array<BackendKind, 1> kinds{
       BackendKind{.device = "gpu", .missing = "no CUDA device", .describe = make_named}};
-  Config config;
-  config.device = "gpu";
-  config.precision = "bf16";
-  config.simulate = "h200";
+  const Config config{.device = DeviceKind::gpu,
+                      .gpu = {.simulate = "h200"},
+                      .precision = {.type = Precision::bf16}};
   EXPECT_EQ(make_backend(config, kinds).name, "made for bf16");
 }
 
@@ -55,15 +56,15 @@ TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
   const std::array<BackendKind, 1> kinds{BackendKind{.device = "gpu", .make = make_named}};
   Config config;
   EXPECT_TRUE(make_backend(config, kinds).record_steps);
-  config.use_cuda_graph = false;
+  config.gpu.graph = false;
   EXPECT_FALSE(make_backend(config, kinds).record_steps);
 }
 
 TEST(CpuBackend, DescribesItself) {
   const std::array<BackendKind, 1> kinds{cpu_backend()};
   Config config;
-  config.device = "cpu";
-  config.num_intra_threads = 1;
+  config.device = DeviceKind::cpu;
+  config.cpu.intra_threads = 1;
   const Backend backend = make_backend(config, kinds);
   EXPECT_EQ(backend.name, "cpu");
   EXPECT_EQ(backend.device_text, "/cpu:0");
@@ -78,8 +79,8 @@ TEST(CpuBackend, DescribesItself) {
 TEST(CpuBackend, RefusesFp16) {
   const std::array<BackendKind, 1> kinds{cpu_backend()};
   Config config;
-  config.device = "cpu";
-  config.precision = "fp16";
+  config.device = DeviceKind::cpu;
+  config.precision.type = Precision::fp16;
   EXPECT_THROW(make_backend(config, kinds), Error);
 }
 

@@ -13,8 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 
 Header example() {
-  Config config;
-  config.data_name = "imagenet";
+  const Config config{.data = {.name = "imagenet"}};
   Header header = header_of(config);
   header.version = "0.1";
   header.model = "resnet50";
@@ -59,15 +58,15 @@ TEST(Header, HasLinesThatDependOnFlags) {
 
 TEST(Header, NamesTheReductionOfReplicatedVariables) {
   Config config;
-  config.variable_update = "replicated";
+  config.variable_update = VariableUpdate::replicated;
   EXPECT_THAT(header_lines(header_of(config)), Contains("AllReduce:   None"));
-  config.variable_update = "independent";
+  config.variable_update = VariableUpdate::independent;
   EXPECT_EQ(header_of(config).all_reduce, std::nullopt);
 }
 
 TEST(Header, NamesTheMode) {
   Config config;
-  config.forward_only = true;
+  config.mode.forward_only = true;
   EXPECT_THAT(header_lines(header_of(config)), Contains("Mode:        forward only"));
 }
 

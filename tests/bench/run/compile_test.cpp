@@ -38,7 +38,9 @@ Backend backend_called(const std::string& name) {
 }
 
 struct Asked {
-  std::string device, fusion, model = "resnet20", data_set = "cifar10";
+  std::string device;
+  FusionChoice fusion{};
+  std::string model = "resnet20", data_set = "cifar10";
   DataType compute = DataType::f16;
   bool optimise = true;
   Phase phase = Phase::training;
@@ -46,8 +48,8 @@ struct Asked {
 
 Compiled compiled(const Asked& asked) {
   Config config;
-  config.fusion = asked.fusion;
-  config.enable_optimizations = asked.optimise;
+  config.graph.fusion = asked.fusion;
+  config.graph.optimize = asked.optimise;
   const models::Model& model = models::find(asked.data_set, asked.model);
   return compile({.config = config,
                   .model = model,
@@ -68,39 +70,46 @@ std::map<std::string, std::size_t> counts(const Compiled& of) {
 }
 
 TEST(Fusion, GoesAsFarAsAsked) {
-  const Compiled none = compiled({.device = "cuda", .fusion = "none"});
+  const Compiled none = compiled({.device = "cuda", .fusion = FusionChoice::none});
   EXPECT_EQ(none.fusion, Fusion::none);
   EXPECT_EQ(counts(none)["relu"], 18);
   EXPECT_EQ(counts(none)["batch_norm"], 19);
 
-  const Compiled bn = compiled({.device = "cuda", .fusion = "bn"});
+  const Compiled bn = compiled({.device = "cuda", .fusion = FusionChoice::bn});
   EXPECT_EQ(bn.fusion, Fusion::bn);
   EXPECT_EQ(counts(bn)["relu"], 0);
   EXPECT_EQ(counts(bn)["batch_norm"], 19);
   EXPECT_EQ(counts(bn)["fused_conv"], 0);
 
-  const Compiled conv = compiled({.device = "cuda", .fusion = "conv"});
+  const Compiled conv = compiled({.device = "cuda", .fusion = FusionChoice::conv});
   EXPECT_EQ(conv.fusion, Fusion::conv);
   EXPECT_EQ(counts(conv)["batch_norm"], 1);  // behind the convolution of three channels
   EXPECT_EQ(counts(conv)["fused_conv"], 18);
 }
 
 TEST(Fusion, IsTheBestThatTheBackendHasUnlessAsked) {
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto"}).fusion, Fusion::conv);
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .compute = DataType::f32}).fusion,
-            Fusion::bn);
-  EXPECT_EQ(compiled({.device = "cpu", .fusion = "auto", .compute = DataType::f32}).fusion,
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::automatic}).fusion, Fusion::conv);
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::automatic, .compute = DataType::f32})
+          .fusion,
+      Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cpu", .fusion = FusionChoice::automatic, .compute = DataType::f32})
+                .fusion,
             Fusion::bn);
 }
 
 TEST(Fusion, IsOffWithoutOptimisations) {
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = "auto", .optimise = false}).fusion, Fusion::none);
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::automatic, .optimise = false}).fusion,
+      Fusion::none);
 }
 
 TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .model = "alexnet"}).fusion, Fusion::bn);
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = "conv", .phase = Phase::evaluation}).fusion,
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::conv, .model = "alexnet"}).fusion,
             Fusion::bn);
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::conv, .phase = Phase::evaluation}).fusion,
+      Fusion::bn);
 }
 
 // Nine modules, each a concat and, in training, a split.
@@ -110,22 +119,28 @@ TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
     asked.data_set = "imagenet";
     return layers::count_in_place(*compiled(asked).plan.graph);
   };
-  for (const char* fusion : {"bn", "conv", "auto"}) {
+  for (const FusionChoice fusion :
+       {FusionChoice::bn, FusionChoice::conv, FusionChoice::automatic}) {
     const layers::InPlace parts = found({.device = "cuda", .fusion = fusion});
-    EXPECT_EQ(parts.nodes, 18U) << fusion;
-    EXPECT_EQ(parts.whole_nodes, 18U) << fusion;
-    EXPECT_EQ(parts.copied_bytes, 0U) << fusion;
+    EXPECT_EQ(parts.nodes, 18U) << word_of(fusion);
+    EXPECT_EQ(parts.whole_nodes, 18U) << word_of(fusion);
+    EXPECT_EQ(parts.copied_bytes, 0U) << word_of(fusion);
   }
-  EXPECT_EQ(found({.device = "cuda", .fusion = "bn", .phase = Phase::evaluation}).whole_nodes, 9U);
-  EXPECT_EQ(found({.device = "cuda", .fusion = "none"}).bytes, 0U);
-  EXPECT_EQ(found({.device = "cpu", .fusion = "bn", .compute = DataType::f32}).bytes, 0U);
+  EXPECT_EQ(
+      found({.device = "cuda", .fusion = FusionChoice::bn, .phase = Phase::evaluation}).whole_nodes,
+      9U);
+  EXPECT_EQ(found({.device = "cuda", .fusion = FusionChoice::none}).bytes, 0U);
+  EXPECT_EQ(found({.device = "cpu", .fusion = FusionChoice::bn, .compute = DataType::f32}).bytes,
+            0U);
 }
 
 // Sixteen blocks, four of them with a projection: what a block stores are its end and the raw
 // outputs of its convolutions. The stem stays, and so do gradients of norms before joins.
 TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
-  auto found = counts(
-      compiled({.device = "cuda", .fusion = "auto", .model = "resnet50", .data_set = "imagenet"}));
+  auto found = counts(compiled({.device = "cuda",
+                                .fusion = FusionChoice::automatic,
+                                .model = "resnet50",
+                                .data_set = "imagenet"}));
   EXPECT_EQ(found["conv"], 1);
   EXPECT_EQ(found["batch_norm"], 1);
   EXPECT_EQ(found["fused_conv"], 52);
@@ -140,10 +155,18 @@ TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
 // The gradients of fifteen ends of blocks are sums of two; that of the stem's pooling too, but no
 // norm reads it.
 TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
-  for (const Asked& asked :
-       {Asked{.device = "cpu", .fusion = "auto", .model = "resnet50", .data_set = "imagenet"},
-        Asked{.device = "cuda", .fusion = "bn", .model = "resnet50", .data_set = "imagenet"},
-        Asked{.device = "cuda", .fusion = "conv", .model = "resnet50", .data_set = "imagenet"}}) {
+  for (const Asked& asked : {Asked{.device = "cpu",
+                            .fusion = FusionChoice::automatic,
+                            .model = "resnet50",
+                            .data_set = "imagenet"},
+                             Asked{.device = "cuda",
+                             .fusion = FusionChoice::bn,
+                             .model = "resnet50",
+                             .data_set = "imagenet"},
+                             Asked{.device = "cuda",
+                             .fusion = FusionChoice::conv,
+                             .model = "resnet50",
+                             .data_set = "imagenet"}}) {
     const Compiled result = compiled(asked);
     const Graph& graph = *result.plan.graph;
     const auto sums = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
@@ -153,8 +176,8 @@ TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
       const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
       return norm != nullptr && norm->joined;
     });
-    EXPECT_EQ(sums, 1) << asked.device << " " << asked.fusion;
-    EXPECT_EQ(joined, 15) << asked.device << " " << asked.fusion;
+    EXPECT_EQ(sums, 1) << asked.device << " " << word_of(asked.fusion);
+    EXPECT_EQ(joined, 15) << asked.device << " " << word_of(asked.fusion);
   }
 }
 
@@ -166,17 +189,17 @@ TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
       return info.desc.type == DataType::u8;
     });
   };
-  EXPECT_EQ(masks({.device = "cuda", .fusion = "bn"}), 9);
-  EXPECT_EQ(masks({.device = "cuda", .fusion = "conv"}), 9);
-  EXPECT_EQ(masks({.device = "cuda", .fusion = "none"}), 0);
-  EXPECT_EQ(masks({.device = "cpu", .fusion = "bn", .compute = DataType::f32}), 0);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::bn}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::conv}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::none}), 0);
+  EXPECT_EQ(masks({.device = "cpu", .fusion = FusionChoice::bn, .compute = DataType::f32}), 0);
 }
 
 TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {
   for (const Asked& asked :
-       {Asked{.device = "cpu", .fusion = "conv", .compute = DataType::f32},
-        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::f32},
-        Asked{.device = "cuda", .fusion = "conv", .compute = DataType::bf16}}) {
+       {Asked{.device = "cpu", .fusion = FusionChoice::conv, .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::bf16}}) {
     EXPECT_THAT([&] { compiled(asked); },
                 ThrowsMessage<Error>(HasSubstr("--fusion=conv needs the CUDA backend")));
   }

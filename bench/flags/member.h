@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "bench/flags/config.h"
+
+namespace cnn::bench {
+
+// A flag's value without its C++ type: monostate is "unset".
+using Plain =
+    std::variant<std::monostate, bool, std::int64_t, double, std::string, std::vector<std::string>>;
+
+enum class Type : std::uint8_t {
+  boolean,
+  integer,       // of 32 bits
+  long_integer,  // of 64 bits
+  real,
+  text,
+  integers,  // lists: words with commas between
+  reals,
+  texts
+};
+
+// Where in a configuration the value of a flag goes, and back.
+struct Member {
+  Type type{};
+  void (*store)(Config&, const Plain&) = nullptr;  // of that type, or unset
+  Plain (*load)(const Config&) = nullptr;
+  std::vector<std::string> (*words)() = nullptr;  // of an enum
+};
+
+// What follows is how each type of member is stored and loaded.
+Plain load(bool from);
+Plain load(int from);
+Plain load(double from);
+Plain load(const std::string& from);
+Plain load(const std::vector<std::int64_t>& from);
+Plain load(const std::vector<double>& from);
+void store(bool& to, const Plain& value);
+void store(int& to, const Plain& value);
+void store(double& to, const Plain& value);
+void store(std::string& to, const Plain& value);
+void store(std::vector<std::int64_t>& to, const Plain& value);
+void store(std::vector<double>& to, const Plain& value);
+
+template <class Choice>
+concept Enum = std::is_enum_v<Choice>;
+
+template <Enum Choice>
+Plain load(Choice from) {
+  return std::string(word_of(from));
+}
+
+template <Enum Choice>
+void store(Choice& to, const Plain& value) {
+  for (const Word<Choice>& word : words<Choice>) {
+    if (word.text == std::get<std::string>(value)) {
+      to = word.value;
+    }
+  }
+}
+
+template <class Value>
+Plain load(const std::optional<Value>& from) {
+  return from ? load(*from) : Plain();
+}
+
+template <class Value>
+void store(std::optional<Value>& to, const Plain& value) {
+  to.reset();
+  if (!std::holds_alternative<std::monostate>(value)) {
+    store(to.emplace(), value);
+  }
+}
+
+template <class Value>
+inline constexpr Type type_for = Type::text;  // of enums too
+template <>
+inline constexpr Type type_for<bool> = Type::boolean;
+template <>
+inline constexpr Type type_for<int> = Type::integer;
+template <>
+inline constexpr Type type_for<double> = Type::real;
+template <>
+inline constexpr Type type_for<std::vector<std::int64_t>> = Type::integers;
+template <>
+inline constexpr Type type_for<std::vector<double>> = Type::reals;
+template <class Value>
+inline constexpr Type type_for<std::optional<Value>> = type_for<Value>;
+
+template <class Value>
+std::vector<std::string> words_for() {
+  std::vector<std::string> texts;
+  if constexpr (Enum<Value>) {
+    for (const Word<Value>& word : words<Value>) {
+      texts.emplace_back(word.text);
+    }
+  }
+  return texts;
+}
+
+// at<&Config::size, &SizeOptions::batch> is config.size.batch.
+template <auto... path>
+inline constexpr Member at = [] {
+  using Value = std::remove_cvref_t<decltype((std::declval<Config&>().*....*path))>;
+  return Member{
+      .type = type_for<Value>,
+      .store = [](Config& config, const Plain& value) { store((config.*....*path), value); },
+      .load = [](const Config& config) { return load((config.*....*path)); },
+      .words = words_for<Value>};
+}();
+
+}  // namespace cnn::bench

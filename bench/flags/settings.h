@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "bench/flags/flag_table.h"
+
+namespace cnn::bench {
+
+// What one flag says, whether it acts or not.
+struct Setting {
+  const Flag* flag = nullptr;
+  Plain value{};       // in force
+  bool given = false;  // on the command line
+};
+
+// One for each flag, in the order of the help; older names have none. The default values.
+std::vector<Setting> default_settings();
+
+// The one of that flag; throws Error if there is none.
+Setting& find_setting(std::span<Setting> settings, std::string_view name);
+
+Config config_of(std::span<const Setting> settings);
+
+}  // namespace cnn::bench
