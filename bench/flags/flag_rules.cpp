@@ -145,7 +145,49 @@ bool steps_are_set(const Config& c) {
          c.report.display_every != 10;
 }
 
+// Whether settings of one optimizer differ from their defaults.
+bool momentum_is_set(const Config& c) {
+  return c.optimizer.momentum != OptimizerOptions{}.momentum;
+}
+
+bool rmsprop_is_set(const Config& c) {
+  const OptimizerOptions usual;
+  return c.optimizer.rmsprop_decay != usual.rmsprop_decay ||
+         c.optimizer.rmsprop_momentum != usual.rmsprop_momentum ||
+         c.optimizer.rmsprop_epsilon != usual.rmsprop_epsilon;
+}
+
+bool adam_is_set(const Config& c) {
+  const OptimizerOptions usual;
+  return c.optimizer.adam_beta1 != usual.adam_beta1 || c.optimizer.adam_beta2 != usual.adam_beta2 ||
+         c.optimizer.adam_epsilon != usual.adam_epsilon;
+}
+
+bool scales_losses(const Config& c) {
+  return c.precision.use_fp16 || c.precision.type == Precision::fp16;
+}
+
 constexpr Rule idle_rules[] = {
+    {[](const Config& c) { return momentum_is_set(c) && c.optimizer.name != "momentum"; },
+     "--momentum acts with --optimizer=momentum only"},
+    {[](const Config& c) { return rmsprop_is_set(c) && c.optimizer.name != "rmsprop"; },
+     "--rmsprop_decay, --rmsprop_momentum and --rmsprop_epsilon act with --optimizer=rmsprop only"},
+    {[](const Config& c) { return adam_is_set(c) && c.optimizer.name != "adam"; },
+     "--adam_beta1, --adam_beta2 and --adam_epsilon act with --optimizer=adam only"},
+    {[](const Config& c) {
+       return (c.precision.loss_scale || c.precision.automatic_loss_scale) && !scales_losses(c);
+     },
+     "--fp16_loss_scale and --fp16_enable_auto_loss_scale act with --use_fp16 or --precision=fp16 "
+     "only"},
+    {[](const Config& c) {
+       return c.precision.loss_scale_every_n != PrecisionOptions{}.loss_scale_every_n &&
+              !c.precision.automatic_loss_scale;
+     },
+     "--fp16_inc_loss_scale_every_n acts with --fp16_enable_auto_loss_scale only"},
+    {[](const Config& c) { return !c.data.use_prefetch && !c.data.dir; },
+     "--nodatasets_use_prefetch does not act on synthetic data"},
+    {[](const Config& c) { return !c.gpu.deterministic && c.device == DeviceKind::cpu; },
+     "--nodeterministic acts on a GPU only"},
     {[](const Config& c) { return c.gpu.simulate && c.checkpoint.train_dir; },
      "--train_dir does not act with --simulate: nothing is restored or saved"},
     {[](const Config& c) { return c.gpu.simulate && c.gpu.plan_cache; },

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <fstream>
@@ -41,6 +42,9 @@ Part take_apart(std::string_view word) {
 }
 
 std::vector<std::string> read_lines(const std::string& path) {
+  if (std::filesystem::is_directory(path)) {
+    refuse(fmt::format("--flagfile={} is a folder; name a file in it", path));
+  }
   std::ifstream file(path);
   if (!file) {
     refuse(fmt::format("cannot read --flagfile={}", path));

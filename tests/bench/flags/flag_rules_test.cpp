@@ -111,6 +111,24 @@ TEST(FlagRules, LetSensibleCombinationsPass) {
   }
 }
 
+TEST(FlagRules, SayWhichFlagsNeedAnother) {
+  const std::vector<Case> cases{
+      {{{"momentum", "0.5"}}, "--momentum acts with --optimizer=momentum only"},
+      {{{"rmsprop_decay", "0.5"}, {"optimizer", "adam"}}, "act with --optimizer=rmsprop only"},
+      {{{"adam_beta1", "0.5"}}, "act with --optimizer=adam only"},
+      {{{"fp16_loss_scale", "8"}}, "act with --use_fp16 or --precision=fp16 only"},
+      {{{"fp16_inc_loss_scale_every_n", "8"}}, "acts with --fp16_enable_auto_loss_scale only"},
+      {{{"datasets_use_prefetch", "0"}}, "does not act on synthetic data"},
+      {{{"deterministic", "0"}}, "--nodeterministic acts on a GPU only"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(idle_flags(with(each.flags)), testing::ElementsAre(HasSubstr(each.says)));
+  }
+  EXPECT_THAT(idle_flags(with({{"momentum", "0.5"}, {"optimizer", "momentum"}})),
+              testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"use_fp16", "1"}, {"fp16_loss_scale", "8"}})), testing::IsEmpty());
+}
+
 TEST(FlagRules, SayThatTuningIsForGpus) {
   const std::string line = "--tune and --plan_cache act on a GPU only";
   EXPECT_THAT(idle_flags(with({{"plan_cache", "f"}})), testing::Contains(line));

@@ -115,6 +115,11 @@ TEST_F(FlagFiles, MayNotIncludeThemselves) {
             "include itself");
 }
 
+TEST_F(FlagFiles, MayNotBeFolders) {
+  EXPECT_EQ(refusal({"--flagfile=/"}),
+            "FATAL Flags parsing error: --flagfile=/ is a folder; name a file in it");
+}
+
 TEST_F(FlagFiles, MustExist) {
   EXPECT_EQ(refusal({"--flagfile=/nowhere/at/all"}),
             "FATAL Flags parsing error: cannot read --flagfile=/nowhere/at/all");
