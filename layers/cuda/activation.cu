@@ -86,16 +86,17 @@ __global__ void __launch_bounds__(tile_threads)
 }
 
 void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
-  const Tile tile = tile_of(o.out[0].desc);
-  with_type_and_width(o.out[0].desc.type, tile.width, [&](auto tag, auto width) {
+  const Tile columns = columns_of(o.out[0].desc);
+  with_type_and_width(o.out[0].desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     const GateImages<T> images{.dy = data_of<const T>(o.in[0]),
                                .y = data_of<const T>(o.in[1]),
                                .dx = data_of<T>(o.out[0]),
                                .dy_pitch = pitch_of(o.in[0].desc),
                                .y_pitch = pitch_of(o.in[1].desc)};
-    cnn::cuda::launch(pass_rows_where_open<T, decltype(width)::value>, tile.grid(), tile.block(), 0,
-                      stream, images, tile, limit);
+    const auto kernel = pass_rows_where_open<T, decltype(width)::value>;
+    const Tile tile = in_one_wave(columns, kernel);
+    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, limit);
   });
 }
 
@@ -106,9 +107,8 @@ void run_backward(Stream& stream, const Operands& o, float limit) {
   with_type(o.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = o.out[0].desc.shape.elements();
-    cnn::cuda::launch(pass_where_open<T>, flat_grid(n / full_width<T>), flat_threads, 0, stream,
-                      data_of<const T>(o.in[0]), data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n,
-                      limit);
+    launch_flat(pass_where_open<T>, n / full_width<T>, stream, data_of<const T>(o.in[0]),
+                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, limit);
   });
 }
 

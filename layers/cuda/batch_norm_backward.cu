@@ -192,7 +192,13 @@ void with_two(bool two, const Function& function) {
 // in: x, [gamma], beta, m, v, dy, [dy2], [y or mask]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
-  Backward(const BatchNormBackward& op, const TensorDesc& x) : op_(op), tile_(tile_of(x)) {}
+  Backward(const BatchNormBackward& op, const TensorDesc& x)
+      : op_(op), tile_(sums_tile_of(x, [&op](auto tag, auto width) {
+          using T = typename decltype(tag)::Type;
+          constexpr int lanes = decltype(width)::value;
+          return op.joined ? chunk_gradient_sums<T, lanes, true>
+                           : chunk_gradient_sums<T, lanes, false>;
+        })) {}
 
   std::size_t workspace() const {
     Carver carver;
@@ -261,8 +267,10 @@ class Backward {
       images.dy_pitch = tile_.channels;
     }
     with_two(op_.joined && !passes, [&](auto two) {
-      cnn::cuda::launch(differentiate<T, width, decltype(two)::value>, tile_.grid(), tile_.block(),
-                        0, stream, images, of, tile_, gate(), dbeta, dgamma);
+      const auto kernel = differentiate<T, width, decltype(two)::value>;
+      const Tile tile = in_one_wave(tile_, kernel);
+      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of, tile, gate(),
+                        dbeta, dgamma);
     });
   }
 

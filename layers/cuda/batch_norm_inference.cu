@@ -12,8 +12,7 @@ namespace {
 // in: x, [gamma], beta, m, v, [residual]. out: y.
 class Inference {
  public:
-  Inference(const BatchNormAttributes& a, const TensorDesc& x)
-      : attributes_(a), tile_(tile_of(x)) {}
+  explicit Inference(const BatchNormAttributes& a) : attributes_(a) {}
 
   void operator()(Stream& stream, const Operands& operands) const {
     const std::size_t beta = attributes_.scale ? 2 : 1;
@@ -26,12 +25,11 @@ class Inference {
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},
                       .y = operands.out[0],
                       .vectors = vectors},
-                     tile_, attributes_.relu, stream);
+                     attributes_.relu, stream);
   }
 
  private:
   BatchNormAttributes attributes_;
-  Tile tile_;
 };
 
 // w' = w s, b' = (bias - m) s + beta; one block for each filter.
@@ -85,8 +83,8 @@ void add_batch_norm_inference_rows(KernelTable& table) {
         keep_pitch(spec.out[0], asked.out[0]);
         return spec;
       },
-      [](const BatchNormInference& op, const Signature& s) {
-        return own_kernel(Inference(op.attributes, s.in[0]));
+      [](const BatchNormInference& op, const Signature& /*s*/) {
+        return own_kernel(Inference(op.attributes));
       });
   table.add<FoldBatchNorm>(
       [](const FoldBatchNorm& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {

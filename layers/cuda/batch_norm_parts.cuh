@@ -100,9 +100,9 @@ struct NormaliseOperands {
   NormVectors vectors;
 };
 
-inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool relu,
-                             Stream& stream) {
-  with_type_and_width(of.x.desc.type, tile.width, [&](auto tag, auto width) {
+inline void launch_normalise(const NormaliseOperands& of, bool relu, Stream& stream) {
+  const Tile columns = columns_of(of.x.desc);
+  with_type_and_width(of.x.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
     const NormaliseImages<T> images{.x = data_of<T>(of.x),
@@ -111,8 +111,10 @@ inline void launch_normalise(const NormaliseOperands& of, const Tile& tile, bool
                                     .y_pitch = pitch_of(of.y.desc),
                                     .mask = data_of<std::uint8_t>(of.mask)};
     with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
-      cnn::cuda::launch(normalise<T, lanes, decltype(masked)::value>, tile.grid(), tile.block(), 0,
-                        stream, images, of.vectors, tile, relu);
+      const auto kernel = normalise<T, lanes, decltype(masked)::value>;
+      const Tile tile = in_one_wave(columns, kernel);
+      cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
+                        relu);
     });
   });
 }

@@ -99,7 +99,8 @@ void launch_copy(Stream& stream, std::span<const Piece> pieces, std::int64_t pix
     most_bytes = std::max(most_bytes, pieces[i].bytes);
   }
   const auto unit = static_cast<std::int64_t>(sizeof(Unit));
-  dim3 grid = flat_grid(pixels * most_bytes / unit / reads_under_way);
+  const std::int64_t at_once = cnn::cuda::blocks_at_once(copy_pieces<Unit>, flat_threads, 0);
+  dim3 grid = flat_grid(pixels * most_bytes / unit / reads_under_way, at_once);
   grid.y = static_cast<unsigned>(pieces.size());
   cnn::cuda::launch(copy_pieces<Unit>, grid, flat_threads, 0, stream, table, pixels);
 }

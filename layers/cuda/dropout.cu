@@ -60,8 +60,8 @@ void run(Stream& stream, const Operands& o, const Dropout& op) {
   with_type(o.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = shape.elements();
-    cnn::cuda::launch(drop<T>, flat_grid(n / full_width<T>), flat_threads, 0, stream,
-                      data_of<const T>(o.in[0]), data_of<T>(o.out[0]), n, mask);
+    launch_flat(drop<T>, n / full_width<T>, stream, data_of<const T>(o.in[0]), data_of<T>(o.out[0]),
+                n, mask);
   });
 }
 

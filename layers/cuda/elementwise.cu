@@ -51,8 +51,8 @@ void launch_add(Stream& stream, const Operands& o, bool relu) {
     terms.x[i] = data_of<const T>(o.in[i]);
   }
   const std::int64_t n = o.out[0].desc.shape.elements();
-  cnn::cuda::launch(add_terms<T, capacity>, flat_grid(n / full_width<T>), flat_threads, 0, stream,
-                    terms, data_of<T>(o.out[0]), n, relu);
+  launch_flat(add_terms<T, capacity>, n / full_width<T>, stream, terms, data_of<T>(o.out[0]), n,
+              relu);
 }
 
 void run_add(Stream& stream, const Operands& o, bool relu) {
@@ -90,8 +90,7 @@ void run_fill(Stream& stream, const TensorView& y, float value) {
   with_type(y.desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = y.desc.shape.elements();
-    cnn::cuda::launch(fill_elements<T>, flat_grid(n / full_width<T>), flat_threads, 0, stream,
-                      data_of<T>(y), n, value);
+    launch_flat(fill_elements<T>, n / full_width<T>, stream, data_of<T>(y), n, value);
   });
 }
 

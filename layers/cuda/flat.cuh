@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/vector.cuh"
@@ -12,12 +13,20 @@ namespace cnn::layers::cuda {
 
 inline constexpr int flat_threads = 256;
 
-// One thread for each item up to what 132 multiprocessors hold at once (8 blocks each); threads
-// then take further items, a grid apart.
-inline dim3 flat_grid(std::int64_t items) {
-  constexpr std::int64_t most = 132 * 8;
-  return dim3(
-      static_cast<unsigned>(std::clamp<std::int64_t>(divide_up(items, flat_threads), 1, most)));
+// One thread for each item up to what the device holds at once; threads then take further items, a
+// grid apart. A second wave of blocks would run mostly alone.
+inline dim3 flat_grid(std::int64_t items, std::int64_t at_once) {
+  const std::int64_t blocks = std::min(divide_up(items, flat_threads), at_once);
+  return dim3(static_cast<unsigned>(std::max<std::int64_t>(blocks, 1)));
+}
+
+// Starts a kernel that walks through items as flat_thread() and flat_stride() say.
+template <class... Parameters, class... Arguments>
+void launch_flat(void (*kernel)(Parameters...), std::int64_t items, Stream& stream,
+                 Arguments&&... arguments) {
+  const std::int64_t at_once = cnn::cuda::blocks_at_once(kernel, flat_threads, 0);
+  cnn::cuda::launch(kernel, flat_grid(items, at_once), flat_threads, 0, stream,
+                    std::forward<Arguments>(arguments)...);
 }
 
 __device__ inline std::int64_t flat_thread() {
@@ -81,9 +90,8 @@ template <class From, class To, class Function>
 void launch_map(const TensorView& from, const TensorView& to, Function function, Stream& stream) {
   const std::int64_t n = to.desc.shape.elements();
   if (n > 0) {
-    cnn::cuda::launch(map_elements<From, To, Function>, flat_grid(n / map_width<From, To> / 2),
-                      flat_threads, 0, stream, data_of<const From>(from), data_of<To>(to), n,
-                      function);
+    launch_flat(map_elements<From, To, Function>, n / map_width<From, To> / 2, stream,
+                data_of<const From>(from), data_of<To>(to), n, function);
   }
 }
 

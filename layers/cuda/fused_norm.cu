@@ -88,8 +88,9 @@ struct BlendOperands {
   bool relu = false;
 };
 
-void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
-  with_type_and_width(of.first.desc.type, tile.width, [&](auto tag, auto width) {
+void launch_blend(const BlendOperands& of, Stream& stream) {
+  const Tile columns = columns_of(of.first.desc);
+  with_type_and_width(of.first.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
     constexpr int lanes = decltype(width)::value;
     const BlendImages<T> images{.first = data_of<T>(of.first),
@@ -98,6 +99,7 @@ void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
                                 .to_pitch = pitch_of(of.to.desc),
                                 .mask = data_of<std::uint8_t>(of.mask)};
     const auto launch = [&](auto kernel) {
+      const Tile tile = in_one_wave(columns, kernel);
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
                         of.relu);
     };
@@ -111,7 +113,7 @@ void launch_blend(const BlendOperands& of, const Tile& tile, Stream& stream) {
   });
 }
 
-void run_scale_bias(const ScaleBias& op, const Tile& tile, Stream& stream, const Operands& o) {
+void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
   BlendOperands of{
       .first = o.in[0],
       .second = op.rest == ScaleBias::Rest::nothing ? TensorView{} : o.in[3],
@@ -123,17 +125,17 @@ void run_scale_bias(const ScaleBias& op, const Tile& tile, Stream& stream, const
     of.vectors.second_slope = data_of<float>(o.in[4]);
     of.vectors.second_offset = data_of<float>(o.in[5]);
   }
-  launch_blend(of, tile, stream);
+  launch_blend(of, stream);
 }
 
-void run_end(const Tile& tile, Stream& stream, const Operands& o) {
+void run_end(Stream& stream, const Operands& o) {
   launch_blend({.first = o.in[0],
                 .second = o.in[1],
                 .to = o.out[0],
                 .vectors = {.first_slope = data_of<float>(o.in[2]),
                             .second_slope = data_of<float>(o.in[3]),
                             .offset = data_of<float>(o.in[4])}},
-               tile, stream);
+               stream);
 }
 
 // Of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
@@ -191,7 +193,10 @@ __global__ void __launch_bounds__(tile_threads)
 
 class SumUp {
  public:
-  explicit SumUp(const TensorDesc& x) : tile_(tile_of(x)) {}
+  explicit SumUp(const TensorDesc& x)
+      : tile_(sums_tile_of(x, [](auto tag, auto width) {
+          return chunk_sums<typename decltype(tag)::Type, decltype(width)::value>;
+        })) {}
 
   std::size_t workspace() const {
     Carver carver;
@@ -299,20 +304,15 @@ void add_fused_norm_rows(KernelTable& table) {
         keep_pitch(spec.out[0], asked.out[0]);
         return spec;
       },
-      [](const ScaleBias& op, const Signature& s) {
-        return own_kernel([op, tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {
-          run_scale_bias(op, tile, stream, o);
-        });
+      [](const ScaleBias& op, const Signature& /*s*/) {
+        return own_kernel(
+            [op](Stream& stream, const Operands& o) { run_scale_bias(op, stream, o); });
       });
   table.add<NormBackwardEnd>(
       [](const NormBackwardEnd& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
         return in_nhwc(asked);
       },
-      [](const NormBackwardEnd& /*op*/, const Signature& s) {
-        return own_kernel([tile = tile_of(s.in[0])](Stream& stream, const Operands& o) {
-          run_end(tile, stream, o);
-        });
-      });
+      [](const NormBackwardEnd& /*op*/, const Signature& /*s*/) { return own_kernel(run_end); });
 }
 
 }  // namespace cnn::layers::cuda

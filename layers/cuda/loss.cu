@@ -13,9 +13,10 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// A block takes a row, then the one gridDim.x further.
+// A block takes a row, then the one gridDim.x further. A batch has few rows: enough blocks for
+// every device.
 dim3 row_grid(std::int64_t rows) {
-  constexpr std::int64_t most = 132 * 8;
+  constexpr std::int64_t most = 1024;
   return dim3(static_cast<unsigned>(std::clamp<std::int64_t>(rows, 1, most)));
 }
 

@@ -64,7 +64,7 @@ struct MeanGrid {
   dim3 grid, block;
 
   explicit MeanGrid(const TensorDesc& image) {
-    const Tile tile = tile_of(image);
+    const Tile tile = columns_of(image);
     width = tile.width;
     block = tile.block();
     grid = dim3(static_cast<unsigned>(tile.column_groups), launch_count(image.shape[0]));

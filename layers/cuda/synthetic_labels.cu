@@ -25,10 +25,9 @@ void add_synthetic_labels_rows(KernelTable& table) {
       [](const SyntheticLabels&, const Signature& asked) { return in_nhwc(asked); },
       [](const SyntheticLabels& op, const Signature&) {
         return own_kernel([op](Stream& stream, const Operands& o) {
-          cnn::cuda::launch(draw_labels, flat_grid(op.batch), flat_threads, 0, stream,
-                            data_of<const std::int32_t>(o.in[0]), op.seed,
-                            static_cast<std::uint64_t>(op.bound), data_of<std::int32_t>(o.out[0]),
-                            op.batch);
+          launch_flat(draw_labels, op.batch, stream, data_of<const std::int32_t>(o.in[0]), op.seed,
+                      static_cast<std::uint64_t>(op.bound), data_of<std::int32_t>(o.out[0]),
+                      op.batch);
         });
       });
 }

@@ -20,7 +20,8 @@ inline constexpr int mask_width = 8;
 
 // Blocks (x: group of channels, y: chunk of rows) of threads (x: `width` neighbouring channels,
 // y: line). A thread keeps its channels and takes every lines-th row of its chunk, so what belongs
-// to a channel stays in registers. Depends on the shape alone: sums over chunks are deterministic.
+// to a channel stays in registers. Depends on the shape, the kernel and the kind of device alone:
+// sums over chunks are deterministic.
 struct Tile {
   std::int64_t rows = 0;
   int channels = 0;
@@ -66,13 +67,12 @@ inline int width_for(std::int64_t channels, DataType type) {
   return channels % full == 0 ? full : channels % 4 == 0 ? 4 : 1;
 }
 
-// Four blocks for each of the 132 multiprocessors of an H100 run at once, and fill its memory
-// pipeline; a chunk of fewer than four rows a thread would spend more on its sums than on reading.
-inline Tile tile_of(std::int64_t rows, std::int64_t channels, DataType type) {
-  constexpr std::int64_t blocks = 528;
-  constexpr std::int64_t rows_per_thread = 4;
-  Tile tile{
-      .rows = rows, .channels = static_cast<int>(channels), .width = width_for(channels, type)};
+// How the channels are cut; all rows are one chunk.
+inline Tile columns_of(std::int64_t rows, std::int64_t channels, DataType type) {
+  Tile tile{.rows = rows,
+            .channels = static_cast<int>(channels),
+            .width = width_for(channels, type),
+            .height = rows};
   const std::int64_t vectors = channels / tile.width;
   // The widest block without more idle threads than a narrower one.
   std::int64_t least = vectors + 32;
@@ -84,21 +84,35 @@ inline Tile tile_of(std::int64_t rows, std::int64_t channels, DataType type) {
     }
   }
   tile.column_groups = static_cast<int>(divide_up(vectors, tile.columns));
-  const std::int64_t most = divide_up(rows, tile.lines() * rows_per_thread);
-  const std::int64_t chunks = std::clamp<std::int64_t>(blocks / tile.column_groups, 1, most);
-  tile.height = divide_up(rows, chunks);
-  tile.chunks = static_cast<int>(divide_up(rows, tile.height));
   return tile;
+}
+
+inline Tile columns_of(const TensorDesc& image) {
+  const Shape& s = image.shape;
+  return columns_of(s[0] * s[2] * s[3], s[1], image.type);
+}
+
+// The rows cut into no more blocks than the device holds at once: those of a second wave would run
+// mostly alone. A chunk of fewer than four rows a thread would spend more on its sums than on
+// reading.
+inline Tile in_one_wave(Tile tile, std::int64_t at_once) {
+  constexpr std::int64_t rows_per_thread = 4;
+  const std::int64_t most = divide_up(tile.rows, tile.lines() * rows_per_thread);
+  const std::int64_t chunks = std::clamp<std::int64_t>(at_once / tile.column_groups, 1, most);
+  tile.height = divide_up(tile.rows, chunks);
+  tile.chunks = static_cast<int>(divide_up(tile.rows, tile.height));
+  return tile;
+}
+
+// For a kernel without sums.
+template <class... Parameters>
+Tile in_one_wave(const Tile& tile, void (*kernel)(Parameters...)) {
+  return in_one_wave(tile, cnn::cuda::blocks_at_once(kernel, tile_threads, 0));
 }
 
 // Whether the tile of such an image is as wide as a byte of its mask: 16-bit types, 8 channels.
 inline bool has_mask_width(const TensorDesc& image) {
   return width_for(image.shape[1], image.type) == mask_width;
-}
-
-inline Tile tile_of(const TensorDesc& image) {
-  const Shape& s = image.shape;
-  return tile_of(s[0] * s[2] * s[3], s[1], image.type);
 }
 
 // Calls function(TypeTag<T>, std::integral_constant<int, width>) for a kernel of this width.
@@ -116,6 +130,26 @@ void with_type_and_width(DataType type, int width, const Function& function) {
   });
 }
 
+// Bytes of shared memory that sum_lines of `count` values takes.
+template <class Number>
+constexpr std::size_t sum_lines_bytes(int count) {
+  return static_cast<std::size_t>(count) * tile_threads * sizeof(Number);
+}
+
+// The tile of an image for kernel_of(TypeTag<T>, std::integral_constant<int, width>), which keeps
+// two sums for each channel of a thread: what its partial sums take of a workspace is known before
+// it runs.
+template <class KernelOf>
+Tile sums_tile_of(const TensorDesc& image, const KernelOf& kernel_of) {
+  Tile tile = columns_of(image);
+  with_type_and_width(image.type, tile.width, [&](auto tag, auto width) {
+    constexpr std::size_t shared_bytes = sum_lines_bytes<float>(2 * decltype(width)::value);
+    tile = in_one_wave(
+        tile, cnn::cuda::blocks_at_once(kernel_of(tag, width), tile_threads, shared_bytes));
+  });
+  return tile;
+}
+
 // Calls function(std::bool_constant<masked>), true only for tiles of mask_width. Signs cost
 // registers, which kernels that make no mask better keep.
 template <int width, class Function>
@@ -127,12 +161,6 @@ void with_mask(bool masked, const Function& function) {
     }
   }
   function(std::false_type{});
-}
-
-// Bytes of shared memory that sum_lines of `count` values takes.
-template <class Number>
-constexpr std::size_t sum_lines_bytes(int count) {
-  return static_cast<std::size_t>(count) * tile_threads * sizeof(Number);
 }
 
 // Sums over the lines of a block of tile_threads threads, in a fixed order; line 0 gets the sums.

@@ -105,9 +105,8 @@ void launch_reorder(const TensorView& from, const TensorView& to, Function funct
   constexpr std::int64_t most_images = 65535;  // gridDim.y
   const Matrices of = matrices_of(from.desc);
   if (std::min(of.rows, of.columns) <= few) {
-    cnn::cuda::launch(transpose_lines_of<From, To, Function>,
-                      flat_grid(of.count * std::max(of.rows, of.columns)), flat_threads, 0, stream,
-                      data_of<const From>(from), data_of<To>(to), of, function);
+    launch_flat(transpose_lines_of<From, To, Function>, of.count * std::max(of.rows, of.columns),
+                stream, data_of<const From>(from), data_of<To>(to), of, function);
     return;
   }
   const dim3 grid(launch_count(of.row_tiles() * of.column_tiles()),

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "runtime/cuda/error.h"
+#include "runtime/cuda/occupancy.h"
 #include "runtime/cuda/stream.h"
 
 // How our own kernels are started and share memory. Kernels use nothing of CUDA but what stands
@@ -18,6 +20,12 @@ namespace cnn::cuda {
 
 // What a block may have without asking for more.
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
+
+// As occupancy.h has it.
+template <class... Parameters>
+std::int64_t blocks_at_once(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
+  return blocks_at_once(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
+}
 
 // Enqueues kernel<<<grid, block, shared_bytes>>>(args...). Throws Error if the launch is refused.
 template <class... Parameters, class... Arguments>
