@@ -12,12 +12,6 @@ namespace cnn::layers {
 
 namespace {
 
-// Places of the operands, which depend on whether there is a gamma.
-struct Places {
-  explicit Places(bool scale) : gamma(1), beta(scale ? 2 : 1), mean(beta + 1), variance(beta + 2) {}
-  std::size_t gamma, beta, mean, variance;
-};
-
 bool is_per_channel(const TensorDesc& desc, const Shape& x) {
   return desc.shape == Shape{x[1]} && desc.type == DataType::f32;
 }
@@ -38,7 +32,7 @@ struct Affine {
 
 Affine affine(const BatchNormAttributes& a, std::span<const TensorView> in,
               std::span<const double> mean, std::span<const double> variance) {
-  const Places at(a.scale);
+  const NormPlaces at(a.scale);
   Affine result;
   for (std::size_t c = 0; c < mean.size(); ++c) {
     const double gamma = a.scale ? in[at.gamma].as<float>()[c] : 1;
@@ -95,8 +89,8 @@ void narrow(std::span<const double> from, const TensorView& to) {
 }  // namespace
 
 std::vector<TensorDesc> BatchNorm::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, Places(attributes.scale).mean + (attributes.residual ? 1 : 0));
-  require_vectors(*this, in, Places(attributes.scale).beta);
+  require_count(*this, in, NormPlaces(attributes.scale).mean + (attributes.residual ? 1 : 0));
+  require_vectors(*this, in, NormPlaces(attributes.scale).beta);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
           *this, in, "the residual must be like x");
   const BatchNormAttributes& a = attributes;
@@ -120,7 +114,7 @@ void BatchNorm::reference(std::span<const TensorView> in, std::span<const Tensor
 }
 
 std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
-  const Places at(attributes.scale);
+  const NormPlaces at(attributes.scale);
   std::vector<Value> in{b.in[0]};
   if (attributes.scale) {
     in.push_back(b.in[at.gamma]);
@@ -144,7 +138,7 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
 
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
-  require_vectors(*this, in, Places(attributes.scale).variance);
+  require_vectors(*this, in, NormPlaces(attributes.scale).variance);
   const bool masked = passes_gradient() && attributes.mask;
   const std::span<const TensorDesc> images = in.subspan(place_of_dy());
   for (const TensorDesc& desc : images.first(images.size() - (masked ? 1 : 0))) {
@@ -168,7 +162,7 @@ std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in)
 
 void BatchNormBackward::reference(std::span<const TensorView> in,
                                   std::span<const TensorView> out) const {
-  const Places at(attributes.scale);
+  const NormPlaces at(attributes.scale);
   const std::vector<double> mean = widened(in[at.mean]);
   const std::vector<double> variance = widened(in[at.variance]);
   const Affine f = affine(attributes, in, mean, variance);
@@ -220,8 +214,13 @@ bool BatchNormBackward::may_overwrite(std::size_t input) const {
   return input == place_of_dy() || (joined && input == place_of_dy() + 1);
 }
 
+// x, and the gradient behind the ReLU for the sums; that is a sum anew where it is no output.
+std::size_t BatchNormBackward::reread_bytes(std::span<const TensorDesc> in) const {
+  return (joined && !passes_gradient() ? 3 : 2) * in[0].bytes();
+}
+
 std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in) const {
-  const Places at(attributes.scale);
+  const NormPlaces at(attributes.scale);
   require_count(*this, in, at.variance + 1 + (attributes.residual ? 1 : 0));
   require_vectors(*this, in, at.variance);
   require(!attributes.residual || (in.back().shape == in[0].shape && in.back().type == in[0].type),
@@ -231,13 +230,13 @@ std::vector<TensorDesc> BatchNormInference::infer(std::span<const TensorDesc> in
 
 void BatchNormInference::reference(std::span<const TensorView> in,
                                    std::span<const TensorView> out) const {
-  const Places at(attributes.scale);
+  const NormPlaces at(attributes.scale);
   const Affine f = affine(attributes, in, widened(in[at.mean]), widened(in[at.variance]));
   run_affine(attributes, f, in, out[0]);
 }
 
 std::vector<TensorDesc> FoldBatchNorm::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, 4u + (scale ? 1 : 0) + (bias ? 1 : 0));
+  require_count(*this, in, NormPlaces(scale).variance + 1 + (bias ? 1 : 0));
   const TensorDesc vector = described({in[0].shape[0]}, DataType::f32);
   for (const TensorDesc& desc : in.subspan(1)) {
     require(desc.shape == vector.shape, *this, in, "takes weights [O, ...] and vectors [O]");
@@ -247,7 +246,7 @@ std::vector<TensorDesc> FoldBatchNorm::infer(std::span<const TensorDesc> in) con
 
 void FoldBatchNorm::reference(std::span<const TensorView> in,
                               std::span<const TensorView> out) const {
-  const Places at(scale);
+  const NormPlaces at(scale);
   const auto w = in[0].as<float>();
   const auto folded = out[0].as<float>();
   const auto folded_bias = out[1].as<float>();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,15 @@ struct BatchNormAttributes {
   std::string variables;  // prefix of the layer's variables: "v/cg/conv0/batchnorm0/"
 };
 
+// Where a norm's vectors stand among its inputs: behind x, or behind the weights that it is folded
+// into.
+struct NormPlaces {
+  explicit NormPlaces(bool scale) : beta(scale ? 2 : 1) {}
+  std::size_t gamma = 1;  // with scale only
+  std::size_t beta;
+  std::size_t mean = beta + 1, variance = beta + 2;  // where these are inputs
+};
+
 // Training form. With m, v the mean and biased variance of x over N, H, W:
 //   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
 // in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C], [mask
@@ -30,6 +40,8 @@ class BatchNorm final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
+  // The moments need all of x before its first element can be normalised.
+  std::size_t reread_bytes(std::span<const TensorDesc> in) const override { return in[0].bytes(); }
 
   BatchNormAttributes attributes;
 };
@@ -48,11 +60,12 @@ class BatchNormBackward final : public Op {
   // Whether the gate of the ReLU is read from y or its mask, and what passes it is an output.
   bool passes_gradient() const { return attributes.relu && attributes.residual; }
   // The operand dy; dy2 follows.
-  std::size_t place_of_dy() const { return attributes.scale ? 5 : 4; }
+  std::size_t place_of_dy() const { return NormPlaces(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   bool may_overwrite(std::size_t input) const override;
+  std::size_t reread_bytes(std::span<const TensorDesc> in) const override;
 
   BatchNormAttributes attributes;
   bool joined;

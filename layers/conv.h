@@ -56,6 +56,10 @@ class Conv2dBackwardWeights final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   double flops(std::span<const TensorDesc> in) const override;
+  // The gradient of a bias sums up what the product reads too.
+  std::size_t reread_bytes(std::span<const TensorDesc> in) const override {
+    return attributes.bias ? in[1].bytes() : 0;
+  }
 
   ConvAttributes attributes;
   Shape w_shape;

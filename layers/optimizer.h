@@ -60,6 +60,7 @@ class Update final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   bool mutates(std::size_t input) const override;
+  bool reads(std::size_t input) const override { return input < first_copy(); }
 
   std::size_t first_parameter() const;  // index of the first parameter among the inputs
   std::size_t first_gradient() const { return first_parameter() + parameters; }

@@ -21,25 +21,28 @@ std::string to_string(const Signature& signature) {
   return list_of(signature.in) + " -> " + list_of(signature.out);
 }
 
-void KernelTable::otherwise(Describe describe, Make make) {
-  otherwise_ = Row{std::move(describe), std::move(make)};
+void KernelTable::otherwise(Describe describe, Make make, Provider by) {
+  otherwise_ = Row{std::move(describe), std::move(make), by};
 }
 
 // The row that serves, and what it answers; nullptr if none does.
 const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& asked,
                                              std::optional<KernelSpec>& spec) const {
+  const auto serves = [&](const Row& row) {
+    spec = row.describe(op, asked);
+    if (spec) {
+      spec->by = row.by;
+    }
+    return spec.has_value();
+  };
   if (const auto rows = rows_.find(std::type_index(typeid(op))); rows != rows_.end()) {
     for (const Row& row : rows->second) {
-      spec = row.describe(op, asked);
-      if (spec) {
+      if (serves(row)) {
         return &row;
       }
     }
   }
-  if (otherwise_) {
-    spec = otherwise_->describe(op, asked);
-  }
-  return spec ? &*otherwise_ : nullptr;
+  return otherwise_ && op.is_local() && serves(*otherwise_) ? &*otherwise_ : nullptr;
 }
 
 std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& asked) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,6 +36,9 @@ class Kernel {
   virtual void run(Stream& stream, const Operands& operands) = 0;  // enqueues and returns
 };
 
+// Whose code a kernel runs: the loops that define the op, ours, or a library's.
+enum class Provider : std::uint8_t { loops, own, onednn, cudnn, cublas };
+
 // What a kernel will need and like: pure data, known without a device or a driver.
 struct KernelSpec {
   std::size_t workspace = 0;        // bytes; enters the memory plan
@@ -44,6 +48,7 @@ struct KernelSpec {
   std::size_t extra_traffic = 0;
   // Floating-point operations of its algorithm, where that needs fewer than its op counts.
   std::optional<double> flops = std::nullopt;
+  Provider by = Provider::own;  // set by the table, from the row
 };
 
 // What one backend can run, keyed by the op's type.
@@ -59,16 +64,18 @@ class KernelTable {
   // unique_ptr<Kernel> for a signature that equals a spec's in and out. Of several rows of one op
   // the first that describes something serves.
   template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
-  void add(DescribeOp describe_op, MakeOp make_op) {
+  void add(DescribeOp describe_op, MakeOp make_op, Provider by = Provider::own) {
     rows_[std::type_index(typeid(O))].push_back({[describe_op](const Op& op, const Signature& s) {
                                                    return describe_op(static_cast<const O&>(op), s);
                                                  },
                                                  [make_op](const Op& op, const Signature& s) {
                                                    return make_op(static_cast<const O&>(op), s);
-                                                 }});
+                                                 },
+                                                 by});
   }
-  // Serves every op without a row, and every op whose row describes nothing.
-  void otherwise(Describe describe, Make make);
+  // Serves every op without a row, and every op whose rows describe nothing; but none that is not
+  // local (see Op).
+  void otherwise(Describe describe, Make make, Provider by = Provider::own);
 
   std::optional<KernelSpec> describe(const Op& op, const Signature& asked) const;
   // Throws Error that names the op and the signature if no kernel can run it.
@@ -78,6 +85,7 @@ class KernelTable {
   struct Row {
     Describe describe;
     Make make;
+    Provider by{};
   };
   const Row* row_for(const Op& op, const Signature& asked, std::optional<KernelSpec>& spec) const;
 

@@ -40,19 +40,27 @@ class Op {
   virtual std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const = 0;
 
   // The definition of the op in plain loops. All operands are plain(desc): row-major, f32 for every
-  // real type. Oracle of all tests and the fallback on the CPU.
+  // real type. Oracle of all tests and, for local ops, the fallback on the CPU.
   virtual void reference(std::span<const TensorView> in, std::span<const TensorView> out) const = 0;
 
   // Adds nodes that compute d loss / d in[i] for each wanted i and returns them, nothing for an
   // input that no gradient reaches. The default throws: no gradient is known.
   virtual std::vector<std::optional<Value>> backward(const Backprop& backprop) const;
 
+  // False: the result depends on what other ranks hold, so that loops of one rank do not define it.
+  // It runs only where a table has a row for it.
+  virtual bool is_local() const { return true; }
+
   virtual bool mutates(std::size_t /*input*/) const { return false; }  // written in place: weights
+  virtual bool reads(std::size_t /*input*/) const { return true; }     // false: only written
   // out[0] may share the bytes of this input if this node is its last reader. The planner decides.
   virtual bool may_overwrite(std::size_t /*input*/) const { return false; }
   virtual Lane lane() const { return Lane::compute; }
   // Floating-point operations, a multiply-add counted as two; 0 where bytes decide the time.
   virtual double flops(std::span<const TensorDesc> /*in*/) const { return 0; }
+  // Bytes of operands that must be read again however the op is computed, where they are larger
+  // than any cache: no result can be made before all of an operand was read once.
+  virtual std::size_t reread_bytes(std::span<const TensorDesc> /*in*/) const { return 0; }
 };
 
 }  // namespace cnn

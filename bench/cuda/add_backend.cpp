@@ -196,7 +196,6 @@ Backend describe(const Config& config) {
                             backend.compute, config.precision.type == Precision::fp32_strict),
                         .bytes_per_second = machine.bandwidth};
   described.source = machine.source;
-  layers::cuda::add_library_kernels(described.library_kernels, libraries);
   return backend;
 }
 

@@ -28,8 +28,7 @@ struct Ceilings {
 struct Described {
   std::string machine;  // "H200"
   Ceilings ceilings;
-  std::string source;           // of the ceilings: measured, published, estimated
-  KernelTable library_kernels;  // of the backend's, those that the vendor's libraries run
+  std::string source;  // of the ceilings: measured, published, estimated
 };
 
 // A device, what it can run, and what the program says about it.

@@ -3,10 +3,6 @@
 #include <algorithm>
 #include <map>
 
-#include "layers/batch_norm.h"
-#include "layers/conv.h"
-#include "layers/dense.h"
-#include "layers/optimizer.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -40,10 +36,13 @@ void add(NodeCost& sum, const NodeCost& cost) {
   sum.seconds += cost.seconds;
 }
 
-// What an update writes without reading it.
-bool is_copy(const Node& node, std::size_t input) {
-  const auto* update = dynamic_cast<const layers::Update*>(node.op.get());
-  return update != nullptr && input >= update->first_copy();
+std::vector<TensorDesc> inputs_of(const Graph& graph, const Node& node) {
+  std::vector<TensorDesc> in;
+  in.reserve(node.inputs.size());
+  for (const TensorId input : node.inputs) {
+    in.push_back(graph.info(input).desc);
+  }
+  return in;
 }
 
 }  // namespace
@@ -52,17 +51,13 @@ double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec
   if (spec != nullptr && spec->flops) {
     return *spec->flops;
   }
-  std::vector<TensorDesc> in;
-  for (const TensorId input : node.inputs) {
-    in.push_back(graph.info(input).desc);
-  }
-  return node.op->flops(in);
+  return node.op->flops(inputs_of(graph, node));
 }
 
 double operand_bytes(const Graph& graph, const Node& node) {
   double bytes = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-    const double passes = node.op->mutates(i) && !is_copy(node, i) ? 2 : 1;  // read and written
+    const double passes = (node.op->reads(i) ? 1 : 0) + (node.op->mutates(i) ? 1 : 0);
     bytes += passes * bytes_of(graph, node.inputs[i]);
   }
   for (const TensorId output : node.outputs) {
@@ -72,20 +67,7 @@ double operand_bytes(const Graph& graph, const Node& node) {
 }
 
 double reread_bytes(const Graph& graph, const Node& node) {
-  const Op* const op = node.op.get();
-  if (dynamic_cast<const layers::BatchNorm*>(op) != nullptr) {
-    return bytes_of(graph, node.inputs.front());
-  }
-  if (const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(op)) {
-    // x, and the gradient behind the ReLU; that is a sum anew where it is no output
-    const double images = norm->joined && !norm->passes_gradient() ? 3 : 2;
-    return images * bytes_of(graph, node.inputs.front());
-  }
-  const auto* conv = dynamic_cast<const layers::Conv2dBackwardWeights*>(op);
-  const auto* dense = dynamic_cast<const layers::DenseBackwardWeights*>(op);
-  const bool sums =
-      (conv != nullptr && conv->attributes.bias) || (dense != nullptr && dense->attributes.bias);
-  return sums ? bytes_of(graph, node.inputs[1]) : 0;
+  return static_cast<double>(node.op->reread_bytes(inputs_of(graph, node)));
 }
 
 std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,

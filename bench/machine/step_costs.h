@@ -23,10 +23,7 @@ double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec
 // would join or take apart but lies in place already not at all.
 double operand_bytes(const Graph& graph, const Node& node);
 
-// Bytes that must be read again however the node is computed, as operands are larger than any
-// cache: batch statistics, and the sums of their gradient, need all of an image before its first
-// element can be normalised; the gradient of a bias is a sum over what the product of the weight
-// gradient reads too.
+// Bytes that must be read again however the node is computed, see Op::reread_bytes.
 double reread_bytes(const Graph& graph, const Node& node);
 
 // By NodeId: bytes = operand_bytes + reread_bytes + extra_traffic of the kernel's spec, seconds =

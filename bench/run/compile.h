@@ -4,12 +4,10 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include "bench/flags/config.h"
 #include "bench/machine/backend.h"
+#include "layers/passes/pipeline.h"
 #include "models/model.h"
 #include "runtime/program.h"
 
@@ -42,17 +40,12 @@ struct NetworkFacts {
   double forward_macs = 0;  // of convolutions and dense layers, for one image
 };
 
-// How far the graph was rewritten. bn: ReLU and joins within what comes before them, norms folded
-// where nothing is trained. conv: also norms within the convolutions around them.
-enum class Fusion : std::uint8_t { none, bn, conv };
-std::string_view name_of(Fusion fusion);
-
 struct Compiled {
   StepPlan plan;
   std::optional<StepPlan> prologue;  // makes the derived variables; see layers/passes/prologue.h
   NetworkFacts facts;
   Layout layout = Layout::nchw;  // of images inside the network
-  Fusion fusion{};               // as reached: conv only if there are fused convolutions
+  layers::Fusion fusion{};       // as reached
   std::int64_t batch = 0;
   std::int64_t classes = 0;
 

@@ -48,7 +48,7 @@ class Session {
   Json plan_json() const;        // section "plan" of the result file
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
-  Fusion fusion() const { return fusion_; }                 // as far as the plan got
+  layers::Fusion fusion() const { return fusion_; }         // as far as the plan got
   std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
   std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
   std::size_t workspace_bytes() const;  // the largest of a node
@@ -70,7 +70,7 @@ class Session {
   std::optional<Variables> variables_;
   NetworkFacts facts_;
   Layout layout_ = Layout::nchw;
-  Fusion fusion_{};
+  layers::Fusion fusion_{};
   std::size_t arena_bytes_ = 0, lower_bound_bytes_ = 0;
   Buffer arena_;
   std::optional<VariableIo> io_;

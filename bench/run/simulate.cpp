@@ -119,15 +119,14 @@ Prediction predict(const StepPlan& plan, const Ceilings& ceilings) {
   return result;
 }
 
-Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library_kernels) {
+Convolutions count_convolutions(const StepPlan& plan) {
   Convolutions count;
   const std::span<const Node> nodes = plan.graph->nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const KernelSpec& spec = plan.specs[i];
     const Op& op = *nodes[i].op;
     if (op.flops(spec.in) > 0 && op.name().find("conv") != std::string_view::npos) {
-      const Signature signature{.in = spec.in, .out = spec.out};
-      ++(library_kernels.describe(op, signature) ? count.by_library : count.own);
+      ++(spec.by == Provider::cudnn ? count.by_library : count.own);
     }
   }
   return count;
@@ -142,7 +141,7 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   const std::optional<TraceFile> trace =
       traced ? std::optional<TraceFile>(job.config->report.trace_file) : std::nullopt;
   const Prediction prediction = predict(plan, ceilings);
-  const Convolutions convolutions = count_convolutions(plan, described.library_kernels);
+  const Convolutions convolutions = count_convolutions(plan);
   const BatchSize size = job.mode == Mode::evaluation ? job.eval_batch : job.batch;
   const auto batch = static_cast<double>(size.per_device);
   const Simulation found{.machine = described.machine,

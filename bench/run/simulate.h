@@ -31,7 +31,7 @@ Prediction predict(const StepPlan& plan, const Ceilings& ceilings);
 struct Convolutions {
   std::int64_t by_library = 0, own = 0;
 };
-Convolutions count_convolutions(const StepPlan& plan, const KernelTable& library_kernels);
+Convolutions count_convolutions(const StepPlan& plan);
 
 // --simulate: says what the planned step would do on the machine that `backend` describes, writes
 // the predicted timeline to --trace_file, and fills the sections "simulation" and "plan" of the

@@ -94,8 +94,9 @@ class Forward {
 
   BatchNormVectors vectors(const Operands& operands) const {
     const bool scale = attributes_.scale;
-    return {.gamma = scale ? operands.in[1].as<float>().data() : nullptr,
-            .beta = operands.in[scale ? 2 : 1].as<float>().data(),
+    const NormPlaces place(scale);
+    return {.gamma = scale ? operands.in[place.gamma].as<float>().data() : nullptr,
+            .beta = operands.in[place.beta].as<float>().data(),
             .mean = operands.out[1].as<float>().data(),
             .variance = operands.out[2].as<float>().data()};
   }

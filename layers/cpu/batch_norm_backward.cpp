@@ -53,11 +53,7 @@ class Backward {
   std::int64_t images() const { return 2 + (op_.passes_gradient() ? 1 : 0) + (op_.joined ? 1 : 0); }
 
   BatchNormVectors vectors(const Operands& operands) const {
-    const std::size_t beta = op_.attributes.scale ? 2 : 1;
-    return {.gamma = op_.attributes.scale ? operands.in[1].as<float>().data() : nullptr,
-            .beta = operands.in[beta].as<float>().data(),
-            .mean = operands.in[beta + 1].as<float>().data(),
-            .variance = operands.in[beta + 2].as<float>().data()};
+    return vectors_among(operands.in, op_.attributes.scale);
   }
 
   NormaliseGradientRows rows_of(const Operands& operands, const Scratch& scratch,

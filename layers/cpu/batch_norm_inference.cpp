@@ -24,12 +24,8 @@ class Inference {
   void operator()(const Operands& operands) const {
     Carver carver(operands.workspace);
     const Factors factors(carver, chunks_.blocks.padded_channels());
-    const std::size_t beta = attributes_.scale ? 2 : 1;
-    factors.set({.gamma = attributes_.scale ? operands.in[1].as<float>().data() : nullptr,
-                 .beta = operands.in[beta].as<float>().data(),
-                 .mean = operands.in[beta + 1].as<float>().data(),
-                 .variance = operands.in[beta + 2].as<float>().data()},
-                attributes_.epsilon, 0, x_.shape[1], chunks_.blocks.padded_channels());
+    factors.set(vectors_among(operands.in, attributes_.scale), attributes_.epsilon, 0, x_.shape[1],
+                chunks_.blocks.padded_channels());
     const bool stream = is_streamed(operands, operands.out[0]);
     chunks_.each_run_in_parallel({0, chunks_.blocks.groups}, false, [&](const Run& run) {
       normalise(operands, factors, stream, run);
@@ -62,7 +58,7 @@ class Inference {
 
 // Weights are f32 and row-major here: a convolution's packing is a conversion after it.
 void fold(const FoldBatchNorm& op, const Operands& operands) {
-  const std::size_t beta = op.scale ? 2 : 1;
+  const NormPlaces place(op.scale);
   const auto vector = [&](std::size_t i) { return operands.in[i].as<float>(); };
   const auto outputs = static_cast<std::int64_t>(operands.out[1].as<float>().size());
   const std::int64_t each = operands.in[0].desc.shape.elements() / outputs;
@@ -70,15 +66,15 @@ void fold(const FoldBatchNorm& op, const Operands& operands) {
   const auto folded = operands.out[0].as<float>();
   parallel_for(outputs, elements_per_thread / each + 1, [&](std::int64_t begin, std::int64_t end) {
     for (auto o = static_cast<std::size_t>(begin); o < static_cast<std::size_t>(end); ++o) {
-      const double gamma = op.scale ? static_cast<double>(vector(1)[o]) : 1;
-      const double s = gamma * inverse_deviation(vector(beta + 2)[o], op.epsilon);
+      const double gamma = op.scale ? static_cast<double>(vector(place.gamma)[o]) : 1;
+      const double s = gamma * inverse_deviation(vector(place.variance)[o], op.epsilon);
       const double bias = op.bias ? static_cast<double>(operands.in.back().as<float>()[o]) : 0;
       const auto size = static_cast<std::size_t>(each);
       std::ranges::transform(weights.subspan(o * size, size),
                              folded.subspan(o * size, size).begin(),
                              [s](float w) { return static_cast<float>(s * w); });
       operands.out[1].as<float>()[o] = static_cast<float>(
-          (bias - static_cast<double>(vector(beta + 1)[o])) * s + vector(beta)[o]);
+          (bias - static_cast<double>(vector(place.mean)[o])) * s + vector(place.beta)[o]);
     }
   });
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "layers/batch_norm.h"
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 
@@ -152,6 +153,15 @@ void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
 struct BatchNormVectors {
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *variance = nullptr;
 };
+
+// Those that are inputs of an op whose mean and variance are inputs too.
+inline BatchNormVectors vectors_among(std::span<const TensorView> in, bool scale) {
+  const NormPlaces place(scale);
+  return {.gamma = scale ? in[place.gamma].as<float>().data() : nullptr,
+          .beta = in[place.beta].as<float>().data(),
+          .mean = in[place.mean].as<float>().data(),
+          .variance = in[place.variance].as<float>().data()};
+}
 
 struct ChannelMoments {
   double mean = 0, variance = 0;

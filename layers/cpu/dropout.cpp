@@ -88,7 +88,7 @@ void add_dropout_rows(KernelTable& table, const Loops& loops) {
         if (!is_vectorised(x.type) || x.layout == Layout::packed) {
           return std::nullopt;
         }
-        KernelSpec spec{.in = asked.in, .out = asked.out};
+        KernelSpec spec = as_asked(asked);
         spec.out[0].layout = x.layout;
         spec.out[0].packing = nullptr;
         return spec;

@@ -118,7 +118,7 @@ std::optional<KernelSpec> describe_normalise(const Signature& asked) {
   if (packed || !is_vectorised(asked.out[0].type)) {
     return std::nullopt;
   }
-  return KernelSpec{.in = asked.in, .out = asked.out};
+  return as_asked(asked);
 }
 
 }  // namespace

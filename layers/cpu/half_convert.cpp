@@ -100,7 +100,7 @@ void add_half_convert_rows(KernelTable& table) {
         if (!half || x.layout == Layout::packed || y.layout == Layout::packed) {
           return std::nullopt;
         }
-        return KernelSpec{.in = asked.in, .out = asked.out};
+        return as_asked(asked);
       },
       [](const Convert&, const Signature&) { return own_kernel(convert); });
 }

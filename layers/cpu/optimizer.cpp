@@ -180,7 +180,7 @@ class FindInf {
 
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked,
                                           const Loops& loops) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
+  KernelSpec spec = as_asked(asked);
   for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     const std::size_t parameter = (i - op.first_gradient()) % op.parameters;
     spec.in[i] = spec.in[op.first_parameter() + parameter];
@@ -220,8 +220,7 @@ void add_optimizer_rows(KernelTable& table, const Loops& loops) {
             return std::nullopt;
           }
         }
-        return KernelSpec{
-            .workspace = FindInf(asked, loops).workspace(), .in = asked.in, .out = asked.out};
+        return as_asked(asked, FindInf(asked, loops).workspace());
       },
       [&loops](const FoundInf&, const Signature& s) { return own_kernel(FindInf(s, loops)); });
 }

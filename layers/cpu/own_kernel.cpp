@@ -43,8 +43,18 @@ Layout channels_together(const Signature& asked) {
   return Layout::nhwc;
 }
 
-KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace) {
+KernelSpec as_asked(const Signature& asked, std::size_t workspace) {
   KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.pitch = 0;
+    }
+  }
+  return spec;
+}
+
+KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace) {
+  KernelSpec spec = as_asked(asked, workspace);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.layout = desc.shape.rank() == 4 ? layout : Layout::nchw;
@@ -55,7 +65,7 @@ KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspac
 }
 
 KernelSpec like_first_input(const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
+  KernelSpec spec = as_asked(asked);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
       desc.layout = asked.in.front().layout;

@@ -47,6 +47,9 @@ const TypedLoops& loops_of(const Loops& loops, DataType type);
 // nhwc or nchw16c: as the first input lies, else as the first output is asked for, else nhwc.
 Layout channels_together(const Signature& asked);
 
+// Every operand as it is asked for, but without gaps: no loops of this folder know a pitch.
+KernelSpec as_asked(const Signature& asked, std::size_t workspace = 0);
+
 // The same operands, images (rank 4) in this layout, everything else row-major.
 KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace = 0);
 

@@ -110,8 +110,9 @@ class Forward {
     Carver carver(operands.workspace);
     float* const partials = carver.take<float>(partial_floats());
     const bool scale = attributes_.scale;
-    const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[1]) : nullptr,
-                              .beta = data_of<float>(operands.in[scale ? 2 : 1]),
+    const NormPlaces at(scale);
+    const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
+                              .beta = data_of<float>(operands.in[at.beta]),
                               .mean = data_of<float>(operands.out[1]),
                               .variance = data_of<float>(operands.out[2]),
                               .epsilon = static_cast<float>(attributes_.epsilon)};

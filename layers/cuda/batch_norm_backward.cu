@@ -229,11 +229,11 @@ class Backward {
 
   NormVectors vectors(const Operands& operands) const {
     const bool scale = op_.attributes.scale;
-    const std::size_t beta = scale ? 2 : 1;
-    return {.gamma = scale ? data_of<float>(operands.in[1]) : nullptr,
-            .beta = data_of<float>(operands.in[beta]),
-            .mean = data_of<float>(operands.in[beta + 1]),
-            .variance = data_of<float>(operands.in[beta + 2]),
+    const NormPlaces at(scale);
+    return {.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
+            .beta = data_of<float>(operands.in[at.beta]),
+            .mean = data_of<float>(operands.in[at.mean]),
+            .variance = data_of<float>(operands.in[at.variance]),
             .epsilon = static_cast<float>(op_.attributes.epsilon)};
   }
 

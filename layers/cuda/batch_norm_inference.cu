@@ -15,11 +15,12 @@ class Inference {
   explicit Inference(const BatchNormAttributes& a) : attributes_(a) {}
 
   void operator()(Stream& stream, const Operands& operands) const {
-    const std::size_t beta = attributes_.scale ? 2 : 1;
-    const NormVectors vectors{.gamma = attributes_.scale ? data_of<float>(operands.in[1]) : nullptr,
-                              .beta = data_of<float>(operands.in[beta]),
-                              .mean = data_of<float>(operands.in[beta + 1]),
-                              .variance = data_of<float>(operands.in[beta + 2]),
+    const bool scale = attributes_.scale;
+    const NormPlaces at(scale);
+    const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,
+                              .beta = data_of<float>(operands.in[at.beta]),
+                              .mean = data_of<float>(operands.in[at.mean]),
+                              .variance = data_of<float>(operands.in[at.variance]),
                               .epsilon = static_cast<float>(attributes_.epsilon)};
     launch_normalise({.x = operands.in[0],
                       .residual = attributes_.residual ? operands.in.back() : TensorView{},

@@ -93,6 +93,16 @@ void pass_on(Graph& graph, const Node& node, Arrivals& arrivals) {
 
 }  // namespace
 
+std::vector<Value> parameters_of(Graph& graph) {
+  std::vector<Value> parameters;
+  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
+    if (graph.tensors()[i].role == Role::parameter) {
+      parameters.push_back({&graph, TensorId{i}});
+    }
+  }
+  return parameters;
+}
+
 std::vector<std::optional<Value>> gradients(Value loss, std::span<const Value> wrt, Value seed) {
   Graph& graph = *loss.graph;
   Arrivals arrivals(graph, wrt);

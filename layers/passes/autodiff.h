@@ -8,6 +8,9 @@
 
 namespace cnn::layers {
 
+// Every parameter of the graph, in the order in which they were added.
+std::vector<Value> parameters_of(Graph& graph);
+
 // Appends nodes that compute d loss / d wrt[i], by asking each op in reverse order and adding where
 // gradients meet (one Add over all of them). `seed` is d loss / d loss, f32 []. Only what is needed
 // for `wrt` is built: no data gradient of the first layer. Nothing: loss does not depend on wrt[i].

@@ -51,7 +51,7 @@ class Placement {
   void run() {
     for (const Node& node : graph_.nodes()) {
       if (const std::optional<Joint> joint = joint_of(node)) {
-        place(*joint);
+        place(*joint, node);
       }
     }
   }
@@ -59,7 +59,7 @@ class Placement {
  private:
   using Places = std::map<TensorId, std::int64_t>;  // of parts: their first channel in the whole
 
-  void place(const Joint& joint) {
+  void place(const Joint& joint, const Node& node) {
     if (!is_free(joint.whole)) {
       return;
     }
@@ -69,7 +69,8 @@ class Placement {
       const std::int64_t channels = graph_.info(part).desc.shape[1];
       if (is_free(part) && fits(part, joint.whole, channel) &&
           places.try_emplace(part, channel).second) {
-        if (has_kernels(part, places, joint.whole)) {
+        // Of the others no one need be asked where the joint itself takes no pitch.
+        if (takes(node, places, joint.whole) && all_take(part, places, joint.whole)) {
           placed += channels;
         } else {
           places.erase(part);
@@ -100,9 +101,13 @@ class Placement {
            channel * size % access_bytes == 0 && outer.shape[1] * size % access_bytes == 0;
   }
 
-  // Whether everything that touches the part has a kernel that takes it, and the others that are to
-  // be placed, with the pitch of the whole.
-  bool has_kernels(TensorId part, const Places& places, TensorId whole) const {
+  bool all_take(TensorId part, const Places& places, TensorId whole) const {
+    return std::ranges::all_of(touched_by_[index_of(part)],
+                               [&](const Node* node) { return takes(*node, places, whole); });
+  }
+
+  // Whether the node has a kernel that takes what is to be placed with the pitch of the whole.
+  bool takes(const Node& node, const Places& places, TensorId whole) const {
     const std::int64_t pitch = graph_.info(whole).desc.shape[1];
     const auto descs = [&](const std::vector<TensorId>& ids) {
       std::vector<TensorDesc> result;
@@ -112,11 +117,9 @@ class Placement {
       }
       return result;
     };
-    return std::ranges::all_of(touched_by_[index_of(part)], [&](const Node* node) {
-      const Signature asked{.in = descs(node->inputs), .out = descs(node->outputs)};
-      const std::optional<KernelSpec> spec = table_.describe(*node->op, asked);
-      return spec && spec->in == asked.in && spec->out == asked.out;
-    });
+    const Signature asked{.in = descs(node.inputs), .out = descs(node.outputs)};
+    const std::optional<KernelSpec> spec = table_.describe(*node.op, asked);
+    return spec && spec->in == asked.in && spec->out == asked.out;
   }
 
   Graph& graph_;
@@ -128,11 +131,7 @@ class Placement {
 }  // namespace
 
 Rewritten concat_in_place(const Graph& graph, const KernelTable& table) {
-  Rewriter rewriter(graph);
-  for (const Node& node : graph.nodes()) {
-    rewriter.copy(node);
-  }
-  Rewritten result = rewriter.finish();
+  Rewritten result = copy_of(graph);
   Placement(*result.graph, table).run();
   return result;
 }

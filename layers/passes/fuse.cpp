@@ -204,8 +204,7 @@ void emit_folded(Rewriter& rewriter, const Node& conv_node, const Node& norm_nod
   const auto value = [&](TensorId old) { return Value{&graph, rewriter.now(old)}; };
 
   std::vector<Value> fold{value(conv_node.inputs[1])};
-  const std::size_t statistics = scale ? 4 : 3;  // [gamma], beta, mean, variance
-  for (std::size_t i = 1; i <= statistics; ++i) {
+  for (std::size_t i = 1; i <= NormPlaces(scale).variance; ++i) {
     fold.push_back(value(norm_node.inputs[i]));
   }
   if (conv.attributes.bias) {

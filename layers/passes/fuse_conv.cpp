@@ -15,9 +15,6 @@
 namespace cnn::layers {
 namespace {
 
-// Mean and variance follow.
-std::size_t place_of_beta(const BatchNormAttributes& a) { return a.scale ? 2 : 1; }
-
 class Emitter {
  public:
   Emitter(const Graph& graph, const ConvFusion& plan) : plan_(plan), rewriter_(graph) {}
@@ -98,7 +95,7 @@ class Emitter {
         norm.form == NormPlan::Form::on_load ? x.desc().type : DataType::f32);
     const std::vector<Value> out =
         emit_all(finish, std::vector<Value>{sums.sum, sums.squares, gamma_of(node, a),
-                                            now(node.inputs[place_of_beta(a)])});
+                                            now(node.inputs[NormPlaces(a.scale).beta])});
     rewriter_.moved(node.outputs[1], out[0].id);
     rewriter_.moved(node.outputs[2], out[1].id);
     normalisers_[i] = {.x = x, .mean = out[0], .r = out[2], .a = out[3], .b = out[4]};
@@ -138,7 +135,7 @@ class Emitter {
     const std::vector<Value> out =
         emit_all(ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
                  std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), of.x, of.mean, of.r,
-                                    gamma_of(node, a), now(node.inputs[place_of_beta(a)])});
+                                    gamma_of(node, a), now(node.inputs[NormPlaces(a.scale).beta])});
     const Value dx = emit(NormBackwardEnd(), {out[0], of.x, out[3], out[4], out[5]});
     rewriter_.moved(node.outputs[0], dx.id);
     rewriter_.moved(node.outputs[1], out[2].id);
@@ -159,6 +156,12 @@ class Emitter {
 Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image) {
   const ConvFusion plan = plan_conv_fusion(graph, table, image);
   return Emitter(graph, plan).run();
+}
+
+bool fuses_convolutions(const KernelTable& table, DataType type, Layout image) {
+  const TensorDesc x = described({32, 64, 56, 56}, type);
+  const TensorDesc w = described({64, 64, 1, 1}, type);
+  return runs(table, FusedConv({.window = {}, .statistics = true}), {x, w}, image);
 }
 
 }  // namespace cnn::layers

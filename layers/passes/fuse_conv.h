@@ -17,4 +17,8 @@ namespace cnn::layers {
 // What has no kernel stays as it is. Values stay the same but for rounding.
 Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image);
 
+// Whether the table has kernels for it at all: asked for a convolution of ResNet-50, of images of
+// this type laid out as `image`.
+bool fuses_convolutions(const KernelTable& table, DataType type, Layout image);
+
 }  // namespace cnn::layers

@@ -15,9 +15,6 @@
 namespace cnn::layers {
 namespace {
 
-// Mean and variance follow.
-std::size_t place_of_beta(const BatchNormAttributes& a) { return a.scale ? 2 : 1; }
-
 bool is_plain(const ConvAttributes& a) { return !a.depthwise && !a.bias && !a.residual && !a.relu; }
 
 // Who makes and who reads each tensor, and what the table runs.
@@ -248,7 +245,7 @@ class Planner {
     const auto& op = *as<BatchNormBackward>(node);
     const BatchNormAttributes& a = op.attributes;
     const TensorId dy = node.inputs[op.place_of_dy()];
-    const std::optional<NodeIndex> norm = around_.producer(node.inputs[place_of_beta(a) + 1]);
+    const std::optional<NodeIndex> norm = around_.producer(node.inputs[NormPlaces(a.scale).mean]);
     const std::optional<NodeIndex> made_by = around_.producer(dy);
     if (!a.relu || a.residual || op.joined || !norm || !plan_.fused_norm(*norm) || !made_by ||
         !around_.is_read_once(dy)) {

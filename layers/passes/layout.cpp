@@ -234,6 +234,26 @@ void follow_readers(const Graph& graph, const Wishes& learned, Descriptions& res
 
 }  // namespace
 
+Layout image_layout(const Graph& graph, Layout preferred) {
+  if (preferred != Layout::nchw16c) {
+    return preferred;
+  }
+  double elements = 0;
+  double with_padding = 0;
+  for (const Node& node : graph.nodes()) {
+    const TensorDesc& desc = graph.info(node.outputs.front()).desc;
+    if (desc.shape.rank() == 4 && desc.shape[1] > 0) {
+      const auto count = static_cast<double>(desc.shape.elements());
+      const auto channels = static_cast<double>(desc.shape[1]);
+      elements += count;
+      const std::int64_t padded = (desc.shape[1] + 15) / 16 * 16;
+      with_padding += count / channels * static_cast<double>(padded);
+    }
+  }
+  constexpr double bearable = 1.15;
+  return with_padding > bearable * elements ? Layout::nhwc : preferred;
+}
+
 Rewritten assign_layouts(const Graph& graph, const KernelTable& table, Layout image,
                          std::span<const TensorInfo> fixed) {
   Descriptions persistent = descriptions_of(graph, fixed);

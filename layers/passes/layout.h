@@ -5,6 +5,10 @@
 
 namespace cnn::layers {
 
+// The layout of images inside a network whose kernels like `preferred`: blocks of 16 channels only
+// where they would not be mostly padding, as with DenseNet's growth of 12.
+Layout image_layout(const Graph& graph, Layout preferred);
+
 // Gives every tensor a layout, from what the kernels of the table want when images lie in `image`,
 // and puts Convert nodes at the seams (of layout, packing and type; one per tensor and target).
 // Parameters take the packing of their gradient, so that the update needs no conversion, or in a

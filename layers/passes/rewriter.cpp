@@ -46,6 +46,14 @@ Rewritten Rewriter::finish() {
   return {.graph = std::move(graph_), .was = std::move(was_)};
 }
 
+Rewritten copy_of(const Graph& graph) {
+  Rewriter rewriter(graph);
+  for (const Node& node : graph.nodes()) {
+    rewriter.copy(node);
+  }
+  return rewriter.finish();
+}
+
 bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, Layout image) {
   Signature asked{.in = std::move(in), .out = {}};
   asked.out = op.infer(asked.in);
@@ -54,7 +62,8 @@ bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, La
       desc.layout = desc.shape.rank() == 4 ? image : desc.layout;
     }
   }
-  return table.describe(op, asked).has_value();
+  const std::optional<KernelSpec> spec = table.describe(op, asked);
+  return spec && spec->by != Provider::loops;
 }
 
 std::vector<std::size_t> count_readers(const Graph& graph) {

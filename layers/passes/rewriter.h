@@ -36,13 +36,17 @@ class Rewriter {
   std::vector<std::optional<TensorId>> was_;
 };
 
+// The same graph once more.
+Rewritten copy_of(const Graph& graph);
+
 // The op of a node if it is an O, else nullptr.
 template <class O>
 const O* as(const Node& node) {
   return dynamic_cast<const O*>(node.op.get());
 }
 
-// Whether the table has a kernel for the op on such operands, its images laid out as `image`.
+// Whether the table has a kernel for the op on such operands, its images laid out as `image`: one
+// that is more than the loops which define it.
 bool runs(const KernelTable& table, const Op& op, std::vector<TensorDesc> in, Layout image);
 
 // How many operands of nodes and outputs of the graph read each tensor, by TensorId.

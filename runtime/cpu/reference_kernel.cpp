@@ -28,7 +28,8 @@ void add_reference(KernelTable& table) {
       },
       [](const Op& op, const Signature& /*signature*/) {
         return std::make_unique<ReferenceKernel>(op);
-      });
+      },
+      Provider::loops);
 }
 
 }  // namespace cnn

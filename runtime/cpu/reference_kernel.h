@@ -14,8 +14,8 @@ class ReferenceKernel final : public Kernel {
   const Op& op_;
 };
 
-// Serves every op that no row of the table serves, in plain row-major f32 (i32 and u8 keep their
-// type).
+// Serves every local op that no row of the table serves, in plain row-major f32 (i32 and u8 keep
+// their type).
 void add_reference(KernelTable& table);
 
 }  // namespace cnn

@@ -14,6 +14,7 @@ namespace cnn::tests {
 namespace {
 
 class Conformance : public testing::TestWithParam<Case> {};
+class PitchOnCpu : public testing::TestWithParam<Case> {};
 
 TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) {
   const Case& row = GetParam();
@@ -39,6 +40,18 @@ TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) {
   }
 }
 
+// So that nothing is placed inside another tensor for kernels which would read past its pixels.
+TEST_P(PitchOnCpu, IsTakenByNoKernel) {
+  const BuiltCase built = build(GetParam(), DataType::f32);
+  for (const Backend& backend : all_backends()) {
+    for (const Node& node : built.graph->nodes()) {
+      const Signature signature = asked(*built.graph, node, Layout::nhwc);
+      EXPECT_FALSE(spread_out(backend.table, *node.op, signature))
+          << backend.name << ": " << node.op->name();
+    }
+  }
+}
+
 std::vector<Case> cases_of(bool heavy) {
   std::vector<Case> result = all_cases();
   std::erase_if(result, [=](const Case& row) { return (row.weight == Weight::heavy) != heavy; });
@@ -53,6 +66,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Conformance, testing::ValuesIn(cases_of(false)), test_name);
+INSTANTIATE_TEST_SUITE_P(All, PitchOnCpu, testing::ValuesIn(cases_of(false)), test_name);
 INSTANTIATE_TEST_SUITE_P(Slow, Conformance, testing::ValuesIn(cases_of(true)), test_name);
 
 }  // namespace

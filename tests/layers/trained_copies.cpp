@@ -13,26 +13,15 @@
 #include "layers/loss.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
-#include "layers/passes/autodiff.h"
 #include "layers/passes/copies.h"
 #include "layers/passes/layout.h"
+#include "layers/passes/pipeline.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/running_graph.h"
 #include "tests/support/literals.h"
 
 namespace cnn::tests {
-
 namespace {
-
-std::vector<Value> parameters_of(Graph& graph) {
-  std::vector<Value> result;
-  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
-    if (graph.tensors()[i].role == Role::parameter) {
-      result.push_back({&graph, TensorId{i}});
-    }
-  }
-  return result;
-}
 
 void build_network(Graph& graph) {
   const Value x = graph.input("images", {Shape{2, 8, 6, 6}, graph.traits().compute});
@@ -41,18 +30,12 @@ void build_network(Graph& graph) {
   y = layers::conv(y, {.filters = 8, .kernel = 1});
   y = layers::dense(layers::flatten(y), {.units = 10, .relu = false});
   const Value loss = layers::softmax_cross_entropy(layers::convert(y, DataType::f32), labels);
-  layers::OptimizerOptions options;
-  options.update.rule = layers::Rule::momentum;
-  options.update.weight_decay = 0.01;
-  options.update.automatic_loss_scale = true;
-  const std::vector<Value> parameters = parameters_of(graph);
-  std::vector<Value> gradients;
-  for (const auto& gradient :
-       layers::gradients(loss, parameters, layers::loss_seed(graph, options))) {
-    gradients.push_back(gradient.value());
-  }
+  layers::TrainingOptions options;
+  options.optimizer.update.rule = layers::Rule::momentum;
+  options.optimizer.update.weight_decay = 0.01;
+  options.optimizer.update.automatic_loss_scale = true;
   graph.output("loss", loss);
-  graph.output("l2", layers::append_update(graph, parameters, gradients, options));
+  layers::append_training(graph, loss, options);
 }
 
 std::size_t count_conversions(const Graph& graph) {

@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "layers/batch_norm.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/elementwise.h"
 #include "layers/initializer.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
-#include "layers/passes/autodiff.h"
-#include "layers/passes/fuse.h"
-#include "layers/passes/fuse_gradients.h"
 #include "layers/passes/layout.h"
 #include "models/catalog.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -114,8 +110,9 @@ Engine reference_engine() {
 }
 
 Engine cpu_engine() {
-  Engine engine{
-      .layout = layers::cpu::preferred_layout(DataType::f32), .images = Layout::nhwc, .fuse = true};
+  Engine engine{.layout = layers::cpu::preferred_layout(DataType::f32),
+                .images = Layout::nhwc,
+                .fusion = layers::Fusion::conv};
   add_reference(engine.kernels);
   layers::cpu::add_kernels(engine.kernels);
   return engine;
@@ -123,13 +120,10 @@ Engine cpu_engine() {
 
 GoldenRun::GoldenRun(const Golden& golden, const Engine& engine)
     : golden_(golden), engine_(engine), stream_(device_.make_stream(Lane::compute)) {
-  const std::shared_ptr<Graph> graph = build();
-  const Rewritten laid_out = layers::assign_layouts(*graph, engine.kernels, engine.layout);
-  StepPlan plan = make_plan(laid_out.graph, engine.kernels);
-  variables_.emplace(*laid_out.graph);
+  const layers::Divided graphs = build().graphs;
+  variables_.emplace(*graphs.step);
   storage_ = device_.allocate(variables_->bytes());
   variables_->attach(storage_.data());
-  arena_ = device_.allocate(plan.memory.device_bytes);
   load();
   const std::int32_t background = golden.data_set == "imagenet" ? 1 : 0;
   const auto classes =
@@ -140,58 +134,59 @@ GoldenRun::GoldenRun(const Golden& golden, const Engine& engine)
   }
   labels_ = formula_labels(golden.batch_size, background, classes - 1, golden.seed);
   rate_ = static_cast<float>(golden.learning_rate);
-  inputs_ = inputs(*laid_out.graph);
-  executor_.emplace(make_program(std::move(plan), engine.kernels), device_, *variables_,
-                    std::span(arena_.data(), arena_.bytes()));
+  inputs_ = inputs(*graphs.step);
+  executor_ = executor_of(make_plan(graphs.step, engine.kernels));
+  if (graphs.prologue) {
+    executor_of(make_plan(graphs.prologue, engine.kernels))->run({});
+  }
 }
 
-std::shared_ptr<Graph> GoldenRun::build() {
+layers::PipelineResult GoldenRun::build() {
   const models::Model& model = models::find(golden_.data_set, golden_.model);
-  auto graph = std::make_shared<Graph>(Traits{.training = golden_.training, .dropout = false});
+  Graph graph(Traits{.training = golden_.training, .dropout = false});
   const Shape shape{golden_.batch_size, model.channels, golden_.image_size, golden_.image_size};
-  const Value raw = graph->input("images", {.shape = shape, .layout = engine_.images});
+  const Value raw = graph.input("images", {.shape = shape, .layout = engine_.images});
   const Value images = emit(layers::Normalise(1, 0, DataType::f32), {raw});
   const Value labels =
-      graph->input("labels", {.shape = {golden_.batch_size}, .type = DataType::i32});
+      graph.input("labels", {.shape = {golden_.batch_size}, .type = DataType::i32});
   const Value logits = models::logits(model, images);
   const Value loss = layers::softmax_cross_entropy(logits, labels);
-  graph->output("logits", logits);
-  graph->output("base_loss", loss);
-  std::optional<TensorId> end = loss.id;
-  if (engine_.fuse) {
-    const Rewritten fused = layers::fuse_activations(*graph);
-    end = fused.was[index_of(loss.id)];
-    graph = golden_.training ? fused.graph : layers::fold_batch_norms(*fused.graph).graph;
-  }
+  graph.output("logits", logits);
+  graph.output("base_loss", loss);
+  layers::PipelineOptions options{.fusion = engine_.fusion,
+                                  .layout = layers::image_layout(graph, engine_.layout)};
   if (golden_.training) {
-    append_training(*graph, {graph.get(), end.value()});
+    options.loss = loss.id;
+    options.training = training_options();
   }
-  return engine_.fuse ? layers::join_gradients(*graph).graph : graph;
+  return layers::run_pipeline(graph, engine_.kernels, options);
 }
 
-void GoldenRun::append_training(Graph& graph, Value loss) {
-  std::vector<Value> parameters;
-  for (std::uint32_t i = 0; i < graph.tensors().size(); ++i) {
-    if (graph.tensors()[i].role == Role::parameter) {
-      parameters.push_back({&graph, TensorId{i}});
-      parameters_.push_back(graph.tensors()[i].name);
+layers::TrainingOptions GoldenRun::training_options() {
+  layers::TrainingOptions options;
+  options.optimizer.update.rule = layers::find_rule(golden_.optimizer).rule;
+  options.optimizer.update.weight_decay = golden_.weight_decay;
+  options.on_gradients = [this](std::span<const Value> parameters, std::span<Value> gradients) {
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      Graph& graph = *parameters[i].graph;
+      parameters_.push_back(graph.info(parameters[i].id).name);
+      graph.output(parameters_.back(), gradients[i]);
     }
-  }
-  layers::OptimizerOptions options;
-  options.update.rule = layers::find_rule(golden_.optimizer).rule;
-  options.update.weight_decay = golden_.weight_decay;
-  std::vector<Value> gradients;
-  for (const std::optional<Value>& gradient :
-       layers::gradients(loss, parameters, layers::loss_seed(graph, options))) {
-    gradients.push_back(gradient.value());
-    graph.output(parameters_[gradients.size() - 1], gradients.back());
-  }
-  layers::append_moving_averages(graph);
-  graph.output("l2", layers::append_update(graph, parameters, gradients, options));
+  };
+  return options;
+}
+
+std::unique_ptr<Executor> GoldenRun::executor_of(StepPlan plan) {
+  const Buffer& arena = arenas_.emplace_back(device_.allocate(plan.memory.device_bytes));
+  return std::make_unique<Executor>(make_program(std::move(plan), engine_.kernels), device_,
+                                    *variables_, std::span(arena.data(), arena.bytes()));
 }
 
 void GoldenRun::load() {
   for (const Variable& variable : variables_->all()) {
+    if (variable.info.role == Role::derived) {
+      continue;  // the prologue makes it
+    }
     std::vector<float> values = starting_values(variable.info, golden_);
     move({plain(variable.info.desc), reinterpret_cast<std::byte*>(values.data())},
          variables_->view(variable));

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "layers/passes/pipeline.h"
 #include "runtime/cpu/device.h"
 #include "runtime/executor.h"
 #include "runtime/graph.h"
@@ -19,13 +21,14 @@ struct Engine {
   KernelTable kernels;
   Layout layout = Layout::nchw;  // inside the network
   Layout images = Layout::nchw;  // of the input
-  bool fuse = false;             // with the forward rewrites of a real run
+  layers::Fusion fusion = layers::Fusion::none;
 };
 Engine reference_engine();
 Engine cpu_engine();
 
-// A golden network, compiled as the program does it and fed by the formula. Outputs: "base_loss",
-// "logits" and in training "l2" and the gradients of the base loss under the parameters' names.
+// A golden network, made by the program's pipeline of passes and fed by the formula. Outputs:
+// "base_loss", "logits" and in training "l2" and the gradients of the base loss under the
+// parameters' names.
 class GoldenRun {
  public:
   GoldenRun(const Golden& golden, const Engine& engine);
@@ -42,8 +45,9 @@ class GoldenRun {
   double total_loss() const;
 
  private:
-  std::shared_ptr<Graph> build();
-  void append_training(Graph& graph, Value loss);
+  layers::PipelineResult build();
+  layers::TrainingOptions training_options();
+  std::unique_ptr<Executor> executor_of(StepPlan plan);
   void load();
   void move(const TensorView& from, const TensorView& to);
   std::vector<TensorView> inputs(const Graph& graph);
@@ -54,13 +58,14 @@ class GoldenRun {
   std::unique_ptr<Stream> stream_;
   std::vector<std::string> parameters_;
   std::optional<Variables> variables_;
-  Buffer storage_, arena_;
+  Buffer storage_;
+  std::vector<Buffer> arenas_;  // of the step, and of its prologue if it has one
   std::vector<float> images_;
   std::vector<std::int32_t> labels_;
   std::int32_t step_ = 0;
   float rate_ = 0;
   std::vector<TensorView> inputs_;
-  std::optional<Executor> executor_;
+  std::unique_ptr<Executor> executor_;
 };
 
 double norm(std::span<const float> values);

@@ -27,6 +27,22 @@ class NamedKernel final : public Kernel {
 const Signature small{.in = {floats(2)}, .out = {floats(2)}};
 const Signature large{.in = {floats(200)}, .out = {floats(200)}};
 
+// A sum over all ranks: nothing that one of them could define alone.
+class SumOverRanks final : public Op {
+ public:
+  std::string_view name() const override { return "sum_over_ranks"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override { return {in[0]}; }
+  void reference(std::span<const TensorView> /*in*/,
+                 std::span<const TensorView> /*out*/) const override {
+    throw Error("loops of one rank were asked for a sum over all");
+  }
+  bool is_local() const override { return false; }
+};
+
+std::optional<KernelSpec> anything(const Op& /*op*/, const Signature& s) {
+  return KernelSpec{.workspace = 0, .in = s.in, .out = s.out};
+}
+
 // Scale has a row that takes at most 100 elements; with a fallback for all else if asked.
 KernelTable table_with(bool fallback) {
   KernelTable table;
@@ -41,13 +57,9 @@ KernelTable table_with(bool fallback) {
         return std::make_unique<NamedKernel>("row");
       });
   if (fallback) {
-    table.otherwise(
-        [](const Op& /*op*/, const Signature& s) {
-          return KernelSpec{.workspace = 0, .in = s.in, .out = s.out};
-        },
-        [](const Op& /*op*/, const Signature& /*s*/) {
-          return std::make_unique<NamedKernel>("fallback");
-        });
+    table.otherwise(anything, [](const Op& /*op*/, const Signature& /*s*/) {
+      return std::make_unique<NamedKernel>("fallback");
+    });
   }
   return table;
 }
@@ -87,6 +99,27 @@ TEST(KernelTable, DescribesNothingWithoutRowAndFallback) {
   const KernelTable table = table_with(false);
   EXPECT_FALSE(table.describe(Relu(), small));
   EXPECT_FALSE(table.describe(Scale(2), large));
+}
+
+TEST(KernelTable, TellsWhoseKernelAnswers) {
+  KernelTable table = table_with(false);
+  table.add<Relu>(
+      anything, [](const Relu&, const Signature&) { return std::make_unique<NamedKernel>("row"); },
+      Provider::onednn);
+  add_reference(table);
+  EXPECT_EQ(table.describe(Scale(2), small)->by, Provider::own);
+  EXPECT_EQ(table.describe(Relu(), small)->by, Provider::onednn);
+  EXPECT_EQ(table.describe(Scale(2), large)->by, Provider::loops);
+}
+
+TEST(KernelTable, LeavesAnOpThatIsNotLocalToItsRowsAlone) {
+  KernelTable table = table_with(true);
+  EXPECT_FALSE(table.describe(SumOverRanks(), small));
+  EXPECT_THROW(table.make(SumOverRanks(), small), Error);
+  table.add<SumOverRanks>(anything, [](const SumOverRanks&, const Signature&) {
+    return std::make_unique<NamedKernel>("row");
+  });
+  EXPECT_EQ(made(table, SumOverRanks(), small), "row");
 }
 
 TEST(KernelTable, NamesOpAndSignatureThatNoKernelRuns) {

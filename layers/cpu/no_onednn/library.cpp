@@ -22,7 +22,7 @@ std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signatur
   const TensorDesc& out = asked.out[0];
   const bool possible =
       is_plain_f32(in) && is_plain_f32(out) && (in.shape.rank() == 4 || in.layout == out.layout);
-  return possible ? std::optional(KernelSpec{.in = asked.in, .out = asked.out}) : std::nullopt;
+  return possible ? std::optional(as_asked(asked)) : std::nullopt;
 }
 
 // Channels that only pad the last block of nchw16c become zero.

@@ -216,6 +216,7 @@ Plan plan_reorder(const TensorDesc& from, const TensorDesc& to, const dnnl::engi
   plan.spec.workspace = primitive.scratchpad_desc().get_size();
   plan.spec.in.push_back(from);
   plan.spec.out.push_back(to);
+  plan.spec.in.back().pitch = plan.spec.out.back().pitch = 0;
   plan.primitive = primitive;
   plan.in.push_back({DNNL_ARG_FROM});
   plan.out.push_back({DNNL_ARG_TO});

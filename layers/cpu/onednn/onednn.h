@@ -118,7 +118,8 @@ void add_primitive(KernelTable& table, const Isa& isa, MakePlan plan) {
       [plan, target](const O& op, const Signature& signature) {
         return detail::make(
             op, signature, [&] { return plan(op, signature, target); }, target.engine);
-      });
+      },
+      Provider::onednn);
 }
 
 }  // namespace cnn::layers::cpu

@@ -60,7 +60,8 @@ void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
         check(found.has_value(), "a convolution is made that was not described");
         auto engine = std::make_unique<CudnnEngine>(libraries, found->graph);
         return make_kernel(*std::move(found), std::move(engine));
-      });
+      },
+      Provider::cudnn);
 }
 
 }  // namespace

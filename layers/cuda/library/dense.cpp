@@ -139,7 +139,8 @@ void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
         plan->product.strict_f32 = libraries->options().strict_f32;
         plan->product.deterministic = libraries->options().deterministic;
         return std::make_unique<DenseKernel>(*std::move(plan), libraries);
-      });
+      },
+      Provider::cublas);
 }
 
 }  // namespace

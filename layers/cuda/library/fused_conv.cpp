@@ -50,7 +50,8 @@ void add_row(KernelTable& table, const std::shared_ptr<Libraries>& libraries) {
         check(steps.has_value(), "a fused convolution is made that was not described");
         auto engine = std::make_unique<CudnnEngine>(libraries, steps->graph);
         return make_kernel(*std::move(steps), std::move(engine));
-      });
+      },
+      Provider::cudnn);
 }
 
 }  // namespace

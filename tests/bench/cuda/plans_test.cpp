@@ -168,7 +168,7 @@ TEST_P(FusedModels, HaveEnginesForWhatTheBatchNormsAroundThemNeed) {
     SCOPED_TRACE(std::string(name));
     const Compiled fused = compiled(models::find("imagenet", name), backend,
                                     {.compute = DataType::f16, .fusion = FusionChoice::conv});
-    EXPECT_EQ(fused.fusion, Fusion::conv);
+    EXPECT_EQ(fused.fusion, layers::Fusion::conv);
     const std::size_t layers = layers_of.at(name);
     EXPECT_GE(count(*fused.plan.graph, "fused_conv"), layers - 1);
     EXPECT_GE(count(*fused.plan.graph, "fused_conv_backward_weights"), layers / 2);

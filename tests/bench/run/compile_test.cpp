@@ -20,18 +20,38 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-// Plans what it cannot run: every op, with operands as they are; but as cuDNN's, its fused
-// convolutions read eight channels at a time.
-Backend backend_called(const std::string& name) {
+using Describe = std::optional<KernelSpec> (*)(const Op&, const Signature&);
+
+// As cuDNN's, its fused convolutions read eight channels of f16 at a time.
+std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& asked) {
+  if (op.name() == "fused_conv" &&
+      (asked.in[0].shape[1] % 8 != 0 || asked.in[0].type != DataType::f16)) {
+    return std::nullopt;
+  }
+  return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+}
+
+// Knows neither what was fused into convolutions, nor masks, nor pitches.
+std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) {
+  const auto is_mask = [](const TensorDesc& desc) { return desc.type == DataType::u8; };
+  if (op.name() == "fused_conv" || std::ranges::any_of(asked.in, is_mask) ||
+      std::ranges::any_of(asked.out, is_mask)) {
+    return std::nullopt;
+  }
+  KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.pitch = 0;
+    }
+  }
+  return spec;
+}
+
+// Plans what it cannot run.
+Backend backend_like(const std::string& device) {
   Backend backend;
-  backend.name = name;
   backend.kernels.otherwise(
-      [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (op.name() == "fused_conv" && asked.in[0].shape[1] % 8 != 0) {
-          return std::nullopt;
-        }
-        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
-      },
+      device == "cuda" ? Describe{describe_as_cuda} : Describe{describe_as_cpu},
       [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
   backend.preferred_layout = [](DataType) { return Layout::nhwc; };
   return backend;
@@ -58,7 +78,7 @@ Compiled compiled(const Asked& asked) {
                   .image_size = model.image_size,
                   .compute = asked.compute,
                   .input = {}},
-                 backend_called(asked.device));
+                 backend_like(asked.device));
 }
 
 std::map<std::string, std::size_t> counts(const Compiled& of) {
@@ -71,45 +91,45 @@ std::map<std::string, std::size_t> counts(const Compiled& of) {
 
 TEST(Fusion, GoesAsFarAsAsked) {
   const Compiled none = compiled({.device = "cuda", .fusion = FusionChoice::none});
-  EXPECT_EQ(none.fusion, Fusion::none);
+  EXPECT_EQ(none.fusion, layers::Fusion::none);
   EXPECT_EQ(counts(none)["relu"], 18);
   EXPECT_EQ(counts(none)["batch_norm"], 19);
 
   const Compiled bn = compiled({.device = "cuda", .fusion = FusionChoice::bn});
-  EXPECT_EQ(bn.fusion, Fusion::bn);
+  EXPECT_EQ(bn.fusion, layers::Fusion::bn);
   EXPECT_EQ(counts(bn)["relu"], 0);
   EXPECT_EQ(counts(bn)["batch_norm"], 19);
   EXPECT_EQ(counts(bn)["fused_conv"], 0);
 
   const Compiled conv = compiled({.device = "cuda", .fusion = FusionChoice::conv});
-  EXPECT_EQ(conv.fusion, Fusion::conv);
+  EXPECT_EQ(conv.fusion, layers::Fusion::conv);
   EXPECT_EQ(counts(conv)["batch_norm"], 1);  // behind the convolution of three channels
   EXPECT_EQ(counts(conv)["fused_conv"], 18);
 }
 
 TEST(Fusion, IsTheBestThatTheBackendHasUnlessAsked) {
-  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::automatic}).fusion, Fusion::conv);
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::automatic}).fusion, layers::Fusion::conv);
   EXPECT_EQ(
       compiled({.device = "cuda", .fusion = FusionChoice::automatic, .compute = DataType::f32})
           .fusion,
-      Fusion::bn);
+      layers::Fusion::bn);
   EXPECT_EQ(compiled({.device = "cpu", .fusion = FusionChoice::automatic, .compute = DataType::f32})
                 .fusion,
-            Fusion::bn);
+            layers::Fusion::bn);
 }
 
 TEST(Fusion, IsOffWithoutOptimisations) {
   EXPECT_EQ(
       compiled({.device = "cuda", .fusion = FusionChoice::automatic, .optimise = false}).fusion,
-      Fusion::none);
+      layers::Fusion::none);
 }
 
 TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
   EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::conv, .model = "alexnet"}).fusion,
-            Fusion::bn);
+            layers::Fusion::bn);
   EXPECT_EQ(
       compiled({.device = "cuda", .fusion = FusionChoice::conv, .phase = Phase::evaluation}).fusion,
-      Fusion::bn);
+      layers::Fusion::bn);
 }
 
 // Nine modules, each a concat and, in training, a split.

@@ -189,10 +189,14 @@ TEST(Convolutions, AreCountedByWhoComputesThem) {
   const Value x = state(*graph, "x", {1, 4, 8, 8});
   const Value w = state(*graph, "w", {4, 4, 1, 1});
   graph->output("y", emit(layers::Conv2d({}), {x, w}));
-  const StepPlan plan = make_plan(graph, reference());
-  EXPECT_EQ(count_convolutions(plan, KernelTable()).own, 1);
-  EXPECT_EQ(count_convolutions(plan, KernelTable()).by_library, 0);
-  EXPECT_EQ(count_convolutions(plan, reference()).by_library, 1);
+  StepPlan plan = make_plan(graph, reference());
+  EXPECT_EQ(count_convolutions(plan).own, 1);
+  EXPECT_EQ(count_convolutions(plan).by_library, 0);
+  for (KernelSpec& spec : plan.specs) {
+    spec.by = Provider::cudnn;
+  }
+  EXPECT_EQ(count_convolutions(plan).own, 0);
+  EXPECT_EQ(count_convolutions(plan).by_library, 1);
 }
 
 }  // namespace

@@ -17,8 +17,8 @@
 #include "layers/loss.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
-#include "layers/passes/autodiff.h"
 #include "layers/passes/fuse.h"
+#include "layers/passes/pipeline.h"
 #include "layers/pool.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "tests/layers/running_graph.h"
@@ -64,21 +64,13 @@ std::shared_ptr<Graph> step_of(const Network& network, std::int64_t channels) {
   forward.output("loss",
                  softmax_cross_entropy(logits, forward.input("labels", {{3}, DataType::i32})));
   const std::shared_ptr<Graph> graph = fuse_activations(forward).graph;
-  std::vector<Value> parameters;
-  for (std::uint32_t i = 0; i < graph->tensors().size(); ++i) {
-    if (graph->tensors()[i].role == Role::parameter) {
-      parameters.push_back({graph.get(), TensorId{i}});
+  TrainingOptions options{.optimizer = {.update = {.rule = Rule::momentum}}};
+  options.on_gradients = [&](std::span<const Value> /*parameters*/, std::span<Value> gradients) {
+    for (const Value& gradient : gradients) {
+      graph->output("gradient " + std::to_string(graph->outputs().size()), gradient);
     }
-  }
-  const OptimizerOptions options{.update = {.rule = Rule::momentum}};
-  const Value loss{graph.get(), graph->outputs().front().tensor};
-  std::vector<Value> made;
-  for (const auto& gradient : gradients(loss, parameters, loss_seed(*graph, options))) {
-    made.push_back(gradient.value());
-    graph->output("gradient " + std::to_string(made.size()), made.back());
-  }
-  append_moving_averages(*graph);
-  append_update(*graph, parameters, made, options);
+  };
+  append_training(*graph, {graph.get(), graph->outputs().front().tensor}, options);
   return graph;
 }
 

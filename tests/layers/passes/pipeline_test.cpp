@@ -1,5 +1,7 @@
-// Every case as the program would run it (layouts, plan, executor, all kernels together) against
+// Every case as the program would run it (all passes, plan, executor, all kernels together) against
 // the plain loops node by node: results, gradients, and every variable afterwards.
+
+#include "layers/passes/pipeline.h"
 
 #include <algorithm>
 #include <cmath>
@@ -69,7 +71,11 @@ void check_backend(const Backend& backend, const Interpreter& expected, double t
   if (narrow && (backend.name == "reference" || !layers::cpu::computes_bf16())) {
     return;
   }
-  RunningGraph running(graph, backend.table, backend.image);
+  RunningGraph running(
+      layers::run_pipeline(graph, backend.table,
+                           {.fusion = layers::Fusion::conv, .layout = backend.image})
+          .graphs,
+      backend.table);
   running.run();
   for (std::size_t i = 0; i < graph.outputs().size(); ++i) {
     // Written so that NaN fails.

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "layers/optimizer.h"
+#include "layers/passes/prologue.h"
+#include "runtime/graph.h"
+#include "runtime/kernel.h"
+
+namespace cnn::layers {
+
+// How far a graph is rewritten. bn: ReLU and joins within what comes before them, norms folded
+// where nothing is trained. conv: also norms within the convolutions around them.
+enum class Fusion : std::uint8_t { none, bn, conv };
+std::string_view name_of(Fusion fusion);
+
+struct TrainingOptions {
+  OptimizerOptions optimizer;
+  // Called between gradients and update, of all parameters: may append nodes and outputs, and put
+  // other tensors in the place of the gradients. Empty: nothing happens there.
+  std::function<void(std::span<const Value> parameters, std::span<Value> gradients)> on_gradients;
+};
+
+// Appends to a forward graph the gradients of `loss` by all parameters, the running averages of
+// batch norms and the update, whose L2 sum becomes the output "l2". Throws Error if the loss does
+// not depend on every parameter.
+void append_training(Graph& graph, Value loss, const TrainingOptions& options);
+
+// What is made of a forward graph.
+struct PipelineOptions {
+  Fusion fusion = Fusion::bn;     // at most: conv only as far as the table has kernels for it
+  Layout layout = Layout::nchw;   // of images inside the network
+  std::optional<TensorId> loss;   // f32 []: the graph is trained. Nothing: it stays as it is
+  TrainingOptions training = {};  // with a loss
+  // Variables of a training program that an evaluation shares: their layouts are given, and they
+  // change between its runs. Empty: there is none.
+  std::span<const TensorInfo> fixed = {};
+};
+
+struct PipelineResult {
+  Divided graphs;   // layouts are settled: ready to be planned
+  Fusion fusion{};  // as reached: conv only if there are fused convolutions
+};
+
+// All passes in their order: forward fusion, gradients and update, fusion across the two halves,
+// layouts, then what leaves the step for a prologue (copies of parameters that the update keeps up
+// to date, or what depends on constants alone), and what is concatenated in place. Kernels are only
+// asked, by describe(); no pass puts an op that they lack in the place of one that they have.
+PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
+                            const PipelineOptions& options);
+
+}  // namespace cnn::layers
