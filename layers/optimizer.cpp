@@ -10,15 +10,58 @@
 
 namespace cnn::layers {
 
+namespace {
+
+RuleFactors no_factors(const UpdateAttributes& /*of*/) { return {}; }
+
+double step_sgd(const RuleFactors& /*by*/, double rate, const Weight& w) {
+  return w.value - rate * w.gradient;
+}
+
+RuleFactors momentum_factors(const UpdateAttributes& of) { return {.momentum = of.momentum}; }
+
+double step_momentum(const RuleFactors& by, double rate, const Weight& w) {
+  float& a = *w.slot0;
+  a = static_cast<float>(by.momentum * a + w.gradient);
+  return w.value - rate * w.gradient - rate * by.momentum * a;
+}
+
+RuleFactors rmsprop_factors(const UpdateAttributes& of) {
+  return {
+      .momentum = of.rmsprop_momentum, .keep0 = of.rmsprop_decay, .epsilon = of.rmsprop_epsilon};
+}
+
+double step_rmsprop(const RuleFactors& by, double rate, const Weight& w) {
+  float &s = *w.slot0, &b = *w.slot1;
+  s = static_cast<float>(by.keep0 * s + (1 - by.keep0) * w.gradient * w.gradient);
+  b = static_cast<float>(by.momentum * b + rate * w.gradient / std::sqrt(s + by.epsilon));
+  return w.value - b;
+}
+
+RuleFactors adam_factors(const UpdateAttributes& of) {
+  return {.keep0 = of.adam_beta1, .keep1 = of.adam_beta2, .epsilon = of.adam_epsilon};
+}
+
+double step_adam(const RuleFactors& by, double rate, const Weight& w) {
+  float &m = *w.slot0, &v = *w.slot1;
+  m = static_cast<float>(by.keep0 * m + (1 - by.keep0) * w.gradient);
+  v = static_cast<float>(by.keep1 * v + (1 - by.keep1) * w.gradient * w.gradient);
+  return w.value - rate * m / (std::sqrt(v) + by.epsilon);
+}
+
+}  // namespace
+
 const std::vector<RuleRow>& rules() {
   static const std::vector<RuleRow> rows{
-      {"sgd", Rule::sgd, {}},
-      {"momentum", Rule::momentum, {{"Momentum", 0}}},
-      {"rmsprop", Rule::rmsprop, {{"RMSProp", 1}, {"RMSProp_1", 0}}},
-      {"adam", Rule::adam, {{"Adam", 0}, {"Adam_1", 0}}},
+      {"sgd", Rule::sgd, {}, no_factors, step_sgd},
+      {"momentum", Rule::momentum, {{"Momentum", 0}}, momentum_factors, step_momentum},
+      {"rmsprop", Rule::rmsprop, {{"RMSProp", 1}, {"RMSProp_1", 0}}, rmsprop_factors, step_rmsprop},
+      {"adam", Rule::adam, {{"Adam", 0}, {"Adam_1", 0}}, adam_factors, step_adam, true},
   };
   return rows;
 }
+
+const RuleRow& row_of(Rule rule) { return rules()[static_cast<std::size_t>(rule)]; }
 
 const RuleRow& find_rule(std::string_view name) {
   std::string names;
@@ -33,56 +76,25 @@ const RuleRow& find_rule(std::string_view name) {
 
 namespace {
 
-const RuleRow& row_of(Rule rule) { return rules()[static_cast<std::size_t>(rule)]; }
-
-// One step of a rule. `rate` is the learning rate, for adam with both bias corrections in it.
-struct Step {
-  const UpdateAttributes& attributes;
-  double rate = 0;
-  double unscale = 1;  // 1 / loss scale
-  bool skip = false;
-
-  // The new value of w; a and b are its slots, in the order of the rule's row.
-  double operator()(double w, double g, float* a, float* b) const {
-    const UpdateAttributes& u = attributes;
-    switch (u.rule) {
-      case Rule::sgd:
-        return w - rate * g;
-      case Rule::momentum:
-        *a = static_cast<float>(u.momentum * *a + g);
-        return w - rate * g - rate * u.momentum * *a;
-      case Rule::rmsprop:
-        *a = static_cast<float>(u.rmsprop_decay * *a + (1 - u.rmsprop_decay) * g * g);
-        *b = static_cast<float>(u.rmsprop_momentum * *b +
-                                rate * g / std::sqrt(*a + u.rmsprop_epsilon));
-        return w - *b;
-      case Rule::adam:
-        *a = static_cast<float>(u.adam_beta1 * *a + (1 - u.adam_beta1) * g);
-        *b = static_cast<float>(u.adam_beta2 * *b + (1 - u.adam_beta2) * g * g);
-        return w - rate * *a / (std::sqrt(*b) + u.adam_epsilon);
-    }
-    throw Error("update: no such rule");
-  }
-};
-
-// One parameter with its gradient and slots; a and b are empty where the rule has none.
+// One parameter with its gradient and slots; those that the rule lacks are empty.
 struct Operand {
   std::span<float> w;
   std::span<const float> gradient;
-  std::span<float> a, b;
+  std::span<float> slot0, slot1;
   double decay = 0;
 };
 
-void update(const Step& step, const Operand& p) {
-  if (step.skip) {
-    return;
-  }
-  const std::optional<double>& clip = step.attributes.clip;
+void update(const UpdateAttributes& attributes, const Update::Scalars& scalars, const Operand& p) {
+  const RuleRow& rule = row_of(attributes.rule);
+  const RuleFactors factors = rule.factors(attributes);
+  const std::optional<double>& clip = attributes.clip;
   for (std::size_t i = 0; i < p.w.size(); ++i) {
-    const double whole = p.gradient[i] * step.unscale + p.decay * p.w[i];
-    const double g = clip ? std::clamp(whole, -*clip, *clip) : whole;
-    p.w[i] = static_cast<float>(
-        step(p.w[i], g, p.a.empty() ? nullptr : &p.a[i], p.b.empty() ? nullptr : &p.b[i]));
+    const double whole = p.gradient[i] * scalars.unscale + p.decay * p.w[i];
+    const Weight weight{.value = p.w[i],
+                        .gradient = clip ? std::clamp(whole, -*clip, *clip) : whole,
+                        .slot0 = p.slot0.empty() ? nullptr : &p.slot0[i],
+                        .slot1 = p.slot1.empty() ? nullptr : &p.slot1[i]};
+    p.w[i] = static_cast<float>(rule.step(factors, scalars.rate, weight));
   }
 }
 
@@ -101,7 +113,8 @@ bool is_scalar(const TensorDesc& desc, DataType type) {
 }  // namespace
 
 std::size_t Update::first_parameter() const {
-  return 1u + (attributes.automatic_loss_scale ? 2 : 0) + (attributes.rule == Rule::adam ? 2 : 0);
+  return 1u + (attributes.automatic_loss_scale ? 2 : 0) +
+         (row_of(attributes.rule).has_powers ? 2 : 0);
 }
 
 std::size_t Update::slots() const { return row_of(attributes.rule).slots.size(); }
@@ -142,16 +155,23 @@ std::vector<TensorDesc> Update::infer(std::span<const TensorDesc> in) const {
   return {described({}, DataType::f32)};
 }
 
-void Update::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+Update::Scalars Update::scalars(std::span<const TensorView> in) const {
   const auto scalar = [&](std::size_t i) -> double { return in[i].as<float>()[0]; };
-  const UpdateAttributes& u = attributes;
-  Step step{.attributes = u,
-            .rate = scalar(0),
-            .unscale = 1 / (u.automatic_loss_scale ? scalar(1) : u.loss_scale),
-            .skip = u.automatic_loss_scale && in[2].as<std::int32_t>()[0] != 0};
-  if (u.rule == Rule::adam) {
-    step.rate *= std::sqrt(1 - scalar(first_parameter() - 1)) / (1 - scalar(first_parameter() - 2));
+  const bool automatic = attributes.automatic_loss_scale;
+  Scalars result{.rate = scalar(0),
+                 .unscale = 1 / (automatic ? scalar(1) : attributes.loss_scale),
+                 .skip = automatic && in[2].as<std::int32_t>()[0] != 0};
+  if (row_of(attributes.rule).has_powers) {
+    const double beta1_power = scalar(first_parameter() - 2);
+    const double beta2_power = scalar(first_parameter() - 1);
+    result.rate *= std::sqrt(1 - beta2_power) / (1 - beta1_power);
   }
+  return result;
+}
+
+void Update::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  const UpdateAttributes& u = attributes;
+  const Scalars step = scalars(in);
   double squares = 0;
   for (std::size_t p = 0; p < parameters; ++p) {
     const auto slot = [&](std::size_t s) {
@@ -159,11 +179,13 @@ void Update::reference(std::span<const TensorView> in, std::span<const TensorVie
     };
     const Operand operand{.w = in[first_parameter() + p].as<float>(),
                           .gradient = in[first_gradient() + p].as<float>(),
-                          .a = slot(0),
-                          .b = slot(1),
+                          .slot0 = slot(0),
+                          .slot1 = slot(1),
                           .decay = u.decay[p] ? u.weight_decay : 0};
     squares += operand.decay != 0 ? sum_of_squares(operand.w) : 0;
-    update(step, operand);
+    if (!step.skip) {
+      update(u, step, operand);
+    }
   }
   for (std::size_t i = 0; i < u.copied.size() && !step.skip; ++i) {
     std::ranges::copy(in[first_parameter() + u.copied[i]].as<float>(),
@@ -283,7 +305,7 @@ std::vector<Value> append_head(Graph& graph, std::span<const Value> gradients,
     head.push_back({&graph, *loss_scale});
     head.push_back(emit_all(FoundInf(), gradients).front());
   }
-  if (options.update.rule == Rule::adam) {
+  if (row_of(options.update.rule).has_powers) {
     head.push_back(scalar_state(graph, "beta1_power", options.update.adam_beta1));
     head.push_back(scalar_state(graph, "beta2_power", options.update.adam_beta2));
   }
@@ -318,7 +340,7 @@ void append_advances(Graph& graph, std::span<const Value> head, const OptimizerO
     emit_all(AdvanceLossScale(options.loss_scale_every_n),
              std::vector<Value>{head[1], count, head[2]});
   }
-  if (u.rule == Rule::adam) {
+  if (row_of(u.rule).has_powers) {
     std::vector<Value> in{head[head.size() - 2], head.back()};
     if (u.automatic_loss_scale) {
       in.push_back(head[2]);

@@ -12,20 +12,6 @@ namespace cnn::layers {
 
 enum class Rule : std::uint8_t { sgd, momentum, rmsprop, adam };
 
-// One row per optimizer: its name on the command line and its slots per parameter, as checkpoints
-// name them ("<parameter>/Momentum"), with the value they start at.
-struct RuleRow {
-  struct Slot {
-    std::string_view suffix;
-    double start = 0;
-  };
-  std::string_view name;
-  Rule rule{};
-  std::vector<Slot> slots;
-};
-const std::vector<RuleRow>& rules();
-const RuleRow& find_rule(std::string_view name);  // throws Error that lists the names
-
 struct UpdateAttributes {
   Rule rule = Rule::sgd;
   double momentum = 0.9;
@@ -39,6 +25,39 @@ struct UpdateAttributes {
   std::vector<std::size_t> copied;    // parameters of which the update also writes a 16-bit copy
 };
 
+// The numbers of a rule, whatever its options call them.
+struct RuleFactors {
+  double momentum = 0;
+  double keep0 = 0, keep1 = 0;  // of slot 0 and 1, from step to step; 1 - keep of what enters them
+  double epsilon = 0;
+};
+
+// One weight on its way through a step.
+struct Weight {
+  double value = 0;
+  double gradient = 0;  // whole and clipped
+  float *slot0 = nullptr, *slot1 = nullptr;
+};
+
+// One row per optimizer: its name on the command line, its slots per parameter, as checkpoints name
+// them ("<parameter>/Momentum"), with the value they start at, and its rule.
+struct RuleRow {
+  struct Slot {
+    std::string_view suffix;
+    double start = 0;
+  };
+  std::string_view name;
+  Rule rule{};
+  std::vector<Slot> slots;
+  RuleFactors (*factors)(const UpdateAttributes& of) = nullptr;
+  // Writes the slots and returns the new value.
+  double (*step)(const RuleFactors& by, double rate, const Weight& weight) = nullptr;
+  bool has_powers = false;  // of both betas, which correct the rate: adam's
+};
+const std::vector<RuleRow>& rules();
+const RuleRow& row_of(Rule rule);
+const RuleRow& find_rule(std::string_view name);  // throws Error that lists the names
+
 // One pass over a bucket of parameters. With g = gradient / loss scale + weight_decay * w (if the
 // parameter decays), then clipped:
 //   sgd       w -= lr g
@@ -47,8 +66,8 @@ struct UpdateAttributes {
 //   adam      m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2;
 //             w -= lr sqrt(1 - beta2_power) / (1 - beta1_power) m / (sqrt(v) + e)
 // in: learning_rate f32 [], then with automatic_loss_scale: loss_scale f32 [] and found_inf i32 []
-// (if it is not 0 nothing is written), then with adam: beta1_power f32 [], beta2_power f32 [], then
-// all parameters (mutated), all gradients, for each slot kind the slots of all parameters
+// (if it is not 0 nothing is written), then with powers: beta1_power f32 [], beta2_power f32 [],
+// then all parameters (mutated), all gradients, for each slot kind the slots of all parameters
 // (mutated), and for each copied parameter its copy (f16 or bf16; overwritten by the new values,
 // rounded). A parameter, its gradient, slots and copy share one layout: the rule is element-wise,
 // padding stays zero. out: f32 [], sum of w^2 / 2 over the decaying parameters before the update (0
@@ -61,6 +80,14 @@ class Update final : public Op {
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   bool mutates(std::size_t input) const override;
   bool reads(std::size_t input) const override { return input < first_copy(); }
+
+  // What a step takes from the scalars among its operands, which are on the host.
+  struct Scalars {
+    double rate = 0;     // with the bias corrections in it, where the rule has powers
+    double unscale = 1;  // 1 / loss scale
+    bool skip = false;   // nothing is to be written
+  };
+  Scalars scalars(std::span<const TensorView> in) const;
 
   std::size_t first_parameter() const;  // index of the first parameter among the inputs
   std::size_t first_gradient() const { return first_parameter() + parameters; }

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"

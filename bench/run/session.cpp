@@ -7,6 +7,7 @@
 #include "bench/run/largest_batch.h"
 #include "data/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/saved_order.h"
 
 namespace cnn::bench {
 namespace {

@@ -36,9 +36,4 @@ class VariableIo {
   Buffer plain_;  // device memory for one plain tensor; grows to the largest that needed it
 };
 
-// The shape under which a checkpoint knows a variable, and its values in that order.
-Shape saved_shape(const TensorInfo& info);
-void to_saved_order(const TensorInfo& info, std::span<const float> plain, std::span<float> saved);
-void from_saved_order(const TensorInfo& info, std::span<const float> saved, std::span<float> plain);
-
 }  // namespace cnn::bench

@@ -1,7 +1,7 @@
 #include "layers/optimizer.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <limits>
 #include <optional>
 
@@ -67,6 +67,22 @@ void write_copy(const UpdatePiece& piece, const TensorView& copy, std::int64_t f
   }
 }
 
+using UpdateLoop = double (*)(const UpdatePiece&, const UpdateFactors&);
+
+struct RuleLoop {
+  Rule rule;
+  UpdateLoop Loops::*loop;
+};
+constexpr std::array rule_loops{
+    RuleLoop{Rule::sgd, &Loops::sgd}, RuleLoop{Rule::momentum, &Loops::momentum},
+    RuleLoop{Rule::rmsprop, &Loops::rmsprop}, RuleLoop{Rule::adam, &Loops::adam}};
+
+// Null: there is none, the rule's own function serves.
+UpdateLoop loop_of(Rule rule, const Loops& loops) {
+  const auto* const found = std::ranges::find(rule_loops, rule, &RuleLoop::rule);
+  return found == rule_loops.end() ? nullptr : loops.*found->loop;
+}
+
 class UpdateBucket {
  public:
   UpdateBucket(const Update& op, const Signature& s, const Loops& loops)
@@ -78,15 +94,17 @@ class UpdateBucket {
 
   void operator()(const Operands& o) const {
     const UpdateAttributes& a = op_.attributes;
-    const bool skip = a.automatic_loss_scale && o.in[2].as<std::int32_t>()[0] != 0;
-    const UpdateFactors common = factors(o);
+    const Update::Scalars scalars = op_.scalars(o.in);
+    const bool skip = scalars.skip;
+    const UpdateFactors common = factors(scalars);
+    const UpdateLoop update = loop_of(a.rule, *loops_);
     auto* const squares = reinterpret_cast<double*>(o.workspace.data());
     each_part(parts_, [&](std::size_t i) {
       const Part& part = parts_[i];
       const UpdatePiece piece = piece_of(o, part);
       UpdateFactors by = common;
       by.decay = a.decay[part.tensor] ? static_cast<float>(a.weight_decay) : 0;
-      const double sum = skip ? loops_->sum_of_squares(piece.w, piece.n) : update()(piece, by);
+      const double sum = skip ? loops_->sum_of_squares(piece.w, piece.n) : update(piece, by);
       squares[i] = by.decay != 0 ? sum : 0;
       if (const std::optional<std::size_t> copy = op_.copy_of(part.tensor); copy && !skip) {
         write_copy(piece, o.in[*copy], part.first);
@@ -100,22 +118,6 @@ class UpdateBucket {
   }
 
  private:
-  using UpdateLoop = double (*)(const UpdatePiece&, const UpdateFactors&);
-
-  UpdateLoop update() const {
-    switch (op_.attributes.rule) {
-      case Rule::sgd:
-        return loops_->sgd;
-      case Rule::momentum:
-        return loops_->momentum;
-      case Rule::rmsprop:
-        return loops_->rmsprop;
-      case Rule::adam:
-        return loops_->adam;
-    }
-    return nullptr;
-  }
-
   UpdatePiece piece_of(const Operands& o, const Part& part) const {
     const auto data = [&](std::size_t first) {
       return o.in[first + part.tensor].as<float>().data() + part.first;
@@ -130,26 +132,18 @@ class UpdateBucket {
             .n = part.n};
   }
 
-  UpdateFactors factors(const Operands& o) const {
+  UpdateFactors factors(const Update::Scalars& scalars) const {
     const UpdateAttributes& a = op_.attributes;
-    const auto scalar = [&](std::size_t i) { return static_cast<double>(o.in[i].as<float>()[0]); };
-    double rate = scalar(0);
-    if (a.rule == Rule::adam) {  // the powers of both betas stand before the parameters
-      const double beta1_power = scalar(op_.first_parameter() - 2);
-      const double beta2_power = scalar(op_.first_parameter() - 1);
-      rate *= std::sqrt(1 - beta2_power) / (1 - beta1_power);
-    }
-    const bool adam = a.rule == Rule::adam;
-    return {
-        .rate = static_cast<float>(rate),
-        .unscale = static_cast<float>(1 / (a.automatic_loss_scale ? scalar(1) : a.loss_scale)),
-        .clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
-        .momentum = static_cast<float>(a.rule == Rule::rmsprop ? a.rmsprop_momentum : a.momentum),
-        .keep0 = static_cast<float>(adam ? a.adam_beta1 : a.rmsprop_decay),
-        .keep1 = static_cast<float>(a.adam_beta2),
-        .take0 = static_cast<float>(1 - (adam ? a.adam_beta1 : a.rmsprop_decay)),
-        .take1 = static_cast<float>(1 - a.adam_beta2),
-        .epsilon = static_cast<float>(adam ? a.adam_epsilon : a.rmsprop_epsilon)};
+    const RuleFactors of = row_of(a.rule).factors(a);
+    return {.rate = static_cast<float>(scalars.rate),
+            .unscale = static_cast<float>(scalars.unscale),
+            .clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
+            .momentum = static_cast<float>(of.momentum),
+            .keep0 = static_cast<float>(of.keep0),
+            .keep1 = static_cast<float>(of.keep1),
+            .take0 = static_cast<float>(1 - of.keep0),
+            .take1 = static_cast<float>(1 - of.keep1),
+            .epsilon = static_cast<float>(of.epsilon)};
   }
 
   Update op_;
@@ -180,6 +174,9 @@ class FindInf {
 
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked,
                                           const Loops& loops) {
+  if (loop_of(op.attributes.rule, loops) == nullptr) {
+    return std::nullopt;
+  }
   KernelSpec spec = as_asked(asked);
   for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
     const std::size_t parameter = (i - op.first_gradient()) % op.parameters;

@@ -57,7 +57,7 @@ struct Step {
       : factors(f),
         rate(*scalars.rate),
         unscale(1 / (scalars.loss_scale != nullptr ? *scalars.loss_scale : f.loss_scale)) {
-    if (rule == Rule::adam) {
+    if (scalars.beta1_power != nullptr) {
       rate *= sqrtf(1 - *scalars.beta2_power) / (1 - *scalars.beta1_power);
     }
   }
@@ -172,14 +172,14 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 Factors factors_of(const UpdateAttributes& a) {
-  const bool adam = a.rule == Rule::adam;
+  const RuleFactors of = row_of(a.rule).factors(a);
   return {.clip = a.clip ? static_cast<float>(*a.clip) : std::numeric_limits<float>::infinity(),
-          .momentum = static_cast<float>(a.rule == Rule::rmsprop ? a.rmsprop_momentum : a.momentum),
-          .keep0 = static_cast<float>(adam ? a.adam_beta1 : a.rmsprop_decay),
-          .keep1 = static_cast<float>(a.adam_beta2),
-          .take0 = static_cast<float>(1 - (adam ? a.adam_beta1 : a.rmsprop_decay)),
-          .take1 = static_cast<float>(1 - a.adam_beta2),
-          .epsilon = static_cast<float>(adam ? a.adam_epsilon : a.rmsprop_epsilon),
+          .momentum = static_cast<float>(of.momentum),
+          .keep0 = static_cast<float>(of.keep0),
+          .keep1 = static_cast<float>(of.keep1),
+          .take0 = static_cast<float>(1 - of.keep0),
+          .take1 = static_cast<float>(1 - of.keep1),
+          .epsilon = static_cast<float>(of.epsilon),
           .loss_scale = static_cast<float>(a.loss_scale)};
 }
 
@@ -259,7 +259,7 @@ class UpdateBucket {
       scalars.loss_scale = real(1);
       scalars.found_inf = data_of<const std::int32_t>(o.in[2]);
     }
-    if (op_.attributes.rule == Rule::adam) {
+    if (row_of(op_.attributes.rule).has_powers) {
       scalars.beta1_power = real(op_.first_parameter() - 2);
       scalars.beta2_power = real(op_.first_parameter() - 1);
     }

@@ -49,12 +49,13 @@ Case update_with_copies(std::string name, UpdateAttributes attributes) {
       }
     };
     add_inputs({"learning_rate"});
-    if (attributes.rule == Rule::adam) {
+    const layers::RuleRow& row = layers::row_of(attributes.rule);
+    if (row.has_powers) {
       add_inputs({"beta1_power", "beta2_power"});
     }
     add_states("", DataType::f32, 0);
     add_states("/gradient", DataType::f32, 0);
-    for (const auto& slot : layers::rules()[static_cast<std::size_t>(attributes.rule)].slots) {
+    for (const auto& slot : row.slots) {
       add_states("/" + std::string(slot.suffix), DataType::f32, 0);
     }
     attributes.decay = {true, false, true};

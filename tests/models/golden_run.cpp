@@ -14,63 +14,15 @@
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
 #include "runtime/program.h"
+#include "runtime/saved_order.h"
 #include "tests/support/formula.h"
 
 namespace cnn::tests {
 namespace {
 
-// Axes of a tensor in the order of checkpoints.
-std::vector<std::size_t> saved_axes(const TensorInfo& info) {
-  switch (info.saved_as) {
-    case SavedAs::hwio:
-      return {2, 3, 1, 0};
-    case SavedAs::hwoi:
-      return {2, 3, 0, 1};
-    case SavedAs::same:
-      break;
-  }
-  std::vector<std::size_t> axes(info.desc.shape.rank());
-  for (std::size_t i = 0; i < axes.size(); ++i) {
-    axes[i] = i;
-  }
-  return axes;
-}
-
-Shape saved_shape(const TensorInfo& info) {
-  std::vector<std::int64_t> dims;
-  for (const std::size_t axis : saved_axes(info)) {
-    dims.push_back(info.desc.shape[axis]);
-  }
-  return Shape(dims);
-}
-
-// For each element in the order of checkpoints its place in the plain tensor.
-std::vector<std::size_t> plain_places(const TensorInfo& info) {
-  const Shape& shape = info.desc.shape;
-  std::vector<std::int64_t> strides(shape.rank(), 1);
-  for (std::size_t axis = shape.rank(); axis-- > 1;) {
-    strides[axis - 1] = strides[axis] * shape[axis];
-  }
-  std::vector<std::size_t> places{0};
-  for (const std::size_t axis : saved_axes(info)) {
-    std::vector<std::size_t> finer;
-    finer.reserve(places.size() * static_cast<std::size_t>(shape[axis]));
-    for (const std::size_t place : places) {
-      for (std::int64_t i = 0; i < shape[axis]; ++i) {
-        finer.push_back(place + static_cast<std::size_t>(i * strides[axis]));
-      }
-    }
-    places = std::move(finer);
-  }
-  return places;
-}
-
 std::vector<float> to_saved(const TensorInfo& info, std::span<const float> plain_values) {
-  std::vector<float> saved;
-  saved.reserve(plain_values.size());
-  for (const std::size_t place : plain_places(info)) {
-    saved.push_back(plain_values[place]);
-  }
+  std::vector<float> saved(plain_values.size());
+  to_saved_order(info, plain_values, saved);
   return saved;
 }
 
@@ -93,11 +45,7 @@ std::vector<float> starting_values(const TensorInfo& info, const Golden& golden)
     layers::fill(info.initializer, golden.seed, info.name, values);  // a slot
     return values;
   }
-  const std::vector<float> saved = formula_variable(info.name, saved_shape(info), golden.seed);
-  const std::vector<std::size_t> places = plain_places(info);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[places[i]] = saved[i];
-  }
+  from_saved_order(info, formula_variable(info.name, saved_shape(info), golden.seed), values);
   return values;
 }
 

@@ -7,6 +7,7 @@
 
 #include "models/catalog.h"
 #include "runtime/graph.h"
+#include "runtime/saved_order.h"
 
 namespace cnn::models {
 namespace {
@@ -41,16 +42,9 @@ std::map<Network, std::vector<Variable>> original() {
   return networks;
 }
 
-std::string saved_shape(const TensorInfo& info) {
-  const Shape& s = info.desc.shape;
-  std::vector<std::int64_t> dims(s.begin(), s.end());
-  if (info.saved_as == SavedAs::hwio) {
-    dims = {s[2], s[3], s[1], s[0]};
-  } else if (info.saved_as == SavedAs::hwoi) {
-    dims = {s[2], s[3], s[0], s[1]};
-  }
+std::string text_of(const Shape& shape) {
   std::string text;
-  for (const std::int64_t dim : dims) {
+  for (const std::int64_t dim : shape) {
     text += text.empty() ? "" : "x";
     text += std::to_string(dim);
   }
@@ -64,7 +58,7 @@ std::vector<Variable> ours(const Model& model, const Traits& traits) {
   std::vector<Variable> variables;
   for (const TensorInfo& info : graph.tensors()) {
     if (info.saved) {
-      variables.push_back({info.name, saved_shape(info), info.role == Role::parameter});
+      variables.push_back({info.name, text_of(saved_shape(info)), info.role == Role::parameter});
     }
   }
   return variables;

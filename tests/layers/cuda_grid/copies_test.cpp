@@ -64,7 +64,7 @@ TEST(GridCopies, AreTheNewParametersRoundedInEveryOrder) {
     for (const layers::RuleRow& row : layers::rules()) {
       for (const grid::Order order : grid::all_orders()) {
         const OpRun run = update_with_copies(row.rule, type, order);
-        const std::size_t parameter = row.rule == layers::Rule::adam ? 3 : 1;
+        const std::size_t parameter = row.has_powers ? 3 : 1;
         const std::size_t copy = run.after.size() - 2;
         for (const std::size_t i : {std::size_t{0}, std::size_t{1}}) {
           const HostTensor expected = copy_of(run.after[parameter + 1 + i].view());
