@@ -69,27 +69,12 @@ To stored(float value) {
   }
 }
 
-// Pixel by pixel, from any layout to any other: images have few channels where this runs.
+// Images have few channels where this runs.
 template <class From, class To>
 void normalise_images(const Normalise& op, const TensorView& x, const TensorView& y) {
-  const Place from(x.desc), to(y.desc);
-  const std::int64_t channels = x.desc.shape[1];
-  const From* const in = x.as<From>().data();
-  To* const out = y.as<To>().data();
-  parallel_for(x.desc.shape[0] * from.pixels(), elements_per_thread / channels + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t n = i / from.pixels();
-                   const std::int64_t p = i % from.pixels();
-                   for (std::int64_t c = 0; c < channels; ++c) {
-                     const auto pixel = static_cast<float>(in[from(n, c, p)]);
-                     out[to(n, c, p)] = stored<To>(pixel * op.scale + op.shift);
-                   }
-                   for (std::int64_t c = channels; c < to.stored_channels(); ++c) {
-                     out[to(n, c, p)] = To{};
-                   }
-                 }
-               });
+  map_images<From, To>(x, y, [&op](From pixel) {
+    return stored<To>(static_cast<float>(pixel) * op.scale + op.shift);
+  });
 }
 
 void normalise(const Loops& loops, const Normalise& op, const TensorView& x, const TensorView& y) {

@@ -38,25 +38,6 @@ void convert_in_order(const TensorView& x, const TensorView& y) {
   });
 }
 
-template <class From, class To>
-void convert_images(const TensorView& x, const TensorView& y) {
-  const Place from(x.desc), to(y.desc);
-  const std::int64_t channels = x.desc.shape[1];
-  const From* const in = x.as<From>().data();
-  To* const out = y.as<To>().data();
-  parallel_for(x.desc.shape[0] * from.pixels(), elements_per_thread / channels + 1,
-               [&](std::int64_t begin, std::int64_t end) {
-                 for (std::int64_t i = begin; i < end; ++i) {
-                   const std::int64_t n = i / from.pixels();
-                   const std::int64_t p = i % from.pixels();
-                   for (std::int64_t c = 0; c < to.stored_channels(); ++c) {
-                     const float value = c < channels ? opened(in[from(n, c, p)]) : 0;
-                     out[to(n, c, p)] = stored<To>(value);
-                   }
-                 }
-               });
-}
-
 // Calls visit with a value of the type's storage.
 template <class Visit>
 void with_storage(DataType type, const Visit& visit) {
@@ -82,7 +63,8 @@ void convert(const Operands& o) {
       if (x.desc.layout == y.desc.layout) {
         convert_in_order<decltype(from), decltype(to)>(x, y);
       } else {
-        convert_images<decltype(from), decltype(to)>(x, y);
+        map_images<decltype(from), decltype(to)>(
+            x, y, [](auto value) { return stored<decltype(to)>(opened(value)); });
       }
     });
   });

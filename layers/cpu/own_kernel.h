@@ -84,6 +84,29 @@ void parallel_elements(const TensorDesc& desc, const Body& body) {
                });
 }
 
+// y = map(x), element by element, from any layout of images to any other. Channels that only pad
+// the last block of y become zero.
+template <class From, class To, class Map>
+void map_images(const TensorView& x, const TensorView& y, const Map& map) {
+  const Place from(x.desc), to(y.desc);
+  const std::int64_t channels = x.desc.shape[1];
+  const auto* const in = reinterpret_cast<const From*>(x.data);
+  auto* const out = reinterpret_cast<To*>(y.data);
+  parallel_for(x.desc.shape[0] * from.pixels(), elements_per_thread / channels + 1,
+               [&](std::int64_t begin, std::int64_t end) {
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t n = i / from.pixels();
+                   const std::int64_t p = i % from.pixels();
+                   for (std::int64_t c = 0; c < channels; ++c) {
+                     out[to(n, c, p)] = map(in[from(n, c, p)]);
+                   }
+                   for (std::int64_t c = channels; c < to.stored_channels(); ++c) {
+                     out[to(n, c, p)] = To{};
+                   }
+                 }
+               });
+}
+
 // Calls work(operands) in stream order.
 template <class Work>
 class OwnKernel final : public Kernel {

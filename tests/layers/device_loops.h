@@ -37,6 +37,11 @@ class DeviceLoops final : public Kernel {
       out_views.push_back(out.back().view());
     }
     op.reference(in_views, out_views);
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (op.mutates(i)) {
+        pack(in_views[i], operands.in[i]);
+      }
+    }
     for (std::size_t i = 0; i < out.size(); ++i) {
       pack(out_views[i], operands.out[i]);
     }

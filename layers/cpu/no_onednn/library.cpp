@@ -25,29 +25,11 @@ std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signatur
   return possible ? std::optional(as_asked(asked)) : std::nullopt;
 }
 
-// Channels that only pad the last block of nchw16c become zero.
-void convert_image(const TensorView& in, const TensorView& out) {
-  const Place from(in.desc);
-  const Place to(out.desc);
-  const auto* x = reinterpret_cast<const float*>(in.data);
-  auto* y = reinterpret_cast<float*>(out.data);
-  const std::int64_t channels = in.desc.shape[1];
-  parallel_for(in.desc.shape[0], 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t n = first; n < last; ++n) {
-      for (std::int64_t p = 0; p < to.pixels(); ++p) {
-        for (std::int64_t c = 0; c < to.stored_channels(); ++c) {
-          y[to(n, c, p)] = c < channels ? x[from(n, c, p)] : 0;
-        }
-      }
-    }
-  });
-}
-
 void convert(const Operands& operands) {
   const TensorView& in = operands.in[0];
   const TensorView& out = operands.out[0];
   if (in.desc.shape.rank() == 4) {
-    convert_image(in, out);
+    map_images<float, float>(in, out, [](float value) { return value; });
   } else {
     std::copy_n(in.data, in.desc.bytes(), out.data);
   }

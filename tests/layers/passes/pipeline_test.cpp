@@ -6,12 +6,28 @@
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <string_view>
 
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/concat.h"
 #include "layers/cpu/isa.h"
+#include "layers/cpu/kernels.h"
+#include "layers/dense.h"
+#include "layers/elementwise.h"
+#include "layers/loss.h"
+#include "layers/operands.h"
+#include "layers/passes/autodiff.h"
+#include "layers/passes/concat_in_place.h"
+#include "layers/pool.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
 #include "tests/layers/backends.h"
 #include "tests/layers/cases.h"
+#include "tests/layers/conformance.h"
+#include "tests/layers/device_loops.h"
 #include "tests/layers/running_graph.h"
 #include "tests/support/interpreter.h"
 
@@ -121,6 +137,138 @@ std::vector<Case> small_cases() {
 std::string test_name(const testing::TestParamInfo<Case>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Pipeline, testing::ValuesIn(small_cases()), test_name);
+
+// Two blocks with a shortcut each, the second of which is projected, and branches behind them.
+Value network(Value x) {
+  constexpr layers::BatchNormOptions norm{.decay = 0.5, .epsilon = 1e-3, .scale = true};
+  const auto end = [&](Value y, std::int64_t filters) {
+    return layers::conv_bn(y, {.filters = filters, .relu = false}, norm);
+  };
+  const Value first = layers::conv_bn(x, {.filters = 8, .kernel = 3}, norm);
+  const Value block =
+      layers::relu(layers::add(end(layers::conv_bn(first, {.filters = 8}, norm), 8), first));
+  const Value wide = layers::relu(layers::add(end(block, 16), end(block, 16)));
+  const Value left = layers::conv_bn(wide, {.filters = 8}, norm);
+  const Value right = layers::conv_bn(wide, {.filters = 8, .kernel = 3}, norm);
+  return layers::spatial_mean(layers::concat({{left, right}}));
+}
+
+// The network's forward graph, whose output "loss" is its loss.
+std::unique_ptr<Graph> forward_graph(bool training) {
+  auto graph = std::make_unique<Graph>(Traits{.training = training});
+  const Value x = graph->input("x", layers::described({3, 3, 6, 6}, DataType::f32));
+  const Value labels = graph->input("labels", layers::described({3}, DataType::i32));
+  const Value logits = layers::dense(network(x), {.units = 10, .relu = false});
+  graph->output("loss", layers::softmax_cross_entropy(logits, labels));
+  return graph;
+}
+
+layers::PipelineResult trained(const Graph& forward, const KernelTable& table,
+                               layers::Fusion fusion) {
+  layers::PipelineOptions options{.fusion = fusion, .layout = Layout::nhwc};
+  options.loss = forward.outputs().front().tensor;
+  options.training.optimizer.update.rule = layers::Rule::momentum;
+  options.training.optimizer.update.weight_decay = 0.01;
+  return layers::run_pipeline(forward, table, options);
+}
+
+std::size_t count(const Graph& graph, std::string_view op) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.nodes(), [&](const Node& node) { return node.op->name() == op; }));
+}
+
+bool has_masks(const Graph& graph) {
+  return std::ranges::any_of(graph.tensors(),
+                             [](const TensorInfo& info) { return info.desc.type == DataType::u8; });
+}
+
+// device_loops(), but parameters may lie as they like.
+KernelTable training_loops() {
+  KernelTable table = device_loops();
+  table.add<layers::Update>(
+      [](const layers::Update& /*op*/, const Signature& asked) {
+        return std::optional(KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out});
+      },
+      [](const layers::Update& op, const Signature& /*signature*/) {
+        return std::make_unique<DeviceLoops>(op);
+      });
+  return table;
+}
+
+TEST(PipelineOfTraining, GivesTheSameValuesAtEveryLevelOfFusion) {
+  const std::unique_ptr<Graph> forward = forward_graph(true);
+  const KernelTable table = training_loops();
+  for (const layers::Fusion fusion : {layers::Fusion::bn, layers::Fusion::conv}) {
+    SCOPED_TRACE(std::string(name_of(fusion)));
+    RunningGraph expected(trained(*forward, table, layers::Fusion::none).graphs, table);
+    const layers::PipelineResult made = trained(*forward, table, fusion);
+    EXPECT_EQ(made.fusion, fusion);
+    EXPECT_TRUE(has_masks(*made.graphs.step));
+    EXPECT_EQ(layers::count_in_place(*made.graphs.step).whole_nodes, 2U);
+    EXPECT_EQ(count(*made.graphs.step, "fused_conv") > 0, fusion == layers::Fusion::conv);
+    RunningGraph running(made.graphs, table);
+    for (int step = 0; step < 3; ++step) {
+      expected.run();
+      running.run();
+    }
+    for (std::size_t i = 0; i < expected.results().size(); ++i) {
+      EXPECT_LE(distance(expected.results()[i], running.results()[i]), 1e-4);
+    }
+    for (const TensorInfo& info : expected.planned().tensors()) {
+      if (info.role == Role::parameter || info.role == Role::state) {
+        EXPECT_LE(distance(expected.variable(info.name).view(), running.variable(info.name).view()),
+                  1e-3)
+            << info.name;
+      }
+    }
+  }
+}
+
+// A table of fast kernels, which knows nothing of all this, above loops that know everything.
+TEST(PipelineOfTraining, PutsNoLoopsInThePlaceOfAKernel) {
+  KernelTable table;
+  add_reference(table);
+  layers::cpu::add_kernels(table);
+  const layers::PipelineResult made = trained(*forward_graph(true), table, layers::Fusion::conv);
+  EXPECT_EQ(made.fusion, layers::Fusion::bn);
+  EXPECT_EQ(count(*made.graphs.step, "fused_conv"), 0U);
+  EXPECT_FALSE(has_masks(*made.graphs.step));
+  EXPECT_EQ(layers::count_in_place(*made.graphs.step).bytes, 0U);
+}
+
+TEST(PipelineOfTraining, LetsItsUserChangeGradientsBeforeTheUpdate) {
+  const std::unique_ptr<Graph> forward = forward_graph(true);
+  layers::PipelineOptions options{.loss = forward->outputs().front().tensor};
+  std::size_t seen = 0;
+  options.training.on_gradients = [&](std::span<const Value> parameters,
+                                      std::span<Value> gradients) {
+    seen = parameters.size();
+    for (Value& gradient : gradients) {
+      gradient = layers::fill(*gradient.graph, gradient.desc().shape, 0);
+    }
+  };
+  KernelTable table;
+  add_reference(table);
+  RunningGraph running(layers::run_pipeline(*forward, table, options).graphs, table);
+  const std::string name = "v/cg/conv0/conv2d/kernel";
+  const HostTensor before = running.variable(name);
+  running.run();
+  EXPECT_EQ(seen, layers::parameters_of(*forward).size());
+  EXPECT_TRUE(equal_bytes(before, running.variable(name)));
+}
+
+TEST(PipelineOfAnEvaluation, FreezesConstantsUnlessItSharesItsVariables) {
+  const std::unique_ptr<Graph> forward = forward_graph(false);
+  const KernelTable table = device_loops();
+  layers::PipelineOptions options{.layout = Layout::nhwc};
+  const layers::PipelineResult alone = layers::run_pipeline(*forward, table, options);
+  ASSERT_NE(alone.graphs.prologue, nullptr);
+  EXPECT_GT(count(*alone.graphs.prologue, "fold_batch_norm"), 0U);
+  options.fixed = alone.graphs.step->tensors();
+  const layers::PipelineResult sharing = layers::run_pipeline(*forward, table, options);
+  EXPECT_EQ(sharing.graphs.prologue, nullptr);
+  EXPECT_GT(count(*sharing.graphs.step, "fold_batch_norm"), 0U);
+}
 
 }  // namespace
 }  // namespace cnn::tests
