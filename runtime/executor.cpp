@@ -12,6 +12,34 @@
 
 namespace cnn {
 
+namespace {
+
+std::size_t copied_bytes(const Graph& graph, const Action& action) {
+  if (const auto* offload = std::get_if<Offload>(&action)) {
+    return graph.info(offload->tensor).desc.bytes();
+  }
+  const auto* fetch = std::get_if<Fetch>(&action);
+  return fetch == nullptr ? 0 : graph.info(fetch->tensor).desc.bytes();
+}
+
+// By lane: the one whose stream its steps are issued on, itself or, for copies of few bytes in all,
+// compute. A lane goes there as a whole, since its steps rely on their order.
+std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copies_beside_compute) {
+  std::array<std::size_t, lane_count> copied{};
+  for (const Step& step : plan.schedule.steps) {
+    copied.at(static_cast<std::size_t>(step.lane)) += copied_bytes(*plan.graph, step.action);
+  }
+  std::array<Lane, lane_count> lanes{};
+  for (std::size_t l = 0; l < lane_count; ++l) {
+    const auto lane = static_cast<Lane>(l);
+    const bool copies = lane == Lane::copy_in || lane == Lane::copy_out;
+    lanes.at(l) = copies && copied.at(l) <= copies_beside_compute ? Lane::compute : lane;
+  }
+  return lanes;
+}
+
+}  // namespace
+
 // Turns the steps of a plan into issues.
 class Executor::Resolver {
  public:
@@ -115,7 +143,7 @@ Executor::Executor(Program program, Device& device, Variables& variables,
     host_arena_ = device.allocate_host(memory.host_bytes);
   }
   place_results(device);
-  resolve(device, variables);
+  resolve(device, variables, options.copies_beside_compute);
 }
 
 // One slot for each tensor that leaves, whatever the number of its names.
@@ -137,19 +165,25 @@ void Executor::place_results(Device& device) {
   }
 }
 
-void Executor::resolve(Device& device, const Variables& variables) {
+void Executor::resolve(Device& device, const Variables& variables,
+                       std::size_t copies_beside_compute) {
   const std::vector<Step>& steps = program_.plan.schedule.steps;
   const Resolver resolver(*this, variables);
+  const auto lanes = stream_lanes(program_.plan, copies_beside_compute);
   issues_.reserve(steps.size());
   stamps_.resize(steps.size());
   for (std::size_t s = 0; s < steps.size(); ++s) {
     Issue issue = resolver.resolve(StepId{static_cast<std::uint32_t>(s)}, steps[s].action);
-    auto& stream = streams_[static_cast<std::size_t>(steps[s].lane)];
+    const Lane lane = lanes.at(static_cast<std::size_t>(steps[s].lane));
+    auto& stream = streams_.at(static_cast<std::size_t>(lane));
     if (stream == nullptr) {
-      stream = device.make_stream(steps[s].lane);
+      stream = device.make_stream(lane);
     }
     issue.stream = stream.get();
     for (const StepId wait : steps[s].after) {
+      if (issues_.at(index_of(wait)).stream == issue.stream) {
+        continue;  // one behind the other anyway
+      }
       Event*& done = issues_.at(index_of(wait)).done;
       if (done == nullptr) {
         events_.push_back(device.make_event());
@@ -273,7 +307,7 @@ void Executor::enqueue_named(std::size_t step, std::span<const TensorView> input
   try {
     enqueue(issues_[step], inputs);
     if (waits_for_each_) {
-      issues_[step].stream->synchronize();
+      synchronize();  // all: a copy may wait for compute, which runs when it is synchronised
     }
   } catch (const Error& error) {
     const Action& action = program_.plan.schedule.steps[step].action;

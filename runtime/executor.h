@@ -23,6 +23,9 @@ struct ExecutorOptions {
   // Wait for each step of the plan before the next is enqueued, and record nothing: then an error
   // of the device names the step that made it. Slow.
   bool wait_for_each = false;
+  // A lane of copies that moves at most so many bytes in a step has no stream of its own: copying
+  // them behind and before the kernels costs less than handing them to another stream and back.
+  std::size_t copies_beside_compute = std::size_t{64} << 10U;
 };
 
 // Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
@@ -78,7 +81,7 @@ class Executor {
   class Resolver;
 
   void place_results(Device& device);
-  void resolve(Device& device, const Variables& variables);
+  void resolve(Device& device, const Variables& variables, std::size_t copies_beside_compute);
   void check_inputs(std::span<const TensorView> inputs) const;
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
   // Calls start, which enqueues, then waits for all streams; throws the first error of either.

@@ -60,6 +60,8 @@ Backend make(const Config& config) {
   const std::vector<int> cpus = chosen_cpus(config);
   layers::cpu::use_threads(cpus);
   CpuOptions options;
+  options.compute_on_caller = true;
+  options.caller_cpu = cpus.front();
   options.on_stream_start = [cpus](Lane lane) {
     if (lane == Lane::compute) {
       layers::cpu::use_threads(cpus);

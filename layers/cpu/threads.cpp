@@ -2,45 +2,24 @@
 
 #include <atomic>
 #include <cerrno>
-#include <memory>
 #include <omp.h>
-#include <sched.h>
 #include <string>
 #include <system_error>
 #include <xmmintrin.h>
 
+#include "runtime/cpu/cpu_mask.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cpu {
 namespace {
 
-// A processor mask of any size: machines may have more processors than cpu_set_t has bits.
-class CpuMask {
- public:
-  explicit CpuMask(int cpus) : cpus_(cpus), set_(CPU_ALLOC(cpus), &release) {
-    CPU_ZERO_S(bytes(), set_.get());
-  }
-  std::size_t bytes() const { return CPU_ALLOC_SIZE(cpus_); }
-  cpu_set_t* get() const { return set_.get(); }
-  void add(int cpu) { CPU_SET_S(cpu, bytes(), set_.get()); }
-  bool has(int cpu) const { return CPU_ISSET_S(cpu, bytes(), set_.get()); }
-
- private:
-  static void release(cpu_set_t* set) { CPU_FREE(set); }
-
-  int cpus_;
-  std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set_;
-};
-
-constexpr int most_cpus = 8192;  // of any Linux kernel
-
 // Binds the calling thread; returns false if the system refuses.
 bool bind(std::span<const int> cpus) {
-  CpuMask mask(most_cpus);
+  CpuMask mask;
   for (const int cpu : cpus) {
     mask.add(cpu);
   }
-  return sched_setaffinity(0, mask.bytes(), mask.get()) == 0;
+  return mask.bind();
 }
 
 // Subnormal results become zero (bit 15), and subnormal operands count as zero (bit 6): Intel 64
@@ -54,13 +33,13 @@ void flush_subnormals() {
 }  // namespace
 
 std::vector<int> affinity_cpus() {
-  const CpuMask mask(most_cpus);
-  if (sched_getaffinity(0, mask.bytes(), mask.get()) != 0) {
+  CpuMask mask;
+  if (!mask.read()) {
     throw Error("cannot read the processors of this process: " +
                 std::generic_category().message(errno));
   }
   std::vector<int> cpus;
-  for (int cpu = 0; cpu < most_cpus; ++cpu) {
+  for (int cpu = 0; cpu < CpuMask::most_cpus; ++cpu) {
     if (mask.has(cpu)) {
       cpus.push_back(cpu);
     }
@@ -71,7 +50,7 @@ std::vector<int> affinity_cpus() {
 void use_threads(std::span<const int> cpus, Caller caller) {
   check(!cpus.empty(), "use_threads: no processor given; name at least one");
   for (const int cpu : cpus) {
-    if (cpu < 0 || cpu >= most_cpus) {
+    if (cpu < 0 || cpu >= CpuMask::most_cpus) {
       throw Error("use_threads: there is no processor " + std::to_string(cpu));
     }
   }

@@ -45,11 +45,13 @@ std::size_t CpuDevice::memory_bytes() const {
 }
 
 std::unique_ptr<Stream> CpuDevice::make_stream(Lane lane) {
-  auto stream = std::make_unique<CpuStream>(options_.copy_bytes_per_second, options_.cpus);
+  std::function<void()> prepare;
   if (options_.on_stream_start) {
-    stream->host([prepare = options_.on_stream_start, lane] { prepare(lane); });
+    prepare = [start = options_.on_stream_start, lane] { start(lane); };
   }
-  return stream;
+  const bool caller = options_.compute_on_caller && lane == Lane::compute;
+  return std::make_unique<CpuStream>(caller ? Runner::feeder : Runner::own_thread, options_,
+                                     std::move(prepare));
 }
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,17 @@ struct CpuOptions {
   std::size_t memory_limit = 0;      // bytes that allocate() gives at most in all; 0: no limit
   double copy_bytes_per_second = 0;  // of each stream's copies, as over a bus; 0: no limit
   std::vector<int> cpus;             // cores for the threads of the streams; empty: any
-  // First work of every stream, on its own thread; to prepare a team of threads there.
+  // Called on the thread that runs a stream's work before the first of it, and whenever that is
+  // another thread than before; to prepare a team of threads there.
   std::function<void(Lane)> on_stream_start;
+  // Work of lane compute runs on the thread that feeds it, when it synchronises that stream or the
+  // queue is full: no thread has to be woken, which takes as long as a small step, and a time
+  // slice where others use the processor. Streams that wait for such a stream get on only while it
+  // is synchronised, so synchronise it first.
+  bool compute_on_caller = false;
+  // With it: keeps the caller on this processor while it runs that work. As thread 0 of a team it
+  // must not share a processor with another thread of the team.
+  std::optional<int> caller_cpu;
 };
 
 // The processor as a device: a stream is a thread with a queue of fixed size, so lanes overlap. A

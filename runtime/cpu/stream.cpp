@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <pthread.h>
-#include <sched.h>
 #include <string>
 #include <utility>
 
+#include "runtime/cpu/cpu_mask.h"
 #include "runtime/error.h"
 
 namespace cnn {
@@ -29,10 +28,17 @@ std::exception_ptr CpuEvent::wait(std::uint64_t record) {
   return error_;
 }
 
-CpuStream::CpuStream(double copy_bytes_per_second, const std::vector<int>& cpus)
-    : copy_bytes_per_second_(copy_bytes_per_second), thread_([this] { loop(); }) {
+CpuStream::CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare)
+    : runner_(runner),
+      copy_bytes_per_second_(options.copy_bytes_per_second),
+      caller_cpu_(options.caller_cpu),
+      prepare_(std::move(prepare)) {
+  if (runner_ == Runner::feeder) {
+    return;
+  }
+  thread_ = std::thread([this] { loop(); });
   try {
-    pin(cpus);
+    pin(options.cpus);
   } catch (...) {
     free_entry().kind = Kind::stop;
     publish();
@@ -42,6 +48,10 @@ CpuStream::CpuStream(double copy_bytes_per_second, const std::vector<int>& cpus)
 }
 
 CpuStream::~CpuStream() {
+  if (runner_ == Runner::feeder) {
+    run_all();
+    return;
+  }
   free_entry().kind = Kind::stop;
   publish();
   thread_.join();
@@ -51,15 +61,14 @@ void CpuStream::pin(const std::vector<int>& cpus) {
   if (cpus.empty()) {
     return;
   }
-  cpu_set_t set;
-  CPU_ZERO(&set);
+  CpuMask mask;
   std::string list;
   for (const int cpu : cpus) {
-    check(cpu >= 0 && cpu < CPU_SETSIZE, "a core's number is out of range");
-    CPU_SET(static_cast<std::size_t>(cpu), &set);
+    check(cpu >= 0 && cpu < CpuMask::most_cpus, "a core's number is out of range");
+    mask.add(cpu);
     list += (list.empty() ? "" : ",") + std::to_string(cpu);
   }
-  if (pthread_setaffinity_np(thread_.native_handle(), sizeof(set), &set) != 0) {
+  if (!mask.bind(thread_.native_handle())) {
     throw Error("cannot pin a stream to cores " + list + ": does this machine have them?");
   }
 }
@@ -68,7 +77,11 @@ CpuStream::Entry& CpuStream::free_entry() {
   const std::uint32_t next = filled_.load(std::memory_order_relaxed);
   for (std::uint32_t done = done_.load(std::memory_order_acquire); next - done == capacity;
        done = done_.load(std::memory_order_acquire)) {
-    done_.wait(done, std::memory_order_acquire);
+    if (runner_ == Runner::feeder) {
+      run_next();
+    } else {
+      done_.wait(done, std::memory_order_acquire);
+    }
   }
   return ring_[next % capacity];
 }
@@ -111,6 +124,9 @@ void CpuStream::wait(Event& event) {
 }
 
 void CpuStream::synchronize() {
+  if (runner_ == Runner::feeder) {
+    run_all();
+  }
   const std::uint32_t last = filled_.load(std::memory_order_relaxed);
   for (std::uint32_t done = done_.load(std::memory_order_acquire); done != last;
        done = done_.load(std::memory_order_acquire)) {
@@ -135,8 +151,28 @@ void CpuStream::loop() {
   }
 }
 
+void CpuStream::run_all() {
+  std::optional<PinnedCaller> pinned;
+  if (caller_cpu_) {
+    pinned.emplace(*caller_cpu_);
+  }
+  while (done_.load(std::memory_order_relaxed) != filled_.load(std::memory_order_relaxed)) {
+    run_next();
+  }
+}
+
+void CpuStream::run_next() {
+  const std::uint32_t next = done_.load(std::memory_order_relaxed);
+  perform(ring_[next % capacity]);
+  done_.store(next + 1, std::memory_order_release);
+}
+
 void CpuStream::perform(Entry& entry) {
   try {
+    if (prepare_ && prepared_ != std::this_thread::get_id()) {
+      prepared_ = std::this_thread::get_id();
+      prepare_();
+    }
     switch (entry.kind) {
       case Kind::copy:
         if (!error_) {

@@ -8,9 +8,11 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu/device.h"
 #include "runtime/device.h"
 
 namespace cnn {
@@ -35,10 +37,17 @@ class CpuEvent final : public Event {
   std::exception_ptr error_;
 };
 
-// One thread that works through a ring of entries; see Stream and CpuDevice.
+// Who works through the entries of a stream: a thread of its own as they come, or the thread that
+// feeds it, once it synchronises or the ring is full.
+enum class Runner : std::uint8_t { own_thread, feeder };
+
+// A ring of entries; see Stream and CpuDevice.
 class CpuStream final : public Stream {
  public:
-  CpuStream(double copy_bytes_per_second, const std::vector<int>& cpus);
+  // options: of the device; its memory limit is none of the stream's. prepare: called on the thread
+  // that runs the entries, before the first of them and whenever another thread takes over; may be
+  // empty.
+  CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare);
   ~CpuStream() override;  // finishes what is queued
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
@@ -63,18 +72,24 @@ class CpuStream final : public Stream {
   static constexpr std::uint32_t capacity = 1024;  // a power of two: counters wrap around
 
   void pin(const std::vector<int>& cpus);
-  Entry& free_entry();  // the next to fill; blocks while the ring is full
-  void publish();       // hands it to the thread
-  void loop();
+  Entry& free_entry();  // the next to fill; while the ring is full it blocks, or runs the oldest
+  void publish();       // hands it to the runner
+  void loop();          // of an own thread
+  void run_all();       // of a feeder
+  void run_next();      // of a feeder; there must be an entry
   void perform(Entry& entry);
   void copy_at_speed(const Entry& entry) const;
 
+  Runner runner_;
   double copy_bytes_per_second_;
+  std::optional<int> caller_cpu_;
+  std::function<void()> prepare_;
+  std::thread::id prepared_;  // the thread that prepare_ was last called on
   std::array<Entry, capacity> ring_;
   std::atomic<std::uint32_t> filled_ = 0;  // entries ever filled, modulo 2^32
   std::atomic<std::uint32_t> done_ = 0;    // entries ever done
   std::exception_ptr error_;               // of the thread; of the caller once all is done
-  std::thread thread_;
+  std::thread thread_;                     // if runner_ is own_thread
 };
 
 }  // namespace cnn

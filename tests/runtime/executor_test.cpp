@@ -2,10 +2,16 @@
 
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "runtime/cpu/device.h"
 #include "runtime/error.h"
 #include "runtime/liveness.h"
 #include "tests/support/test_graphs.h"
@@ -229,6 +235,66 @@ TEST(Executor, GivesIdenticalResultsEveryTime) {
   for (int i = 0; i < 5; ++i) {
     expect_identical(first, outcome_of(plan, table));
   }
+}
+
+TEST(Executor, IssuesCopiesOfFewBytesBesideTheKernels) {
+  // Remembers which lanes were asked for.
+  class Listening final : public Device {
+   public:
+    explicit Listening(std::vector<Lane>& lanes) : lanes_(lanes) {}
+    std::string name() const override { return "listening"; }
+    std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
+    std::unique_ptr<Stream> make_stream(Lane lane) override {
+      lanes_.push_back(lane);
+      return inner_.make_stream(lane);
+    }
+    std::unique_ptr<Event> make_event() override {
+      ADD_FAILURE() << "one stream needs no event";
+      return inner_.make_event();
+    }
+    Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+    Buffer allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
+
+   private:
+    CpuDevice inner_{{.compute_on_caller = true}};
+    std::vector<Lane>& lanes_;
+  };
+  const KernelTable table = test_kernels();
+  const StepPlan plan = make_plan(small_graph(), table);  // 8 bytes come in, 12 leave
+  std::vector<Lane> lanes;
+  TestStep step(make_program(plan, table), std::make_unique<Listening>(lanes),
+                {.copies_beside_compute = 12});
+  for (int i = 0; i < 3; ++i) {
+    step.run();
+  }
+  EXPECT_THAT(lanes, ElementsAre(Lane::compute));
+  expect_identical(outcome_of(plan, table), step.outcome());
+}
+
+TEST(Executor, KeepsALaneThatCopiesMoreApart) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  for (const auto& [few, more_threads] : {std::pair{12U, 0}, {8U, 1}, {7U, 2}}) {
+    const TestStep step(make_program(make_plan(small_graph(), test_kernels()), test_kernels()),
+                        std::make_unique<CpuDevice>(CpuOptions{.compute_on_caller = true}),
+                        {.copies_beside_compute = few});
+    EXPECT_EQ(threads(), before + more_threads) << few;
+  }
+}
+
+TEST(Executor, SwapsWithComputeOnTheCallingThread) {
+  int kept = 0;
+  for (unsigned seed = 40; seed < 46; ++seed) {
+    const StepPlan plain = make_plan(random_graph(seed), test_kernels({.workspace = 100}));
+    const StepPlan edited = with_random_edits(plain, seed, 30, kept);
+    const CpuOptions options{.copy_bytes_per_second = 1e7, .compute_on_caller = true};
+    expect_identical(outcome_of(plain, test_kernels()),
+                     outcome_of(edited, test_kernels(), options));
+  }
+  EXPECT_GT(kept, 20);
 }
 
 TEST(Executor, SwapsAndRecomputesWithoutChangingABit) {

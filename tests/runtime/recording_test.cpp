@@ -116,7 +116,7 @@ class TapingDevice final : public Device {
 };
 
 TestStep taped(StepPlan plan, const KernelTable& table, Counts& counts,
-               ExecutorOptions options = {}) {
+               ExecutorOptions options = tests::lanes_apart) {
   return TestStep(make_program(std::move(plan), table),
                   std::make_unique<TapingDevice>(CpuOptions{.copy_bytes_per_second = 1e7}, counts),
                   options);

@@ -79,6 +79,9 @@ inline void fill(std::span<float> values, int seed) {
   }
 }
 
+// Every lane has a stream of its own, however little it copies.
+inline constexpr ExecutorOptions lanes_apart{.copies_beside_compute = 0};
+
 // A program with all that it needs to run: device, variables, inputs, arena with canaries behind.
 class TestStep {
  public:
@@ -89,7 +92,7 @@ class TestStep {
       : TestStep(std::move(program), std::make_unique<CpuDevice>(std::move(options))) {}
 
   // device: one whose memory the host can read and write.
-  TestStep(Program program, std::unique_ptr<Device> device, ExecutorOptions options = {})
+  TestStep(Program program, std::unique_ptr<Device> device, ExecutorOptions options = lanes_apart)
       : device_(std::move(device)), variables_(*program.plan.graph) {
     const Graph& graph = *program.plan.graph;
     storage_ = device_->allocate(variables_.bytes());

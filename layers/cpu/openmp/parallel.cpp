@@ -14,8 +14,10 @@ void run_pieces(std::int64_t count, std::int64_t grain, Piece piece, const void*
     piece(body, 0, count);
     return;
   }
-#pragma omp parallel for num_threads(pieces) schedule(static, 1)
-  for (int i = 0; i < pieces; ++i) {
+  // All of the team, even if some have nothing to do: libgomp ends the threads that a smaller team
+  // leaves out, and starts new ones, pinned nowhere, for the next larger one.
+#pragma omp parallel
+  for (int i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads()) {
     piece(body, count * i / pieces, count * (i + 1) / pieces);
   }
 }

@@ -1,14 +1,17 @@
 #include "layers/cpu/threads.h"
 
 #include <atomic>
+#include <cstdint>
 #include <gtest/gtest.h>
 #include <limits>
 #include <mutex>
 #include <omp.h>
 #include <set>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
+#include "layers/cpu/parallel.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cpu {
@@ -71,6 +74,26 @@ TEST(UseThreads, TreatsSubnormalsAsZeroOnEveryThread) {
       flushing += result == 0 && sum == 0 ? 1 : 0;
     }
     EXPECT_EQ(flushing, omp_get_max_threads());
+  });
+}
+
+// By index of the team.
+std::vector<pid_t> team_of_threads(std::size_t size) {
+  std::vector<pid_t> threads(size);
+#pragma omp parallel
+  threads.at(static_cast<std::size_t>(omp_get_thread_num())) = gettid();
+  return threads;
+}
+
+TEST(ParallelFor, KeepsTheThreadsThatHaveNothingToDo) {
+  on_a_thread([] {
+    const std::vector<int> cpus(4, affinity_cpus().front());
+    use_threads(cpus);
+    const std::vector<pid_t> before = team_of_threads(cpus.size());
+    std::atomic<std::int64_t> covered = 0;
+    parallel_for(2, 1, [&](std::int64_t first, std::int64_t last) { covered += last - first; });
+    EXPECT_EQ(covered, 2);
+    EXPECT_EQ(team_of_threads(cpus.size()), before);
   });
 }
 

@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <future>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <sched.h>
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu/cpu_mask.h"
 #include "runtime/error.h"
 
 namespace cnn {
@@ -141,6 +144,120 @@ TEST(CpuStream, LanesOverlap) {
   });
   a->synchronize();
   b->synchronize();
+}
+
+TEST(CpuStream, RunsComputeOnTheCallerWhenAsked) {
+  CpuDevice device({.compute_on_caller = true});
+  const auto compute = device.make_stream(Lane::compute);
+  const auto side = device.make_stream(Lane::side);
+  std::thread::id of_compute;
+  std::thread::id of_side;
+  compute->host([&] { of_compute = std::this_thread::get_id(); });
+  side->host([&] { of_side = std::this_thread::get_id(); });
+  EXPECT_EQ(of_compute, std::thread::id()) << "only once it is synchronised";
+  compute->synchronize();
+  side->synchronize();
+  EXPECT_EQ(of_compute, std::this_thread::get_id());
+  EXPECT_NE(of_side, std::this_thread::get_id());
+}
+
+TEST(CpuStream, StartsNoThreadForWhatTheCallerRuns) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  CpuDevice device({.compute_on_caller = true});
+  const auto compute = device.make_stream(Lane::compute);
+  compute->host([] {});
+  compute->synchronize();
+  EXPECT_EQ(threads(), before);
+}
+
+TEST(CpuStream, RunsMoreOnTheCallerThanTheQueueHolds) {
+  CpuDevice device({.compute_on_caller = true});
+  const auto stream = device.make_stream(Lane::compute);
+  std::vector<int> order;
+  for (int i = 0; i < 3000; ++i) {
+    stream->host([&order, i] { order.push_back(i); });
+  }
+  stream->synchronize();
+  EXPECT_EQ(order.size(), 3000U);
+  EXPECT_TRUE(std::is_sorted(order.begin(), order.end()));
+}
+
+TEST(CpuStream, OverlapsOtherLanesWithTheCaller) {
+  CpuDevice device({.compute_on_caller = true});
+  const auto compute = device.make_stream(Lane::compute);
+  const auto copies = device.make_stream(Lane::copy_out);
+  const auto begun = device.make_event();
+  const auto copied = device.make_event();
+  std::promise<void> from_compute;
+  bool seen = false;
+  compute->record(*begun);
+  copies->wait(*begun);
+  copies->host([&] {
+    from_compute.get_future().wait();
+    seen = true;
+  });
+  copies->record(*copied);
+  compute->host([&] { from_compute.set_value(); });
+  compute->wait(*copied);
+  compute->host([&] { EXPECT_TRUE(seen); });
+  compute->synchronize();
+  copies->synchronize();
+}
+
+TEST(CpuStream, PreparesEveryThreadThatRunsItsWork) {
+  int prepared = 0;
+  CpuDevice device({.on_stream_start = [&](Lane) { ++prepared; }, .compute_on_caller = true});
+  const auto stream = device.make_stream(Lane::compute);
+  for (int i = 0; i < 3; ++i) {
+    stream->host([] {});
+    stream->synchronize();
+  }
+  EXPECT_EQ(prepared, 1);
+  std::thread([&] {
+    stream->host([] {});
+    stream->synchronize();
+  }).join();
+  EXPECT_EQ(prepared, 2);
+}
+
+TEST(CpuStream, KeepsTheCallerOnItsCoreWhileItRunsCompute) {
+  CpuMask before;
+  ASSERT_TRUE(before.read());
+  int core = 0;
+  while (!before.has(core)) {
+    ++core;
+  }
+  CpuDevice device({.compute_on_caller = true, .caller_cpu = core});
+  const auto stream = device.make_stream(Lane::compute);
+  CpuMask during;
+  stream->host([&] { during.read(); });
+  stream->synchronize();
+  CpuMask after;
+  ASSERT_TRUE(after.read());
+  for (int cpu = 0; cpu < CpuMask::most_cpus; ++cpu) {
+    EXPECT_EQ(during.has(cpu), cpu == core);
+    EXPECT_EQ(after.has(cpu), before.has(cpu));
+  }
+}
+
+TEST(CpuStream, ThrowsErrorsOfTheCallersWorkWhenItIsSynchronised) {
+  CpuDevice device({.compute_on_caller = true});
+  const auto compute = device.make_stream(Lane::compute);
+  const auto waiting = device.make_stream(Lane::side);
+  const auto event = device.make_event();
+  bool ran = false;
+  EXPECT_NO_THROW(compute->host([] { throw Error("broken"); }));
+  compute->record(*event);
+  waiting->wait(*event);
+  waiting->host([&ran] { ran = true; });
+  EXPECT_THROW(compute->synchronize(), Error);
+  EXPECT_THROW(waiting->synchronize(), Error);
+  EXPECT_FALSE(ran);
+  EXPECT_NO_THROW(compute->synchronize());
 }
 
 TEST(CpuEvent, OrdersTwoStreams) {
