@@ -37,7 +37,6 @@ ARROWS = {
     "bench/report": ["bench/machine", "bench/flags", "data", "models", "layers", "runtime"],
     "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data", "models", "layers/passes",
                   "layers", "runtime"],
-    "bench/no_cuda": ["bench/machine"],
     "bench/cuda": ["*"],
     "bench": ["*"],
     # Fixtures of all tests: no fast kernels, no data, no program.

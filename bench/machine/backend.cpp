@@ -7,6 +7,10 @@
 
 namespace cnn::bench {
 
+std::string why_missing(const BackendKind& kind) {
+  return kind.missing == nullptr ? std::string() : kind.missing();
+}
+
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device) {
   const auto found = std::ranges::find(kinds, device, &BackendKind::device);
   return found == kinds.end() ? nullptr : &*found;
@@ -24,8 +28,8 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
                       device));
     return kind->describe(config);
   }
-  if (!kind->missing.empty()) {
-    throw Error(fmt::format("--device={}: {}", device, kind->missing));
+  if (const std::string missing = why_missing(*kind); !missing.empty()) {
+    throw Error(fmt::format("--device={}: {}", device, missing));
   }
   Backend backend = kind->make(config);
   backend.record_steps = config.gpu.graph;

@@ -68,7 +68,8 @@ struct Backend {
 // A kind of backend that this build has.
 struct BackendKind {
   std::string_view device;  // what --device says: "cpu", "gpu"
-  std::string missing;      // why this machine has none; empty if it has one
+  // Why this machine has none; empty if it has one. May load libraries. Null: every machine has one.
+  std::string (*missing)() = nullptr;
   // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
   // asked precision.
   Backend (*make)(const Config& config) = nullptr;
@@ -76,6 +77,9 @@ struct BackendKind {
   // if it is unknown. Null: this kind cannot.
   Backend (*describe)(const Config& config) = nullptr;
 };
+
+// BackendKind::missing of this kind.
+std::string why_missing(const BackendKind& kind);
 
 // The kind for that device, or null if this build has none.
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);

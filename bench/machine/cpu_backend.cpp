@@ -95,7 +95,7 @@ Backend make(const Config& config) {
 
 }  // namespace
 
-BackendKind cpu_backend() { return {.device = "cpu", .missing = "", .make = make}; }
+BackendKind cpu_backend() { return {.device = "cpu", .make = make}; }
 
 bool cpu_computes_bf16() { return layers::cpu::computes_bf16(); }
 

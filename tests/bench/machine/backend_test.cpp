@@ -14,6 +14,8 @@ Backend make_named(const Config& config) {
   return Backend{.name = "made for " + std::string(word_of(config.precision.type))};
 }
 
+std::string broken() { return "no CUDA device: broken"; }
+
 std::string refusal(DeviceKind device, std::span<const BackendKind> kinds) {
   Config config;
   config.device = device;
@@ -26,7 +28,7 @@ std::string refusal(DeviceKind device, std::span<const BackendKind> kinds) {
 }
 
 TEST(Backend, IsOfTheKindThatTheFlagNames) {
-  const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu", .missing = ""},
+  const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu"},
                                          BackendKind{.device = "gpu", .make = make_named}};
   Config config;
   config.device = DeviceKind::gpu;
@@ -38,14 +40,14 @@ TEST(Backend, IsOfTheKindThatTheFlagNames) {
 
 TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   const std::array<BackendKind, 1> kinds{
-      BackendKind{.device = "gpu", .missing = "no CUDA device: broken", .make = make_named}};
+      BackendKind{.device = "gpu", .missing = broken, .make = make_named}};
   EXPECT_EQ(refusal(DeviceKind::gpu, kinds), "--device=gpu: no CUDA device: broken");
   EXPECT_EQ(refusal(DeviceKind::cpu, kinds), "--device=cpu: this build has no backend for cpu");
 }
 
 TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
   const std::array<BackendKind, 1> kinds{
-      BackendKind{.device = "gpu", .missing = "no CUDA device", .describe = make_named}};
+      BackendKind{.device = "gpu", .missing = broken, .describe = make_named}};
   const Config config{.device = DeviceKind::gpu,
                       .gpu = {.simulate = "h200"},
                       .precision = {.type = Precision::bf16}};

@@ -44,7 +44,7 @@ Finished run(Backend (*make)(const Config&), std::vector<std::string> more) {
                                  "--batch_size=2", "--num_warmup_batches=1", "--num_batches=4"};
   words.insert(words.end(), more.begin(), more.end());
   const Config config = parse_flags(words, {}).config;
-  const std::array<BackendKind, 1> kinds{{{.device = "cpu", .missing = "", .make = make}}};
+  const std::array<BackendKind, 1> kinds{{{.device = "cpu", .make = make}}};
   const RunIdentity identity{.version = "0.1"};
   Finished finished{.result = new_result(identity), .notes = ""};
   Console console;

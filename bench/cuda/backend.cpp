@@ -1,4 +1,4 @@
-#include "bench/machine/add_backend.h"
+#include "bench/cuda/backend.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -176,6 +176,11 @@ Backend make(const Config& config) {
   return backend;
 }
 
+std::string missing() {
+  const cuda::DeviceCount found = cuda::count_devices();
+  return found.devices > 0 ? "" : "no CUDA device: " + found.why_none;
+}
+
 // For the machine that --simulate names.
 Backend describe(const Config& config) {
   const layers::cuda::Machine machine = find_machine(config.gpu.simulate.value());
@@ -201,12 +206,9 @@ Backend describe(const Config& config) {
 
 }  // namespace
 
-void add_backend(std::vector<BackendKind>& kinds) {
-  const cuda::DeviceCount found = cuda::count_devices();
-  kinds.push_back({.device = "gpu",
-                   .missing = found.devices > 0 ? "" : "no CUDA device: " + found.why_none,
-                   .make = make,
-                   .describe = describe});
+const GpuBackend& cuda_backend() {
+  static constexpr GpuBackend backend{.missing = missing, .make = make, .describe = describe};
+  return backend;
 }
 
 }  // namespace cnn::bench

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "bench/machine/gpu_module.h"
+
+namespace cnn::bench {
+
+// What the GPU module hands over.
+const GpuBackend& cuda_backend();
+
+}  // namespace cnn::bench
