@@ -6,9 +6,9 @@
 
 #include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
-#include "bench/machine/add_backend.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
+#include "bench/machine/gpu_module.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
 #include "bench/report/result_file.h"
@@ -69,9 +69,8 @@ int run(const CommandLine& line, std::span<const BackendKind> backends, const Ru
 Abilities abilities_of(std::span<const BackendKind> backends) {
   Abilities abilities{.bf16 = cpu_computes_bf16()};
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
-    abilities.cuda = gpu->missing.empty();
-    abilities.simulates = gpu->describe != nullptr;
-    abilities.gpu_missing = gpu->missing;
+    abilities.gpu_backend = true;
+    abilities.missing_gpu = gpu->missing;
   }
   return abilities;
 }
@@ -84,8 +83,8 @@ int main(int argc, char** argv) {
   Console console;
   const std::vector<std::string> words(argv, argv + argc);
   try {
-    std::vector<BackendKind> backends{cpu_backend()};
-    add_backend(backends);
+    std::vector<BackendKind> backends = gpu_backends();
+    backends.push_back(cpu_backend());
     const CommandLine line = parse_flags(
         std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities_of(backends));
     if (wants_help(line.config)) {

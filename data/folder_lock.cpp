@@ -32,8 +32,8 @@ std::string owner(int descriptor) {
 FolderLock::FolderLock(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  check(fs::is_directory(folder, error),
-        "cannot train in " + folder.string() + ": it is no folder and cannot be made one");
+  check(fs::is_directory(folder, error), "cannot train in --train_dir=" + folder.string() +
+                                             ": it is no folder and cannot be made one");
   const fs::path path = folder / ".lock";
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   check(descriptor >= 0,

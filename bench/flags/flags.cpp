@@ -11,6 +11,7 @@
 #include "bench/flags/flag_rules.h"
 #include "bench/flags/flag_syntax.h"
 #include "bench/flags/number_text.h"
+#include "data/catalog.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -59,11 +60,18 @@ bool is_given(CommandLine& line, std::string_view name) {
   return find_setting(line.settings, name).given;
 }
 
+std::string missing_gpu(const Abilities& abilities) {
+  if (!abilities.gpu_backend) {
+    return "this build has no CUDA backend";
+  }
+  return abilities.missing_gpu == nullptr ? std::string() : abilities.missing_gpu();
+}
+
 void settle_device(CommandLine& line, const Abilities& abilities) {
   DeviceKind& device = line.config.device;
   if (line.config.gpu.simulate) {
     const std::string told = fmt::format("--simulate={}", *line.config.gpu.simulate);
-    if (!abilities.simulates) {
+    if (!abilities.gpu_backend) {
       throw Error(told + ": this build has no CUDA backend, so it cannot plan for a GPU");
     }
     if (is_given(line, "device") && device == DeviceKind::cpu) {
@@ -72,30 +80,27 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
     device = DeviceKind::gpu;
     return;
   }
-  if (!is_given(line, "device")) {
-    device = abilities.cuda ? DeviceKind::gpu : DeviceKind::cpu;
-    if (!abilities.gpu_missing.empty()) {
-      line.notices.push_back(fmt::format("{}: computing on the CPU", abilities.gpu_missing));
-    }
+  if (is_given(line, "device") && device == DeviceKind::cpu) {
+    return;
   }
-  if (device == DeviceKind::gpu && !abilities.cuda) {
-    throw Error(fmt::format(
-        "--device=gpu: {}; use --device=cpu",
-        abilities.gpu_missing.empty() ? "this build has no CUDA backend" : abilities.gpu_missing));
+  const std::string missing = missing_gpu(abilities);
+  if (is_given(line, "device")) {
+    check(missing.empty(), fmt::format("--device=gpu: {}; use --device=cpu", missing));
+    return;
+  }
+  device = missing.empty() ? DeviceKind::gpu : DeviceKind::cpu;
+  if (abilities.gpu_backend && !missing.empty()) {
+    line.notices.push_back(fmt::format("{}: computing on the CPU", missing));
   }
 }
 
 void settle_data_name(Config& config) {
-  constexpr std::array known{"imagenet", "cifar10", "mnist", "tensors"};
   if (!config.data.name) {
-    config.data.name = config.data.dir ? guess_data_name(*config.data.dir) : "imagenet";
+    config.data.name = data::guess_name(config.data.dir.value_or(""));
   }
-  if (std::ranges::find(known, *config.data.name) == known.end()) {
-    throw Error(
-        fmt::format("--data_name={}: there is no such data set here; use imagenet, cifar10, mnist "
-                    "or tensors",
-                    *config.data.name));
-  }
+  const data::Row& row = data::find(*config.data.name);
+  check(data::can_run(row), fmt::format("--data_name={}: there is no such data set here; use {}",
+                                        row.name, data::names(data::can_run)));
 }
 
 void settle_half(CommandLine& line, bool on_cpu) {
@@ -217,22 +222,6 @@ std::string help_text(const Config& config) {
     text += body.empty() ? "" : fmt::format("\n{}:\n{}", group.title, body);
   }
   return text;
-}
-
-std::string guess_data_name(const std::string& data_dir) {
-  // The first four and their order are the original's.
-  for (const std::string_view name : {"imagenet", "cifar10", "librispeech", "coco", "mnist"}) {
-    if (data_dir.find(name) != std::string::npos) {
-      return std::string(name);
-    }
-  }
-  if (data_dir.ends_with(".safetensors")) {
-    return "tensors";
-  }
-  throw Error(
-      fmt::format("--data_dir={}: cannot tell which data set this is; add "
-                  "--data_name=cifar10, mnist or tensors",
-                  data_dir));
 }
 
 }  // namespace cnn::bench

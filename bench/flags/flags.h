@@ -12,10 +12,11 @@ namespace cnn::bench {
 
 // What this build on this machine can do; main fills it from the backends it has.
 struct Abilities {
-  bool cuda = false;               // a GPU backend and a GPU
-  bool bf16 = false;               // bf16 products on the CPU
-  bool simulates = false;          // can plan for a GPU that is not there
-  std::string_view gpu_missing{};  // why there is no GPU; empty if there is no backend for one
+  bool bf16 = false;         // bf16 products on the CPU
+  bool gpu_backend = false;  // computes on GPUs and plans for one that is not there
+  // Why there is no GPU here; empty if there is one. Asked only where one could be used, as it may
+  // load libraries. Null: there is one.
+  std::string (*missing_gpu)() = nullptr;
 };
 
 struct CommandLine {
@@ -33,8 +34,5 @@ bool wants_help(const Config& config);
 
 // The help for --helpshort, --help or --helpfull, whichever of them is set, by groups.
 std::string help_text(const Config& config);
-
-// Data set that a path stands for by the words it contains. Throws Error if it has none of them.
-std::string guess_data_name(const std::string& data_dir);
 
 }  // namespace cnn::bench

@@ -68,7 +68,8 @@ struct Backend {
 // A kind of backend that this build has.
 struct BackendKind {
   std::string_view device;  // what --device says: "cpu", "gpu"
-  // Why this machine has none; empty if it has one. May load libraries. Null: every machine has one.
+  // Why this machine has none; empty if it has one. May load libraries. Null: every machine has
+  // one.
   std::string (*missing)() = nullptr;
   // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
   // asked precision.

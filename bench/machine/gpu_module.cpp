@@ -37,9 +37,10 @@ const GpuBackend& open_module() {
     const fs::path path = module_path();
     void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) {
-      throw Error(fmt::format("the GPU backend cannot be loaded: {}; are the CUDA libraries and "
-                              "cuDNN 9 that the program was built with installed?",
-                              last_problem()));
+      throw Error(
+          fmt::format("the GPU backend cannot be loaded: {}; are the CUDA libraries and "
+                      "cuDNN 9 that the program was built with installed?",
+                      last_problem()));
     }
     entry = ::dlsym(module, gpu_entry_name);
     check(entry != nullptr, fmt::format("{} is not this program's GPU backend", path.string()));

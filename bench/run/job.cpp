@@ -87,6 +87,11 @@ bool Job::shows_accuracies() const {
   return config->report.training_accuracy || mode == Mode::forward_only;
 }
 
+bool Job::keeps_checkpoints() const {
+  return config->checkpoint.train_dir && mode != Mode::evaluation &&
+         !config->mode.freeze_when_forward_only && !config->gpu.simulate;
+}
+
 double Job::total_loss(const StepValues& values) const {
   return values.base_loss + config->optimizer.weight_decay * values.l2;
 }

@@ -42,7 +42,8 @@ struct Job {
   bool evaluates() const {
     return mode == Mode::evaluation || mode == Mode::training_and_evaluation;
   }
-  bool shows_accuracies() const;  // of the steps
+  bool shows_accuracies() const;   // of the steps
+  bool keeps_checkpoints() const;  // goes on from those in --train_dir, and saves there
 
   double total_loss(const StepValues& values) const;  // with the weight decay
   double reported_loss(const StepValues& values) const;

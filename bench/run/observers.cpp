@@ -57,7 +57,7 @@ Observers make_observers(const Observed& run) {
   if (job.trains()) {
     add(std::make_unique<DivergenceWatch>(run.console, run.result));
   }
-  if (config.checkpoint.train_dir && !config.mode.freeze_when_forward_only) {
+  if (job.keeps_checkpoints()) {
     add(std::make_unique<Checkpoints>(
         run.team, Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
                                        .every_seconds = config.checkpoint.save_secs}));

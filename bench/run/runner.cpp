@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <fmt/format.h>
+#include <memory>
 #include <optional>
 
 #include "bench/machine/backend.h"
@@ -17,6 +18,7 @@
 #include "bench/run/simulate.h"
 #include "bench/run/team.h"
 #include "bench/run/training_loop.h"
+#include "data/folder_lock.h"
 #include "layers/passes/concat_in_place.h"
 
 namespace cnn::bench {
@@ -80,10 +82,17 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   }
 }
 
+// Two runs that save in one folder would take each other's checkpoints for their own.
+std::unique_ptr<data::FolderLock> lock_folder(const Job& job) {
+  return job.keeps_checkpoints()
+             ? std::make_unique<data::FolderLock>(*job.config->checkpoint.train_dir)
+             : nullptr;
+}
+
 // Restores what --train_dir holds; returns the global step to start at.
 std::int64_t resume(const Job& job, Team& team, Console& console) {
   const Config& config = *job.config;
-  if (!config.checkpoint.train_dir || config.mode.freeze_when_forward_only) {
+  if (!job.keeps_checkpoints()) {
     return 0;
   }
   const std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
@@ -144,6 +153,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
   const Job job = make_job(config, backend);
+  const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
   const Header header = header_for(job, backend);
   console.print(header_lines(header));
   write_description(request, header, machine);
