@@ -172,7 +172,6 @@ Backend make(const Config& config) {
   backend.device = std::move(device);
   backend.matrix_side = 6144;
   backend.images = 256;
-  backend.repeats = 10;
   return backend;
 }
 

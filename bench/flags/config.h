@@ -124,6 +124,7 @@ struct ReportOptions {
   std::string trace_file;  // empty: none
   std::optional<std::string> result_json;
   bool print_plan = false;
+  bool measure_ceilings = true;
   // What the header says and nothing else asks for:
   DataFormat data_format = DataFormat::nchw;
   std::optional<std::string> rewriter_config;

@@ -29,6 +29,10 @@ constexpr Flag our_rows[] = {
     {.name = "result_json",
      .help = "write the numbers of the run to this file, also when it fails",
      .member = &at<&Config::report, &ReportOptions::result_json>},
+    {.name = "measure_ceilings",
+     .help = "after the last step, measure for a second what the device reaches at best, and say "
+             "how near the steps came to it",
+     .member = &at<&Config::report, &ReportOptions::measure_ceilings>},
     {.name = "print_plan",
      .help = "print nodes, layouts, memory offsets and the peak before running",
      .member = &at<&Config::report, &ReportOptions::print_plan>},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -18,10 +19,17 @@
 
 namespace cnn::bench {
 
+// What a device reaches with data that lies in a cache.
+struct CacheCeiling {
+  double bytes = 0;  // that it holds; 0: there is none
+  double bytes_per_second = 0;
+};
+
 // What a device reaches at best.
 struct Ceilings {
   double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
-  double bytes_per_second = 0;  // one tensor read and another written, both far larger than caches
+  double bytes_per_second = 0;  // read and written, of tensors that are far larger than caches
+  std::array<CacheCeiling, 2> caches{};  // if known: smallest first
 };
 
 // A machine that is known by its description only.
@@ -43,6 +51,7 @@ struct Backend {
   std::vector<std::string> notes;    // further lines that the user should see
   std::int64_t threads = 0;          // of the processor that compute; 0: another device does
   std::vector<int> cpus;             // these processors; empty: another device does
+  std::vector<std::int64_t> caches;  // bytes of each level, of all that compute; smallest first
   std::string instruction_sets;      // "avx2 avx512"
   std::optional<GpuInfo> gpu;
   std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
@@ -61,8 +70,7 @@ struct Backend {
 
   // How much work shows what the device reaches at best: it must fill the device.
   std::int64_t matrix_side = 1536;  // of a matrix product
-  std::int64_t images = 64;         // copied, of 64 x 64 x 64 elements each
-  int repeats = 1;                  // between waits for the device
+  std::int64_t images = 64;         // copied at least, of 64 x 64 x 64 elements each
 };
 
 // A kind of backend that this build has.

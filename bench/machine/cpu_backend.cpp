@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fstream>
 
+#include "bench/machine/caches.h"
 #include "bench/machine/rapl.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
@@ -72,6 +73,7 @@ Backend make(const Config& config) {
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
   backend.threads = static_cast<std::int64_t>(cpus.size());
   backend.cpus = cpus;
+  backend.caches = cache_bytes(cpus);
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =
       fmt::format("{}, {} threads, {}", processor_name(), cpus.size(), backend.instruction_sets);

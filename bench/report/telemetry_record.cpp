@@ -26,6 +26,10 @@ void TelemetryRecord::resume() {
   }
 }
 
+std::optional<std::uint64_t> TelemetryRecord::throttled_samples() const {
+  return sampler_ ? sampler_->throttled_samples() : std::nullopt;
+}
+
 void TelemetryRecord::end(const RunEnd& end) {
   if (sampler_) {
     const Telemetry telemetry = sampler_->finish(end.timed_steps * global_batch_);

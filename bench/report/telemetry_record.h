@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 
 #include "bench/flags/json.h"
@@ -21,6 +22,9 @@ class TelemetryRecord final : public Observer {
   void pause() override;
   void resume() override;
   void end(const RunEnd& end) override;
+
+  // As the sampler's; empty before the first timed step.
+  std::optional<std::uint64_t> throttled_samples() const;
 
  private:
   TelemetrySource& source_;

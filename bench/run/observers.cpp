@@ -1,9 +1,13 @@
 #include "bench/run/observers.h"
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "bench/report/benchmark_log.h"
+#include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
 #include "bench/report/step_printer.h"
 #include "bench/report/step_record.h"
@@ -44,11 +48,17 @@ Observers make_observers(const Observed& run) {
   const auto add = [&all](std::unique_ptr<Observer> observer) {
     all.push_back(std::move(observer));
   };
+  std::function<std::optional<std::uint64_t>()> throttled;
   if (run.backend.telemetry) {
-    add(std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result));
+    auto telemetry =
+        std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result);
+    throttled = [&record = *telemetry] { return record.throttled_samples(); };
+    add(std::move(telemetry));
   }
   add(std::make_unique<StepRecord>(
       run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
+  add(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled), run.console,
+                                          run.result));
   if (!config.report.trace_file.empty()) {
     add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
                                       run.team.first().plan()));

@@ -68,7 +68,7 @@ std::vector<Expected> expected_flags() {
 
 TEST(FlagTable, HasEveryFlagOfTheOriginalWithItsTypeAndDefault) {
   const std::vector<Expected> rows = expected_flags();
-  ASSERT_EQ(rows.size(), 183U);
+  ASSERT_EQ(rows.size(), 184U);
   for (const Expected& row : rows) {
     const Flag* flag = find_flag(row.name);
     ASSERT_NE(flag, nullptr) << row.name;

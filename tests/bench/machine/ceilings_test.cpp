@@ -1,0 +1,73 @@
+#include "bench/machine/ceilings.h"
+
+#include <array>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/machine/cpu_backend.h"
+#include "runtime/cpu/device.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(BestTwoAgree, WhateverTheOthersAre) {
+  EXPECT_TRUE(best_two_agree(std::array{9.0, 1.0, 5.0, 1.01}));
+  EXPECT_FALSE(best_two_agree(std::array{1.0, 1.1, 1.2}));
+  EXPECT_FALSE(best_two_agree(std::array{1.0}));
+  EXPECT_FALSE(best_two_agree({}));
+}
+
+TEST(MemorySet, TakesHalfOfWhatIsFreeAtMost) {
+  EXPECT_EQ(memory_set_bytes(100, 25, 1000), 100);
+  EXPECT_EQ(memory_set_bytes(100, 25, 150), 75);
+}
+
+TEST(MemorySet, IsNoneWhereACacheWouldHoldMuchOfIt) {
+  EXPECT_EQ(memory_set_bytes(100, 25, 99), std::nullopt);
+  EXPECT_EQ(memory_set_bytes(100, 0, 24), std::nullopt);
+  EXPECT_EQ(memory_set_bytes(100, 0, 26), 13);
+}
+
+Backend cpu() {
+  const Config config;
+  return cpu_backend().make(config);
+}
+
+TEST(Ceilings, AreMeasuredWithTheBackendsKernels) {
+  const Backend backend = cpu();
+  const MeasuredCeilings measured = measure_ceilings(backend, DataType::f32);
+  ASSERT_TRUE(measured.ceilings) << measured.notes.front();
+  EXPECT_GT(measured.ceilings->flops_per_second, 1e8);
+  EXPECT_GT(measured.ceilings->bytes_per_second, 1e8);
+  double slower = measured.ceilings->bytes_per_second;
+  for (std::size_t i = measured.ceilings->caches.size(); i-- > 0;) {
+    if (const CacheCeiling& cache = measured.ceilings->caches.at(i); cache.bytes > 0) {
+      EXPECT_GE(cache.bytes_per_second, slower);
+      slower = cache.bytes_per_second;
+    }
+  }
+}
+
+TEST(Ceilings, AreLeftOutWithALineWhereMemoryIsShort) {
+  Backend backend = cpu();
+  CpuOptions options;
+  options.memory_limit = 1 << 20;
+  backend.device = std::make_unique<CpuDevice>(std::move(options));
+  const MeasuredCeilings measured = measure_ceilings(backend, DataType::f32);
+  EXPECT_FALSE(measured.ceilings);
+  EXPECT_THAT(measured.notes, ElementsAre(HasSubstr("half of the 1 MiB that are free")));
+}
+
+TEST(Ceilings, AreLeftOutWithALineWhereAKernelIsMissing) {
+  Backend backend = cpu();
+  backend.kernels = KernelTable();
+  const MeasuredCeilings measured = measure_ceilings(backend, DataType::f32);
+  EXPECT_FALSE(measured.ceilings);
+  EXPECT_THAT(measured.notes, ElementsAre(HasSubstr("were not measured: no kernel")));
+}
+
+}  // namespace
+}  // namespace cnn::bench
