@@ -31,6 +31,15 @@ RunIdentity identity_of(const CommandLine& line, const std::vector<std::string>&
   return identity;
 }
 
+// The exit status, or that of an error if a line of stdout was lost.
+int status_of(Console& console, int status) {
+  if (!console.lost()) {
+    return status;
+  }
+  console.note(*console.lost());
+  return 1;
+}
+
 // Runs what the flags say. Whatever happens, the result file tells what is known. Returns the exit
 // status; ends by the signal that interrupted the run.
 int run(const CommandLine& line, std::span<const BackendKind> backends, const RunIdentity& identity,
@@ -63,7 +72,7 @@ int run(const CommandLine& line, std::span<const BackendKind> backends, const Ru
   if (const std::optional<int> signal = interruption.signal()) {
     end_by_signal(*signal);
   }
-  return console.lost() ? 1 : 0;
+  return status_of(console, 0);
 }
 
 Abilities abilities_of(std::span<const BackendKind> backends) {
@@ -91,7 +100,7 @@ int main(int argc, char** argv) {
       std::string help = help_text(line.config);
       help.pop_back();  // the last line break, which print adds
       console.print(help);
-      return 1;  // as absl's flags do
+      return status_of(console, 1);  // as absl's flags do
     }
     return run(line, backends, identity_of(line, words), console, process_start);
   } catch (const std::exception& error) {

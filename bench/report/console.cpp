@@ -34,7 +34,6 @@ void Console::print(std::string_view line) {
   if (const int problem = write_all(STDOUT_FILENO, fmt::format("{}\n", line)); problem != 0) {
     lost_ = fmt::format("stdout: a line could not be written: {}",
                         std::error_code(problem, std::generic_category()).message());
-    note(*lost_);
   }
 }
 
