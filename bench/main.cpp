@@ -15,6 +15,7 @@
 #include "bench/report/result_json.h"
 #include "bench/run/interruption.h"
 #include "bench/run/runner.h"
+#include "runtime/error.h"
 
 namespace {
 
@@ -40,6 +41,11 @@ int status_of(Console& console, int status) {
   return 1;
 }
 
+int exit_code_of(const std::exception& error) {
+  const auto* own = dynamic_cast<const cnn::Error*>(&error);
+  return own == nullptr ? 1 : own->exit_code();
+}
+
 // Runs what the flags say. Whatever happens, the result file tells what is known. Returns the exit
 // status; ends by the signal that interrupted the run.
 int run(const CommandLine& line, std::span<const BackendKind> backends, const RunIdentity& identity,
@@ -61,7 +67,7 @@ int run(const CommandLine& line, std::span<const BackendKind> backends, const Ru
     console.note(error.what());
     result["error"] = error.what();
     file.publish(result);
-    return 1;
+    return exit_code_of(error);
   }
   if (console.lost()) {
     result["error"] = *console.lost();
@@ -105,6 +111,6 @@ int main(int argc, char** argv) {
     return run(line, backends, identity_of(line, words), console, process_start);
   } catch (const std::exception& error) {
     console.note(error.what());
-    return 1;
+    return exit_code_of(error);
   }
 }

@@ -59,7 +59,7 @@ std::uint64_t fnv1a(std::string_view text) {
 }
 
 void fill(const Initializer& initializer, std::uint64_t seed, std::string_view name,
-          std::span<float> values) {
+          std::span<float> values, std::size_t first_draw) {
   if (initializer.kind == Initializer::Kind::constant) {
     std::ranges::fill(values, static_cast<float>(initializer.mean));
     return;
@@ -73,9 +73,10 @@ void fill(const Initializer& initializer, std::uint64_t seed, std::string_view n
   std::vector<std::jthread> workers;
   for (std::size_t first = share; first < values.size(); first += share) {
     const auto part = values.subspan(first, std::min(share, values.size() - first));
-    workers.emplace_back([=, &initializer] { fill_range(initializer, stream, first, part); });
+    workers.emplace_back(
+        [=, &initializer] { fill_range(initializer, stream, first_draw + first, part); });
   }
-  fill_range(initializer, stream, 0, values.first(std::min(share, values.size())));
+  fill_range(initializer, stream, first_draw, values.first(std::min(share, values.size())));
 }
 
 }  // namespace cnn::layers

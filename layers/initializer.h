@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -11,9 +12,10 @@ namespace cnn::layers {
 // Fills plain row-major f32 values. Draw i depends on (seed, name, i) only: counter-based, so the
 // order and the threads do not matter. Truncated normals are cut at two stddev; they come from the
 // inverse of their distribution, which gives what drawing again would, at one draw per value. Large
-// tensors take several threads: some 20 ns of one core per value.
+// tensors take several threads: some 20 ns of one core per value. values: of the whole tensor, or a
+// part that starts with the element `first_draw`.
 void fill(const Initializer& initializer, std::uint64_t seed, std::string_view name,
-          std::span<float> values);
+          std::span<float> values, std::size_t first_draw = 0);
 
 // 64 random bits for counter i of a stream: the splitmix64 finaliser of
 // stream + (i + 1) * 0x9E3779B97F4A7C15.

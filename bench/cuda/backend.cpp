@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fmt/format.h>
+#include <limits>
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/cuda/library/libraries.h"
+#include "runtime/cpu/memory.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/support.h"
 #include "runtime/error.h"
@@ -168,6 +170,7 @@ Backend make(const Config& config) {
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
   backend.memory_text = memory_text("free");
+  backend.host_memory_limit = available_memory();
   add_telemetry(backend, device->facts());
   backend.device = std::move(device);
   backend.matrix_side = 6144;
@@ -194,6 +197,7 @@ Backend describe(const Config& config) {
   layers::cuda::add_kernels(backend.kernels, libraries);
   backend.memory_limit = memory_for_us(config, machine.memory_bytes, machine.memory_bytes);
   backend.memory_text = memory_text("all");
+  backend.host_memory_limit = std::numeric_limits<std::size_t>::max();  // its host is not described
   Described& described = backend.described.emplace();
   described.machine = machine.name;
   described.ceilings = {.flops_per_second = machine.flops(

@@ -57,8 +57,10 @@ struct Backend {
   std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
-  std::size_t memory_limit = 0;     // bytes free for the run when it started
-  std::string memory_text;          // what these are: "available memory and cgroup limit"
+  std::size_t memory_limit = 0;  // bytes free for the run when it started
+  std::string memory_text;       // what these are: "available memory and cgroup limit"
+  // Bytes free on the host, for swapped activations; nothing: the device computes in that memory.
+  std::optional<std::size_t> host_memory_limit;
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
   // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty

@@ -72,8 +72,8 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   console.note(fmt::format(
       "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB)",
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
-      static_cast<double>(session.arena_bytes()) / mib,
-      static_cast<double>(session.lower_bound_bytes()) / mib));
+      static_cast<double>(session.memory().total()) / mib,
+      static_cast<double>(session.memory().lower_bound()) / mib));
   const layers::InPlace parts = layers::count_in_place(*session.plan().graph);
   if (parts.bytes > 0) {
     console.note(fmt::format(

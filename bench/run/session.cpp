@@ -12,12 +12,9 @@
 namespace cnn::bench {
 namespace {
 
-constexpr double gib = 1024.0 * 1024.0 * 1024.0;
 constexpr int feeder_buffers = 3;  // one in use, two ahead
 
-std::size_t arena_of(const Compiled& compiled) {
-  return Variables(*compiled.plan.graph).bytes() + compiled.device_bytes();
-}
+double in_gib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // The variables that a checkpoint holds, in their order.
 std::vector<const Variable*> saved_variables(const Variables& variables) {
@@ -60,42 +57,34 @@ Compiled Session::compile_phase(Phase phase, std::int64_t batch,
   return compile(request, backend_, fixed);
 }
 
-Session::Session(const Job& job, const Backend& backend) : job_(job), backend_(backend) {
-  const Graph* main_graph = nullptr;
-  std::size_t step_bytes = 0;
-  std::size_t step_lower_bound = 0;
-  const auto take = [&](const Compiled& compiled) {
-    facts_ = compiled.facts;
-    layout_ = compiled.layout;
-    fusion_ = compiled.fusion;
-    step_bytes = std::max(step_bytes, compiled.device_bytes());
-    step_lower_bound = std::max(step_lower_bound, compiled.lower_bound_bytes());
-  };
-  if (job.mode != Mode::evaluation) {
-    main_compiled_ = compile_phase(main_phase(), job.batch.per_device, {});
-    main_graph = main_compiled_->plan.graph.get();
+Programs Session::compile_all(std::int64_t batch, std::int64_t eval_batch) const {
+  Programs programs;
+  std::span<const TensorInfo> fixed;
+  if (job_.mode != Mode::evaluation) {
+    programs.main = compile_phase(main_phase(), batch, {});
+    fixed = programs.main->plan.graph->tensors();
   }
-  if (job.evaluates()) {
-    const std::span<const TensorInfo> fixed =
-        main_graph == nullptr ? std::span<const TensorInfo>() : main_graph->tensors();
-    evaluation_compiled_ = compile_phase(Phase::evaluation, job.eval_batch.per_device, fixed);
-    take(*evaluation_compiled_);
+  if (job_.evaluates()) {
+    programs.evaluation = compile_phase(Phase::evaluation, eval_batch, fixed);
   }
-  if (main_compiled_) {
-    take(*main_compiled_);
-  }
-  const Graph* evaluation_graph =
-      evaluation_compiled_ ? evaluation_compiled_->plan.graph.get() : nullptr;
-  variables_.emplace(main_graph != nullptr ? *main_graph : *evaluation_graph,
-                     main_graph != nullptr ? evaluation_graph : nullptr);
-  arena_bytes_ = variables_->bytes() + step_bytes;
-  lower_bound_bytes_ = variables_->bytes() + step_lower_bound;
+  return programs;
+}
+
+Session::Session(const Job& job, const Backend& backend)
+    : job_(job),
+      backend_(backend),
+      programs_(compile_all(job.batch.per_device, job.eval_batch.per_device)) {
+  const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
+  facts_ = first.facts;
+  layout_ = first.layout;
+  fusion_ = first.fusion;
+  variables_.emplace(programs_.variables());
+  memory_ = device_memory(programs_, backend);
   check_memory();
 }
 
 void Session::check_memory() const {
-  const std::size_t available = backend_.memory_limit;
-  if (arena_bytes_ <= available) {
+  if (fits(memory_, backend_)) {
     return;
   }
   const std::int64_t largest = largest_batch();
@@ -105,26 +94,33 @@ void Session::check_memory() const {
           : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
   const std::string device =
       backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
-  throw Error(
-      fmt::format("{} with --batch_size={} needs {:.2f} GiB, but {:.2f} GiB are free on {} "
-                  "({}): {}",
-                  job_.model->name, job_.batch.per_device, static_cast<double>(arena_bytes_) / gib,
-                  static_cast<double>(available) / gib, device, backend_.memory_text, advice));
+  const std::string what =
+      fmt::format("{} with --batch_size={}", job_.model->name, job_.batch.per_device);
+  if (memory_.total() <= backend_.memory_limit) {
+    throw DoesNotFit(
+        fmt::format("{} swaps {:.2f} GiB to the host, but {:.2f} GiB are free there: {}", what,
+                    in_gib(memory_.host), in_gib(host_bytes_left(memory_, backend_)), advice));
+  }
+  throw DoesNotFit(fmt::format("{} needs {:.2f} GiB, but {:.2f} GiB are free on {} ({}): {}", what,
+                               in_gib(memory_.total()), in_gib(backend_.memory_limit), device,
+                               backend_.memory_text, advice));
 }
 
 std::int64_t Session::largest_batch() const {
-  const Phase phase = job_.mode == Mode::evaluation ? Phase::evaluation : main_phase();
-  const std::int64_t start =
-      phase == Phase::evaluation ? job_.eval_batch.per_device : job_.batch.per_device;
+  const std::int64_t eval_batch = job_.eval_batch.per_device;
+  const std::int64_t start = job_.mode == Mode::evaluation ? eval_batch : job_.batch.per_device;
+  const bool follows = job_.mode == Mode::evaluation || job_.config->eval.batch == 0;
   if (backend_.stop_tuning) {
     backend_.stop_tuning();
   }
   const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
-    if (batch == start) {
-      return arena_bytes_;
-    }
     try {
-      return arena_of(compile_phase(phase, batch, {}));
+      const DeviceMemory memory =
+          batch == start
+              ? memory_
+              : device_memory(compile_all(batch, follows ? batch : eval_batch), backend_);
+      const bool host_is_short = memory.host > host_bytes_left(memory, backend_);
+      return host_is_short ? std::nullopt : std::optional(memory.total());
     } catch (const Error&) {
       return std::nullopt;  // libraries bound the size of what they take
     }
@@ -133,10 +129,14 @@ std::int64_t Session::largest_batch() const {
 }
 
 void Session::allocate() {
-  arena_ = backend_.device->allocate(std::max<std::size_t>(arena_bytes_, alignment));
-  variables_->attach(arena_.data());
-  io_.emplace(*backend_.device, backend_.kernels, *variables_);
+  storage_ = backend_.device->allocate(std::max<std::size_t>(memory_.total(), alignment));
+  variables_->attach(storage_.data());
+  io_.emplace(*backend_.device, backend_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
+}
+
+std::span<std::byte> Session::arena() const {
+  return {storage_.data() + memory_.variables, memory_.arena};
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {
@@ -199,15 +199,13 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
 }
 
 void Session::start(std::int64_t global_step) {
-  const std::span<std::byte> arena(arena_.data() + variables_->bytes(),
-                                   arena_bytes_ - variables_->bytes());
-  if (main_compiled_) {
-    main_.emplace(*std::exchange(main_compiled_, std::nullopt), backend_, *variables_, arena,
+  if (programs_.main) {
+    main_.emplace(*std::exchange(programs_.main, std::nullopt), backend_, *variables_, arena(),
                   feed(main_phase(), global_step));
   }
-  if (evaluation_compiled_) {
-    evaluation_.emplace(*std::exchange(evaluation_compiled_, std::nullopt), backend_, *variables_,
-                        arena, nullptr);
+  if (programs_.evaluation) {
+    evaluation_.emplace(*std::exchange(programs_.evaluation, std::nullopt), backend_, *variables_,
+                        arena(), nullptr);
   }
   prepare();
 }
@@ -231,14 +229,14 @@ const StepPlan& Session::plan() const {
   if (main_ || evaluation_) {
     return main_ ? main_->plan() : evaluation_->plan();
   }
-  return main_compiled_ ? main_compiled_->plan : evaluation_compiled_->plan;
+  return programs_.main ? programs_.main->plan : programs_.evaluation->plan;
 }
 
 Json Session::plan_json() const {
   return {{"layout", name_of(layout_)},
           {"precision", backend_.precision},
-          {"arena_bytes", arena_bytes_},
-          {"lower_bound_bytes", lower_bound_bytes_},
+          {"arena_bytes", memory_.total()},
+          {"lower_bound_bytes", memory_.lower_bound()},
           {"host_bytes", plan().memory.host_bytes},
           {"workspace_bytes", workspace_bytes()},
           {"predicted_step_seconds", nullptr},
@@ -254,7 +252,7 @@ std::size_t Session::workspace_bytes() const {
 }
 
 std::size_t Session::measured_peak_bytes() const {
-  std::size_t peak = 0;
+  std::size_t peak = io_ ? io_->measured_peak_bytes() : 0;
   for (const std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
     if (*runner) {
       peak = std::max(peak, (*runner)->measured_peak_bytes());

@@ -8,6 +8,7 @@
 
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
+#include "bench/run/device_memory.h"
 #include "bench/run/job.h"
 #include "bench/run/restored.h"
 #include "bench/run/step_runner.h"
@@ -20,7 +21,7 @@ namespace cnn::bench {
 // the order: construct, allocate, restore if wanted, start, then run.
 class Session {
  public:
-  // Compiles what the mode needs. Throws Error before anything is allocated if it cannot fit,
+  // Compiles what the mode needs. Throws DoesNotFit before anything is allocated if it cannot fit,
   // saying how much is needed, how much there is and the largest batch that fits. References must
   // outlive it.
   Session(const Job& job, const Backend& backend);
@@ -48,31 +49,33 @@ class Session {
   Json plan_json() const;        // section "plan" of the result file
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
-  layers::Fusion fusion() const { return fusion_; }         // as far as the plan got
-  std::size_t arena_bytes() const { return arena_bytes_; }  // variables and the larger plan
-  std::size_t lower_bound_bytes() const { return lower_bound_bytes_; }
-  std::size_t workspace_bytes() const;  // the largest of a node
+  layers::Fusion fusion() const { return fusion_; }       // as far as the plan got
+  const DeviceMemory& memory() const { return memory_; }  // all that the device gives
+  std::size_t workspace_bytes() const;                    // the largest of a node
   // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
   std::int64_t largest_batch() const;
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
+  // batch: of the main program, or of an evaluation alone.
+  Programs compile_all(std::int64_t batch, std::int64_t eval_batch) const;
   Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
   void check_memory() const;
+  std::span<std::byte> arena() const;
   void prepare();
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
   const Job& job_;
   const Backend& backend_;
-  std::optional<Compiled> main_compiled_, evaluation_compiled_;  // until start()
+  Programs programs_;  // until start()
   std::optional<Variables> variables_;
   NetworkFacts facts_;
   Layout layout_ = Layout::nchw;
   layers::Fusion fusion_{};
-  std::size_t arena_bytes_ = 0, lower_bound_bytes_ = 0;
-  Buffer arena_;
+  DeviceMemory memory_;
+  Buffer storage_;  // variables, then the arena
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;

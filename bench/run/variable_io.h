@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,29 +12,44 @@
 
 namespace cnn::bench {
 
+// Bytes of the arena that VariableIo works in: plain values of a part of a variable and what their
+// conversion needs. Known without a device. Throws Error if no kernel converts a variable.
+std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables);
+
 // Moves variables between the device, where they may be packed, and plain row-major f32 values on
-// the host. Not for use while a step runs.
+// the host; large ones in parts. Allocates nothing on the device. Not for use while a step runs.
 class VariableIo {
  public:
-  // References must outlive this object.
-  VariableIo(Device& device, const KernelTable& kernels, Variables& variables);
+  // arena: device bytes that nobody else uses meanwhile, 64-byte aligned, at least
+  // variable_io_bytes(). References must outlive this object.
+  VariableIo(Device& device, const KernelTable& kernels, Variables& variables,
+             std::span<std::byte> arena);
 
-  // values: shape.elements() floats in the logical order (O, I, H, W).
+  // values: shape.elements() floats in the logical order (O, I, H, W). Only variables that are
+  // saved can be read.
   void write(const Variable& variable, std::span<const float> values);
   void read(const Variable& variable, std::span<float> values);
 
   // Starting values of every variable that is not derived of others, by seed and name.
   void initialize(std::uint64_t seed);
 
- private:
-  void run(const Op& op, std::vector<TensorView> in, std::vector<TensorView> out);
-  Buffer& plain_buffer(std::size_t bytes);
+  // The highest end in the arena of what was handed to a kernel or a copy.
+  std::size_t measured_peak_bytes() const { return measured_peak_; }
 
-  Device& device_;
+ private:
+  struct Part;
+  static std::vector<Part> parts_of(const TensorDesc& desc);
+  friend std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables);
+
+  void write(const TensorView& variable, const Part& part, std::span<const float> values);
+  void read(const TensorView& variable, const Part& part, std::span<float> values);
+  void convert(const TensorView& from, const TensorView& to);
+
   const KernelTable& kernels_;
   Variables& variables_;
+  std::span<std::byte> arena_;
   std::unique_ptr<Stream> stream_;
-  Buffer plain_;  // device memory for one plain tensor; grows to the largest that needed it
+  std::size_t measured_peak_ = 0;
 };
 
 }  // namespace cnn::bench

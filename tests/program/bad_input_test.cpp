@@ -62,7 +62,7 @@ TEST(BadInput, OfDataIsRefusedByName) {
 
 TEST(BadInput, ABatchThatCannotFitNamesTheLargestThatDoes) {
   const Finished run = run_program({"--model=resnet50", "--batch_size=100000"});
-  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.status, 3);
   EXPECT_NE(run.err.find("GiB are free"), std::string::npos) << run.err;
   EXPECT_NE(run.err.find("the largest --batch_size that fits is"), std::string::npos) << run.err;
 }

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include "bench/machine/backend.h"
+#include "bench/run/compile.h"
+#include "runtime/variables.h"
+
+namespace cnn::bench {
+
+// Every byte that a run takes of its device: its variables, and behind them one arena in which all
+// that it does takes turns: the steps of its programs, their prologues, and between steps the
+// transfers of variables. Known before anything is allocated.
+struct DeviceMemory {
+  std::size_t variables = 0;
+  std::size_t arena = 0;
+  std::size_t arena_lower_bound = 0;  // of any placement
+  std::size_t host = 0;               // of swapped activations, pinned; of the largest program
+
+  std::size_t total() const { return variables + arena; }
+  std::size_t lower_bound() const { return variables + arena_lower_bound; }
+};
+
+// What a mode needs: a main program, an evaluation, or both over one set of variables.
+struct Programs {
+  std::optional<Compiled> main, evaluation;  // at least one
+
+  Variables variables() const;
+};
+
+// Throws Error if no kernel of the backend brings a variable to the device.
+DeviceMemory device_memory(const Programs& programs, const Backend& backend);
+
+// Whether both kinds of memory suffice. A device that computes in the host's memory has one.
+bool fits(const DeviceMemory& memory, const Backend& backend);
+// What is left for swapped activations.
+std::size_t host_bytes_left(const DeviceMemory& memory, const Backend& backend);
+
+}  // namespace cnn::bench
