@@ -1,10 +1,29 @@
 #include "runtime/graph.h"
 
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "runtime/error.h"
 
 namespace cnn {
+namespace {
+
+// Every sum of bytes behind this then fits in 64 bits.
+void check_size(const TensorInfo& info) {
+  constexpr std::int64_t most_elements = std::int64_t{1} << 48;
+  std::int64_t elements = 1;
+  for (const std::int64_t dim : info.desc.shape) {
+    if (__builtin_mul_overflow(elements, dim, &elements) || elements > most_elements) {
+      throw DoesNotFit(
+          "out of memory: tensor " + info.name + " would have the shape " +
+          to_string(info.desc.shape) +
+          ", which no machine has the memory for; make the batch or the image smaller");
+    }
+  }
+}
+
+}  // namespace
 
 const TensorDesc& Value::desc() const { return graph->info(id).desc; }
 
@@ -16,6 +35,7 @@ Graph::Graph(Traits traits) : traits_(std::move(traits)), scope_(traits_.scope) 
 
 TensorId Graph::add_tensor(TensorInfo info) {
   check(!info.alias, "a tensor is placed inside another once both are in the graph");
+  check_size(info);
   const TensorId id{static_cast<std::uint32_t>(tensors_.size())};
   if (info.role == Role::input) {
     inputs_.push_back(id);

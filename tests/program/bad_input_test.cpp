@@ -46,6 +46,12 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
   }
 }
 
+TEST(BadInput, OfImagesThatNoMachineHoldsEndsWithTheCodeOfWhatDoesNotFit) {
+  const Finished run = run_program({"--device=cpu", "--model=lenet", "--image_size=99999999"});
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_NE(run.err.find("out of memory: tensor"), std::string::npos) << run.err;
+}
+
 TEST(BadInput, OfDataIsRefusedByName) {
   const TemporaryFolder folder;
   std::ofstream(folder / "junk.safetensors") << "not a tensor file";

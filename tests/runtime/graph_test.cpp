@@ -98,5 +98,12 @@ TEST(Graph, ListsItsOutputs) {
 
 TEST(Op, HasNoGradientUnlessItSaysSo) { EXPECT_THROW(Scale(2).backward({}), Error); }
 
+TEST(Graph, RefusesATensorThatNoMemoryHolds) {
+  Graph graph;
+  graph.input("large", {Shape{1, 1LL << 24, 1LL << 24}, DataType::f32});
+  EXPECT_THROW(graph.input("x", {Shape{2, 1LL << 24, 1LL << 24}, DataType::f32}), DoesNotFit);
+  EXPECT_THROW(graph.input("x", {Shape{1LL << 40, 1LL << 40}, DataType::f32}), DoesNotFit);
+}
+
 }  // namespace
 }  // namespace cnn
