@@ -143,7 +143,7 @@ TEST(Training, KeepsTheNewestCheckpoints) {
   }
   std::sort(names.begin(), names.end());
   EXPECT_EQ(names,
-            (std::vector<std::string>{"checkpoint", "model.ckpt-16.safetensors",
+            (std::vector<std::string>{".lock", "checkpoint", "model.ckpt-16.safetensors",
                                       "model.ckpt-18.safetensors", "model.ckpt-20.safetensors"}));
 }
 
