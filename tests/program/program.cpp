@@ -101,11 +101,11 @@ Finished run_and_signal(const std::vector<std::string>& flags,
   for (int i = 0; i < most_waits && !when(so_far()); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
-  for (const int signal : signals) {
-    kill(child, signal);
-    if (signal != signals.back()) {
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    if (i > 0) {
       std::this_thread::sleep_for(std::chrono::milliseconds(500));
     }
+    kill(child, signals[i]);
   }
   const int status = status_of(child);
   Finished finished = so_far();
