@@ -9,11 +9,11 @@ constexpr std::size_t compute_lane = index_of_lane(Lane::compute);
 
 }  // namespace
 
-void Meetings::add(std::size_t compute_step, const LaneSteps& known) {
+void Meetings::add(std::size_t at, const LaneSteps& known) {
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
     const std::int64_t before = met_[lane].empty() ? -1 : met_[lane].back().first;
     if (known[lane] > before) {
-      met_[lane].emplace_back(known[lane], compute_step);
+      met_[lane].emplace_back(known[lane], at);
     }
   }
 }
@@ -34,9 +34,9 @@ Holds::Holds(const Graph& graph, const Schedule& schedule) : steps_(schedule.ste
     LaneSteps waits = order.needs(s, steps_[s]);
     merge(waits, given);
     known_.push_back(knowledge.add(steps_[s].lane, waits));
+    asked_.add(s, given);
     if (steps_[s].lane == Lane::compute) {
       met_.add(s, known_.back());
-      asked_.add(s, given);
     }
   }
   find_swaps(graph);

@@ -14,16 +14,16 @@
 
 namespace cnn {
 
-// From which compute step on each step of another lane is known to have finished.
+// From which step on each step of another lane is known to have finished.
 class Meetings {
  public:
-  // What the compute step knows; steps come in their order.
-  void add(std::size_t compute_step, const LaneSteps& known);
-  // The first compute step that knows `step` of that lane; `never` if none does.
+  // What a step knows; steps come in their order.
+  void add(std::size_t at, const LaneSteps& known);
+  // The first of them that knows `step` of that lane; `never` if none does.
   std::size_t first(std::size_t lane, std::int64_t step, std::size_t never) const;
 
  private:
-  // By lane: what is known, and since when; both rise.
+  // By lane: what is known, and since which step; both rise.
   std::array<std::vector<std::pair<std::int64_t, std::size_t>>, lane_count> met_;
 };
 
@@ -33,8 +33,8 @@ class Meetings {
 // the end of the schedule.
 //
 // But an Offload is there to free bytes: unless it is the last departure of an output, it ends the
-// stay where it stands, or at the compute step that the caller lets wait for it or for a later step
-// of its lane, where that comes before the tensor is fetched.
+// stay where it stands, or at the step that the caller lets wait for it or for a later step of its
+// lane, where that comes before the tensor is fetched.
 class Holds {
  public:
   // The schedule may have waits of the caller. Throws Error if one is not for an earlier step.
@@ -53,7 +53,7 @@ class Holds {
 
   const std::vector<Step>& steps_;
   std::vector<LaneSteps> known_;  // by StepId: finished before it starts, whatever lies where
-  Meetings met_, asked_;          // in any way; by a wait that the caller gave to a compute step
+  Meetings met_, asked_;          // by compute steps, in any way; by any, since the caller says so
   // By StepId, for an Offload that ends a stay where it stands: the next Fetch of the tensor, or
   // the number of steps.
   std::vector<std::optional<std::size_t>> back_;

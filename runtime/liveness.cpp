@@ -1,5 +1,6 @@
 #include "runtime/liveness.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -9,10 +10,93 @@
 namespace cnn {
 namespace {
 
+// Of tensors that share bytes: which steps make one of them while no byte of the others is read any
+// more before it is made again. There an earlier stay has ended, and a new one begins.
+class FreshStarts {
+ public:
+  FreshStarts(const Graph& graph, const Schedule& schedule)
+      : graph_(graph),
+        fresh_(schedule.steps.size()),
+        next_read_(graph.tensors().size()),
+        awaited_(graph.tensors().size()) {
+    if (!may_start_again(schedule)) {
+      return;
+    }
+    for (std::size_t s = schedule.steps.size(); s-- > 0;) {
+      step(s, schedule.steps[s].action);
+    }
+  }
+
+  bool at(StepId step, TensorId root) const {
+    const std::vector<TensorId>& roots = fresh_[index_of(step)];
+    return std::ranges::find(roots, root) != roots.end();
+  }
+
+ private:
+  bool may_start_again(const Schedule& schedule) const {
+    std::vector<bool> ran(graph_.nodes().size());
+    bool again = false;
+    for (const Step& step : schedule.steps) {
+      if (const auto* compute = std::get_if<Compute>(&step.action)) {
+        again = again || ran[index_of(compute->node)];
+        ran[index_of(compute->node)] = true;
+      }
+    }
+    return again && std::ranges::any_of(graph_.tensors(), [](const TensorInfo& info) {
+             return info.alias.has_value();
+           });
+  }
+
+  // Steps come last to first: what one makes is behind what it reads.
+  void step(std::size_t s, const Action& action) {
+    const std::vector<Access> all = accesses(graph_, action);
+    for (auto access = all.rbegin(); access != all.rend(); ++access) {
+      if (!graph_.shares_bytes(access->tensor)) {
+        continue;
+      }
+      const TensorId root = graph_.root_of(access->tensor);
+      if (access->kind != Access::Kind::define) {
+        set_read(access->tensor, root, true);
+        std::erase(fresh_[s], root);  // it still has the earlier stay
+        continue;
+      }
+      if (std::holds_alternative<Fetch>(action)) {
+        await_nothing_of(root);
+      }
+      set_read(access->tensor, root, false);
+      if (awaited_[index_of(root)] == 0) {
+        fresh_[s].push_back(root);
+      }
+    }
+  }
+
+  void set_read(TensorId tensor, TensorId root, bool read) {
+    awaited_[index_of(root)] += static_cast<int>(read) - static_cast<int>(next_read(tensor));
+    next_read_[index_of(tensor)] = read;
+  }
+  bool next_read(TensorId tensor) const { return next_read_[index_of(tensor)]; }
+
+  void await_nothing_of(TensorId root) {
+    for (std::size_t t = 0; t < next_read_.size(); ++t) {
+      const TensorId tensor{static_cast<std::uint32_t>(t)};
+      if (graph_.root_of(tensor) == root) {
+        next_read_[t] = false;
+      }
+    }
+    awaited_[index_of(root)] = 0;
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<TensorId>> fresh_;  // by StepId: roots
+  std::vector<bool> next_read_;               // by TensorId: what comes next is a read
+  std::vector<int> awaited_;                  // by TensorId of roots: of how many that is true
+};
+
 class Walk {
  public:
-  explicit Walk(const Graph& graph)
+  Walk(const Graph& graph, const Schedule& schedule)
       : graph_(graph),
+        fresh_(graph, schedule),
         current_(graph.tensors().size()),
         made_(graph.tensors().size()),
         on_host_(graph.tensors().size()) {
@@ -40,17 +124,17 @@ class Walk {
  private:
   void touch(StepId step, const Action& action, const Access& access) {
     const bool shares = graph_.shares_bytes(access.tensor);
-    if (shares && !std::holds_alternative<Compute>(action)) {
-      fail(step, action, "moves bytes that other tensors share");
-    }
     const TensorId root = graph_.root_of(access.tensor);
+    if (root != access.tensor && !std::holds_alternative<Compute>(action)) {
+      fail(step, action, "moves bytes that lie inside " + graph_.info(root).name);
+    }
     auto& current = current_[index_of(root)];
     if (access.kind == Access::Kind::define) {
       if (std::holds_alternative<Fetch>(action) && !on_host_[index_of(access.tensor)]) {
         fail(step, action, "has no copy on the host to fetch");
       }
       made_[index_of(access.tensor)] = true;
-      if (!shares || !current) {
+      if (!shares || !current || fresh_.at(step, root)) {
         current = stays_.size();
         stays_.push_back({.tensor = root, .first = step, .last = step, .touched_by = {step}});
         return;
@@ -73,6 +157,7 @@ class Walk {
   }
 
   const Graph& graph_;
+  FreshStarts fresh_;
   std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in stays_
   std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
@@ -82,7 +167,7 @@ class Walk {
 }  // namespace
 
 std::vector<Residency> residencies(const Graph& graph, const Schedule& schedule) {
-  Walk walk(graph);
+  Walk walk(graph, schedule);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     walk.step(StepId{static_cast<std::uint32_t>(s)}, schedule.steps[s].action);
   }

@@ -9,7 +9,8 @@ namespace cnn {
 
 // One stay of a tensor on the device: from the step that produces or fetches it to the last step
 // that touches it, both included. Of tensors that lie inside another, only that one has stays: from
-// the first step that touches any of them to the last.
+// the first step that touches any of them to the last. It leaves and returns as a whole; and where
+// all that lies in it is made again before it is read, that is a stay of its own.
 struct Residency {
   TensorId tensor{};
   StepId first{}, last{};
@@ -17,7 +18,7 @@ struct Residency {
 };
 
 // Every stay of every input and activation (persistent tensors are always there). Throws Error on a
-// use of a tensor while it is away, and if one that shares bytes with others leaves on its own.
+// use of a tensor while it is away, and if one that lies inside another leaves on its own.
 std::vector<Residency> residencies(const Graph& graph, const Schedule& schedule);
 
 }  // namespace cnn

@@ -181,13 +181,52 @@ TEST(Part, IsNotReadBeforeItIsMadeThoughItsBytesAreThere) {
 }
 
 TEST(Part, DoesNotLeaveTheDeviceOnItsOwn) {
-  for (const bool part : {false, true}) {
-    const Joined j;
-    Schedule schedule = make_schedule(*j.graph);
-    schedule.steps.push_back({.action = Offload{part ? j.a.id : j.whole.id}});
-    EXPECT_THAT(error_of([&] { residencies(*j.graph, schedule); }),
-                HasSubstr("moves bytes that other tensors share"));
-  }
+  const Joined j;
+  Schedule schedule = make_schedule(*j.graph);
+  schedule.steps.push_back({.action = Offload{j.a.id}});
+  EXPECT_THAT(error_of([&] { residencies(*j.graph, schedule); }),
+              HasSubstr("moves bytes that lie inside join#2"));
+}
+
+TEST(Part, LeavesAndReturnsWithTheWhole) {
+  const Joined j;
+  Schedule schedule = make_schedule(*j.graph);
+  const auto before_last = [&](Step step) {
+    schedule.steps.insert(schedule.steps.begin() + 3, std::move(step));
+  };
+  before_last({.action = Fetch{j.whole.id}, .lane = Lane::copy_in});
+  before_last({.action = Offload{j.whole.id}, .lane = Lane::copy_out});
+  const auto stays = residencies(*j.graph, schedule);
+  ASSERT_EQ(stays.size(), 3U);
+  EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
+  EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{4}, StepId{5}));
+  TestStep plain(make_plan(j.graph, spread_kernels()), spread_kernels());
+  plain.run();
+  TestStep swapped(make_plan(j.graph, describe(*j.graph, spread_kernels()), std::move(schedule)),
+                   spread_kernels());
+  swapped.run();
+  EXPECT_EQ(swapped.outcome(), plain.outcome());
+}
+
+TEST(Part, BeginsAnewWhereAllPartsAreMadeAgain) {
+  const Joined j;
+  Schedule schedule = make_schedule(*j.graph);
+  const std::vector<Step> made(schedule.steps.begin(), schedule.steps.begin() + 3);
+  schedule.steps.insert(schedule.steps.begin() + 3, made.begin(), made.end());
+  const auto stays = residencies(*j.graph, schedule);
+  ASSERT_EQ(stays.size(), 3U);
+  EXPECT_EQ(stays[0].last, StepId{2});
+  EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
+  // Of one part alone the other bytes must stay.
+  Schedule half = make_schedule(*j.graph);
+  half.steps.insert(half.steps.begin() + 3, made.front());
+  EXPECT_EQ(residencies(*j.graph, half).size(), 2U);
+  TestStep plain(make_plan(j.graph, spread_kernels()), spread_kernels());
+  plain.run();
+  TestStep again(make_plan(j.graph, describe(*j.graph, spread_kernels()), std::move(schedule)),
+                 spread_kernels());
+  again.run();
+  EXPECT_EQ(again.outcome(), plain.outcome());
 }
 
 TEST(Part, TakesNoBytesOfTheArena) {

@@ -1,0 +1,37 @@
+#include "lms/catalog.h"
+
+#include <algorithm>
+#include <string>
+
+#include "runtime/error.h"
+
+namespace cnn::lms {
+
+Plan none(const Request& request);
+
+namespace {
+
+constexpr PolicyRow rows[] = {
+    {"none", none},
+};
+
+}  // namespace
+
+std::span<const PolicyRow> policies() { return rows; }
+
+const PolicyRow& find_policy(std::string_view name) {
+  const auto* const row = std::ranges::find(rows, name, &PolicyRow::name);
+  if (row != std::end(rows)) {
+    return *row;
+  }
+  std::string names;
+  for (const PolicyRow& known : rows) {
+    names += (names.empty() ? "" : ", ") + std::string(known.name);
+  }
+  throw Error("there is no LMS policy '" + std::string(name) + "'; use one of: " + names);
+}
+
+// The step as it is.
+Plan none(const Request& request) { return {.schedule = request.schedule, .notes = {}}; }
+
+}  // namespace cnn::lms
