@@ -15,7 +15,9 @@ class Relu final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
-  bool may_overwrite(std::size_t /*input*/) const override { return true; }
+  bool may_overwrite(std::size_t /*input*/, std::size_t output) const override {
+    return output == 0;
+  }
 
   float limit;
 };
@@ -27,7 +29,9 @@ class ReluBackward final : public Op {
   std::string_view name() const override { return "relu_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override { return input == 0; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return input == 0 && output == 0;
+  }
 
   float limit;
 };

@@ -136,6 +136,11 @@ std::vector<std::optional<Value>> BatchNorm::backward(const Backprop& b) const {
   return result;
 }
 
+bool BatchNorm::may_overwrite(std::size_t input, std::size_t output) const {
+  const std::size_t residual = NormPlaces(attributes.scale).mean;
+  return output == 0 && (input == 0 || (attributes.residual && input == residual));
+}
+
 std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, place_of_dy() + 1 + (joined ? 1 : 0) + (passes_gradient() ? 1 : 0));
   require_vectors(*this, in, NormPlaces(attributes.scale).variance);
@@ -210,8 +215,10 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
   }
 }
 
-bool BatchNormBackward::may_overwrite(std::size_t input) const {
-  return input == place_of_dy() || (joined && input == place_of_dy() + 1);
+bool BatchNormBackward::may_overwrite(std::size_t input, std::size_t output) const {
+  const std::size_t g = attributes.scale ? 3 : 2;
+  const bool gradient = input == place_of_dy() || (joined && input == place_of_dy() + 1);
+  return (output == 0 && (input == 0 || gradient)) || (output == g && gradient);
 }
 
 // x, and the gradient behind the ReLU for the sums; that is a sum anew where it is no output.

@@ -32,7 +32,8 @@ struct NormPlaces {
 // Training form. With m, v the mean and biased variance of x over N, H, W:
 //   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
 // in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C], [mask
-// of y, see gate_mask.h]. Pure: the running statistics are updated by a MovingAverage node.
+// of y, see gate_mask.h]. Pure: the running statistics are updated by a MovingAverage node. y may
+// overwrite x or the residual.
 class BatchNorm final : public Op {
  public:
   explicit BatchNorm(BatchNormAttributes a) : attributes(std::move(a)) {}
@@ -40,6 +41,7 @@ class BatchNorm final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
+  bool may_overwrite(std::size_t input, std::size_t output) const override;
   // The moments need all of x before its first element can be normalised.
   std::size_t reread_bytes(std::span<const TensorDesc> in) const override { return in[0].bytes(); }
 
@@ -52,7 +54,8 @@ class BatchNorm final : public Op {
 // in: x, [gamma], beta, m, v, dy, [dy2 if joined: dy + dy2, summed in f32, is then the gradient of
 // the output], and with relu and residual also y or its mask (without a residual the sign is
 // recomputed from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and
-// residual]. out[0] may overwrite dy or dy2.
+// residual]. dx may overwrite x, dy or dy2, and g either of the latter: it is made while x is read
+// for the sums.
 class BatchNormBackward final : public Op {
  public:
   explicit BatchNormBackward(BatchNormAttributes a, bool two_gradients = false)
@@ -64,7 +67,7 @@ class BatchNormBackward final : public Op {
   std::string_view name() const override { return "batch_norm_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override;
+  bool may_overwrite(std::size_t input, std::size_t output) const override;
   std::size_t reread_bytes(std::span<const TensorDesc> in) const override;
 
   BatchNormAttributes attributes;
@@ -78,7 +81,9 @@ class BatchNormInference final : public Op {
   std::string_view name() const override { return "batch_norm_inference"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override { return input == 0; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return input == 0 && output == 0;
+  }
 
   BatchNormAttributes attributes;
 };

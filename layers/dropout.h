@@ -16,7 +16,9 @@ class Dropout final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
-  bool may_overwrite(std::size_t input) const override { return input == 0; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return input == 0 && output == 0;
+  }
 
   double keep;
   std::uint64_t seed;

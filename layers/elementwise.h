@@ -14,7 +14,9 @@ class Add final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
-  bool may_overwrite(std::size_t /*input*/) const override { return true; }
+  bool may_overwrite(std::size_t /*input*/, std::size_t output) const override {
+    return output == 0;
+  }
 
   bool relu;
 };
@@ -27,7 +29,9 @@ class Scale final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
-  bool may_overwrite(std::size_t /*input*/) const override { return true; }
+  bool may_overwrite(std::size_t /*input*/, std::size_t output) const override {
+    return output == 0;
+  }
 
   float factor;
 };

@@ -45,7 +45,9 @@ class ScaleBias final : public Op {
   std::string_view name() const override { return "scale_bias"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override { return input == 0 || input == 3; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return output == 0 && (input == 0 || input == 3);
+  }
 
   bool relu;
   Rest rest;
@@ -59,7 +61,9 @@ class NormBackwardEnd final : public Op {
   std::string_view name() const override { return "norm_backward_end"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override { return input < 2; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return output == 0 && input < 2;
+  }
 };
 
 }  // namespace cnn::layers

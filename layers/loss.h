@@ -21,7 +21,9 @@ class SoftmaxCrossEntropyBackward final : public Op {
   std::string_view name() const override { return "softmax_cross_entropy_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  bool may_overwrite(std::size_t input) const override { return input == 0; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return input == 0 && output == 0;
+  }
 };
 
 // How many labels are among the k highest logits, for k = 1 and 5: fewer than k logits are greater

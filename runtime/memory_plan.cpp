@@ -62,24 +62,31 @@ class Planner {
     }
   }
 
-  // The block of an input whose bytes output 0 may use from here on.
+  // The block of an input whose bytes this output may use from here on.
   std::optional<std::size_t> taken_over(const Residency& stay) const {
     const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(stay.first)].action);
     if (compute == nullptr) {
       return std::nullopt;
     }
     const Node& node = graph_.nodes()[index_of(compute->node)];
-    if (node.outputs.front() != stay.tensor) {
-      return std::nullopt;
+    const auto output = std::find(node.outputs.begin(), node.outputs.end(), stay.tensor);
+    if (output == node.outputs.end()) {
+      return std::nullopt;  // others lie inside it
     }
+    const auto k = static_cast<std::size_t>(output - node.outputs.begin());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const auto block = live_[index_of(node.inputs[i])];  // nothing for a variable
-      if (may_take_over(graph_, node, i) && block && stays_[*block].last == stay.first &&
-          holds_.may_take_over(stays_[*block])) {
+      if (may_take_over(graph_, node, i, k) && block && stays_[*block].last == stay.first &&
+          !is_taken(*block) && holds_.may_take_over(stays_[*block])) {
         return block;
       }
     }
     return std::nullopt;
+  }
+
+  // By another output of the same step.
+  bool is_taken(std::size_t block) const {
+    return chains_[chain_of_[block]].blocks.back() != block;
   }
 
   void add_workspaces() {
@@ -190,12 +197,13 @@ class Planner {
 
 }  // namespace
 
-bool may_take_over(const Graph& graph, const Node& node, std::size_t input) {
+bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output) {
   const TensorId tensor = node.inputs[input];
-  return !node.outputs.empty() && node.op->may_overwrite(input) && !node.op->mutates(input) &&
-         std::count(node.inputs.begin(), node.inputs.end(), tensor) == 1 &&
-         !graph.info(tensor).alias && !graph.info(node.outputs.front()).alias &&
-         graph.info(tensor).desc.bytes() == graph.info(node.outputs.front()).desc.bytes();
+  const TensorInfo& from = graph.info(tensor);
+  const TensorInfo& to = graph.info(node.outputs[output]);
+  return node.op->may_overwrite(input, output) && !node.op->mutates(input) &&
+         std::count(node.inputs.begin(), node.inputs.end(), tensor) == 1 && !from.alias &&
+         !to.alias && from.desc.bytes() == to.desc.bytes();
 }
 
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,

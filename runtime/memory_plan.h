@@ -35,8 +35,8 @@ struct MemoryPlan {
   std::size_t host_bytes = 0;
 };
 
-// workspace: bytes by NodeId. A node's output 0 takes over the block of an input where the op
-// permits it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
+// workspace: bytes by NodeId. A node's output takes over the block of an input where the op permits
+// it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
 // tensors have a block at one offset that overlap in that one step. A tensor that lies inside
 // another has no block: it is a part of that one's.
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
@@ -50,8 +50,9 @@ struct PeakMemory {
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
-// Whether the planner may let output 0 of a node use the bytes of this input where its stay ends.
-bool may_take_over(const Graph& graph, const Node& node, std::size_t input);
+// Whether the planner may let this output of a node use the bytes of this input where its stay
+// ends.
+bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output);
 
 // Finds the blocks of a plan, which must outlive it as the graph must; nullptr where there is none.
 class BlockIndex {

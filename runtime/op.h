@@ -53,8 +53,9 @@ class Op {
 
   virtual bool mutates(std::size_t /*input*/) const { return false; }  // written in place: weights
   virtual bool reads(std::size_t /*input*/) const { return true; }     // false: only written
-  // out[0] may share the bytes of this input if this node is its last reader. The planner decides.
-  virtual bool may_overwrite(std::size_t /*input*/) const { return false; }
+  // out[output] may share the bytes of in[input] if this node is its last reader, whatever other
+  // pairs share theirs. The planner decides; of one input it lets one output have the bytes.
+  virtual bool may_overwrite(std::size_t /*input*/, std::size_t /*output*/) const { return false; }
   virtual Lane lane() const { return Lane::compute; }
   // Floating-point operations, a multiply-add counted as two; 0 where bytes decide the time.
   virtual double flops(std::span<const TensorDesc> /*in*/) const { return 0; }

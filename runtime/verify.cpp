@@ -197,9 +197,11 @@ class Verifier {
       return false;
     }
     const Node& node = graph_.nodes()[index_of(compute->node)];
-    const auto at = std::find(node.inputs.begin(), node.inputs.end(), *input);
-    return at != node.inputs.end() && !node.outputs.empty() && node.outputs.front() == *output &&
-           may_take_over(graph_, node, static_cast<std::size_t>(at - node.inputs.begin()));
+    const auto read = std::find(node.inputs.begin(), node.inputs.end(), *input);
+    const auto made = std::find(node.outputs.begin(), node.outputs.end(), *output);
+    return read != node.inputs.end() && made != node.outputs.end() &&
+           may_take_over(graph_, node, static_cast<std::size_t>(read - node.inputs.begin()),
+                         static_cast<std::size_t>(made - node.outputs.begin()));
   }
 
   void check_host_blocks() const {

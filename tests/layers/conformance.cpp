@@ -37,18 +37,51 @@ void expect_like(const Expected& expected, const OpRun& run, double tolerance) {
   }
 }
 
-// Output 0 in the place of an input that permits it must come out the same.
+// Every choice of outputs that lie in the place of inputs, at least one, each in one of its own.
+// candidates: the pairs that are permitted, in the order of their outputs.
+std::vector<std::vector<InPlace>> choices(const std::vector<InPlace>& candidates) {
+  std::vector<std::vector<InPlace>> result{{}};
+  for (const InPlace& pair : candidates) {
+    const std::size_t before = result.size();
+    for (std::size_t i = 0; i < before; ++i) {
+      if (std::ranges::none_of(result[i], [&](const InPlace& other) {
+            return other.input == pair.input || other.output == pair.output;
+          })) {
+        result.push_back(result[i]);
+        result.back().push_back(pair);
+      }
+    }
+  }
+  result.erase(result.begin());
+  return result;
+}
+
+std::string to_string(std::span<const InPlace> pairs) {
+  std::string result;
+  for (const InPlace& pair : pairs) {
+    result += " output " + std::to_string(pair.output) + " in the place of input " +
+              std::to_string(pair.input);
+  }
+  return result;
+}
+
+// Outputs in the place of inputs that permit it must come out the same.
 void check_in_place(const Backend& backend, const Subject& subject, const OpRun& apart) {
   const Op& op = *subject.node.op;
   const Signature signature = asked(subject.graph, subject.node, backend.image);
   const std::vector<TensorView> in = views_of(subject.expected.before);
-  for (std::size_t i = 0; i < in.size() && !apart.out.empty(); ++i) {
-    if (!op.may_overwrite(i) || apart.signature.in[i].layout == Layout::packed) {
-      continue;
+  std::vector<InPlace> candidates;
+  for (std::size_t k = 0; k < apart.out.size(); ++k) {
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      if (op.may_overwrite(i, k) && apart.signature.in[i].layout != Layout::packed) {
+        candidates.push_back({.input = i, .output = k});
+      }
     }
-    const auto in_place = run_op(backend.table, op, signature, in, i);
-    EXPECT_TRUE(!in_place || equal_bytes(apart.out[0], in_place->out[0]))
-        << "output 0 differs when it overwrites input " << i;
+  }
+  for (const std::vector<InPlace>& pairs : choices(candidates)) {
+    const auto in_place = run_op(backend.table, op, signature, in, pairs);
+    EXPECT_TRUE(!in_place || std::ranges::equal(apart.out, in_place->out, equal_bytes))
+        << "an output differs with" << to_string(pairs);
   }
 }
 

@@ -37,8 +37,8 @@ struct Subject {
   Subject(const Interpreter& values, const Node& of);
 };
 
-// Runs the backend's kernel for the node, also with its first output in the place of an input
-// where the op allows it, and expects what the op defines. Nothing if it has no kernel for it.
+// Runs the backend's kernel for the node, also with its outputs in the place of inputs in every
+// way that the op allows, and expects what the op defines. Nothing if it has no kernel for it.
 std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance);
 
 // With other channels between the pixels of every image of which the kernel takes that; nothing if

@@ -16,6 +16,7 @@ using tests::floats;
 using tests::Opaque;
 using tests::Relu;
 using tests::Scale;
+using tests::SumAndDifference;
 
 constexpr tests::TestOpOptions in_place{.in_place = true};
 
@@ -65,6 +66,30 @@ TEST(MemoryPlan, WritesInPlaceWhereTheOpPermitsIt) {
   EXPECT_EQ(plan.lower_bound_bytes, 64U);
   EXPECT_EQ(offset_of(plan, a), offset_of(plan, b));
   EXPECT_EQ(offset_of(plan, b), offset_of(plan, c));
+}
+
+TEST(MemoryPlan, WritesEachOutputInThePlaceOfAnInputOfItsOwn) {
+  const auto graph = std::make_shared<Graph>();
+  const Value x = graph->state("x", floats(16), {}, false);
+  const std::vector<Value> in{emit(Scale(1), {x}), emit(Scale(2), {x})};
+  const std::vector<Value> out = emit_all(SumAndDifference(in_place), std::span<const Value>(in));
+  graph->output("sum", out[0]);
+  graph->output("difference", out[1]);
+  const MemoryPlan plan = plan_of(*graph);
+  EXPECT_EQ(plan.device_bytes, 128U);
+  EXPECT_EQ(offset_of(plan, in[0]), offset_of(plan, out[0]));
+  EXPECT_EQ(offset_of(plan, in[1]), offset_of(plan, out[1]));
+}
+
+TEST(MemoryPlan, LetsOneOutputHaveTheBytesOfAnInput) {
+  Graph graph;
+  const Value x = graph.state("x", floats(16), {}, false);
+  const std::vector<Value> in{emit(Scale(1), {x}), x};
+  const std::vector<Value> out = emit_all(SumAndDifference(in_place), std::span<const Value>(in));
+  const MemoryPlan plan = plan_of(graph);
+  EXPECT_EQ(plan.device_bytes, 128U);
+  EXPECT_EQ(offset_of(plan, in[0]), offset_of(plan, out[0]));
+  EXPECT_NE(offset_of(plan, in[0]), offset_of(plan, out[1]));
 }
 
 TEST(MemoryPlan, NeverOverwritesAVariable) {

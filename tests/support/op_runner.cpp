@@ -83,10 +83,11 @@ void ImmediateStream::copy(std::byte* to, const std::byte* from, std::size_t byt
 }
 
 std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
-                            std::span<const TensorView> in,
-                            std::optional<std::size_t> overwritten) {
+                            std::span<const TensorView> in, std::span<const InPlace> shared) {
   const std::optional<KernelSpec> spec = table.describe(op, asked);
-  if (!spec || (overwritten && spec->in[*overwritten].bytes() != spec->out[0].bytes())) {
+  if (!spec || std::ranges::any_of(shared, [&](const InPlace& pair) {
+        return spec->in[pair.input].bytes() != spec->out[pair.output].bytes();
+      })) {
     return std::nullopt;
   }
   OpRun result{.signature = {spec->in, spec->out}, .before = {}, .after = {}, .out = {}};
@@ -103,20 +104,25 @@ std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signat
     outputs.emplace_back(desc);
     operands.out.push_back(outputs.back().view());
   }
-  if (overwritten) {
-    operands.out[0].data = operands.in[*overwritten].data;
+  std::vector<bool> overwritten(in.size());
+  for (const InPlace& pair : shared) {
+    operands.out[pair.output].data = operands.in[pair.input].data;
+    overwritten[pair.input] = true;
   }
-  bool mutates = overwritten.has_value();
+  bool mutates = !shared.empty();
   for (std::size_t i = 0; i < in.size(); ++i) {
     mutates = mutates || op.mutates(i);
   }
   run_kernel(table, op, *spec, operands, !mutates);
-  if (overwritten) {
-    std::memcpy(outputs[0].view().data, operands.out[0].data, outputs[0].desc().bytes());
+  for (const InPlace& pair : shared) {
+    const HostTensor& output = outputs[pair.output];
+    check(inputs[pair.input].guard_is_intact(),
+          "a kernel wrote past the end of what it overwrites");
+    std::memcpy(output.view().data, operands.out[pair.output].data, output.desc().bytes());
   }
   for (std::size_t i = 0; i < in.size(); ++i) {
-    result.after.push_back(overwritten == i ? copy_of(result.before[i].view())
-                                            : opened_within_bounds(table, inputs[i]));
+    result.after.push_back(overwritten[i] ? copy_of(result.before[i].view())
+                                          : opened_within_bounds(table, inputs[i]));
     check(op.mutates(i) || same_bytes(result.before[i], result.after[i]),
           "the kernel changed its input " + std::to_string(i));
   }

@@ -28,14 +28,18 @@ struct OpRun {
   std::vector<HostTensor> out;
 };
 
+// An output that lies in the place of an input.
+struct InPlace {
+  std::size_t input = 0, output = 0;
+};
+
 // Runs one op by the kernel of a table. `asked` as the layout pass would ask; `in` are plain
-// values. Outputs and workspace start as NaN. overwritten: this input shares its bytes with output
-// 0. Nothing: the table has no kernel for it, or (with `overwritten`) the two differ in size.
+// values. Outputs and workspace start as NaN. shared: which outputs lie in the place of which
+// inputs. Nothing: the table has no kernel for it, or two that are to share bytes differ in size.
 // Throws Error on a write past an operand's end or between its pixels, on padding that is not zero,
 // and on an input that changed although the op does not mutate it.
 std::optional<OpRun> run_op(const KernelTable& table, const Op& op, const Signature& asked,
-                            std::span<const TensorView> in,
-                            std::optional<std::size_t> overwritten = std::nullopt);
+                            std::span<const TensorView> in, std::span<const InPlace> shared = {});
 
 // A tensor in another form of the same shape, by the table's own Convert.
 HostTensor converted(const KernelTable& table, const TensorView& tensor, const TensorDesc& desc);

@@ -25,7 +25,9 @@ class TestOp : public Op {
     return {in.front()};
   }
   Lane lane() const override { return options_.lane; }
-  bool may_overwrite(std::size_t input) const override { return options_.in_place && input == 0; }
+  bool may_overwrite(std::size_t input, std::size_t output) const override {
+    return options_.in_place && input == 0 && output == 0;
+  }
 
  private:
   TestOpOptions options_;
@@ -71,13 +73,17 @@ class Combine final : public TestOp {
   }
 };
 
-// Two outputs: in[0] + in[1], in[0] - in[1].
+// Two outputs: in[0] + in[1], in[0] - in[1]. In place: in either order.
 class SumAndDifference final : public TestOp {
  public:
-  explicit SumAndDifference(TestOpOptions options = {}) : TestOp(options) {}
+  explicit SumAndDifference(TestOpOptions options = {})
+      : TestOp(options), in_place_(options.in_place) {}
   std::string_view name() const override { return "sum_and_difference"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override {
     return {in[0], in[0]};
+  }
+  bool may_overwrite(std::size_t /*input*/, std::size_t /*output*/) const override {
+    return in_place_;
   }
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override {
     for (std::size_t i = 0; i < in[0].as<float>().size(); ++i) {
@@ -87,6 +93,9 @@ class SumAndDifference final : public TestOp {
       out[1].as<float>()[i] = a - b;
     }
   }
+
+ private:
+  bool in_place_;
 };
 
 // in: w (mutated), g. w -= g / 4; out f32 []: sum of w before.
