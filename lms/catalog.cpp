@@ -8,10 +8,12 @@
 namespace cnn::lms {
 
 Plan none(const Request& request);
+Plan planned(const Request& request);
 
 namespace {
 
 constexpr PolicyRow rows[] = {
+    {"planned", planned},
     {"none", none},
 };
 

@@ -86,7 +86,7 @@ StepId Holds::of(const Residency& stay) const {
   if (back) {
     const std::size_t asked = asked_.first(index_of_lane(steps_[last].lane),
                                            static_cast<std::int64_t>(last), steps_.size());
-    result = asked < *back ? std::max(result, asked - 1) : result;
+    result = asked <= *back ? std::max(result, asked - 1) : result;
   }
   return StepId{static_cast<std::uint32_t>(result)};
 }

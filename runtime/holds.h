@@ -34,7 +34,7 @@ class Meetings {
 //
 // But an Offload is there to free bytes: unless it is the last departure of an output, it ends the
 // stay where it stands, or at the step that the caller lets wait for it or for a later step of its
-// lane, where that comes before the tensor is fetched.
+// lane, where that does not come behind its return.
 class Holds {
  public:
   // The schedule may have waits of the caller. Throws Error if one is not for an earlier step.

@@ -1,0 +1,139 @@
+#include "lms/outline.h"
+
+#include <algorithm>
+
+#include "lms/stash.h"
+#include "runtime/access.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::lms {
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+class Builder {
+ public:
+  explicit Builder(const Request& request)
+      : request_(request), graph_(request.graph), root_of_(request.graph.tensors().size(), none) {}
+
+  Outline build() {
+    add_roots();
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      add_node(n);
+    }
+    for (const Step& step : request_.schedule.steps) {
+      add_step(step);
+    }
+    result_.backward = index_of(request_.backward);
+    result_.out_bytes_per_second = request_.costs.out_bytes_per_second;
+    result_.in_bytes_per_second = request_.costs.in_bytes_per_second;
+    mark_forward();
+    mark_candidates();
+    return std::move(result_);
+  }
+
+ private:
+  void add_roots() {
+    for (std::size_t t = 0; t < graph_.tensors().size(); ++t) {
+      const TensorId id{static_cast<std::uint32_t>(t)};
+      const TensorInfo& info = graph_.info(id);
+      if (graph_.root_of(id) != id || is_persistent(info.role)) {
+        continue;
+      }
+      root_of_[t] = static_cast<std::uint32_t>(result_.roots.size());
+      result_.roots.push_back({.tensor = id,
+                               .bytes = aligned(info.desc.bytes()),
+                               .makers = {},
+                               .is_input = info.role == Role::input});
+    }
+  }
+
+  std::uint32_t root(TensorId tensor) const { return root_of_[index_of(graph_.root_of(tensor))]; }
+
+  static void add(std::vector<std::uint32_t>& to, std::uint32_t root) {
+    if (std::ranges::find(to, root) == to.end()) {
+      to.push_back(root);
+    }
+  }
+
+  void add_node(std::size_t n) {
+    const Node& node = graph_.nodes()[n];
+    OutlineNode& made = result_.nodes.emplace_back();
+    made.workspace = aligned(request_.specs[n].workspace);
+    made.seconds = request_.costs.seconds[n];
+    bool mutates = false;
+    for_each_access(graph_, Compute{NodeId{static_cast<std::uint32_t>(n)}}, [&](const Access& a) {
+      mutates = mutates || a.kind == Access::Kind::mutate;
+      const std::uint32_t r = root(a.tensor);
+      if (r == none) {
+        return;
+      }
+      if (a.kind == Access::Kind::define) {
+        add(made.writes, r);
+        add(result_.roots[r].makers, static_cast<std::uint32_t>(n));
+      } else {
+        add(made.reads, r);
+      }
+    });
+    made.may_repeat = !mutates;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      if (may_take_over(graph_, node, i) && root(node.inputs[i]) != none) {
+        made.may_take.push_back(root(node.inputs[i]));
+        made.first_output = root(node.outputs.front());
+      }
+    }
+  }
+
+  void add_step(const Step& step) {
+    if (const auto* compute = std::get_if<Compute>(&step.action)) {
+      result_.steps.push_back({StepKind::compute, static_cast<std::uint32_t>(compute->node)});
+    } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+      result_.steps.push_back({StepKind::fetch, root(fetch->tensor)});
+    } else {
+      result_.steps.push_back({StepKind::offload, root(std::get<Offload>(step.action).tensor)});
+    }
+  }
+
+  // Only what ran in the forward pass may run again: then all that it needs can be made again.
+  void mark_forward() {
+    std::vector<bool> forward(result_.nodes.size());
+    for (std::size_t s = 0; s < result_.steps.size() && s < result_.backward; ++s) {
+      if (result_.steps[s].kind == StepKind::compute) {
+        forward[result_.steps[s].id] = true;
+      }
+    }
+    for (std::size_t s = result_.backward; s < result_.steps.size(); ++s) {
+      const OutlineStep& step = result_.steps[s];
+      if (step.kind != StepKind::compute) {
+        result_.roots[step.id].needed_backward = true;
+        continue;
+      }
+      for (const std::uint32_t root : result_.nodes[step.id].reads) {
+        result_.roots[root].needed_backward = true;
+      }
+    }
+    for (std::size_t n = 0; n < forward.size(); ++n) {
+      result_.nodes[n].may_repeat = result_.nodes[n].may_repeat && forward[n];
+    }
+  }
+
+  void mark_candidates() {
+    for (const Stashed& one : candidates(request_)) {
+      Root& root = result_.roots[root_of_[index_of(one.tensor)]];
+      root.may_leave = true;
+      root.may_drop = std::ranges::all_of(
+          root.makers, [&](std::uint32_t maker) { return result_.nodes[maker].may_repeat; });
+    }
+  }
+
+  const Request& request_;
+  const Graph& graph_;
+  std::vector<std::uint32_t> root_of_;  // by TensorId of roots
+  Outline result_;
+};
+
+}  // namespace
+
+Outline outline(const Request& request) { return Builder(request).build(); }
+
+}  // namespace cnn::lms

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "lms/policy.h"
+#include "runtime/graph.h"
+#include "runtime/schedule.h"
+
+namespace cnn::lms {
+
+// A request as plain tables, for searches that look at thousands of plans. A root is an input or
+// activation with bytes of its own; what lies inside it belongs to it.
+struct Root {
+  TensorId tensor{};
+  std::size_t bytes = 0;              // aligned
+  std::vector<std::uint32_t> makers;  // nodes that write it or a part of it, in their order
+  bool is_input = false;              // the host has it: it can be fetched again
+  bool may_leave = false;             // a candidate of the options: made forward, needed backward
+  bool may_drop = false;              // and its makers may run again
+  bool needed_backward = false;       // by a step of the backward pass
+};
+
+struct OutlineNode {
+  std::vector<std::uint32_t> reads, writes;  // roots, each once; variables are none
+  std::size_t workspace = 0;                 // bytes, aligned
+  double seconds = 0;
+  // Which root of `reads` the first output may take the bytes of: the planner takes the first that
+  // ends there.
+  std::vector<std::uint32_t> may_take;
+  std::uint32_t first_output = 0;  // root that does so
+  bool may_repeat = false;         // made of activations in the forward pass, mutates nothing
+};
+
+enum class StepKind : std::uint8_t { compute, fetch, offload };
+struct OutlineStep {
+  StepKind kind = StepKind::compute;
+  std::uint32_t id = 0;  // node, or root
+};
+
+struct Outline {
+  std::vector<Root> roots;
+  std::vector<OutlineNode> nodes;   // by NodeId
+  std::vector<OutlineStep> steps;   // of the schedule
+  std::size_t backward = 0;         // first of them in the backward pass
+  double out_bytes_per_second = 0;  // 0: copies take no time
+  double in_bytes_per_second = 0;
+  double copy_latency = 0;  // seconds
+};
+
+Outline outline(const Request& request);
+
+}  // namespace cnn::lms

@@ -1,0 +1,172 @@
+// The default policy: for each tensor that the forward pass makes for the backward pass, whether it
+// is kept, leaves, or is made again, found by a search on an exact evaluation.
+#include "lms/planned.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "lms/search.h"
+#include "runtime/memory_plan.h"
+#include "runtime/program.h"
+#include "runtime/timeline.h"
+
+namespace cnn::lms {
+namespace {
+
+class Emitter {
+ public:
+  Emitter(const Request& request, const Outline& outline, const Unrolled& unrolled,
+          const Evaluator& evaluated)
+      : request_(request), outline_(outline), unrolled_(unrolled), evaluated_(evaluated) {
+    offload_.resize(evaluated.departures().size());
+  }
+
+  Schedule emit() {
+    for (std::uint32_t s = 0; s < unrolled_.steps.size(); ++s) {
+      for (; next_return_ < evaluated_.returns().size() &&
+             evaluated_.returns()[next_return_].position == s;
+           ++next_return_) {
+        add_return();
+      }
+      add_step(s);
+      for (; next_departure_ < evaluated_.departures().size() && stay_of(next_departure_).last == s;
+           ++next_departure_) {
+        offload_[next_departure_] = push(
+            {.action = Offload{tensor(stay_of(next_departure_).root)}, .lane = Lane::copy_out});
+      }
+    }
+    return std::move(schedule_);
+  }
+
+ private:
+  const Stay& stay_of(std::size_t departure) const {
+    return unrolled_.stays[evaluated_.departures()[departure].stay];
+  }
+  TensorId tensor(std::uint32_t root) const { return outline_.roots[root].tensor; }
+
+  StepId push(Step step) {
+    schedule_.steps.push_back(std::move(step));
+    return StepId{static_cast<std::uint32_t>(schedule_.steps.size() - 1)};
+  }
+
+  void add_return() {
+    const Return& one = evaluated_.returns()[next_return_];
+    const std::uint32_t root = unrolled_.stays[one.stay].root;
+    Step step{.action = Fetch{tensor(root)}, .lane = Lane::copy_in};
+    for (std::size_t d = 0; d < next_departure_; ++d) {
+      const Departure& departure = evaluated_.departures()[d];
+      const bool unasked = !departure.freed_for_return && !departure.freed_for_step;
+      if (departure.freed_for_return == next_return_ || (unasked && stay_of(d).root == root)) {
+        step.after.push_back(offload_[d]);
+      }
+    }
+    push(std::move(step));
+  }
+
+  void add_step(std::uint32_t s) {
+    const UnrolledStep& one = unrolled_.steps[s];
+    Step step = one.again ? Step{} : request_.schedule.steps[one.given];
+    step.after.clear();
+    if (one.kind == StepKind::compute) {
+      step.action = Compute{NodeId{one.id}};
+    } else if (one.again) {
+      step = {.action = Fetch{tensor(one.id)}, .lane = Lane::copy_in};
+    }
+    for (std::size_t d = 0; d < next_departure_; ++d) {
+      if (evaluated_.departures()[d].freed_for_step == s) {
+        step.after.push_back(offload_[d]);
+      }
+    }
+    push(std::move(step));
+  }
+
+  const Request& request_;
+  const Outline& outline_;
+  const Unrolled& unrolled_;
+  const Evaluator& evaluated_;
+  std::vector<StepId> offload_;  // by departure
+  std::size_t next_return_ = 0, next_departure_ = 0;
+  Schedule schedule_;
+};
+
+}  // namespace
+
+Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
+                     const Evaluator& evaluated) {
+  return Emitter(request, outline, unrolled, evaluated).emit();
+}
+
+Outcome outcome_of(const Request& request, const Schedule& schedule) {
+  std::vector<std::size_t> workspace;
+  for (const KernelSpec& spec : request.specs) {
+    workspace.push_back(spec.workspace);
+  }
+  Schedule linked = schedule;
+  const MemoryPlan memory = plan_memory(request.graph, schedule, workspace);
+  link(request.graph, linked, memory);
+  return {.device_bytes = memory.device_bytes,
+          .host_bytes = memory.host_bytes,
+          .seconds = end_of(simulate(request.graph, linked, request.costs))};
+}
+
+namespace {
+
+// The search counts bytes that live; placing them takes a little more. What sticks out is taken off
+// the budget of the next attempt.
+class Planner {
+ public:
+  explicit Planner(const Request& request) : request_(request), outline_(outline(request)) {}
+
+  Plan plan() {
+    constexpr int attempts = 5;
+    std::size_t target = request_.budget.device;
+    for (int a = 0; a < attempts; ++a) {
+      const std::size_t taken = attempt(target);
+      if (taken <= request_.budget.device || target <= taken - request_.budget.device) {
+        break;
+      }
+      target -= taken - request_.budget.device;
+    }
+    return std::move(best_);
+  }
+
+ private:
+  // Returns the bytes that the placed plan takes.
+  std::size_t attempt(std::size_t target) {
+    constexpr double slack = 0.005;  // of the step: so much earlier than needed copies end
+    const Found found = search(outline_, {.device_bytes = target,
+                                          .swaps = request_.budget.host > 0,
+                                          .drops = request_.options.recompute != Recomputation::off,
+                                          .work = work});
+    Unroller unroller(outline_);
+    Evaluator evaluator(outline_, target);
+    const Unrolled& unrolled = unroller.unroll(found.fates);
+    evaluator.tighten(unrolled, slack * evaluator.evaluate(unrolled).seconds);
+    Schedule schedule = schedule_of(request_, outline_, unrolled, evaluator);
+    const Outcome outcome = outcome_of(request_, schedule);
+    const bool fits = outcome.device_bytes <= request_.budget.device;
+    if (best_.schedule.steps.empty() || (fits && (!fits_ || outcome.seconds < seconds_)) ||
+        (!fits_ && outcome.device_bytes < bytes_)) {
+      best_.schedule = std::move(schedule);
+      fits_ = fits;
+      seconds_ = outcome.seconds;
+      bytes_ = outcome.device_bytes;
+    }
+    return outcome.device_bytes;
+  }
+
+  static constexpr std::size_t work = 3'000'000;
+
+  const Request& request_;
+  Outline outline_;
+  Plan best_;
+  bool fits_ = false;
+  double seconds_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace
+
+Plan planned(const Request& request) { return Planner(request).plan(); }
+
+}  // namespace cnn::lms

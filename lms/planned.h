@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstddef>
+
+#include "lms/evaluate.h"
+#include "lms/outline.h"
+#include "lms/policy.h"
+#include "lms/unroll.h"
+#include "runtime/schedule.h"
+
+namespace cnn::lms {
+
+// What a plan makes of its step: bytes of the arena as placed, and simulated seconds.
+struct Outcome {
+  std::size_t device_bytes = 0, host_bytes = 0;
+  double seconds = 0;
+};
+Outcome outcome_of(const Request& request, const Schedule& schedule);
+
+// The schedule of an unrolled step with its copies and their waits.
+Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
+                     const Evaluator& evaluated);
+
+}  // namespace cnn::lms

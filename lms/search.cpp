@@ -1,0 +1,187 @@
+#include "lms/search.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace cnn::lms {
+namespace {
+
+// Fitting comes first; then, of those that do not fit, the one that is nearer to it.
+bool is_better(const Evaluation& a, const Evaluation& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
+  }
+  return a.fits ? a.seconds < b.seconds : a.excess < b.excess;
+}
+
+class Searcher {
+ public:
+  Searcher(const Outline& outline, const SearchOptions& options)
+      : outline_(outline),
+        options_(options),
+        unroller_(outline),
+        evaluator_(outline, options.device_bytes) {
+    for (std::uint32_t r = 0; r < outline.roots.size(); ++r) {
+      const Root& root = outline.roots[r];
+      if (root.may_leave && (options.swaps || (options.drops && root.may_drop))) {
+        movable_.push_back(r);
+      }
+    }
+    // Roots come in the order of the graph, which is that of the forward pass.
+    best_ = attempt(Fates(outline.roots.size(), Fate::keep));
+    work_ = 0;
+  }
+
+  Found run() {
+    if (best_.evaluation.fits || movable_.empty()) {
+      return best_;
+    }
+    sweep();
+    improve();
+    return best_;
+  }
+
+ private:
+  Found attempt(Fates fates) {
+    const Unrolled& unrolled = unroller_.unroll(fates);
+    work_ += unrolled.steps.size();
+    return {std::move(fates), evaluator_.evaluate(unrolled)};
+  }
+
+  void offer(Found found) {
+    if (is_better(found.evaluation, best_.evaluation)) {
+      best_ = std::move(found);
+    }
+  }
+
+  double seconds_to_make(std::uint32_t root) const {
+    double seconds = 0;
+    for (const std::uint32_t maker : outline_.roots[root].makers) {
+      seconds += outline_.nodes[maker].seconds;
+    }
+    return seconds;
+  }
+
+  // Cheapest to make again for their bytes first, more and more of them; of the others the oldest
+  // leave, as few as suffice.
+  void sweep() {
+    std::vector<std::uint32_t> order;
+    if (options_.drops) {
+      std::ranges::copy_if(movable_, std::back_inserter(order),
+                           [&](std::uint32_t r) { return outline_.roots[r].may_drop; });
+    }
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t r) {
+      return seconds_to_make(r) / static_cast<double>(outline_.roots[r].bytes);
+    });
+    constexpr std::size_t prefixes = 32;
+    for (std::size_t p = 0; p <= prefixes; ++p) {
+      Fates fates(outline_.roots.size(), Fate::keep);
+      const std::size_t dropped = order.size() * p / prefixes;
+      for (std::size_t i = 0; i < dropped; ++i) {
+        fates[order[i]] = Fate::drop;
+      }
+      options_.swaps ? offer(with_swaps(fates)) : offer(attempt(fates));
+      for (Fate& fate : fates) {
+        fate = fate == Fate::drop ? Fate::drop_often : fate;
+      }
+      options_.swaps ? offer(with_swaps(fates)) : offer(attempt(fates));
+    }
+  }
+
+  // The oldest that are kept leave, as few as suffice.
+  Found with_swaps(const Fates& fates) {
+    std::vector<std::uint32_t> kept;
+    std::ranges::copy_if(movable_, std::back_inserter(kept),
+                         [&](std::uint32_t r) { return fates[r] == Fate::keep; });
+    const auto swapped = [&](std::size_t count) {
+      Fates more = fates;
+      for (std::size_t i = 0; i < count; ++i) {
+        more[kept[i]] = Fate::swap;
+      }
+      return attempt(std::move(more));
+    };
+    Found least = swapped(kept.size());
+    std::size_t low = 0, high = kept.size();  // high fits, if anything does
+    while (low < high && least.evaluation.fits) {
+      const std::size_t middle = (low + high) / 2;
+      Found found = swapped(middle);
+      if (found.evaluation.fits) {
+        high = middle;
+        if (is_better(found.evaluation, least.evaluation)) {
+          least = std::move(found);
+        }
+      } else {
+        low = middle + 1;
+      }
+    }
+    return least;
+  }
+
+  // Small changes of neighbours, kept if they are no worse.
+  void improve() {
+    Found current = best_;
+    while (work_ < options_.work) {
+      Found next = attempt(changed(current.fates));
+      if (!is_better(current.evaluation, next.evaluation)) {
+        current = std::move(next);
+        offer(current);
+      }
+    }
+  }
+
+  Fates changed(Fates fates) {
+    constexpr std::array<std::size_t, 10> lengths{1, 1, 1, 1, 2, 2, 3, 4, 6, 9};
+    const std::size_t at = random() % movable_.size();
+    const std::size_t length = lengths[random() % lengths.size()];
+    const std::size_t stride = 1 + (length > 1 ? random() % 2 : 0);
+    const Fate fate = any_fate();
+    for (std::size_t i = 0; i < length && at + i * stride < movable_.size(); ++i) {
+      set(fates, movable_[at + i * stride], fate);
+    }
+    if (random() % 3 == 0) {  // and another the other way
+      set(fates, movable_[random() % movable_.size()], any_fate());
+    }
+    return fates;
+  }
+
+  Fate any_fate() {
+    constexpr std::array<Fate, 4> all{Fate::keep, Fate::drop, Fate::drop_often, Fate::swap};
+    return all[random() % all.size()];
+  }
+
+  void set(Fates& fates, std::uint32_t root, Fate fate) const {
+    const bool drops = fate == Fate::drop || fate == Fate::drop_often;
+    if ((drops && (!options_.drops || !outline_.roots[root].may_drop)) ||
+        (fate == Fate::swap && !options_.swaps)) {
+      fate = Fate::keep;
+    }
+    fates[root] = fate;
+  }
+
+  // Knuth's linear congruential generator; the low bits are poor.
+  std::size_t random() {
+    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
+    return static_cast<std::size_t>(random_ >> 33U);
+  }
+
+  const Outline& outline_;
+  SearchOptions options_;
+  Unroller unroller_;
+  Evaluator evaluator_;
+  std::vector<std::uint32_t> movable_;  // roots
+  Found best_;
+  std::size_t work_ = 0;
+  std::uint64_t random_ = 1;
+};
+
+}  // namespace
+
+Found search(const Outline& outline, const SearchOptions& options) {
+  return Searcher(outline, options).run();
+}
+
+}  // namespace cnn::lms
