@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lms/policy.h"
 #include "lms/stash.h"
 #include "runtime/access.h"
 #include "runtime/memory_plan.h"
@@ -76,10 +77,11 @@ class Builder {
       }
     });
     made.may_repeat = !mutates;
-    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      if (may_take_over(graph_, node, i) && root(node.inputs[i]) != none) {
-        made.may_take.push_back(root(node.inputs[i]));
-        made.first_output = root(node.outputs.front());
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        if (root(node.inputs[i]) != none && may_take_over(graph_, node, i, o)) {
+          made.may_take.push_back({root(node.inputs[i]), root(node.outputs[o])});
+        }
       }
     }
   }

@@ -5,11 +5,11 @@
 #include <optional>
 #include <vector>
 
-#include "lms/policy.h"
-#include "runtime/graph.h"
-#include "runtime/schedule.h"
+#include "runtime/tensor.h"
 
 namespace cnn::lms {
+
+struct Request;
 
 // A request as plain tables, for searches that look at thousands of plans. A root is an input or
 // activation with bytes of its own; what lies inside it belongs to it.
@@ -27,11 +27,13 @@ struct OutlineNode {
   std::vector<std::uint32_t> reads, writes;  // roots, each once; variables are none
   std::size_t workspace = 0;                 // bytes, aligned
   double seconds = 0;
-  // Which root of `reads` the first output may take the bytes of: the planner takes the first that
-  // ends there.
-  std::vector<std::uint32_t> may_take;
-  std::uint32_t first_output = 0;  // root that does so
-  bool may_repeat = false;         // made of activations in the forward pass, mutates nothing
+  // Outputs that may take the bytes of inputs, in the order in which the planner tries them: each
+  // takes the first input that ends there and is not taken.
+  struct TakeOver {
+    std::uint32_t from = 0, to = 0;  // roots
+  };
+  std::vector<TakeOver> may_take;
+  bool may_repeat = false;  // made of activations in the forward pass, mutates nothing
 };
 
 enum class StepKind : std::uint8_t { compute, fetch, offload };

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "lms/options.h"
 #include "lms/policy.h"
 #include "runtime/graph.h"
 #include "runtime/schedule.h"

@@ -61,9 +61,9 @@ void Unroller::run(std::uint32_t node, bool again) {
   for (const std::uint32_t root : n.reads) {
     touch(root);
   }
-  const auto from = static_cast<std::uint32_t>(candidates_.size());
-  for (const std::uint32_t root : n.may_take) {
-    candidates_.push_back({step, static_cast<std::uint32_t>(stay_[root]), 0});
+  const std::size_t from = candidates_.size();
+  for (const OutlineNode::TakeOver& pair : n.may_take) {
+    candidates_.push_back({step, static_cast<std::uint32_t>(stay_[pair.from]), 0});
   }
   for (const std::uint32_t root : n.writes) {
     // A part joins the others, but an output that is there is made anew in other bytes.
@@ -73,8 +73,8 @@ void Unroller::run(std::uint32_t node, bool again) {
     }
     result_.stays[touch(root)].written = step;
   }
-  for (std::size_t c = from; c < candidates_.size(); ++c) {
-    candidates_[c].to = static_cast<std::uint32_t>(stay_[n.first_output]);
+  for (std::size_t p = 0; p < n.may_take.size(); ++p) {
+    candidates_[from + p].to = static_cast<std::uint32_t>(stay_[n.may_take[p].to]);
   }
   result_.steps.push_back({StepKind::compute, node, given_, again});
   result_.seconds += n.seconds;
@@ -152,12 +152,14 @@ void Unroller::release() {
 }
 
 void Unroller::settle_take_overs() {
-  std::uint32_t done = ~std::uint32_t{0};  // the step whose output has taken its input
+  given_away_.assign(result_.stays.size(), false);
+  settled_.assign(result_.stays.size(), false);
   for (const Candidate& candidate : candidates_) {
-    if (candidate.step != done && result_.stays[candidate.from].last == candidate.step) {
-      result_.taken_over.push_back(
-          {candidate.step, outline_.roots[result_.stays[candidate.to].root].bytes});
-      done = candidate.step;
+    const Stay& to = result_.stays[candidate.to];
+    if (result_.stays[candidate.from].last == candidate.step && to.first == candidate.step &&
+        !given_away_[candidate.from] && !settled_[candidate.to]) {
+      result_.taken_over.push_back({candidate.step, outline_.roots[to.root].bytes});
+      given_away_[candidate.from] = settled_[candidate.to] = true;
     }
   }
 }

@@ -78,6 +78,7 @@ class Unroller {
   std::vector<bool> away_;               // by root: on the host
   std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
   std::vector<Candidate> candidates_;
+  std::vector<bool> given_away_, settled_;  // by stay: another took its bytes; it took another's
   std::uint32_t given_ = 0;
 };
 
