@@ -11,7 +11,7 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// in: x, [gamma], beta, [residual]. out: y, m, v.
+// in: x, [gamma], beta, [residual]. out: y, m, v, [mask].
 class Forward {
  public:
   Forward(const BatchNorm& op, const TensorDesc& x, const Loops& loops)
@@ -104,17 +104,19 @@ class Forward {
   void normalise(const Operands& operands, const Scratch& scratch, const Run& run) const {
     const bool residual = attributes_.residual;
     const std::int64_t channel = run.group * chunks_.blocks.columns;
-    loops_->normalise({.x = at(operands.in[0], run.offset),
-                       .residual = residual ? at(operands.in.back(), run.offset) : nullptr,
-                       .y = at(operands.out[0], run.offset),
-                       .mean = scratch.factors.mean + channel,
-                       .scale = scratch.factors.scale + channel,
-                       .scale_rest = scratch.factors.scale_rest + channel,
-                       .shift = scratch.factors.shift + channel,
-                       .rows = run.rows,
-                       .columns = chunks_.blocks.columns,
-                       .relu = attributes_.relu,
-                       .stream = scratch.stream});
+    loops_->normalise(
+        {.x = at(operands.in[0], run.offset),
+         .residual = residual ? at(operands.in.back(), run.offset) : nullptr,
+         .y = at(operands.out[0], run.offset),
+         .mean = scratch.factors.mean + channel,
+         .scale = scratch.factors.scale + channel,
+         .scale_rest = scratch.factors.scale_rest + channel,
+         .shift = scratch.factors.shift + channel,
+         .rows = run.rows,
+         .columns = chunks_.blocks.columns,
+         .relu = attributes_.relu,
+         .mask = attributes_.mask ? gate_bits_of(operands.out[3], chunks_.blocks, run) : GateBits{},
+         .stream = scratch.stream});
   }
 
   BatchNormAttributes attributes_;

@@ -10,7 +10,7 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// in: x, [gamma], beta, m, v, dy, [dy2], [y]. out: dx, dbeta, [dgamma], [g].
+// in: x, [gamma], beta, m, v, dy, [dy2], [y or mask]. out: dx, dbeta, [dgamma], [g].
 class Backward {
  public:
   Backward(const BatchNormBackward& op, const TensorDesc& x, const Loops& loops)
@@ -81,9 +81,14 @@ class Backward {
     }
     NormaliseGradientRows of = rows_of(operands, scratch, run);
     if (op_.passes_gradient()) {
-      of.gate = Gate::output;
-      of.y = at(operands.in.back(), run.offset);
       of.g = at(operands.out.back(), run.offset);
+      if (op_.attributes.mask) {
+        of.gate = Gate::mask;
+        of.mask = gate_bits_of(operands.in.back(), chunks_.blocks, run);
+      } else {
+        of.gate = Gate::output;
+        of.y = at(operands.in.back(), run.offset);
+      }
     }
     loops_->gradient_sums(of, sums, scratch.block + run.item * width);
   }

@@ -55,6 +55,33 @@ std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorD
   return std::clamp<std::int64_t>(image.shape[1] - first, 0, count);
 }
 
+GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run) {
+  auto* const data = reinterpret_cast<std::uint8_t*>(mask.data);
+  const std::int64_t bytes = mask.desc.shape[1];
+  const std::int64_t pixel = run.offset / image.columns;
+  if (mask.desc.layout == Layout::nhwc) {
+    return {.data = data + pixel * bytes, .row = bytes, .byte = 1, .bytes = bytes};
+  }
+  const std::int64_t segment = pixel / image.rows / image.groups;
+  const std::int64_t plane = segment * bytes + run.group * 2;
+  return {.data = data + plane * image.rows + pixel % image.rows,
+          .row = 1,
+          .byte = image.rows,
+          .bytes = std::min<std::int64_t>(2, bytes - run.group * 2)};
+}
+
+KernelSpec in_layout_with_mask(const Signature& asked, Layout layout) {
+  KernelSpec spec = in_layout(asked, layout);
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      if (desc.type == DataType::u8 && layout == Layout::nchw16c) {
+        desc.layout = Layout::nchw;
+      }
+    }
+  }
+  return spec;
+}
+
 double inverse_deviation(float variance, double epsilon) {
   return 1 / std::sqrt(static_cast<double>(variance) + epsilon);
 }

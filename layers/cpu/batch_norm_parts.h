@@ -189,15 +189,22 @@ struct Factors {
 // The channels of [first, first + count) that exist.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
+// The bits of a run's pixels and channels in a mask (see layers/gate_mask.h), which lies in planes
+// of eight channels where the image lies in blocks of sixteen, else as the image does.
+GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run);
+
+// `asked` with images of values in this layout, and masks as gate_bits_of() takes them.
+KernelSpec in_layout_with_mask(const Signature& asked, Layout layout);
+
 // The row of an op that Work computes in two passes over its first input.
 template <class O, class Work>
 void add_two_pass_row(KernelTable& table, const Loops& loops) {
   table.add<O>(
       [&loops](const O& op, const Signature& asked) -> std::optional<KernelSpec> {
-        if (!is_vectorised(asked.in[0].type) || op.attributes.mask) {
+        if (!is_vectorised(asked.in[0].type)) {
           return std::nullopt;
         }
-        KernelSpec spec = in_layout(asked, channels_together(asked));
+        KernelSpec spec = in_layout_with_mask(asked, channels_together(asked));
         spec.workspace = Work(op, spec.in[0], loops).workspace();
         return spec;
       },

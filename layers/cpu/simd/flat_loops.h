@@ -19,6 +19,30 @@ void each_vector(std::int64_t n, const Body& body) {
   }
 }
 
+// Bits of a vector's lanes, the lowest for the first: eight from each of its bytes, of which
+// `bytes` exist and lie `apart`.
+template <class V>
+[[gnu::always_inline]] inline unsigned bits_at(const std::uint8_t* from, std::int64_t apart,
+                                               std::int64_t bytes) {
+  unsigned bits = bytes > 0 ? from[0] : 0U;
+  if constexpr (V::width > 8) {
+    bits |= bytes > 1 ? static_cast<unsigned>(from[apart]) << 8U : 0U;
+  }
+  return bits;
+}
+template <class V>
+[[gnu::always_inline]] inline void set_bits_at(std::uint8_t* to, std::int64_t apart,
+                                               std::int64_t bytes, unsigned bits) {
+  if (bytes > 0) {
+    to[0] = static_cast<std::uint8_t>(bits);
+  }
+  if constexpr (V::width > 8) {
+    if (bytes > 1) {
+      to[apart] = static_cast<std::uint8_t>(bits >> 8U);
+    }
+  }
+}
+
 // How results are written: into the cache, or past it where they are larger than any cache, which
 // saves reading the lines that they replace. Streamed lines must be written whole and
 // few at a time.
@@ -134,7 +158,9 @@ struct FlatLoops {
     T* y = static_cast<T*>(to);
     const auto by = V::set(divisor);
     each_vector<V>(n, [&](std::int64_t i, auto lanes) {
-      V::store(y + i, V::where_bit(V::load(x + i, lanes) / by, keep + i / 8), lanes);
+      V::store(y + i,
+               V::where_bit(V::load(x + i, lanes) / by, bits_at<V>(keep + i / 8, 1, V::width / 8)),
+               lanes);
     });
   }
 };

@@ -13,6 +13,14 @@
 // functions of their arguments. In and out may be the same array, else they do not overlap.
 namespace cnn::layers::cpu {
 
+// One bit for each element of a matrix, set where the output of a ReLU is above zero: that of row r
+// and column c is bit c % 8 of data[r * row + c / 8 * byte], where c / 8 < bytes; bits of the last
+// byte that stand for no column are zero.
+struct GateBits {
+  std::uint8_t* data = nullptr;
+  std::int64_t row = 0, byte = 0, bytes = 0;
+};
+
 // A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). What
 // rounding takes from a factor would be wrong in the same way at every pixel of its channel, and
 // deep networks magnify that: the rest of the factor costs no time beside the memory.
@@ -24,18 +32,20 @@ struct NormaliseRows {
               *shift = nullptr;  // [columns]
   std::int64_t rows = 0, columns = 0;
   bool relu = false;
+  GateBits mask;        // with a residual and a ReLU: written unless its data is null
   bool stream = false;  // past the cache: y is large, and no operand lies in its place
 };
 
 // Where the gradient of a normalised activation passes: everywhere, where the output recomputed
-// from x is positive, or where the output y is.
-enum class Gate : std::uint8_t { open, recomputed, output };
+// from x is positive, where the output y is, or where its bit in a mask says so.
+enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
 struct NormaliseGradientRows {
   const void *x = nullptr, *dy = nullptr;
   const void* dy2 = nullptr;  // added to dy if not null
   const void* y = nullptr;    // Gate::output
-  void* g = nullptr;          // gated dy is written here if not null
+  GateBits mask;              // Gate::mask
+  void* g = nullptr;          // Gate::output and mask: gated dy is written here by gradient_sums
   void* dx = nullptr;
   const float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr,
               *shift = nullptr;                     // as in the forward pass

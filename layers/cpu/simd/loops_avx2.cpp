@@ -75,10 +75,14 @@ struct Avx2 {
   static Float where_above(Float value, Float x, Float bound) {
     return _mm256_and_ps(value, _mm256_cmp_ps(x, bound, _CMP_GT_OQ));
   }
+  // Bit i: lane i of x is above that of bound.
+  static unsigned bits_above(Float x, Float bound) {
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_GT_OQ)));
+  }
   // value in the lanes whose bit is set, else 0.
-  static Float where_bit(Float value, const std::uint8_t* bits) {
+  static Float where_bit(Float value, unsigned bits) {
     const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
-    const __m256i chosen = _mm256_and_si256(_mm256_set1_epi32(bits[0]), lane);
+    const __m256i chosen = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane);
     return _mm256_and_ps(value, _mm256_castsi256_ps(_mm256_cmpeq_epi32(chosen, lane)));
   }
   static bool any_not_finite(Float x) {  // by its exponent: inf or nan

@@ -69,9 +69,13 @@ struct Avx512 {
   static Float where_above(Float value, Float x, Float bound) {
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, bound, _CMP_GT_OQ), value);
   }
+  // Bit i: lane i of x is above that of bound.
+  static unsigned bits_above(Float x, Float bound) {
+    return _mm512_cmp_ps_mask(x, bound, _CMP_GT_OQ);
+  }
   // value in the lanes whose bit is set, else 0.
-  static Float where_bit(Float value, const std::uint8_t* bits) {
-    return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits[0] | (bits[1] << 8)), value);
+  static Float where_bit(Float value, unsigned bits) {
+    return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), value);
   }
   static bool any_not_finite(Float x) {  // by its exponent: inf or nan
     const __m512i magnitude =

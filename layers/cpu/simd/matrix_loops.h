@@ -144,7 +144,23 @@ struct MatrixLoops {
     }
   }
 
-  template <bool with_residual, class Store>
+  // The least value whose stored form is above zero is the one after this: half of the smallest
+  // bf16 rounds to even, zero.
+  static constexpr float rounds_to_zero = sizeof(T) == 2 ? 0x1p-134F : 0.0F;
+
+  // The bits of one vector of columns.
+  struct GateColumn {
+    GateColumn(const GateBits& of, std::int64_t c)
+        : first(of.data + c / 8 * of.byte), row(of.row), byte(of.byte), bytes(of.bytes - c / 8) {}
+    unsigned load(std::int64_t r) const { return bits_at<V>(first + r * row, byte, bytes); }
+    void store(std::int64_t r, unsigned bits) const {
+      set_bits_at<V>(first + r * row, byte, bytes, bits);
+    }
+    std::uint8_t* first;
+    std::int64_t row, byte, bytes;
+  };
+
+  template <bool with_residual, bool masked, class Store>
   static void normalise_rows(const NormaliseRows& of, Store) {
     const T* x = static_cast<const T*>(of.x);
     const T* residual = static_cast<const T*>(of.residual);
@@ -156,12 +172,16 @@ struct MatrixLoops {
       const auto scale = V::load(of.scale + c, lanes);
       const auto rest = V::load(of.scale_rest + c, lanes);
       const auto shift = V::load(of.shift + c, lanes);
+      const GateColumn gate(of.mask, c);
       each_row(streams, [&](std::int64_t r, int) {
         const std::int64_t at = r * columns + c;
         const auto distance = V::load(x + at, lanes) - mean;
         auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
         if constexpr (with_residual) {
           value = value + V::load(residual + at, lanes);
+        }
+        if constexpr (masked) {
+          gate.store(r, V::bits_above(value, V::set(rounds_to_zero)));
         }
         Store::store(y + at, V::max(bound, value), lanes);
       });
@@ -170,17 +190,15 @@ struct MatrixLoops {
 
   static void normalise(const NormaliseRows& of) {
     with_store<V, T>(of.stream, of.y, of.columns, [&](auto store) {
-      if (of.residual != nullptr) {
-        normalise_rows<true>(of, store);
+      if (of.mask.data != nullptr) {
+        normalise_rows<true, true>(of, store);
+      } else if (of.residual != nullptr) {
+        normalise_rows<true, false>(of, store);
       } else {
-        normalise_rows<false>(of, store);
+        normalise_rows<false, false>(of, store);
       }
     });
   }
-
-  // The least value whose stored form is above zero is the one after this: half of the smallest
-  // bf16 rounds to even, zero.
-  static constexpr float rounds_to_zero = sizeof(T) == 2 ? 0x1p-134F : 0.0F;
 
   // The per-channel part of a gate, and what passes at one vector; joined: of two gradients.
   template <Gate kind, bool joined, class Lanes>
@@ -190,10 +208,13 @@ struct MatrixLoops {
           scale(V::load(of.scale + c, l)),
           rest(V::load(of.scale_rest + c, l)),
           shift(V::load(of.shift + c, l)),
+          bits(of.mask, c),
+          column(c),
           lanes(l) {}
     // distance: x - mean.
-    typename V::Float operator()(const NormaliseGradientRows& of, std::int64_t at,
+    typename V::Float operator()(const NormaliseGradientRows& of, std::int64_t row,
                                  typename V::Float distance) const {
+      const std::int64_t at = row * of.columns + column;
       auto dy = V::load(static_cast<const T*>(of.dy) + at, lanes);
       if constexpr (joined) {
         dy = dy + V::load(static_cast<const T*>(of.dy2) + at, lanes);
@@ -203,11 +224,15 @@ struct MatrixLoops {
         return V::where_above(dy, value, V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
         return V::where_above(dy, V::load(static_cast<const T*>(of.y) + at, lanes), V::zero());
+      } else if constexpr (kind == Gate::mask) {
+        return V::where_bit(dy, bits.load(row));
       } else {
         return dy;
       }
     }
     typename V::Float mean, scale, rest, shift;
+    GateColumn bits;
+    std::int64_t column;
     Lanes lanes;
   };
 
@@ -225,9 +250,15 @@ struct MatrixLoops {
       with_kind(std::integral_constant<Gate, Gate::open>{});
     } else if (of.gate == Gate::recomputed) {
       with_kind(std::integral_constant<Gate, Gate::recomputed>{});
-    } else {
+    } else if (of.gate == Gate::output) {
       with_kind(std::integral_constant<Gate, Gate::output>{});
+    } else {
+      with_kind(std::integral_constant<Gate, Gate::mask>{});
     }
+  }
+
+  static constexpr bool stores_gradient(Gate gate) {
+    return gate == Gate::output || gate == Gate::mask;
   }
 
   template <Gate kind, bool joined, class Store>
@@ -242,8 +273,8 @@ struct MatrixLoops {
       each_row(streams, [&](std::int64_t r, int k) {
         const std::int64_t at = (block + r) * columns + c;
         const auto distance = V::load(x + at, lanes) - gated.mean;
-        const auto g = gated(of, at, distance);
-        if constexpr (kind == Gate::output) {
+        const auto g = gated(of, block + r, distance);
+        if constexpr (stores_gradient(kind)) {
           Store::store(passed + at, g, lanes);
         }
         sum.of[k] = sum.of[k] + g;
@@ -262,7 +293,7 @@ struct MatrixLoops {
         scratch[c] = 0;
       }
       with_gate(of, [&](auto gate, auto joined) {
-        if constexpr (gate == Gate::output) {
+        if constexpr (stores_gradient(gate)) {
           with_store<V, T>(of.stream, of.g, of.columns, [&](auto store) {
             block_gradient_sums<gate, joined>(of, row, block, scratch, store);
           });
@@ -289,7 +320,7 @@ struct MatrixLoops {
         const std::int64_t at = r * columns + c;
         const auto distance = V::load(x + at, lanes) - gated.mean;
         const auto rest = V::fma(distance, slope, offset);
-        const auto g = gated(of, at, distance);
+        const auto g = gated(of, r, distance);
         Store::store(dx + at, V::fma(g, gated.scale, rest), lanes);
       });
     });

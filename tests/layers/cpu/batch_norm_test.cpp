@@ -3,7 +3,10 @@
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <iterator>
+#include <span>
 
+#include "layers/gate_mask.h"
 #include "tests/layers/cpu/own_kernels.h"
 #include "tests/support/op_runner.h"
 
@@ -13,6 +16,10 @@ namespace {
 using layers::BatchNorm;
 using layers::BatchNormAttributes;
 using layers::BatchNormBackward;
+
+bool equal_bytes(const HostTensor& a, const HostTensor& b) {
+  return std::memcmp(a.view().data, b.view().data, a.desc().bytes()) == 0;
+}
 
 class BatchNormForms : public testing::TestWithParam<Form> {
  protected:
@@ -123,6 +130,51 @@ TEST_P(BatchNormForms, AddTwoGradientsAsANodeBeforeWould) {
         EXPECT_EQ(std::memcmp(view.data, actual.out[i].view().data, view.desc.bytes()), 0)
             << "output " << i << (relu ? ", relu" : "") << (residual ? ", residual" : "");
       }
+    }
+  }
+}
+
+// The gate as bits, also of outputs that are NaN, zero of either sign or round to it, and of
+// channels that fill neither a byte nor a block.
+TEST_P(BatchNormForms, GateByAMaskWhatTheyGateByTheOutput) {
+  for (const Shape& shape : {Shape{2, 5, 3, 7}, Shape{3, 20, 9, 5}, Shape{2, 24, 11, 13},
+                             Shape{2, 64, 57, 59}, Shape{1, 130, 9, 9}}) {
+    const DataType type = GetParam().type;
+    const HostTensor x = draws(shape, type, 1);
+    const HostTensor residual = draws(shape, type, 2);
+    const std::span<float> odd = residual.view().as<float>();
+    for (std::size_t i = 0; i < odd.size(); i += 5) {
+      const float values[] = {NAN, -0.0F, 0, INFINITY, 0x1p-134F, 0x1p-133F, -INFINITY};
+      odd[i] = values[i / 5 % std::size(values)];
+    }
+    const std::int64_t channels = shape[1];
+    const HostTensor beta = draws({channels}, DataType::f32, 3);
+    const HostTensor variance = constant({channels}, 0.75F);
+    const HostTensor dy = draws(shape, type, 4);
+    const HostTensor dy2 = draws(shape, type, 5);
+    BatchNormAttributes a{.relu = true, .residual = true};
+    const TensorDesc mask{layers::gate_mask_of(shape).shape, DataType::u8, GetParam().layout};
+    const TensorDesc by_channel = vector(channels);
+    Signature asked{.in = {image(shape), by_channel, image(shape)},
+                    .out = {image(shape), by_channel, by_channel}};
+    const OpRun plain = run(BatchNorm(a), asked, {&x, &beta, &residual});
+    Signature back{.in = {image(shape), by_channel, by_channel, by_channel, image(shape),
+                          image(shape), image(shape)},
+                   .out = {image(shape), by_channel, image(shape)}};
+    const OpRun by_output = run(BatchNormBackward(a, true), back,
+                                {&x, &beta, &beta, &variance, &dy, &dy2, &plain.out[0]});
+    a.mask = true;
+    asked.out.push_back(mask);
+    const OpRun masked = run(BatchNorm(a), asked, {&x, &beta, &residual});
+    HostTensor expected(cnn::plain(mask));
+    layers::set_gate_mask(plain.out[0].view(), expected.view());
+    EXPECT_TRUE(equal_bytes(expected, masked.out[3]));
+    EXPECT_TRUE(equal_bytes(plain.out[0], masked.out[0]));
+    back.in.back() = mask;
+    const OpRun by_mask = run(BatchNormBackward(a, true), back,
+                              {&x, &beta, &beta, &variance, &dy, &dy2, &masked.out[3]});
+    for (std::size_t i = 0; i < by_output.out.size(); ++i) {
+      EXPECT_TRUE(equal_bytes(by_output.out[i], by_mask.out[i])) << "output " << i;
     }
   }
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
@@ -24,6 +25,7 @@
 #include "layers/pool.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
+#include "runtime/program.h"
 #include "tests/layers/backends.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
@@ -224,7 +226,7 @@ TEST(PipelineOfTraining, GivesTheSameValuesAtEveryLevelOfFusion) {
   }
 }
 
-// A table of fast kernels, which knows nothing of all this, above loops that know everything.
+// A table of fast kernels, of all this with masks alone, above loops that know everything.
 TEST(PipelineOfTraining, PutsNoLoopsInThePlaceOfAKernel) {
   KernelTable table;
   add_reference(table);
@@ -232,7 +234,12 @@ TEST(PipelineOfTraining, PutsNoLoopsInThePlaceOfAKernel) {
   const layers::PipelineResult made = trained(*forward_graph(true), table, layers::Fusion::conv);
   EXPECT_EQ(made.fusion, layers::Fusion::bn);
   EXPECT_EQ(count(*made.graphs.step, "fused_conv"), 0U);
-  EXPECT_FALSE(has_masks(*made.graphs.step));
+  EXPECT_TRUE(has_masks(*made.graphs.step));
+  const std::vector<KernelSpec> specs = describe(*made.graphs.step, table);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const std::string_view op = made.graphs.step->nodes()[i].op->name();
+    EXPECT_TRUE(specs[i].by != Provider::loops || !op.starts_with("batch_norm")) << op;
+  }
   EXPECT_EQ(layers::count_in_place(*made.graphs.step).bytes, 0U);
 }
 
