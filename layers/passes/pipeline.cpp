@@ -15,6 +15,7 @@
 #include "layers/passes/fuse_conv.h"
 #include "layers/passes/fuse_gradients.h"
 #include "layers/passes/layout.h"
+#include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
 #include "runtime/error.h"
 
@@ -60,6 +61,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
       graph = fuse_convolutions(*graph, table, options.layout).graph;
     }
     if (fuses) {
+      graph = gate_pooled_gradients(*graph).graph;
       graph = join_gradients(*graph).graph;
       graph = mask_gates(*graph, table, options.layout).graph;
     }
