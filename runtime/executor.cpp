@@ -38,6 +38,15 @@ std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copi
   return lanes;
 }
 
+void check_arena(std::span<const std::byte> arena, std::size_t needed, const std::string& name) {
+  if (arena.size() < needed) {
+    throw Error("the " + name + " has " + std::to_string(arena.size()) + " bytes, the plan needs " +
+                std::to_string(needed));
+  }
+  check(reinterpret_cast<std::uintptr_t>(arena.data()) % alignment == 0,
+        "an arena of the executor is not aligned to 64 bytes");
+}
+
 }  // namespace
 
 // Turns the steps of a plan into issues.
@@ -131,17 +140,15 @@ Executor::Executor(Program program, Device& device, Variables& variables,
       device_(&device),
       records_(options.record && !options.wait_for_each),
       waits_for_each_(options.wait_for_each),
-      arena_(arena) {
+      arena_(arena),
+      host_arena_(options.host_arena) {
   const MemoryPlan& memory = program_.plan.memory;
-  if (arena.size() < memory.device_bytes) {
-    throw Error("the arena has " + std::to_string(arena.size()) + " bytes, the plan needs " +
-                std::to_string(memory.device_bytes));
+  if (host_arena_.empty() && memory.host_bytes > 0) {
+    own_host_arena_ = device.allocate_host(memory.host_bytes);
+    host_arena_ = {own_host_arena_.data(), own_host_arena_.bytes()};
   }
-  check(reinterpret_cast<std::uintptr_t>(arena.data()) % alignment == 0,
-        "the arena is not aligned to 64 bytes");
-  if (memory.host_bytes > 0) {
-    host_arena_ = device.allocate_host(memory.host_bytes);
-  }
+  check_arena(arena_, memory.device_bytes, "arena");
+  check_arena(host_arena_, memory.host_bytes, "host arena");
   place_results(device);
   resolve(device, variables, options.copies_beside_compute);
 }

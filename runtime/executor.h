@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/device.h"
@@ -26,6 +27,10 @@ struct ExecutorOptions {
   // A lane of copies that moves at most so many bytes in a step has no stream of its own: copying
   // them behind and before the kernels costs less than handing them to another stream and back.
   std::size_t copies_beside_compute = std::size_t{64} << 10U;
+  // Where swapped tensors lie on the host: memory of Device::allocate_host, at least
+  // plan.memory.host_bytes, 64-byte aligned; may be shared like the arena. Empty: memory of its
+  // own.
+  std::span<std::byte> host_arena = {};
 };
 
 // Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
@@ -34,7 +39,7 @@ class Executor {
  public:
   // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; may be shared
   // with another executor that does not run at the same time. All references must outlive the
-  // executor. Throws if the arena is too small or a variable is missing or described differently.
+  // executor. Throws if an arena is too small or a variable is missing or described differently.
   Executor(Program program, Device& device, Variables& variables, std::span<std::byte> arena,
            ExecutorOptions options = {});
   Executor(Executor&&) = default;
@@ -49,6 +54,8 @@ class Executor {
 
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
   std::span<const TensorView> results() const { return results_; }
+  // Ends this executor: another may run the same kernels, by another plan of the same graph.
+  Program release() && { return std::move(program_); }
   const StepPlan& plan() const { return program_.plan; }
   // The highest end of an operand or workspace in the arena that was handed to a kernel or a copy.
   std::size_t measured_peak_bytes() const { return measured_peak_; }
@@ -97,8 +104,8 @@ class Executor {
   bool records_;  // still; false once the device has declined
   bool waits_for_each_;
   bool warm_ = false;  // a run has ended well: libraries have loaded what they load late
-  std::span<std::byte> arena_;
-  Buffer host_arena_, result_bytes_;
+  std::span<std::byte> arena_, host_arena_;
+  Buffer own_host_arena_, result_bytes_;
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;

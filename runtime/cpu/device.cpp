@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <utility>
 
+#include "runtime/cpu/bus.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/stream.h"
 #include "runtime/error.h"
@@ -31,10 +32,19 @@ std::byte* allocate_bytes(std::size_t bytes) {
   return static_cast<std::byte*>(data);
 }
 
+Copier copier(Lane lane, const std::shared_ptr<Bus>& bus, const CopyJitter& jitter) {
+  if (lane == Lane::copy_out) {
+    return {bus, Direction::out, jitter};
+  }
+  return lane == Lane::copy_in ? Copier(bus, Direction::in, jitter) : Copier();
+}
+
 }  // namespace
 
 CpuDevice::CpuDevice(CpuOptions options)
-    : options_(std::move(options)), allocated_(std::make_shared<std::atomic<std::size_t>>(0)) {}
+    : options_(std::move(options)),
+      bus_(std::make_shared<Bus>(options_.link)),
+      allocated_(std::make_shared<std::atomic<std::size_t>>(0)) {}
 
 std::size_t CpuDevice::memory_bytes() const {
   const std::size_t available = available_memory();
@@ -51,7 +61,7 @@ std::unique_ptr<Stream> CpuDevice::make_stream(Lane lane) {
   }
   const bool caller = options_.compute_on_caller && lane == Lane::compute;
   return std::make_unique<CpuStream>(caller ? Runner::feeder : Runner::own_thread, options_,
-                                     std::move(prepare));
+                                     std::move(prepare), copier(lane, bus_, options_.copy_jitter));
 }
 
 std::unique_ptr<Event> CpuDevice::make_event() { return std::make_unique<CpuEvent>(); }

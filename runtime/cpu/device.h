@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -12,10 +13,29 @@
 
 namespace cnn {
 
+class Bus;
+
+// Bytes per second that copies of lanes copy_out and copy_in move, as over a link between device
+// and host; 0: as fast as memory is.
+struct LinkSpeed {
+  double out = 0, in = 0;  // of each direction
+  // Of both directions together while both are busy, shared in proportion to their own; 0: they do
+  // not disturb each other.
+  double both = 0;
+};
+
+// Random times that each copy of lanes copy_out and copy_in sleeps before it begins, so that a
+// missing wait shows in what is computed.
+struct CopyJitter {
+  std::chrono::microseconds longest{};  // 0: none
+  unsigned seed = 0;
+};
+
 struct CpuOptions {
-  std::size_t memory_limit = 0;      // bytes that allocate() gives at most in all; 0: no limit
-  double copy_bytes_per_second = 0;  // of each stream's copies, as over a bus; 0: no limit
-  std::vector<int> cpus;             // cores for the threads of the streams; empty: any
+  std::size_t memory_limit = 0;  // bytes that allocate() gives at most in all; 0: no limit
+  LinkSpeed link;                // shared by all streams of the device
+  CopyJitter copy_jitter;
+  std::vector<int> cpus;  // cores for the threads of the streams; empty: any
   // Called on the thread that runs a stream's work before the first of it, and whenever that is
   // another thread than before; to prepare a team of threads there.
   std::function<void(Lane)> on_stream_start;
@@ -49,6 +69,7 @@ class CpuDevice final : public Device {
 
  private:
   CpuOptions options_;
+  std::shared_ptr<Bus> bus_;
   std::shared_ptr<std::atomic<std::size_t>> allocated_;  // buffers may outlive the device
 };
 

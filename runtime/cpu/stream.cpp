@@ -1,8 +1,5 @@
 #include "runtime/cpu/stream.h"
 
-#include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <string>
 #include <utility>
 
@@ -28,11 +25,12 @@ std::exception_ptr CpuEvent::wait(std::uint64_t record) {
   return error_;
 }
 
-CpuStream::CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare)
+CpuStream::CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare,
+                     Copier copier)
     : runner_(runner),
-      copy_bytes_per_second_(options.copy_bytes_per_second),
       caller_cpu_(options.caller_cpu),
-      prepare_(std::move(prepare)) {
+      prepare_(std::move(prepare)),
+      copier_(std::move(copier)) {
   if (runner_ == Runner::feeder) {
     return;
   }
@@ -176,7 +174,7 @@ void CpuStream::perform(Entry& entry) {
     switch (entry.kind) {
       case Kind::copy:
         if (!error_) {
-          copy_at_speed(entry);
+          copier_.copy(entry.to, entry.from, entry.bytes);
         }
         break;
       case Kind::host:
@@ -198,24 +196,6 @@ void CpuStream::perform(Entry& entry) {
     }
   } catch (...) {
     error_ = std::current_exception();
-  }
-}
-
-// In pieces, so that a slow copy is slow all along, and not a fast one with a pause behind it.
-void CpuStream::copy_at_speed(const Entry& entry) const {
-  if (copy_bytes_per_second_ <= 0) {
-    std::copy_n(entry.from, entry.bytes, entry.to);  // a memmove, and nothing for no bytes
-    return;
-  }
-  constexpr std::size_t piece = std::size_t{1} << 18U;
-  const auto start = std::chrono::steady_clock::now();
-  for (std::size_t at = 0; at < entry.bytes; at += piece) {
-    const std::size_t bytes = std::min(piece, entry.bytes - at);
-    const std::chrono::duration<double> due(static_cast<double>(at + bytes) /
-                                            copy_bytes_per_second_);
-    std::this_thread::sleep_until(
-        start + std::chrono::duration_cast<std::chrono::steady_clock::duration>(due));
-    std::memcpy(entry.to + at, entry.from + at, bytes);
   }
 }
 

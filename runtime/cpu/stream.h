@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/cpu/bus.h"
 #include "runtime/cpu/device.h"
 #include "runtime/device.h"
 
@@ -44,10 +45,9 @@ enum class Runner : std::uint8_t { own_thread, feeder };
 // A ring of entries; see Stream and CpuDevice.
 class CpuStream final : public Stream {
  public:
-  // options: of the device; its memory limit is none of the stream's. prepare: called on the thread
-  // that runs the entries, before the first of them and whenever another thread takes over; may be
-  // empty.
-  CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare);
+  // options: of the device; which cores it runs on. prepare: called on the thread that runs the
+  // entries, before the first of them and whenever another thread takes over; may be empty.
+  CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare, Copier copier);
   ~CpuStream() override;  // finishes what is queued
   CpuStream(const CpuStream&) = delete;
   CpuStream& operator=(const CpuStream&) = delete;
@@ -78,12 +78,11 @@ class CpuStream final : public Stream {
   void run_all();       // of a feeder
   void run_next();      // of a feeder; there must be an entry
   void perform(Entry& entry);
-  void copy_at_speed(const Entry& entry) const;
 
   Runner runner_;
-  double copy_bytes_per_second_;
   std::optional<int> caller_cpu_;
   std::function<void()> prepare_;
+  Copier copier_;
   std::thread::id prepared_;  // the thread that prepare_ was last called on
   std::array<Entry, capacity> ring_;
   std::atomic<std::uint32_t> filled_ = 0;  // entries ever filled, modulo 2^32

@@ -14,6 +14,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
 #include "runtime/liveness.h"
+#include "tests/support/error_of.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -290,7 +291,7 @@ TEST(Executor, SwapsWithComputeOnTheCallingThread) {
   for (unsigned seed = 40; seed < 46; ++seed) {
     const StepPlan plain = make_plan(random_graph(seed), test_kernels({.workspace = 100}));
     const StepPlan edited = with_random_edits(plain, seed, 30, kept);
-    const CpuOptions options{.copy_bytes_per_second = 1e7, .compute_on_caller = true};
+    const CpuOptions options{.link = {.out = 1e7, .in = 1e7}, .compute_on_caller = true};
     expect_identical(outcome_of(plain, test_kernels()),
                      outcome_of(edited, test_kernels(), options));
   }
@@ -314,21 +315,41 @@ TEST(Executor, WaitsForSlowCopiesAndSlowKernels) {
     const StepPlan plain = make_plan(random_graph(seed), slow);
     const StepPlan edited = with_random_edits(plain, seed, 30, kept);
     const auto expected = outcome_of(plain, test_kernels());
-    expect_identical(expected, outcome_of(edited, test_kernels(), {.copy_bytes_per_second = 1e6}));
-    expect_identical(expected, outcome_of(edited, slow, {.copy_bytes_per_second = 1e6}));
+    expect_identical(expected,
+                     outcome_of(edited, test_kernels(), {.link = {.out = 1e6, .in = 1e6}}));
+    expect_identical(expected, outcome_of(edited, slow, {.link = {.out = 1e6, .in = 1e6}}));
   }
   EXPECT_GT(kept, 15);
 }
 
-TEST(Executor, SwapsToTheHostAndBack) {
+TEST(Executor, GivesItsKernelsToAnotherPlanOfTheStep) {
+  int kept = 0;
+  for (unsigned seed = 50; seed < 54; ++seed) {
+    const StepPlan plain = make_plan(random_graph(seed), test_kernels({.workspace = 100}));
+    const StepPlan edited = with_random_edits(plain, seed, 30, kept);
+    TestStep expected(plain, test_kernels());
+    TestStep replanned(plain, test_kernels());
+    for (int i = 0; i < 4; ++i) {
+      if (i == 2) {
+        replanned.replan(edited);
+      }
+      expected.run();
+      replanned.run();
+    }
+    EXPECT_TRUE(replanned.canaries_are_intact());
+    expect_identical(expected.outcome(), replanned.outcome());
+  }
+  EXPECT_GT(kept, 10);
+}
+
+// A step that swaps 256 bytes.
+StepPlan swapping_plan() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(64));
   const Value a = emit(Scale(1), {x});
   const Value b = emit(Scale(2), {a});
   const Value c = emit(Relu(), {b});
   graph->output("d", emit(Combine(), {c, a}));
-  StepPlan plan = make_plan(graph, test_kernels());
-  EXPECT_EQ(plan.memory.device_bytes, 3 * 256U);
   Schedule schedule;
   schedule.steps = {{.action = Fetch{x.id}, .lane = Lane::copy_in},
                     {.action = Compute{NodeId{0}}},
@@ -338,10 +359,40 @@ TEST(Executor, SwapsToTheHostAndBack) {
                     {.action = Fetch{a.id}, .lane = Lane::copy_in},
                     {.action = Compute{NodeId{3}}},
                     {.action = Offload{graph->outputs()[0].tensor}, .lane = Lane::copy_out}};
-  StepPlan swapped = make_plan(graph, plan.specs, schedule);
+  return make_plan(graph, describe(*graph, test_kernels()), schedule);
+}
+
+TEST(Executor, SwapsToTheHostAndBack) {
+  const StepPlan swapped = swapping_plan();
+  const StepPlan plain = make_plan(swapped.graph, test_kernels());
   EXPECT_EQ(swapped.memory.host_bytes, 256U);
   EXPECT_EQ(swapped.memory.device_bytes, 3 * 256U);
-  expect_identical(outcome_of(plan, test_kernels()), outcome_of(swapped, test_kernels()));
+  EXPECT_EQ(plain.memory.device_bytes, 3 * 256U);
+  expect_identical(outcome_of(plain, test_kernels()), outcome_of(swapped, test_kernels()));
+}
+
+TEST(Executor, SwapsIntoAHostArenaThatIsGiven) {
+  const StepPlan plan = swapping_plan();
+  ASSERT_EQ(plan.memory.host_bytes, 256U);
+  CpuDevice host;
+  const Buffer bytes = host.allocate_host(256);
+  std::memset(bytes.data(), 0, bytes.bytes());
+  TestStep step(make_program(plan, test_kernels()), std::make_unique<CpuDevice>(),
+                {.copies_beside_compute = 0, .host_arena = {bytes.data(), bytes.bytes()}});
+  step.run();
+  expect_identical(outcome_of(plan, test_kernels()), step.outcome());
+  EXPECT_EQ(reinterpret_cast<const float*>(bytes.data())[1], step.inputs()[0].as<float>()[1] + 1);
+}
+
+TEST(Executor, RefusesAHostArenaThatIsTooSmall) {
+  CpuDevice host;
+  const Buffer bytes = host.allocate_host(255);
+  const std::string error = tests::error_of([&] {
+    const TestStep step(make_program(swapping_plan(), test_kernels()),
+                        std::make_unique<CpuDevice>(),
+                        {.host_arena = {bytes.data(), bytes.bytes()}});
+  });
+  EXPECT_EQ(error, "the host arena has 255 bytes, the plan needs 256");
 }
 
 // Fills with NaN what nobody needs any more, right behind the node that used it last.

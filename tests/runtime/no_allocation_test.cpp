@@ -83,7 +83,7 @@ TEST(Executor, AllocatesNothingInAStep) {
 TEST(Executor, AllocatesNothingWhileItWaitsForSlowCopies) {
   const KernelTable table = tests::test_kernels({.longest_delay = std::chrono::microseconds(200)});
   tests::TestStep step(make_plan(tests::random_graph(7), table), table,
-                       {.copy_bytes_per_second = 1e6});
+                       {.link = {.out = 1e6, .in = 1e6}});
   step.run();
   const std::size_t before = allocations();
   step.run();

@@ -117,9 +117,9 @@ class TapingDevice final : public Device {
 
 TestStep taped(StepPlan plan, const KernelTable& table, Counts& counts,
                ExecutorOptions options = tests::lanes_apart) {
-  return TestStep(make_program(std::move(plan), table),
-                  std::make_unique<TapingDevice>(CpuOptions{.copy_bytes_per_second = 1e7}, counts),
-                  options);
+  return TestStep(
+      make_program(std::move(plan), table),
+      std::make_unique<TapingDevice>(CpuOptions{.link = {.out = 1e7, .in = 1e7}}, counts), options);
 }
 
 StepPlan busy_plan(unsigned seed) {

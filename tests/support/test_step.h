@@ -93,7 +93,7 @@ class TestStep {
 
   // device: one whose memory the host can read and write.
   TestStep(Program program, std::unique_ptr<Device> device, ExecutorOptions options = lanes_apart)
-      : device_(std::move(device)), variables_(*program.plan.graph) {
+      : options_(options), device_(std::move(device)), variables_(*program.plan.graph) {
     const Graph& graph = *program.plan.graph;
     storage_ = device_->allocate(variables_.bytes());
     variables_.attach(storage_.data());
@@ -101,18 +101,21 @@ class TestStep {
     for (const Variable& variable : variables_.all()) {
       fill(variables_.view(variable).as<float>(), ++seed);
     }
-    arena_bytes_ = program.plan.memory.device_bytes;
-    arena_ = device_->allocate(arena_bytes_ + canary_bytes);
-    std::memset(arena_.data(), 0xFF, arena_bytes_);
-    std::memset(arena_.data() + arena_bytes_, canary, canary_bytes);
     for (const TensorId input : graph.inputs()) {
       const TensorDesc& desc = graph.info(input).desc;
       input_bytes_.push_back(device_->allocate_host(desc.bytes()));
       inputs_.push_back({.desc = desc, .data = input_bytes_.back().data()});
       fill(inputs_.back().as<float>(), ++seed);
     }
-    executor_.emplace(std::move(program), *device_, variables_,
-                      std::span(arena_.data(), arena_bytes_), options);
+    start(std::move(program));
+  }
+
+  // Goes on by another plan of the same graph, with the same kernels and variables.
+  void replan(StepPlan plan) {
+    Program program = std::move(*executor_).release();
+    executor_.reset();
+    program.plan = std::move(plan);
+    start(std::move(program));
   }
 
   void run() { executor_->run(inputs_); }
@@ -145,6 +148,16 @@ class TestStep {
   static constexpr std::size_t canary_bytes = 4096;
   static constexpr unsigned char canary = 0xA5;
 
+  void start(Program program) {
+    arena_bytes_ = program.plan.memory.device_bytes;
+    arena_ = device_->allocate(arena_bytes_ + canary_bytes);
+    std::memset(arena_.data(), 0xFF, arena_bytes_);
+    std::memset(arena_.data() + arena_bytes_, canary, canary_bytes);
+    executor_.emplace(std::move(program), *device_, variables_,
+                      std::span(arena_.data(), arena_bytes_), options_);
+  }
+
+  ExecutorOptions options_;
   std::unique_ptr<Device> device_;
   Variables variables_;
   Buffer storage_, arena_;

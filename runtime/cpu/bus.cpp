@@ -1,0 +1,118 @@
+#include "runtime/cpu/bus.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+namespace cnn {
+namespace {
+
+// A slow copy is slow all along, not a fast one with a pause around it.
+constexpr std::size_t piece = std::size_t{1} << 18U;
+// A sleep ends late by the kernel's slack of 50 us and the time to get a processor: the end of a
+// copy is awaited awake.
+constexpr std::chrono::microseconds awake{100};
+
+// A memmove, and nothing for no bytes.
+void copy_at_once(std::byte* to, const std::byte* from, std::size_t bytes) {
+  std::copy_n(from, bytes, to);
+}
+
+double shared_part(const LinkSpeed& speed) {
+  const double sum = speed.out + speed.in;
+  return speed.both > 0 && sum > 0 ? std::min(1.0, speed.both / sum) : 1;
+}
+
+}  // namespace
+
+Bus::Bus(const LinkSpeed& speed) : shared_(shared_part(speed)), now_(Clock::now()) {
+  ways_[static_cast<std::size_t>(Direction::out)].speed = speed.out;
+  ways_[static_cast<std::size_t>(Direction::in)].speed = speed.in;
+}
+
+void Bus::copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) {
+  Way& way = ways_.at(static_cast<std::size_t>(direction));
+  if (way.speed <= 0 || bytes == 0) {
+    copy_at_once(to, from, bytes);
+    return;
+  }
+  start(way, bytes);
+  for (std::size_t at = 0; at < bytes; at += piece) {
+    wait_for(way, bytes - at);
+    std::memcpy(to + at, from + at, std::min(piece, bytes - at));
+  }
+  wait_for(way, 0);
+  finish(way);
+}
+
+void Bus::start(Way& way, std::size_t bytes) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return !way.taken; });
+  advance(Clock::now());
+  way.taken = true;
+  way.left = static_cast<double>(bytes);
+  changed_.notify_all();  // the other way is slower now
+}
+
+void Bus::finish(Way& way) {
+  const std::lock_guard lock(mutex_);
+  way.taken = false;
+  changed_.notify_all();
+}
+
+void Bus::wait_for(Way& way, std::size_t left) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    advance(Clock::now());
+    const double missing = way.left - static_cast<double>(left);
+    if (missing <= 0) {
+      return;
+    }
+    const auto due = now_ + std::chrono::duration_cast<Clock::duration>(
+                                std::chrono::duration<double>(missing / (way.speed * share())));
+    if (left > 0) {
+      changed_.wait_until(lock, due);
+    } else if (due - now_ > awake) {
+      changed_.wait_until(lock, due - awake);
+    } else {
+      lock.unlock();
+      std::this_thread::yield();
+      lock.lock();
+    }
+  }
+}
+
+// A way that gets through on the way leaves the link to the other from that moment on, however late
+// its thread notices.
+void Bus::advance(Clock::time_point now) {
+  double seconds = std::chrono::duration<double>(now - now_).count();
+  now_ = now;
+  while (seconds > 0) {
+    const double part = share();
+    double pass = seconds;
+    for (const Way& way : ways_) {
+      pass = way.left > 0 ? std::min(pass, way.left / (way.speed * part)) : pass;
+    }
+    for (Way& way : ways_) {
+      const bool through = way.left > 0 && way.left / (way.speed * part) <= pass;
+      way.left = through || way.left <= 0 ? 0 : way.left - pass * way.speed * part;
+    }
+    seconds -= pass;
+  }
+}
+
+double Bus::share() const { return ways_[0].left > 0 && ways_[1].left > 0 ? shared_ : 1; }
+
+void Copier::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (longest_jitter_.count() > 0) {
+    const auto longest = static_cast<std::uint64_t>(longest_jitter_.count());
+    std::this_thread::sleep_for(std::chrono::microseconds(random_() % (longest + 1)));
+  }
+  if (bus_ == nullptr) {
+    copy_at_once(to, from, bytes);
+  } else {
+    bus_->copy(direction_, to, from, bytes);
+  }
+}
+
+}  // namespace cnn
