@@ -17,16 +17,17 @@
 namespace cnn::layers {
 namespace {
 
-// The Add of two that makes the gradient of this norm's output, for it alone.
+// The Add of two that makes the gradient of this norm's output, for it alone, of `largest` bytes at
+// most.
 std::optional<NodeId> own_sum(const Graph& graph, const std::vector<std::size_t>& readers,
-                              const Node& node) {
+                              const Node& node, std::size_t largest) {
   const auto* norm = as<BatchNormBackward>(node);
   if (norm == nullptr || norm->joined) {
     return std::nullopt;
   }
   const TensorId dy = node.inputs[norm->place_of_dy()];
   const std::optional<NodeId> made_by = graph.producer(dy);
-  if (!made_by || readers[index_of(dy)] != 1) {
+  if (!made_by || readers[index_of(dy)] != 1 || graph.info(dy).desc.bytes() > largest) {
     return std::nullopt;
   }
   const Node& sum = graph.nodes()[index_of(*made_by)];
@@ -139,12 +140,12 @@ Value emit_in_place_of(Rewriter& rewriter, const Node& node, std::shared_ptr<con
 
 }  // namespace
 
-Rewritten join_gradients(const Graph& graph) {
+Rewritten join_gradients(const Graph& graph, std::size_t largest) {
   const std::vector<std::size_t> readers = count_readers(graph);
   std::vector<std::optional<NodeId>> sums;
   std::vector<bool> absorbed(graph.nodes().size());
   for (const Node& node : graph.nodes()) {
-    sums.push_back(own_sum(graph, readers, node));
+    sums.push_back(own_sum(graph, readers, node, largest));
     if (sums.back()) {
       absorbed[index_of(*sums.back())] = true;
     }

@@ -13,7 +13,6 @@
 #include "layers/passes/freeze.h"
 #include "layers/passes/fuse.h"
 #include "layers/passes/fuse_conv.h"
-#include "layers/passes/fuse_gradients.h"
 #include "layers/passes/layout.h"
 #include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
@@ -62,7 +61,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
     }
     if (fuses) {
       graph = gate_pooled_gradients(*graph).graph;
-      graph = join_gradients(*graph).graph;
+      graph = join_gradients(*graph, options.largest_join).graph;
       graph = mask_gates(*graph, table, options.layout).graph;
     }
   } else if (fuses) {

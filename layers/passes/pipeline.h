@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "layers/optimizer.h"
+#include "layers/passes/fuse_gradients.h"
 #include "layers/passes/prologue.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
@@ -36,6 +38,9 @@ struct PipelineOptions {
   Layout layout = Layout::nchw;   // of images inside the network
   std::optional<TensorId> loss;   // f32 []: the graph is trained. Nothing: it stays as it is
   TrainingOptions training = {};  // with a loss
+  // Two gradients of more bytes than this meet in a node of their own, not in the norm that reads
+  // their sum: for a step that must do with little memory, see join_gradients().
+  std::size_t largest_join = any_size;
   // Variables of a training program that an evaluation shares: their layouts are given, and they
   // change between its runs. Empty: there is none.
   std::span<const TensorInfo> fixed = {};

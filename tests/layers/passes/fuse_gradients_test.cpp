@@ -128,6 +128,17 @@ TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
   EXPECT_EQ(after["joined"], 0);
 }
 
+// Of blocks of 2 x 6 x 4 x 3 elements.
+TEST(JoinGradients, LeavesASumOfMoreBytesThanItIsTold) {
+  const std::shared_ptr<Graph> before = step_of(blocks, DataType::f32);
+  constexpr std::size_t bytes = 2 * 6 * 4 * 3 * sizeof(float);
+  EXPECT_EQ(counts(*join_gradients(*before, bytes).graph)["joined"], 3);
+  const std::shared_ptr<Graph> after = join_gradients(*before, bytes - 1).graph;
+  EXPECT_EQ(counts(*after)["joined"], 0);
+  EXPECT_EQ(counts(*after)["add"], 3);
+  expect_same_outputs(*before, *after);
+}
+
 TEST(JoinGradients, LeavesASumThatAnotherJoinReads) {
   auto after = counts(*joined(linear_bottlenecks));
   EXPECT_EQ(after["add"], 2 + 1);
