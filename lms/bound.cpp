@@ -1,0 +1,282 @@
+#include "lms/bound.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <vector>
+
+#include "runtime/memory_plan.h"
+
+namespace cnn::lms {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double seconds_per_byte(double bytes_per_second) {
+  return bytes_per_second > 0 ? 1 / bytes_per_second : 0;
+}
+
+// Bytes that running nodes again frees at one step, by the seconds that it takes: straight lines
+// from point to point, ever flatter.
+class Curve {
+ public:
+  void add(double seconds, double bytes) {
+    points_.push_back({points_.back().seconds + seconds, points_.back().bytes + bytes});
+  }
+  double bytes() const { return points_.back().bytes; }
+
+  double bytes(double seconds) const {
+    const auto above = std::ranges::upper_bound(points_, seconds, {}, &Point::seconds);
+    if (above == points_.end()) {
+      return points_.back().bytes;
+    }
+    const Point& from = *std::prev(above);
+    const double share = (seconds - from.seconds) / (above->seconds - from.seconds);
+    return from.bytes + share * (above->bytes - from.bytes);
+  }
+
+  // Up to so many bytes, as long as one takes no longer than this.
+  double seconds(double bytes, double seconds_per_byte) const {
+    for (std::size_t p = 0; p + 1 < points_.size(); ++p) {
+      const Point& from = points_[p];
+      const Point& to = points_[p + 1];
+      const double slope = (to.seconds - from.seconds) / (to.bytes - from.bytes);
+      if (bytes <= to.bytes || slope > seconds_per_byte) {
+        const double more = slope > seconds_per_byte ? 0 : std::max(0.0, bytes - from.bytes);
+        return from.seconds + slope * more;
+      }
+    }
+    return points_.back().seconds;
+  }
+
+ private:
+  struct Point {
+    double seconds = 0, bytes = 0;
+  };
+  std::vector<Point> points_{{}};
+};
+
+// A step that holds too much.
+struct Peak {
+  double before = 0, seconds = 0;  // as the step's
+  double excess = 0;               // bytes that must be gone
+  double removable = 0;            // bytes that can be
+  Curve again;
+  // If b bytes leave before it, that ends at first_out + b / rate or later. If b come back behind
+  // it, the step ends b / rate + tail later than it or later.
+  double first_out = 0, tail = 0;
+  double worth_it = 0;  // seconds of repetitions behind it that shorten the wait before it by more
+};
+
+class Relaxation {
+ public:
+  Relaxation(const Request& request, const Pressure& pressure, bool repeats)
+      : pressure_(pressure),
+        repeats_(repeats),
+        out_(seconds_per_byte(request.costs.out_bytes_per_second)),
+        in_(seconds_per_byte(request.costs.in_bytes_per_second)),
+        host_(static_cast<double>(aligned(request.budget.host))),
+        device_(static_cast<double>(aligned(request.budget.device))),
+        away_(pressure.movables.size()),
+        next_(pressure.movables.size()),
+        needed_(pressure.steps.size()) {
+    set_joint(request.costs);
+    sort_items();
+    for (std::uint32_t s = 0; s < pressure.steps.size(); ++s) {
+      if (pressure.steps[s].live > device_) {
+        add_peak(s);
+      }
+    }
+  }
+
+  // The least over the seconds of repetitions. Intervals of them are cut in two, always the one
+  // whose bound is least: there they cost what its low end says and free what its high end does.
+  double least() const {
+    constexpr int most_cuts = 60;
+    constexpr double close_enough = 1e-6;
+    std::vector<Interval> open{interval(0, longest_)};
+    double reached = std::min(seconds(0, 0), seconds(longest_, longest_));
+    for (int cut = 0; cut < most_cuts; ++cut) {
+      const Interval best = open.back();
+      if (best.seconds == infinity || best.seconds >= (1 - close_enough) * reached) {
+        break;
+      }
+      open.pop_back();
+      const double middle = (best.low + best.high) / 2;
+      reached = std::min(reached, seconds(middle, middle));
+      open.push_back(interval(best.low, middle));
+      open.push_back(interval(middle, best.high));
+      std::ranges::sort(open, std::ranges::greater(), &Interval::seconds);
+    }
+    return open.back().seconds;
+  }
+
+  // Below which steps hold what cannot go.
+  double least_bytes() const {
+    double result = 0;
+    for (const PressureStep& step : pressure_.steps) {
+      double bytes = step.live;
+      for (const std::uint32_t m : step.away) {
+        bytes -= may_go(pressure_.movables[m]) ? pressure_.movables[m].bytes : 0;
+      }
+      result = std::max(result, bytes);
+    }
+    return result;
+  }
+
+ private:
+  struct Interval {
+    double low = 0, high = 0;
+    double seconds = 0;
+  };
+  // A movable that can be there again without a copy.
+  struct Item {
+    std::uint32_t movable = 0;
+    bool late = false;  // for steps of the backward pass
+    double seconds = 0;
+  };
+
+  Interval interval(double low, double high) const { return {low, high, seconds(low, high)}; }
+
+  bool may_repeat(const Movable& one) const {
+    return one.on_host || (repeats_ && one.again != Movable::never);
+  }
+  bool may_go(const Movable& one) const { return host_ > 0 || may_repeat(one); }
+
+  // Of both directions together: for a byte that goes out and comes back.
+  void set_joint(const Costs& costs) {
+    const double both = costs.both_bytes_per_second;
+    if (both > 0 && out_ > 0 && in_ > 0) {
+      joint_ = 2 / std::max({both, costs.out_bytes_per_second, costs.in_bytes_per_second});
+    }
+  }
+
+  // Least seconds for their bytes first.
+  void sort_items() {
+    const std::vector<Movable>& all = pressure_.movables;
+    for (std::uint32_t m = 0; m < all.size(); ++m) {
+      if (may_repeat(all[m])) {
+        items_.push_back({m, false, all[m].again});
+        items_.push_back({m, true, all[m].again_late});
+        longest_ += std::max(all[m].again, all[m].again_late);
+      }
+    }
+    std::ranges::stable_sort(items_, [&](const Item& a, const Item& b) {
+      return a.seconds * all[b.movable].bytes < b.seconds * all[a.movable].bytes;
+    });
+  }
+
+  void add_peak(std::uint32_t s) {
+    const PressureStep& step = pressure_.steps[s];
+    Peak peak{
+        .before = step.before, .seconds = step.seconds, .excess = step.live - device_, .again = {}};
+    std::fill(away_.begin(), away_.end(), false);
+    for (const std::uint32_t m : step.away) {
+      const Movable& one = pressure_.movables[m];
+      away_[m] = true;
+      peak.removable += may_go(one) ? one.bytes : 0;
+    }
+    for (const Item& item : items_) {
+      const Movable& one = pressure_.movables[item.movable];
+      if (away_[item.movable] && item.late == (s >= one.first_backward) &&
+          peak.again.bytes() < peak.excess) {
+        peak.again.add(item.seconds, one.bytes);
+      }
+    }
+    find_ends(s, peak);
+    if (out_ > 0) {
+      const double unhurried = (peak.before - peak.first_out) / out_;  // bytes that leave in time
+      peak.worth_it = peak.again.seconds(peak.excess - unhurried, out_);
+    }
+    peaks_.push_back(std::move(peak));
+  }
+
+  // Bytes leave only once they are made: of b bytes, those made before the end of some step are
+  // what may have left by then. And of b bytes, only those first needed behind some step may come
+  // later than that.
+  void find_ends(std::uint32_t s, Peak& peak) {
+    const std::vector<PressureStep>& steps = pressure_.steps;
+    std::fill(needed_.begin(), needed_.end(), 0);
+    double made = 0;
+    for (const std::uint32_t m : steps[s].away) {
+      const Movable& one = pressure_.movables[m];
+      if (one.on_host) {
+        continue;
+      }
+      const PressureStep& maker = steps[one.made];
+      peak.first_out = std::max(peak.first_out, maker.before + maker.seconds - made * out_);
+      made += one.bytes;
+      while (one.uses[next_[m]] <= s) {  // peaks come in their order
+        ++next_[m];
+      }
+      needed_[one.in_parts ? one.last() : one.uses[next_[m]]] += one.bytes;
+    }
+    double late = 0;
+    for (std::size_t k = steps.size(); k-- > s + 1;) {
+      if (needed_[k] > 0) {
+        peak.tail = std::max(peak.tail, pressure_.seconds - steps[k].before - late * in_);
+        late += needed_[k];
+      }
+    }
+  }
+
+  // Of a step with at least `least` seconds of repetitions, which free what `most` seconds do.
+  double seconds(double least, double most) const {
+    constexpr double rounding = 1e-9;
+    double result = pressure_.seconds + least;
+    double lead = 0;  // by which copies out have held compute up so far
+    for (const Peak& peak : peaks_) {
+      const double copied = std::max(0.0, peak.excess - peak.again.bytes(most));
+      if (copied > host_ + rounding * peak.excess || peak.excess > peak.removable) {
+        return infinity;
+      }
+      if (copied > 0) {
+        lead = std::max(lead, peak.first_out + copied * out_ - peak.before);
+        result = std::max({result, pressure_.seconds + out_and_again(peak, most),
+                           lead + peak.before + peak.seconds + copied * in_ + peak.tail,
+                           peak.first_out + copied * joint_ + peak.tail});
+      }
+    }
+    return result;
+  }
+
+  // By which compute ends later: what is copied out holds it up in front of the peak, and behind it
+  // runs again what was not.
+  double out_and_again(const Peak& peak, double most) const {
+    const double again = std::min(most, peak.worth_it);
+    const double copied = std::max(0.0, peak.excess - peak.again.bytes(again));
+    return again + std::max(0.0, peak.first_out + copied * out_ - peak.before);
+  }
+
+  const Pressure& pressure_;
+  bool repeats_;
+  double out_, in_, joint_ = 0;  // seconds for a byte
+  double host_, device_;         // bytes
+  double longest_ = 0;           // seconds, of all that can run again
+  std::vector<Item> items_;
+  std::vector<Peak> peaks_;
+  std::vector<bool> away_;         // by movable: of the step at hand
+  std::vector<std::size_t> next_;  // by movable: of its uses, the first behind the step at hand
+  std::vector<double> needed_;     // by step: bytes
+};
+
+}  // namespace
+
+Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
+
+Bound lower_bound(const Request& request, const Pressure& pressure) {
+  const Relaxation swaps(request, pressure, false);
+  const double swap_only = swaps.least();
+  if (request.options.recompute == Recomputation::off) {
+    return {.seconds = swap_only,
+            .seconds_swap_only = swap_only,
+            .least_bytes = static_cast<std::size_t>(swaps.least_bytes())};
+  }
+  const Relaxation all(request, pressure, true);
+  return {.seconds = all.least(),
+          .seconds_swap_only = swap_only,
+          .least_bytes = static_cast<std::size_t>(all.least_bytes())};
+}
+
+}  // namespace cnn::lms

@@ -1,0 +1,256 @@
+#include "lms/pressure.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "lms/stash.h"
+#include "runtime/access.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::lms {
+namespace {
+
+constexpr std::uint32_t none = ~std::uint32_t{0};
+
+// From the first to the last compute step that touches a root.
+struct Span {
+  std::uint32_t first = none, last = 0;
+  bool elsewhere = false;  // another lane touches it too
+};
+
+class Builder {
+ public:
+  explicit Builder(const Request& request)
+      : request_(request),
+        graph_(request.graph),
+        spans_(graph_.tensors().size()),
+        movable_(graph_.tensors().size(), none),
+        makers_(graph_.tensors().size()),
+        parts_(graph_.tensors().size()) {}
+
+  Pressure build() {
+    add_steps();
+    add_movables();
+    std::erase_if(result_.movables, [](const Movable& one) { return one.uses.empty(); });
+    number_movables();
+    for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
+      result_.steps[s].live += static_cast<double>(aligned(workspace(s)));
+      take_over(s);
+    }
+    add_live();
+    add_costs();
+    return std::move(result_);
+  }
+
+ private:
+  const Node& node(std::uint32_t step) const { return graph_.nodes()[index_of(nodes_[step])]; }
+  std::size_t root(TensorId tensor) const { return index_of(graph_.root_of(tensor)); }
+  std::size_t workspace(std::uint32_t step) const {
+    return request_.specs[index_of(nodes_[step])].workspace;
+  }
+  double bytes(std::size_t root) const {
+    return static_cast<double>(aligned(graph_.tensors()[root].desc.bytes()));
+  }
+
+  void add_steps() {
+    place_.assign(request_.schedule.steps.size(), none);
+    for (std::size_t s = 0; s < request_.schedule.steps.size(); ++s) {
+      const Step& step = request_.schedule.steps[s];
+      const auto* compute = std::get_if<Compute>(&step.action);
+      if (compute == nullptr) {
+        continue;
+      }
+      const auto at = static_cast<std::uint32_t>(nodes_.size());
+      for_each_access(graph_, step.action, [&](const Access& access) {
+        Span& span = spans_[root(access.tensor)];
+        span.elsewhere = span.elsewhere || step.lane != Lane::compute;
+        span.first = std::min(span.first, at);
+        span.last = std::max(span.last, at);
+      });
+      if (step.lane == Lane::compute) {
+        place_[s] = at;
+        nodes_.push_back(compute->node);
+        const double seconds = request_.costs.seconds[index_of(compute->node)];
+        result_.steps.push_back({.before = result_.seconds, .seconds = seconds, .away = {}});
+        result_.seconds += seconds;
+      }
+    }
+  }
+
+  void add_movables() {
+    for (const Stashed& one : candidates(request_)) {
+      if (!spans_[index_of(one.tensor)].elsewhere) {
+        Movable& added = add_movable(one.tensor);
+        added.made = place_[index_of(one.made)];
+        added.first_backward = place_[index_of(one.first_backward)];
+        for (const StepId use : one.uses) {
+          added.uses.push_back(place_[index_of(use)]);
+        }
+      }
+    }
+    for (const TensorId input : graph_.inputs()) {
+      const Span& span = spans_[index_of(input)];
+      if (!span.elsewhere && span.first < span.last) {
+        Movable& added = add_movable(input);
+        added.on_host = true;
+        added.made = span.first;
+        added.uses = {span.first, span.last};
+        added.again = added.again_late = 0;
+      }
+    }
+  }
+
+  Movable& add_movable(TensorId tensor) {
+    return result_.movables.emplace_back(
+        Movable{.tensor = tensor, .bytes = bytes(index_of(tensor)), .uses = {}});
+  }
+
+  void number_movables() {
+    for (std::uint32_t m = 0; m < result_.movables.size(); ++m) {
+      movable_[index_of(result_.movables[m].tensor)] = m;
+    }
+    held_by_.assign(result_.movables.size(), none);
+  }
+
+  // Operands that end here, or may be taken away here, and whose bytes an output may have.
+  void take_over(std::uint32_t step) {
+    const Node& one = node(step);
+    std::vector<TensorId> given;
+    for (std::size_t o = 0; o < one.outputs.size(); ++o) {
+      bool ends = false;
+      for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+        const TensorId from = one.inputs[i];
+        if (!is_persistent(graph_.info(from).role) && may_take_over(graph_, one, i, o)) {
+          ends = ends || spans_[index_of(from)].last == step;
+          given.push_back(from);
+        }
+      }
+      const Span& to = spans_[root(one.outputs[o])];
+      result_.steps[step].live -= ends && !to.elsewhere ? bytes(root(one.outputs[o])) : 0;
+    }
+    find_away(step, given);
+  }
+
+  // What a step does not touch, or whose bytes an output may have.
+  void find_away(std::uint32_t step, std::span<const TensorId> given) {
+    for_each_access(graph_, Compute{nodes_[step]}, [&](const Access& access) {
+      const std::uint32_t m = movable_[root(access.tensor)];
+      if (m != none && std::ranges::find(given, access.tensor) == given.end()) {
+        held_by_[m] = step;
+      }
+    });
+    for (std::uint32_t m = 0; m < result_.movables.size(); ++m) {
+      const Movable& one = result_.movables[m];
+      if (one.made < step && step < one.last() && held_by_[m] != step) {
+        result_.steps[step].away.push_back(m);
+      }
+    }
+  }
+
+  // First differences, then their sum.
+  void add_live() {
+    std::vector<double> change(result_.steps.size() + 1);
+    for (std::size_t t = 0; t < spans_.size(); ++t) {
+      const Span& span = spans_[t];
+      if (span.first != none && !span.elsewhere && !is_persistent(graph_.tensors()[t].role)) {
+        change[span.first] += bytes(t);
+        change[span.last + 1] -= bytes(t);
+      }
+    }
+    double live = 0;
+    for (std::size_t s = 0; s < result_.steps.size(); ++s) {
+      live += change[s];
+      result_.steps[s].live += live;
+    }
+  }
+
+  void add_costs() {
+    for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
+      for (const TensorId output : node(s).outputs) {
+        makers_[index_of(output)].push_back(s);
+      }
+    }
+    for (std::uint32_t t = 0; t < parts_.size(); ++t) {
+      parts_[root(TensorId{t})].push_back(TensorId{t});
+    }
+    for (Movable& one : result_.movables) {
+      if (one.on_host) {
+        continue;
+      }
+      const std::uint32_t last[] = {one.last()};
+      const auto late = std::ranges::lower_bound(one.uses, one.first_backward);
+      one.again_late = seconds_again(one.tensor, last);
+      one.again = seconds_again(one.tensor, std::span(late, one.uses.end()));
+      one.in_parts = in_parts_;
+    }
+  }
+
+  // Of the nodes that write what these steps read of a root.
+  double seconds_again(TensorId movable, std::span<const std::uint32_t> uses) {
+    std::vector<std::uint32_t> makers;
+    const auto add = [&](TensorId tensor) {
+      for (const std::uint32_t maker : makers_[index_of(tensor)]) {
+        if (std::ranges::find(makers, maker) == makers.end()) {
+          makers.push_back(maker);
+        }
+      }
+    };
+    in_parts_ = false;
+    for (const TensorId part : parts_[index_of(movable)]) {
+      const bool has_makers = !makers_[index_of(part)].empty();
+      in_parts_ = in_parts_ || (part != movable && has_makers);
+      if (std::ranges::any_of(uses, [&](std::uint32_t use) { return reads(use, part, movable); })) {
+        add(has_makers ? part : movable);
+      }
+    }
+    double seconds = 0;
+    for (const std::uint32_t maker : makers) {
+      seconds += share(maker, movable);
+    }
+    return seconds;
+  }
+
+  // Who reads the whole reads each part.
+  bool reads(std::uint32_t step, TensorId part, TensorId whole) const {
+    const std::vector<TensorId>& inputs = node(step).inputs;
+    return std::ranges::find(inputs, part) != inputs.end() ||
+           std::ranges::find(inputs, whole) != inputs.end();
+  }
+
+  // Of a node's time by the bytes that it writes to movables.
+  double share(std::uint32_t step, TensorId movable) const {
+    const Node& one = node(step);
+    for (std::size_t i = 0; i < one.inputs.size(); ++i) {
+      if (one.op->mutates(i)) {
+        return Movable::never;
+      }
+    }
+    double all = 0, own = 0;
+    for (const TensorId output : one.outputs) {
+      if (movable_[root(output)] != none) {
+        const auto bytes = static_cast<double>(graph_.info(output).desc.bytes());
+        all += bytes;
+        own += graph_.root_of(output) == movable ? bytes : 0;
+      }
+    }
+    return all > 0 ? result_.steps[step].seconds * own / all : 0;
+  }
+
+  const Request& request_;
+  const Graph& graph_;
+  std::vector<std::uint32_t> place_;                // by StepId: of compute steps
+  std::vector<NodeId> nodes_;                       // by step
+  std::vector<Span> spans_;                         // by TensorId of roots
+  std::vector<std::uint32_t> movable_;              // by TensorId of roots
+  std::vector<std::vector<std::uint32_t>> makers_;  // by TensorId: steps
+  std::vector<std::vector<TensorId>> parts_;        // by TensorId of roots: itself and within it
+  std::vector<std::uint32_t> held_by_;  // by movable: the latest step that needs it there
+  bool in_parts_ = false;
+  Pressure result_;
+};
+
+}  // namespace
+
+Pressure pressure(const Request& request) { return Builder(request).build(); }
+
+}  // namespace cnn::lms

@@ -1,0 +1,130 @@
+#include "lms/bound.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+
+#include "tests/lms/problem.h"
+
+namespace cnn::lms {
+namespace {
+
+using namespace tests;
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+TEST(Bound, IsTheBestStepOfUniformChains) {
+  for (const Fixture& fixture : fixtures) {
+    Problem chain = uniform_chain(fixture.layers);
+    chain.options.recompute = Recomputation::off;
+    chain.limit(fixture.device, fixture.out, fixture.in);
+    const Bound bound = lower_bound(chain.request());
+    EXPECT_NEAR(bound.seconds, fixture.seconds, 1e-9)
+        << fixture.layers << " layers in " << fixture.device << ", " << fixture.out << " out, "
+        << fixture.in << " in";
+    EXPECT_EQ(bound.seconds_swap_only, bound.seconds);
+  }
+}
+
+TEST(Bound, IsTheTimeOfComputeWhereNothingMustGo) {
+  Problem chain = uniform_chain(10);
+  chain.limit(10, 1, 1);
+  EXPECT_EQ(lower_bound(chain.request()).seconds, 30);
+  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "what a layer reads and makes";
+  chain.limit(2, 0, 0);
+  EXPECT_EQ(lower_bound(chain.request()).seconds, 30) << "copies take no time";
+}
+
+TEST(Bound, CountsWhatRunsAgainWhereThereIsNoLink) {
+  Problem chain = uniform_chain(10);
+  chain.limit(4, 1, 1);
+  chain.budget.host = 0;
+  const Bound bound = lower_bound(chain.request());
+  EXPECT_NEAR(bound.seconds, 36, 1e-4) << "six of ten units, one second each";
+  EXPECT_LE(bound.seconds, 36);
+  EXPECT_EQ(bound.seconds_swap_only, infinity);
+}
+
+// 6 units must go in front of step 9, which starts at 9, when 2 have left.
+TEST(Bound, RunsAgainWhatTheLinkDoesNotTakeInTime) {
+  Problem chain = uniform_chain(10);
+  chain.limit(4, 0.25, 1);
+  EXPECT_NEAR(lower_bound(chain.request()).seconds, 34, 1e-4);
+  EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 46, 1e-9);
+}
+
+TEST(Bound, IsInfiniteWhereNoPlanFits) {
+  Problem chain = uniform_chain(10);
+  chain.limit(1, 1, 1);
+  EXPECT_EQ(lower_bound(chain.request()).seconds, infinity);
+  chain.limit(9, 1, 1);
+  chain.options.excluded_types = {"opaque"};
+  const Bound kept = lower_bound(chain.request());
+  EXPECT_EQ(kept.seconds, infinity) << "nothing may leave";
+  EXPECT_EQ(kept.least_bytes, 10 * unit);
+}
+
+TEST(Bound, HoldsNoMoreOnTheHostThanThereIsRoomFor) {
+  Problem chain = uniform_chain(10);
+  chain.limit(4, 1, 1);
+  chain.budget.host = 4 * unit;
+  const Bound bound = lower_bound(chain.request());
+  EXPECT_NEAR(bound.seconds, 32, 1e-4) << "two of six run again";
+  EXPECT_EQ(bound.seconds_swap_only, infinity);
+}
+
+TEST(Bound, SharesTheTimeOfANodeAmongItsOutputs) {
+  Problem problem;
+  const Value w = problem.graph->state("w", units(0), {}, false);
+  const std::vector<Value> both =
+      emit_all(Opaque({units(3), units(1)}), std::span<const Value>(&w, 1));
+  const Value far = emit(Opaque({units(4)}), {w});
+  const Value gradient = emit(Opaque({units(0)}), {far});
+  problem.graph->output("gradient", emit(Opaque({units(0)}), {both[0], both[1], gradient}));
+  problem.costs.seconds = {8, 1, 1, 1};
+  problem.finish(2);
+  problem.limit(6, 0, 0);
+  problem.budget.host = 0;
+  EXPECT_NEAR(lower_bound(problem.request()).seconds, 11 + 4, 1e-4) << "half of what it makes";
+}
+
+TEST(Bound, LetsAnOutputHaveTheBytesOfAnInputThatIsMadeAgain) {
+  Problem problem;
+  const Value w = problem.graph->state("w", units(0), {}, false);
+  const Value a = emit(Opaque({units(2)}), {w});
+  const Value b = emit(Opaque({units(2)}, {.in_place = true}), {a});
+  const Value gradient = emit(Opaque({units(0)}), {b});
+  problem.graph->output("gradient", emit(Opaque({units(0)}), {a, gradient}));
+  problem.costs.seconds = {1, 1, 1, 1};
+  problem.finish(2);
+  problem.limit(2, 0, 0);
+  EXPECT_EQ(lower_bound(problem.request()).least_bytes, 2 * unit);
+}
+
+TEST(Bound, SharesALinkThatIsSlowerBothWays) {
+  Problem chain = uniform_chain(10);
+  chain.limit(4, 0.5, 0.5);
+  chain.costs.both_bytes_per_second = 0.5 * unit;
+  // From the end of the first step to the start of the last, six units go out and come back.
+  EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 34, 1e-9);
+  chain.limit(2, 0.5, 0.5);
+  EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 38, 1e-9);
+}
+
+TEST(Bound, OfAForwardPassIsItsTime) {
+  Problem problem;
+  Value last = problem.graph->state("w", units(1), {}, false);
+  for (int i = 0; i < 4; ++i) {
+    last = emit(Opaque({units(2)}), {last});
+    problem.add_cost(1);
+  }
+  problem.graph->output("last", last);
+  problem.finish(4);
+  problem.backward = StepId{static_cast<std::uint32_t>(problem.schedule.steps.size())};
+  problem.limit(4, 1, 1);
+  EXPECT_EQ(lower_bound(problem.request()).seconds, 4);
+  problem.limit(3, 1, 1);
+  EXPECT_EQ(lower_bound(problem.request()).seconds, infinity);
+}
+
+}  // namespace
+}  // namespace cnn::lms
