@@ -3,18 +3,18 @@
 #include <algorithm>
 #include <string>
 
+#include "lms/policies.h"
 #include "runtime/error.h"
 
 namespace cnn::lms {
-
-Plan none(const Request& request);
-Plan planned(const Request& request);
 
 namespace {
 
 constexpr PolicyRow rows[] = {
     {"planned", planned},
     {"none", none},
+    {"tflms1", tflms1},
+    {"tflms2", tflms2},
 };
 
 }  // namespace

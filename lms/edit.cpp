@@ -65,10 +65,12 @@ class Editor {
                   std::to_string(index_of(swap.back_before)) + " when it leaves behind step " +
                   std::to_string(index_of(swap.out_behind)));
     }
-    at(out_behind_, swap.out_behind).push_back(d);
+    if (!swap.on_host) {
+      at(out_behind_, swap.out_behind).push_back(d);
+    }
     const bool early = swap.not_before && !waits_for_in(sync_);
     early ? at(behind_, *swap.not_before).push_back(d) : at(before_, swap.back_before).push_back(d);
-    if (swap.free_before) {
+    if (swap.free_before && !swap.on_host) {
       check(*swap.free_before > swap.out_behind, "a tensor is free only behind its departure");
       at(freed_by_, *swap.free_before).push_back(d);
     }

@@ -22,6 +22,8 @@ struct Swap {
   // The step that waits for its departure: until then its bytes are kept. Nothing: whoever takes
   // them first waits.
   std::optional<StepId> free_before;
+  // The host has it from an earlier departure: it goes without a copy out, and comes back again.
+  bool on_host = false;
 };
 
 // A node runs again in front of a step.

@@ -33,7 +33,10 @@ struct Request {
   const Options& options;
 };
 
-// A line for the user. 0: always; 1 and 2: where --lms_debug_level asks for it.
+// A line for the user. 0: always; 1 and 2: where --lms_debug_level asks for it. In `took_text` the
+// caller, who has a clock, puts the milliseconds that the policy took, as python_text() writes
+// them.
+inline constexpr std::string_view took_text = "Editing model for LMS, took: {} ms";
 struct Note {
   int level = 0;
   std::string text;

@@ -72,6 +72,15 @@ TEST(Edit, LetsAStepWaitForADeparture) {
                                             "fetch scale#0", "scale#3"));
 }
 
+TEST(Edit, CopiesNothingOutThatTheHostHas) {
+  const Line l;
+  Swap again = swap_of(l.b, 2, 3);
+  again.on_host = true;
+  EXPECT_THAT(l.edited({swap_of(l.b, 1, 2), again}),
+              ElementsAre("scale#0", "scale#1", "offload scale#1", "fetch scale#1", "scale#2",
+                          "fetch scale#1", "scale#3"));
+}
+
 TEST(Edit, RunsNodesAgainInTheOrderOfTheDecisions) {
   const Line l;
   EXPECT_THAT(l.edited({Recompute{NodeId{0}, StepId{3}}, Recompute{NodeId{1}, StepId{3}}}),

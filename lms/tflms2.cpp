@@ -1,0 +1,242 @@
+// TFLMS version 2, as in WML-CE 1.6: a tensor leaves for its readers that are further than a
+// threshold from what makes it; its copies back are triggered some levels ahead, one for each group
+// of readers; copies may be waited for. What the user leaves open, a simulator of memory finds.
+// T. D. Le et al., "Automatic GPU Memory Management for Large Neural Models in TensorFlow", 2019,
+// and its module of 2019. It knows bytes but no times. Its rule for copies back that nobody tuned
+// (each after the one before) cannot be reached and is left out: what is open is always tuned.
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lms/level_simulator.h"
+#include "lms/level_swaps.h"
+#include "lms/level_tuner.h"
+#include "lms/levels.h"
+#include "lms/policies.h"
+#include "lms/python_text.h"
+#include "lms/stash.h"
+#include "lms/swap_ins.h"
+#include "runtime/error.h"
+
+namespace cnn::lms {
+namespace {
+
+std::string text(std::int64_t number) { return std::to_string(number); }
+std::string text(SyncMode mode) { return std::to_string(static_cast<int>(mode)); }
+
+std::string meaning(SyncMode mode) {
+  constexpr const char* texts[] = {
+      "Asynchronous memory copy between host and device",
+      "Synchronous memory copy from device to host, but asynchronous memory copy from host to "
+      "device",
+      "Asynchronous memory copy from device to host, but synchronous memory copy from host to "
+      "device",
+      "Synchronous memory copy between host and device"};
+  return texts[static_cast<std::size_t>(mode)];
+}
+
+class Editor {
+ public:
+  explicit Editor(const Request& request)
+      : request_(request),
+        levels_(request.graph, request.schedule),
+        tensors_(candidates(request)),
+        swaps_(request, levels_, tensors_) {}
+
+  Plan plan() {
+    const Tflms2Options& given = request_.options.tflms2;
+    check(given.swapout_threshold != 0,
+          "swapout_threshold is 0: it must be -1 (automatic) or more than 0");
+    check(given.swapin_ahead != 0, "swapin_ahead is 0: it must be -1 (automatic) or more than 0");
+    LevelParameters parameters{.threshold = given.swapout_threshold,
+                               .ahead = given.swapin_ahead,
+                               .groupby = given.swapin_groupby,
+                               .sync = request_.options.sync_mode};
+    note("Editing model for LMS");
+    note_graph();
+    const bool tunes = is_open(parameters);
+    if (tunes && !tune(parameters)) {
+      note("LMS is not necessary. Turned LMS off.");
+      plan_.schedule = request_.schedule;
+      return std::move(plan_);
+    }
+    note_parameters(parameters, tunes);
+    swap(parameters);
+    return std::move(plan_);
+  }
+
+ private:
+  // Copies back that are waited for have no trigger and no groups.
+  static bool is_open(const LevelParameters& p) {
+    return p.threshold < 0 || (!waits_for_in(p.sync) && (p.ahead < 0 || p.groupby < 0));
+  }
+
+  // False: the step fits as it is.
+  bool tune(LevelParameters& parameters) {
+    note(
+        "Searching values for parameters: swapout_threshold, swapin_ahead, swapin_groupby and "
+        "sync_mode.");
+    note("[Simulator] Available memory for simulation: " + gib_text(request_.budget.device) +
+         " GiB (memory ratio: " + python_text(request_.options.mem_ratio) + ")");
+    note("[Simulator] Available CPU memory for simulation: " + gib_text(host_limit()) + " GiB");
+    const LevelSimulator simulator(request_, levels_, swaps_);
+    const LevelTuner tuner(simulator, static_cast<std::int64_t>(levels_.count()),
+                           [&](const LevelParameters& found, const auto& outcome) {
+                             note_found(found, outcome.host_bytes);
+                           });
+    if (tuner.is_unnecessary(parameters)) {
+      return false;
+    }
+    parameters = tuner.tune(parameters);
+    return true;
+  }
+
+  std::uint64_t host_limit() const {
+    return request_.options.host_bytes > 0 ? request_.options.host_bytes : request_.budget.host;
+  }
+
+  void note_found(const LevelParameters& p, std::uint64_t host_bytes) {
+    const std::string warning = host_bytes >= host_limit()
+                                    ? " (Warning: likely to exceed host memory limit. " +
+                                          gib_text(host_bytes) + " GiB required)"
+                                    : "";
+    note("[Simulator] Found a parameter set: swapout_threshold " + text(p.threshold) +
+         ", swapin_ahead " + text(p.ahead) + ", swapin_groupby " + text(p.groupby) +
+         ", sync_mode " + text(p.sync) + warning);
+  }
+
+  void note_graph() {
+    const Graph& graph = request_.graph;
+    note("The graph has " + std::to_string(graph.nodes().size()) + " vertices and " +
+         std::to_string(levels_.edges()) + " edges.");
+    note("The graph has " + mib_text(request_.variable_bytes) + " MiB of learning parameters");
+    std::size_t most = 0;
+    std::optional<NodeId> largest;
+    for (std::uint32_t n = 0; n < graph.nodes().size(); ++n) {
+      if (const std::size_t bytes = operand_bytes(graph.nodes()[n]); bytes > most) {
+        most = bytes;
+        largest = NodeId{n};
+      }
+    }
+    if (largest) {
+      note("The largest GPU operation is " + op_text(graph, *largest) + " consuming " +
+           gib_text(most) + " GiB");
+    }
+    note("Original categorized topological sort has " + std::to_string(levels_.count()) +
+         " levels");
+  }
+
+  std::size_t operand_bytes(const Node& node) const {
+    std::size_t bytes = 0;
+    for (const auto* operands : {&node.inputs, &node.outputs}) {
+      for (const TensorId tensor : *operands) {
+        bytes += request_.graph.info(tensor).desc.bytes();
+      }
+    }
+    return bytes;
+  }
+
+  void note_parameters(const LevelParameters& p, bool tuned) {
+    note(tuned ? "LMS will use the latest parameter set found by Simulator for the best "
+                 "performance. However, if you encounter an out-of-memory error, please manually "
+                 "use the previous parameter set found by Simulator."
+               : "LMS will use the following parameter set:");
+    const std::string ignored =
+        waits_for_in(p.sync) ? " (ignored since sync_mode is " + text(p.sync) + ")" : "";
+    note("  sync_mode: " + text(p.sync) + " (" + meaning(p.sync) + ")");
+    note("  swapout_threshold: " + text(p.threshold));
+    note("  swapin_ahead: " + text(p.ahead) + ignored);
+    note("  swapin_groupby: " + text(p.groupby) + ignored);
+  }
+
+  void swap(const LevelParameters& parameters) {
+    std::size_t outs = 0, ins = 0;
+    std::uint64_t bytes_out = 0, bytes_in = 0;
+    for (const LevelSwap& swap : swaps_.find(parameters)) {
+      note_swap(swap);
+      ++outs;
+      ins += swap.groups.size();
+      bytes_out += swap.tensor->bytes;
+      bytes_in += swap.tensor->bytes * swap.groups.size();
+      std::ranges::copy(one_at_a_time(departure(swap, waits_for_in(parameters.sync))),
+                        std::back_inserter(decisions_));
+    }
+    note("Added " + std::to_string(outs + ins) + " operations to the model (" +
+         std::to_string(outs) + " swap-out operations (" + gib_text(bytes_out) + " GiB) and " +
+         std::to_string(ins) + " swap-in operations (" + gib_text(bytes_in) + " GiB))");
+    note(std::string(took_text));
+    if (decisions_.size() < ins) {
+      note(shared_copies_text(decisions_.size(), ins));
+    }
+    plan_.schedule = edit(request_.schedule, decisions_, parameters.sync);
+  }
+
+  void note_swap(const LevelSwap& swap) {
+    const std::string tensor = tensor_text(request_.graph, swap.tensor->tensor) + " (shape: " +
+                               to_string(request_.graph.info(swap.tensor->tensor).desc.shape) + ")";
+    note("Operation: " + op_text(request_.graph, levels_.node(swap.tensor->made)), 1);
+    note("  Swap-out: Tensor " + tensor, 1);
+    for (const ReaderGroup& group : swap.groups) {
+      note("  Swap-in: Tensor " + tensor, 1);
+      for (const NodeId reader : group.readers) {
+        note("    Connect: " + tensor_text(request_.graph, swap.tensor->tensor) + " => " +
+                 op_text(request_.graph, reader),
+             1);
+      }
+    }
+  }
+
+  // waits: each copy back comes right before its first reader.
+  Departure departure(const LevelSwap& swap, bool waits) const {
+    Departure departure{
+        .tensor = swap.tensor->tensor, .out_behind = swap.tensor->made, .swap_ins = {}};
+    for (const NodeId reader : swap.near) {
+      departure.out_behind = std::max(departure.out_behind, levels_.step(reader));
+    }
+    for (const ReaderGroup& group : swap.groups) {
+      SwapIn in;
+      std::ranges::transform(group.readers, std::back_inserter(in.readers),
+                             [&](NodeId reader) { return levels_.step(reader); });
+      std::ranges::sort(in.readers);
+      if (!waits) {
+        in.not_before = group.trigger ? std::optional(levels_.step(*group.trigger))
+                                      : rest_is_there(group.readers.front(), swap.tensor->tensor);
+      }
+      departure.swap_ins.push_back(std::move(in));
+    }
+    return departure;
+  }
+
+  // When the last of what this node reads beside the tensor has been made.
+  std::optional<StepId> rest_is_there(NodeId reader, TensorId tensor) const {
+    std::optional<StepId> last;
+    for (const TensorId input : request_.graph.nodes()[index_of(reader)].inputs) {
+      const std::optional<NodeId> producer = request_.graph.producer(input);
+      if (producer && request_.graph.root_of(input) != tensor) {
+        last = std::max(last.value_or(StepId{0}), levels_.step(*producer));
+      }
+    }
+    return last;
+  }
+
+  void note(std::string text, int level = 0) {
+    plan_.notes.push_back({.level = level, .text = std::move(text)});
+  }
+
+  const Request& request_;
+  Levels levels_;
+  std::vector<Stashed> tensors_;
+  LevelSwaps swaps_;
+  std::vector<Decision> decisions_;
+  Plan plan_;
+};
+
+}  // namespace
+
+Plan tflms2(const Request& request) { return Editor(request).plan(); }
+
+}  // namespace cnn::lms
