@@ -26,6 +26,7 @@ constexpr std::array<Row, 6> rows{
       .training_examples = 50000,
       .validation_examples = 10000,
       .has_networks = true,
+      .has_distortions = true,
       .scale = 1.0F / 127.5F,
       .shift = -1,
       .open = open_cifar10},
@@ -72,10 +73,9 @@ const Row& find(std::string_view name) {
   return *row;
 }
 
-std::unique_ptr<Dataset> open(std::string_view name, const Options& options) {
-  const Row& row = find(name);
+std::unique_ptr<Dataset> open(const Row& row, const Options& options) {
   if (row.open == nullptr) {
-    throw Error("this version reads no files of the data set " + std::string(name) +
+    throw Error("this version reads no files of the data set " + std::string(row.name) +
                 "; leave out --data_dir for synthetic input, or use --data_name=" +
                 names([](const Row& r) { return r.open != nullptr; }));
   }
@@ -83,13 +83,13 @@ std::unique_ptr<Dataset> open(std::string_view name, const Options& options) {
   return options.repeat_first ? repeat_first(std::move(dataset)) : std::move(dataset);
 }
 
-std::string_view guess_name(std::string_view data_dir) {
+const Row& guess(std::string_view data_dir) {
   if (data_dir.empty()) {
-    return rows.front().name;
+    return rows.front();
   }
   for (const Row& row : rows) {
     if (data_dir.find(row.in_path) != std::string_view::npos) {
-      return row.name;
+      return row;
     }
   }
   throw Error("cannot tell the data set from --data_dir=" + std::string(data_dir) +

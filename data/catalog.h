@@ -19,7 +19,8 @@ struct Row {
   int classes = 0;
   std::int64_t training_examples = 0,
                validation_examples = 0;  // of the original, for synthetic input
-  bool has_networks = false;             // --model names networks for it
+  bool has_networks = false;             // --model names networks for it; else those of another
+  bool has_distortions = false;          // --distortions changes its training images
   float scale = 1, shift = 0;            // a network sees pixel * scale + shift
   OpenDataset open = nullptr;            // nullptr: synthetic input only
 };
@@ -31,11 +32,11 @@ bool can_run(const Row& row);            // with files or with synthetic input
 std::string names(bool (*wanted)(const Row&));
 
 // Opens files for reading. Throws if they are missing or damaged, naming the file.
-std::unique_ptr<Dataset> open(std::string_view name, const Options& options);
+std::unique_ptr<Dataset> open(const Row& row, const Options& options);
 
-// The data set that --data_name would name: the first whose Row::in_path occurs in the path,
-// `imagenet` without a path. Throws if none does.
-std::string_view guess_name(std::string_view data_dir);
+// The data set that a --data_dir means: the first whose Row::in_path occurs in the path, `imagenet`
+// without a path. Throws if none does.
+const Row& guess(std::string_view data_dir);
 
 std::unique_ptr<Dataset> open_mnist(const Options& options);
 std::unique_ptr<Dataset> open_cifar10(const Options& options);

@@ -52,7 +52,7 @@ struct Options {
   std::string dir;            // --data_dir; for `tensors` a file
   bool training = true;       // else the validation examples
   bool repeat_first = false;  // --datasets_repeat_cached_sample: every example is the first one
-  std::string tensors_as = "imagenet";  // whose classes the labels of `tensors` are
+  int classes = 1001;  // that the labels of `tensors` tell apart; other data sets know theirs
 };
 
 }  // namespace cnn::data

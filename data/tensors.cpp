@@ -85,11 +85,7 @@ class Tensors final : public Dataset {
 }  // namespace
 
 std::unique_ptr<Dataset> open_tensors(const Options& options) {
-  const std::string& as = options.tensors_as;
-  const Row& meant = find(as);
-  check(meant.has_networks, "--tensors_as=" + as + " has no networks; use " +
-                                names([](const Row& r) { return r.has_networks; }));
-  return std::make_unique<Tensors>(options.dir, meant.classes);
+  return std::make_unique<Tensors>(options.dir, options.classes);
 }
 
 }  // namespace cnn::data

@@ -1,62 +1,14 @@
 #pragma once
 
 #include <optional>
-#include <string>
 #include <string_view>
 #include <vector>
 
+#include "layers/update_rule.h"
 #include "runtime/graph.h"
 #include "runtime/op.h"
 
 namespace cnn::layers {
-
-enum class Rule : std::uint8_t { sgd, momentum, rmsprop, adam };
-
-struct UpdateAttributes {
-  Rule rule = Rule::sgd;
-  double momentum = 0.9;
-  double rmsprop_decay = 0.9, rmsprop_momentum = 0.9, rmsprop_epsilon = 1.0;
-  double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
-  double weight_decay = 0;
-  std::optional<double> clip;         // clamps every element of the whole gradient to [-clip, clip]
-  double loss_scale = 1;              // gradients are divided by it
-  bool automatic_loss_scale = false;  // the scale is a state; see the inputs of Update
-  std::vector<bool> decay;            // by parameter: takes part in the L2 term
-  std::vector<std::size_t> copied;    // parameters of which the update also writes a 16-bit copy
-};
-
-// The numbers of a rule, whatever its options call them.
-struct RuleFactors {
-  double momentum = 0;
-  double keep0 = 0, keep1 = 0;  // of slot 0 and 1, from step to step; 1 - keep of what enters them
-  double epsilon = 0;
-};
-
-// One weight on its way through a step.
-struct Weight {
-  double value = 0;
-  double gradient = 0;  // whole and clipped
-  float *slot0 = nullptr, *slot1 = nullptr;
-};
-
-// One row per optimizer: its name on the command line, its slots per parameter, as checkpoints name
-// them ("<parameter>/Momentum"), with the value they start at, and its rule.
-struct RuleRow {
-  struct Slot {
-    std::string_view suffix;
-    double start = 0;
-  };
-  std::string_view name;
-  Rule rule{};
-  std::vector<Slot> slots;
-  RuleFactors (*factors)(const UpdateAttributes& of) = nullptr;
-  // Writes the slots and returns the new value.
-  double (*step)(const RuleFactors& by, double rate, const Weight& weight) = nullptr;
-  bool has_powers = false;  // of both betas, which correct the rate: adam's
-};
-const std::vector<RuleRow>& rules();
-const RuleRow& row_of(Rule rule);
-const RuleRow& find_rule(std::string_view name);  // throws Error that lists the names
 
 // One pass over a bucket of parameters. With g = gradient / loss scale + weight_decay * w (if the
 // parameter decays), then clipped:

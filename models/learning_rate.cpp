@@ -72,46 +72,17 @@ LearningRate default_rate(const LearningRateOptions& options, const DefaultRate&
   throw Error("unknown learning-rate rule");
 }
 
-template <class T>
-T parse(std::string_view text, std::string_view what) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  check(error == std::errc() && end == text.data() + text.size() && !text.empty(),
-        "--piecewise_learning_rate_schedule: '" + std::string(text) + "' is not " +
-            std::string(what) + "; write rate;epoch;rate;epoch;...;rate");
-  return value;
+// Whether the text is a number.
+template <class Number>
+bool append(std::vector<Number>& to, std::string_view text) {
+  Number& value = to.emplace_back();
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && stop == end && std::isfinite(static_cast<double>(value));
 }
 
-struct Pieces {
-  std::vector<std::int64_t> epochs;
-  std::vector<double> rates;  // one more than epochs
-};
-
-Pieces parse_pieces(std::string_view text) {
-  Pieces pieces;
-  bool is_rate = true;
-  for (std::size_t begin = 0; begin <= text.size(); is_rate = !is_rate) {
-    const std::size_t end = std::min(text.find(';', begin), text.size());
-    const std::string_view part = text.substr(begin, end - begin);
-    if (is_rate) {
-      pieces.rates.push_back(parse<double>(part, "a number"));
-    } else {
-      pieces.epochs.push_back(parse<std::int64_t>(part, "a whole number of epochs"));
-    }
-    begin = end + 1;
-  }
-  check(!is_rate,
-        "--piecewise_learning_rate_schedule needs an odd number of parts, "
-        "rate;epoch;rate;epoch;...;rate, not '" +
-            std::string(text) + "'");
-  check(std::is_sorted(pieces.epochs.begin(), pieces.epochs.end()),
-        "--piecewise_learning_rate_schedule: the epochs must grow");
-  return pieces;
-}
-
-LearningRate piecewise_rate(std::string_view text, double steps_per_epoch) {
-  Pieces pieces = parse_pieces(text);
-  PiecewiseRate piecewise{{}, std::move(pieces.rates)};
+LearningRate piecewise_rate(const RatePieces& pieces, double steps_per_epoch) {
+  PiecewiseRate piecewise{{}, pieces.rates};
   for (const std::int64_t epoch : pieces.epochs) {
     const double steps = static_cast<double>(epoch) * steps_per_epoch;
     piecewise.boundaries.push_back(static_cast<std::int64_t>(steps) - 1);
@@ -139,36 +110,50 @@ double LearningRate::at(std::int64_t global_step) const {
   return std::visit([&](const auto& rule) { return rate_of(rule, global_step); }, schedule);
 }
 
+RatePieces read_pieces(std::string_view text) {
+  RatePieces pieces;
+  bool is_rate = false;
+  for (bool more = true; more;) {
+    is_rate = !is_rate;
+    const std::size_t end = std::min(text.find(';'), text.size());
+    const std::string_view part = text.substr(0, end);
+    more = end < text.size();
+    check((is_rate ? append(pieces.rates, part) : append(pieces.epochs, part)) && (is_rate || more),
+          "--piecewise_learning_rate_schedule must be LR0;E1;LR1;...;En;LRn with numbers for the "
+          "rates and whole numbers for the epochs");
+    text.remove_prefix(end + (more ? 1 : 0));
+  }
+  check(std::is_sorted(pieces.epochs.begin(), pieces.epochs.end()),
+        "--piecewise_learning_rate_schedule: the epochs must grow");
+  return pieces;
+}
+
 void check_options(const LearningRateOptions& options) {
   const bool interval = options.num_epochs_per_decay != 0;
   const bool factor = options.learning_rate_decay_factor != 0;
-  if (!options.piecewise_learning_rate_schedule.empty()) {
-    check(!options.init_learning_rate && !interval && !factor && options.minimum_learning_rate == 0,
-          "--piecewise_learning_rate_schedule excludes --init_learning_rate, "
-          "--num_epochs_per_decay, --learning_rate_decay_factor and --minimum_learning_rate");
-    parse_pieces(options.piecewise_learning_rate_schedule);
-    return;
-  }
   const bool decays = options.init_learning_rate && interval && factor;
   check(decays || (!interval && !factor),
-        "--num_epochs_per_decay and --learning_rate_decay_factor must be given together and with "
-        "--init_learning_rate");
+        "--num_epochs_per_decay and --learning_rate_decay_factor work together and with "
+        "--init_learning_rate; give all three or none of the first two");
   check(decays || options.minimum_learning_rate == 0,
         "--minimum_learning_rate needs --init_learning_rate, --num_epochs_per_decay and "
         "--learning_rate_decay_factor");
+  check(!options.piecewise_learning_rate_schedule || !options.init_learning_rate,
+        "--piecewise_learning_rate_schedule is the whole schedule; drop --init_learning_rate, "
+        "--num_epochs_per_decay, --learning_rate_decay_factor and --minimum_learning_rate");
 }
 
 LearningRate learning_rate(const LearningRateOptions& options, const DefaultRate& model,
                            const RateContext& context) {
   check_options(options);
-  const bool piecewise = !options.piecewise_learning_rate_schedule.empty();
+  const bool piecewise = options.piecewise_learning_rate_schedule.has_value();
   if (!piecewise && !options.init_learning_rate) {
     return default_rate(options, model, context);
   }
   const double steps_per_epoch =
       context.examples_per_epoch / static_cast<double>(context.batch_size);
   LearningRate result =
-      piecewise ? piecewise_rate(options.piecewise_learning_rate_schedule, steps_per_epoch)
+      piecewise ? piecewise_rate(*options.piecewise_learning_rate_schedule, steps_per_epoch)
                 : initial_rate(options, steps_per_epoch);
   result.warmup_rate =
       piecewise ? std::get<PiecewiseRate>(result.schedule).rates[0] : *options.init_learning_rate;

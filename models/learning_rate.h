@@ -2,7 +2,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -17,10 +17,20 @@ struct DefaultRate {
   RateRule rule = RateRule::constant;
 };
 
+// What --piecewise_learning_rate_schedule says: rates[i] until epochs[i] are over, the last one for
+// ever after.
+struct RatePieces {
+  std::vector<std::int64_t> epochs;  // they do not fall
+  std::vector<double> rates;         // one more than epochs
+};
+
+// From "rate;epoch;rate;epoch;...;rate". Throws Error that names the flag if it is not that.
+RatePieces read_pieces(std::string_view text);
+
 // The flags of the same names.
 struct LearningRateOptions {
   std::optional<double> init_learning_rate;
-  std::string piecewise_learning_rate_schedule;  // "rate;epoch;rate;epoch;...;rate", or empty
+  std::optional<RatePieces> piecewise_learning_rate_schedule;
   double num_epochs_per_decay = 0;
   double learning_rate_decay_factor = 0;
   double num_learning_rate_warmup_epochs = 0;  // not applied to a model's own schedule
@@ -60,7 +70,7 @@ struct LearningRate {
   double at(std::int64_t global_step) const;
 };
 
-// Throws Error that names the flags if they contradict each other or cannot be read.
+// Throws Error that names the flags if they contradict each other.
 void check_options(const LearningRateOptions& options);
 
 // A piecewise schedule if one is given, else init_learning_rate with its decay, else the model's

@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "bench/flags/words.h"
+#include "data/catalog.h"
+#include "layers/update_rule.h"
+#include "models/learning_rate.h"
 
 namespace cnn::bench {
 
@@ -138,12 +141,15 @@ struct CheckpointOptions {
 };
 
 struct DataOptions {
-  std::optional<std::string> dir;   // not set: synthetic data
-  std::optional<std::string> name;  // in force after parsing, never empty then
+  std::optional<std::string> dir;  // not set: synthetic data
+  const data::Row* set = nullptr;  // by --data_name; in force after parsing, never null then
   bool distortions = false;
   bool use_prefetch = true;
-  std::string tensors_as = "imagenet";
+  const data::Row* tensors_as = &data::find("imagenet");  // one that has networks
   SyntheticLabels synthetic_labels = SyntheticLabels::random;
+
+  // The one that is named, else what the folder's name means. Throws Error if it means none.
+  const data::Row& row() const { return set != nullptr ? *set : data::guess(dir.value_or("")); }
 };
 
 struct CpuFlags {
@@ -155,6 +161,7 @@ struct GpuFlags {
   double memory_fraction = 0;  // 0: all
   bool graph = true;           // replay steps from a CUDA graph
   bool deterministic = true;
+  bool sync_each_kernel = false;
   bool tune = false;
   std::optional<std::string> plan_cache;
   std::optional<std::string> simulate;  // the machine that is not there
@@ -168,18 +175,8 @@ struct PrecisionOptions {
   int loss_scale_every_n = 1000;
 };
 
-struct RateOptions {
-  std::optional<double> init;
-  std::optional<std::string> piecewise;  // LR0;E1;LR1;...
-  double epochs_per_decay = 0;
-  double decay_factor = 0;
-  double warm_up_epochs = 0;
-  double minimum = 0;
-  std::optional<double> resnet_base;
-};
-
 struct OptimizerOptions {
-  std::string name = "sgd";
+  layers::Rule rule = layers::Rule::sgd;
   double momentum = 0.9;
   double rmsprop_decay = 0.9;
   double rmsprop_momentum = 0.9;
@@ -214,7 +211,7 @@ struct Config {
   CpuFlags cpu;
   GpuFlags gpu;
   PrecisionOptions precision;
-  RateOptions rate;
+  models::LearningRateOptions rate;
   OptimizerOptions optimizer;
   GraphOptions graph;
   VariableUpdate variable_update = VariableUpdate::parameter_server;

@@ -11,7 +11,8 @@ namespace cnn::bench {
 // is.
 void check_rules(const Config& config);
 
-// One line for each flag that was set but cannot matter beside the others.
+// The lines of flags that differ from their default but cannot matter beside the others: what their
+// rows say is idle, in the order of the help.
 std::vector<std::string> idle_flags(const Config& config);
 
 }  // namespace cnn::bench

@@ -63,20 +63,18 @@ Number in_range(const Flag& flag, const std::string& text, Number number) {
 }
 
 bool to_bool(const Flag& flag, const std::string& text) {
-  const std::string word = lower(text);
-  if (word == "true" || word == "t" || word == "1") {
-    return true;
+  const std::optional<bool> yes = read_switch(text);
+  if (!yes) {
+    refuse(flag, text, "a switch takes true, t, 1, false, f or 0");
   }
-  if (word == "false" || word == "f" || word == "0") {
-    return false;
-  }
-  refuse(flag, text, "a switch takes true, t, 1, false, f or 0");
+  return *yes;
 }
 
 template <class Integer>
-std::int64_t to_integer(const Flag& flag, const std::string& text) {
-  const std::optional<std::int64_t> number = read_integer(text);
-  if (!number || static_cast<Integer>(*number) != *number) {
+std::int64_t to_integer(const Flag& flag, const std::string& text,
+                        std::optional<Integer> (*read)(std::string_view)) {
+  const std::optional<Integer> number = read(text);
+  if (!number) {
     refuse(flag, text,
            fmt::format("not a whole number of {} bits in decimal digits", sizeof(Integer) * 8));
   }
@@ -189,9 +187,9 @@ Plain parse_value(const Flag& flag, const std::string& text) {
     case Type::boolean:
       return to_bool(flag, text);
     case Type::integer:
-      return to_integer<int>(flag, text);
+      return to_integer(flag, text, read_integer_of_32_bits);
     case Type::long_integer:
-      return to_integer<std::int64_t>(flag, text);
+      return to_integer(flag, text, read_integer);
     case Type::real:
       return to_double(flag, text);
     case Type::text:

@@ -29,6 +29,12 @@ struct Limits {
 constexpr Limits at_least(double least) { return {.at_least = least}; }
 constexpr Limits between(double least, double most) { return {.at_least = least, .at_most = most}; }
 
+// Where a flag has no effect though this program obeys it.
+struct Idle {
+  bool (*when)(const Config&) = nullptr;
+  std::string_view line{};  // for stderr, once for all set flags that share it
+};
+
 // One row. A flag that can act names its member, which has its type and default. One that cannot
 // says both itself: {name, type, usual, treatment, note, help}.
 struct Flag {
@@ -42,6 +48,7 @@ struct Flag {
   std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''
   const Member* member = nullptr;
   std::string_view renamed_to{};  // this is an older name of that flag
+  Idle idle[2]{};                 // of a flag with a member; those without `when` say nothing
 };
 
 struct FlagGroup {

@@ -94,13 +94,11 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
   }
 }
 
-void settle_data_name(Config& config) {
-  if (!config.data.name) {
-    config.data.name = data::guess_name(config.data.dir.value_or(""));
-  }
-  const data::Row& row = data::find(*config.data.name);
+void settle_data_set(Config& config) {
+  const data::Row& row = config.data.row();
   check(data::can_run(row), fmt::format("--data_name={}: there is no such data set here; use {}",
                                         row.name, data::names(data::can_run)));
+  config.data.set = &row;
 }
 
 void settle_half(CommandLine& line, bool on_cpu) {
@@ -140,7 +138,7 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
 void settle(CommandLine& line, const Abilities& abilities) {
   const Config asked = line.config;
   settle_device(line, abilities);
-  settle_data_name(line.config);
+  settle_data_set(line.config);
   settle_precision(line, abilities);
   for (Setting& setting : line.settings) {
     const Member* member = setting.flag->member;

@@ -1,3 +1,4 @@
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -24,7 +25,7 @@ constexpr Flag data_rows[] = {
      .member = &at<&Config::data, &DataOptions::dir>},
     {.name = "data_name",
      .help = "imagenet, cifar10, mnist or tensors; unset = guessed from --data_dir",
-     .member = &at<&Config::data, &DataOptions::name>},
+     .member = &at<&Config::data, &DataOptions::set>},
     {"resize_method",
      text,
      "bilinear",
@@ -35,7 +36,11 @@ constexpr Flag data_rows[] = {
      "nearest|bilinear|bicubic|area|round_robin"},
     {.name = "distortions",
      .help = "augment training images; CIFAR-10: pad by 4, random crop, random flip",
-     .member = &at<&Config::data, &DataOptions::distortions>},
+     .member = &at<&Config::data, &DataOptions::distortions>,
+     .idle = {{[](const Config& c) { return !c.data.row().has_distortions; },
+               "--distortions acts on CIFAR-10 only"},
+              {[](const Config& c) { return c.data.row().has_distortions && on_synthetic_data(c); },
+               "--distortions does not act on synthetic data"}}},
     {"use_datasets", boolean, "True", accepted, "there is one input pipeline here",
      "choose between TensorFlow's two readers"},
     {"input_preprocessor",
@@ -51,7 +56,8 @@ constexpr Flag data_rows[] = {
     {"ml_perf", boolean, "False", later, no_records, "preprocess ImageNet as MLPerf does"},
     {.name = "datasets_use_prefetch",
      .help = "prefetch batches to each GPU; without it the warm-up is rounded as for staging",
-     .member = &at<&Config::data, &DataOptions::use_prefetch>},
+     .member = &at<&Config::data, &DataOptions::use_prefetch>,
+     .idle = {{on_synthetic_data, "--nodatasets_use_prefetch does not act on synthetic data"}}},
     {"datasets_prefetch_buffer_size", integer, "1", accepted, "the original never read it either",
      "a buffer size that the original never read", at_least(0)},
     {"datasets_num_private_threads", integer, "None", later, no_records,

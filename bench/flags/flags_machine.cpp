@@ -1,3 +1,4 @@
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -10,6 +11,11 @@ using enum Type;
 constexpr std::string_view intel_openmp =
     "only Intel's OpenMP runtime reads it and this program runs on GNU's; see OMP_PROC_BIND, "
     "OMP_PLACES and GOMP_SPINCOUNT";
+
+constexpr Idle no_fp16{
+    [](const Config& c) { return !c.precision.use_fp16 && c.precision.type != Precision::fp16; },
+    "--fp16_loss_scale and --fp16_enable_auto_loss_scale act with --use_fp16 or --precision=fp16 "
+    "only"};
 
 constexpr Flag device_rows[] = {
     {.name = "device",
@@ -61,7 +67,8 @@ constexpr Flag gpu_rows[] = {
     {.name = "gpu_memory_frac_for_testing",
      .help = "part of the GPU's memory that may be used; 0 = all",
      .range = at_least(0),
-     .member = &at<&Config::gpu, &GpuFlags::memory_fraction>},
+     .member = &at<&Config::gpu, &GpuFlags::memory_fraction>,
+     .idle = {{on_cpu, "--gpu_memory_frac_for_testing acts on a GPU only"}}},
     {"use_unified_memory", boolean, "None", later,
      "memory is the device's own; make the batch smaller",
      "allocate managed memory, which may exceed the GPU's"},
@@ -86,17 +93,21 @@ constexpr Flag fp16_rows[] = {
     {.name = "fp16_loss_scale",
      .help = "factor on the loss during back-propagation; unset = 128",
      .range = at_least(0),
-     .member = &at<&Config::precision, &PrecisionOptions::loss_scale>},
+     .member = &at<&Config::precision, &PrecisionOptions::loss_scale>,
+     .idle = {no_fp16}},
     {"fp16_vars", boolean, "False", later,
      "the masters of the weights stay in float32; leave it out",
      "store the variables in 16 bits too"},
     {.name = "fp16_enable_auto_loss_scale",
      .help = "adapt the loss scale to overflows",
-     .member = &at<&Config::precision, &PrecisionOptions::automatic_loss_scale>},
+     .member = &at<&Config::precision, &PrecisionOptions::automatic_loss_scale>,
+     .idle = {no_fp16}},
     {.name = "fp16_inc_loss_scale_every_n",
      .help = "clean steps before the adaptive scale doubles",
      .range = at_least(1),
-     .member = &at<&Config::precision, &PrecisionOptions::loss_scale_every_n>},
+     .member = &at<&Config::precision, &PrecisionOptions::loss_scale_every_n>,
+     .idle = {{[](const Config& c) { return !c.precision.automatic_loss_scale; },
+               "--fp16_inc_loss_scale_every_n acts with --fp16_enable_auto_loss_scale only"}}},
 };
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -10,6 +11,21 @@ using enum Type;
 constexpr std::string_view one_log = "there is no absl log; errors and notices go to stderr";
 constexpr std::string_view other_program = "it belongs to the original's test launcher";
 
+std::vector<std::string> data_sets_with_networks() {
+  std::vector<std::string> names;
+  for (const data::Row& row : data::catalog()) {
+    if (row.has_networks) {
+      names.emplace_back(row.name);
+    }
+  }
+  return names;
+}
+
+constexpr Member tensors_as =
+    limited(at<&Config::data, &DataOptions::tensors_as>, data_sets_with_networks);
+
+constexpr Idle no_tuning{on_cpu, "--tune and --plan_cache act on a GPU only"};
+
 constexpr Flag our_rows[] = {
     {.name = "precision",
      .help = "type of activations and products; weights are kept in float32. On a CPU the first "
@@ -21,11 +37,15 @@ constexpr Flag our_rows[] = {
     {.name = "tune",
      .help = "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
              "and keep the fastest there",
-     .member = &at<&Config::gpu, &GpuFlags::tune>},
+     .member = &at<&Config::gpu, &GpuFlags::tune>,
+     .idle = {no_tuning}},
     {.name = "plan_cache",
      .help = "on a GPU, file of stored algorithm choices; equal files give equal bits. Without it, "
              "or for what it lacks, cuDNN's first proposal is taken",
-     .member = &at<&Config::gpu, &GpuFlags::plan_cache>},
+     .member = &at<&Config::gpu, &GpuFlags::plan_cache>,
+     .idle = {no_tuning,
+              {simulates,
+               "--plan_cache does not act with --simulate: cuDNN's first proposals are planned"}}},
     {.name = "result_json",
      .help = "write the numbers of the run to this file, also when it fails",
      .member = &at<&Config::report, &ReportOptions::result_json>},
@@ -38,11 +58,13 @@ constexpr Flag our_rows[] = {
      .member = &at<&Config::report, &ReportOptions::print_plan>},
     {.name = "tensors_as",
      .help = "data set whose classes and networks --data_name=tensors stands for",
-     .choices = "imagenet|cifar10|mnist",
-     .member = &at<&Config::data, &DataOptions::tensors_as>},
+     .member = &tensors_as,
+     .idle = {{[](const Config& c) { return c.data.row().has_networks; },
+               "--tensors_as acts with --data_name=tensors only"}}},
     {.name = "synthetic_labels",
      .help = "synthetic labels drawn anew each step, or once so that the loss can fall",
-     .member = &at<&Config::data, &DataOptions::synthetic_labels>},
+     .member = &at<&Config::data, &DataOptions::synthetic_labels>,
+     .idle = {{on_real_data, "--synthetic_labels acts on synthetic data only"}}},
     {.name = "simulate",
      .help =
          "plan the run for the GPU of that name (a100, h100, h200), which need not be there, and "
@@ -57,10 +79,17 @@ constexpr Flag our_rows[] = {
      .member = &at<&Config::graph, &GraphOptions::fusion>},
     {.name = "use_cuda_graph",
      .help = "on a GPU, capture the step into a CUDA graph after the first one and replay it",
-     .member = &at<&Config::gpu, &GpuFlags::graph>},
+     .member = &at<&Config::gpu, &GpuFlags::graph>,
+     .idle = {{on_cpu, "--nouse_cuda_graph acts on a GPU only"}}},
+    {.name = "sync_each_kernel",
+     .help = "on a GPU, wait for every kernel and copy, so that an error of the device names the "
+             "operation that made it; steps get slow",
+     .member = &at<&Config::gpu, &GpuFlags::sync_each_kernel>,
+     .idle = {{on_cpu, "--sync_each_kernel acts on a GPU only"}}},
     {.name = "deterministic",
      .help = "same bits from run to run; --nodeterministic permits faster reductions",
-     .member = &at<&Config::gpu, &GpuFlags::deterministic>},
+     .member = &at<&Config::gpu, &GpuFlags::deterministic>,
+     .idle = {{on_cpu, "--nodeterministic acts on a GPU only"}}},
 };
 
 constexpr Flag legacy_rows[] = {

@@ -1,3 +1,4 @@
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -6,6 +7,18 @@ namespace {
 
 using enum Treatment;
 using enum Type;
+
+constexpr Idle one_step{
+    simulates,
+    "--simulate predicts one step: flags for the number of steps and their display do not act"};
+constexpr Idle no_evaluation{
+    [](const Config& c) { return !evaluates(c); },
+    "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
+
+bool too_little_warm_up(const Config& c) {
+  return !simulates(c) &&
+         (c.mode.eval || warm_up_batches(c.size.warm_up_batches, c.size.autotune_threshold) < 2);
+}
 
 constexpr Flag mode_rows[] = {
     {.name = "model",
@@ -20,7 +33,9 @@ constexpr Flag mode_rows[] = {
     {.name = "freeze_when_forward_only",
      .help = "with --forward_only, save no variables; in any case weights are folded and packed "
              "once, before timing",
-     .member = &at<&Config::mode, &ModeOptions::freeze_when_forward_only>},
+     .member = &at<&Config::mode, &ModeOptions::freeze_when_forward_only>,
+     .idle = {{[](const Config& c) { return !c.mode.forward_only; },
+               "--freeze_when_forward_only acts with --forward_only only"}}},
 };
 
 constexpr Flag size_rows[] = {
@@ -30,21 +45,26 @@ constexpr Flag size_rows[] = {
     {.name = "num_batches",
      .help = "timed steps after warm-up; 100 if neither this nor --num_epochs is set",
      .range = at_least(0),
-     .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::batches>},
+     .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::batches>,
+     .idle = {one_step}},
     {.name = "num_epochs",
      .help = "timed length in passes over the data instead of --num_batches",
      .range = at_least(0),
-     .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::epochs>},
+     .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::epochs>,
+     .idle = {one_step}},
     {.name = "num_warmup_batches",
      .help = "untimed training steps first; unset means max(10, 5 * autotune_threshold^2)",
      .range = at_least(0),
-     .member = &at<&Config::size, &SizeOptions::warm_up_batches>},
+     .member = &at<&Config::size, &SizeOptions::warm_up_batches>,
+     .idle = {one_step}},
 };
 
 constexpr Flag eval_rows[] = {
     {.name = "eval_interval_secs",
      .help = "with --eval: evaluate again every so many seconds, for ever; 0 = once",
-     .member = &at<&Config::eval, &EvalOptions::interval_secs>},
+     .member = &at<&Config::eval, &EvalOptions::interval_secs>,
+     .idle = {{[](const Config& c) { return !c.mode.eval; },
+               "--eval_interval_secs acts with --eval only"}}},
     {.name = "eval_during_training_every_n_steps",
      .help = "evaluate in the middle of training whenever this many steps have passed",
      .range = at_least(1),
@@ -61,15 +81,18 @@ constexpr Flag eval_rows[] = {
      .member = &at<&Config::eval, &EvalOptions::at_epochs>},
     {.name = "eval_batch_size",
      .help = "examples per device and evaluation step; 0 or less = as in training",
-     .member = &at<&Config::eval, &EvalOptions::batch>},
+     .member = &at<&Config::eval, &EvalOptions::batch>,
+     .idle = {no_evaluation}},
     {.name = "num_eval_batches",
      .help = "evaluation steps; without it and --num_eval_epochs as long as the training",
      .range = at_least(0),
-     .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::batches>},
+     .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::batches>,
+     .idle = {no_evaluation, one_step}},
     {.name = "num_eval_epochs",
      .help = "evaluation length in passes over the validation data",
      .range = at_least(0),
-     .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::epochs>},
+     .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::epochs>,
+     .idle = {no_evaluation, one_step}},
     {.name = "stop_at_top_1_accuracy",
      .help = "end training as soon as an evaluation on the way reaches this accuracy",
      .member = &at<&Config::eval, &EvalOptions::stop_at_top_1_accuracy>},
@@ -85,7 +108,8 @@ constexpr Flag report_rows[] = {
     {.name = "display_every",
      .help = "print a step line at step 1 and at every multiple of this",
      .range = at_least(1),
-     .member = &at<&Config::report, &ReportOptions::display_every>},
+     .member = &at<&Config::report, &ReportOptions::display_every>,
+     .idle = {one_step}},
     {.name = "display_perf_ewma",
      .help = "weight of the newest step in an exponential mean of step times; 0 = plain mean",
      .range = between(0, 1),
@@ -104,7 +128,9 @@ constexpr Flag report_rows[] = {
      .member = &at<&Config::report, &ReportOptions::log_dir>},
     {.name = "benchmark_test_id",
      .help = "text stored as test_id in benchmark_run.log",
-     .member = &at<&Config::report, &ReportOptions::test_id>},
+     .member = &at<&Config::report, &ReportOptions::test_id>,
+     .idle = {{[](const Config& c) { return !c.report.log_dir; },
+               "--benchmark_test_id acts with --benchmark_log_dir only"}}},
     {"ml_perf_compliance_logging", boolean, "False", accepted,
      "MLPerf 0.5 log lines are not printed here", "print MLPerf 0.5 log lines"},
 };
@@ -112,7 +138,9 @@ constexpr Flag report_rows[] = {
 constexpr Flag checkpoint_rows[] = {
     {.name = "train_dir",
      .help = "folder of checkpoints: training resumes from its newest and saves at the end",
-     .member = &at<&Config::checkpoint, &CheckpointOptions::train_dir>},
+     .member = &at<&Config::checkpoint, &CheckpointOptions::train_dir>,
+     .idle = {{simulates,
+               "--train_dir does not act with --simulate: nothing is restored or saved"}}},
     {.name = "save_model_secs",
      .help = "seconds between checkpoints; 0 = none on the way",
      .range = at_least(0),
@@ -136,7 +164,10 @@ constexpr Flag checkpoint_rows[] = {
 constexpr Flag profile_rows[] = {
     {.name = "trace_file",
      .help = "write a Chrome trace of the last but one warm-up step to this file",
-     .member = &at<&Config::report, &ReportOptions::trace_file>},
+     .member = &at<&Config::report, &ReportOptions::trace_file>,
+     .idle =
+         {{too_little_warm_up,
+           "--trace_file traces the last but one warm-up step and this run has none: no trace"}}},
     {"use_chrome_trace_format", boolean, "True", rejected,
      "StepStats text exists in TensorFlow only; keep the Chrome JSON of --trace_file",
      "form of the trace: Chrome JSON"},

@@ -1,5 +1,7 @@
 #include "bench/flags/member.h"
 
+#include <cstddef>
+
 #include "bench/flags/number_text.h"
 
 namespace cnn::bench {
@@ -25,6 +27,18 @@ Plain load(const std::vector<double>& from) {
   return texts;
 }
 
+Plain load(layers::Rule from) { return std::string(layers::row_of(from).name); }
+
+Plain load(const data::Row* from) { return from == nullptr ? Plain() : std::string(from->name); }
+
+Plain load(const models::RatePieces& from) {
+  std::string text = shortest(from.rates.at(0));
+  for (std::size_t i = 0; i < from.epochs.size(); ++i) {
+    text += ";" + std::to_string(from.epochs[i]) + ";" + shortest(from.rates.at(i + 1));
+  }
+  return text;
+}
+
 void store(bool& to, const Plain& value) { to = std::get<bool>(value); }
 void store(int& to, const Plain& value) { to = static_cast<int>(std::get<std::int64_t>(value)); }
 void store(double& to, const Plain& value) { to = std::get<double>(value); }
@@ -42,6 +56,28 @@ void store(std::vector<double>& to, const Plain& value) {
   for (const std::string& text : std::get<std::vector<std::string>>(value)) {
     to.push_back(read_float(text).value());
   }
+}
+
+void store(layers::Rule& to, const Plain& value) {
+  to = layers::find_rule(std::get<std::string>(value)).rule;
+}
+
+void store(const data::Row*& to, const Plain& value) {
+  const auto* const name = std::get_if<std::string>(&value);
+  to = name == nullptr ? nullptr : &data::find(*name);
+}
+
+void store(models::RatePieces& to, const Plain& value) {
+  to = models::read_pieces(std::get<std::string>(value));
+}
+
+template <>
+std::vector<std::string> words_for<layers::Rule>() {
+  std::vector<std::string> names;
+  for (const layers::RuleRow& row : layers::rules()) {
+    names.emplace_back(row.name);
+  }
+  return names;
 }
 
 }  // namespace cnn::bench

@@ -33,7 +33,7 @@ struct Member {
   Type type{};
   void (*store)(Config&, const Plain&) = nullptr;  // of that type, or unset
   Plain (*load)(const Config&) = nullptr;
-  std::vector<std::string> (*words)() = nullptr;  // of an enum
+  std::vector<std::string> (*words)() = nullptr;  // that it takes; none: any
 };
 
 // What follows is how each type of member is stored and loaded.
@@ -43,12 +43,18 @@ Plain load(double from);
 Plain load(const std::string& from);
 Plain load(const std::vector<std::int64_t>& from);
 Plain load(const std::vector<double>& from);
+Plain load(layers::Rule from);
+Plain load(const data::Row* from);  // its name; null is unset
+Plain load(const models::RatePieces& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
 void store(double& to, const Plain& value);
 void store(std::string& to, const Plain& value);
 void store(std::vector<std::int64_t>& to, const Plain& value);
 void store(std::vector<double>& to, const Plain& value);
+void store(layers::Rule& to, const Plain& value);
+void store(const data::Row*& to, const Plain& value);  // throws Error if there is none of that name
+void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be read
 
 template <class Choice>
 concept Enum = std::is_enum_v<Choice>;
@@ -106,6 +112,9 @@ std::vector<std::string> words_for() {
   return texts;
 }
 
+template <>
+std::vector<std::string> words_for<layers::Rule>();
+
 // at<&Config::size, &SizeOptions::batch> is config.size.batch.
 template <auto... path>
 inline constexpr Member at = [] {
@@ -116,5 +125,11 @@ inline constexpr Member at = [] {
       .load = [](const Config& config) { return load((config.*....*path)); },
       .words = words_for<Value>};
 }();
+
+// That member, taking these words only.
+constexpr Member limited(Member member, std::vector<std::string> (*words)()) {
+  member.words = words;
+  return member;
+}
 
 }  // namespace cnn::bench

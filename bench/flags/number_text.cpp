@@ -1,37 +1,65 @@
 #include "bench/flags/number_text.h"
 
-#include <charconv>
+#include <algorithm>
 #include <cmath>
+#include <cxxopts.hpp>
+#include <exception>
 #include <fmt/format.h>
-#include <system_error>
+#include <istream>
 
 namespace cnn::bench {
 
 namespace {
 
+// cxxopts itself takes 0x10, and of 1.5x and of what overflows some part or remainder. What has its
+// own operator>>, as this, it leaves alone.
 template <class Number>
-std::optional<Number> read_number(std::string_view text) {
-  if (text.starts_with('+') && !text.starts_with("+-")) {
-    text.remove_prefix(1);  // from_chars knows no plus sign
+struct Decimal {
+  Number value{};
+};
+
+template <class Number>
+std::istream& operator>>(std::istream& in, Decimal<Number>& number) {
+  in >> std::noskipws >> number.value;
+  if (!in.eof()) {  // something follows
+    in.setstate(std::ios::failbit);
   }
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || stop != end) {
+  return in;
+}
+
+template <class Value>
+std::optional<Value> typed(const std::string& text) {
+  cxxopts::values::standard_value<Value> value;
+  try {
+    value.parse(text);
+  } catch (const std::exception&) {  // whose type differs between versions of cxxopts
     return std::nullopt;
   }
-  return number;
+  return value.get();
+}
+
+template <class Number>
+std::optional<Number> read_number(std::string_view text) {
+  const auto number = typed<Decimal<Number>>(std::string(text));
+  return number ? std::optional<Number>(number->value) : std::nullopt;
 }
 
 }  // namespace
+
+std::optional<int> read_integer_of_32_bits(std::string_view text) { return read_number<int>(text); }
 
 std::optional<std::int64_t> read_integer(std::string_view text) {
   return read_number<std::int64_t>(text);
 }
 
-std::optional<double> read_float(std::string_view text) {
-  const std::optional<double> number = read_number<double>(text);
-  return number && std::isfinite(*number) ? number : std::nullopt;
+std::optional<double> read_float(std::string_view text) { return read_number<double>(text); }
+
+std::optional<bool> read_switch(std::string_view text) {
+  std::string word(text);
+  std::ranges::transform(word, word.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return typed<bool>(word);
 }
 
 std::string fixed(double value, int decimals) {

@@ -12,8 +12,12 @@ namespace cnn::bench {
 // its printed lines.
 
 // The whole text as a decimal number; nothing on junk, overflow, or (floats) infinity and nan.
+std::optional<int> read_integer_of_32_bits(std::string_view text);
 std::optional<std::int64_t> read_integer(std::string_view text);
 std::optional<double> read_float(std::string_view text);
+
+// true, t, 1, false, f or 0, in any case; nothing for other words.
+std::optional<bool> read_switch(std::string_view text);
 
 // Fixed-point with that many decimals. Not-a-number has no sign: `nan`, `inf`, `-inf`.
 std::string fixed(double value, int decimals);

@@ -33,12 +33,12 @@ void add_batch_lines(const Header& header, std::vector<std::string>& lines) {
 }  // namespace
 
 Header header_of(const Config& config) {
-  Header header{.dataset = config.data.name.value_or("imagenet"),
+  Header header{.dataset = std::string(config.data.row().name),
                 .synthetic = !config.data.dir.has_value(),
                 .mode = mode_of(config),
                 .batch_group_size = config.size.batch_group,
                 .data_format = std::string(word_of(config.report.data_format)),
-                .optimizer = config.optimizer.name,
+                .optimizer = std::string(layers::row_of(config.optimizer.rule).name),
                 .variable_update = std::string(word_of(config.variable_update)),
                 .rewriter_config = config.report.rewriter_config};
   if (config.variable_update == VariableUpdate::replicated) {

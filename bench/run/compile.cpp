@@ -73,7 +73,7 @@ Forward build_forward(const CompileRequest& request) {
 layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   const Config& config = request.config;
   layers::OptimizerOptions options;
-  options.update.rule = layers::find_rule(config.optimizer.name).rule;
+  options.update.rule = config.optimizer.rule;
   options.update.momentum = config.optimizer.momentum;
   options.update.rmsprop_decay = config.optimizer.rmsprop_decay;
   options.update.rmsprop_momentum = config.optimizer.rmsprop_momentum;

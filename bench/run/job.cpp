@@ -10,14 +10,13 @@ namespace cnn::bench {
 namespace {
 
 // The data set whose networks --model names.
-std::string network_data_set(const Config& config) {
-  const std::string name = config.data.name.value_or("imagenet");
-  return name == "tensors" ? config.data.tensors_as : name;
+const data::Row& network_data_set(const Config& config) {
+  const data::Row& row = config.data.row();
+  return row.has_networks ? row : *config.data.tensors_as;
 }
 
 // How the bytes of a data set become network input: x * scale + shift.
-InputFormat input_format(const std::string& data_name, const data::Dataset& dataset) {
-  const data::Row& row = data::find(data_name);
+InputFormat input_format(const data::Row& row, const data::Dataset& dataset) {
   return {.synthetic = false,
           .image_type = dataset.format().type,
           .scale = row.scale,
@@ -39,41 +38,32 @@ void check_images(const Job& job, const data::Dataset& dataset, const std::strin
 
 void open_data(Job& job) {
   const Config& config = *job.config;
-  const std::string name = config.data.name.value_or("imagenet");
+  const data::Row& row = config.data.row();
   const std::string dir = config.data.dir.value_or("");
   if (dir.empty()) {
-    check(name != "tensors", "--data_name=tensors needs --data_dir=FILE.safetensors");
+    check(row.has_networks, "--data_name=tensors needs --data_dir=FILE.safetensors");
     return;
   }
-  data::Options options{.dir = dir, .training = true, .tensors_as = config.data.tensors_as};
+  data::Options options{.dir = dir, .training = true, .classes = config.data.tensors_as->classes};
   if (job.mode != Mode::evaluation) {
-    job.train_data = data::open(name, options);
+    job.train_data = data::open(row, options);
     job.train_examples = job.train_data->size();
-    job.input = input_format(name, *job.train_data);
+    job.input = input_format(row, *job.train_data);
     check_images(job, *job.train_data, dir);
   }
   if (job.evaluates()) {
     options.training = false;
-    job.eval_data = data::open(name, options);
+    job.eval_data = data::open(row, options);
     job.eval_examples = job.eval_data->size();
-    job.input = input_format(name, *job.eval_data);
+    job.input = input_format(row, *job.eval_data);
     check_images(job, *job.eval_data, dir);
   }
 }
 
 models::LearningRate rate_of(const Job& job) {
-  const Config& config = *job.config;
-  const models::LearningRateOptions options{
-      .init_learning_rate = config.rate.init,
-      .piecewise_learning_rate_schedule = config.rate.piecewise.value_or(""),
-      .num_epochs_per_decay = config.rate.epochs_per_decay,
-      .learning_rate_decay_factor = config.rate.decay_factor,
-      .num_learning_rate_warmup_epochs = config.rate.warm_up_epochs,
-      .minimum_learning_rate = config.rate.minimum,
-      .resnet_base_lr = config.rate.resnet_base};
   const models::RateContext context{.batch_size = job.batch.global,
                                     .examples_per_epoch = static_cast<double>(job.train_examples)};
-  return models::learning_rate(options, job.model->rate, context);
+  return models::learning_rate(job.config->rate, job.model->rate, context);
 }
 
 BatchSize over_devices(std::int64_t per_device) {
@@ -103,12 +93,11 @@ double Job::reported_loss(const StepValues& values) const {
 Job make_job(const Config& config, const Backend& backend) {
   Job job;
   job.config = &config;
-  const std::string data_set = network_data_set(config);
-  job.model = &models::find(data_set, config.model.name);
+  const data::Row& row = network_data_set(config);
+  job.model = &models::find(row.name, config.model.name);
   job.mode = mode_of(config);
   job.image_size = config.model.image_size.value_or(job.model->image_size);
   job.compute = backend.compute;
-  const data::Row& row = data::find(data_set);
   job.train_examples = row.training_examples;
   job.eval_examples = row.validation_examples;
   open_data(job);

@@ -12,20 +12,20 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(Catalog, GuessesTheDataSetFromThePathAsUpstream) {
-  EXPECT_EQ(guess_name(""), "imagenet");
-  EXPECT_EQ(guess_name("/data/imagenet"), "imagenet");
-  EXPECT_EQ(guess_name("/data/cifar10"), "cifar10");
-  EXPECT_EQ(guess_name("/cifar10/imagenet"), "imagenet");
-  EXPECT_EQ(guess_name("librispeech"), "librispeech");
-  EXPECT_EQ(guess_name("/coco/2017"), "coco");
-  EXPECT_EQ(guess_name("/data/digits.safetensors"), "tensors");
-  EXPECT_EQ(guess_name("/usr/share/datasets/fashion-mnist"), "mnist");
+  EXPECT_EQ(guess("").name, "imagenet");
+  EXPECT_EQ(guess("/data/imagenet").name, "imagenet");
+  EXPECT_EQ(guess("/data/cifar10").name, "cifar10");
+  EXPECT_EQ(guess("/cifar10/imagenet").name, "imagenet");
+  EXPECT_EQ(guess("librispeech").name, "librispeech");
+  EXPECT_EQ(guess("/coco/2017").name, "coco");
+  EXPECT_EQ(guess("/data/digits.safetensors").name, "tensors");
+  EXPECT_EQ(guess("/usr/share/datasets/fashion-mnist").name, "mnist");
 }
 
 TEST(Catalog, SaysWhatToDoWhenThePathTellsNothing) {
-  EXPECT_THAT(error_of([] { guess_name("/data/tensors"); }),
+  EXPECT_THAT(error_of([] { guess("/data/tensors"); }),
               AllOf(HasSubstr("/data/tensors"), HasSubstr("--data_name"), HasSubstr("tensors")));
-  EXPECT_FALSE(error_of([] { guess_name("/data/ImageNet"); }).empty());
+  EXPECT_FALSE(error_of([] { guess("/data/ImageNet"); }).empty());
 }
 
 TEST(Catalog, ListsTheNamesWhenOneIsUnknown) {
@@ -50,14 +50,14 @@ TEST(Catalog, TellsWhatCanRun) {
 }
 
 TEST(Catalog, SaysWhichFilesItDoesNotRead) {
-  EXPECT_THAT(error_of([] { open("imagenet", {.dir = "/data/imagenet"}); }),
+  EXPECT_THAT(error_of([] { open(find("imagenet"), {.dir = "/data/imagenet"}); }),
               AllOf(HasSubstr("imagenet"), HasSubstr("synthetic"), HasSubstr("tensors")));
 }
 
 TEST(Catalog, RepeatsTheFirstExampleWhenAsked) {
   const TemporaryFolder folder;
   write_mnist(folder, 5);
-  const auto mnist = open("mnist", {.dir = folder.path().string(), .repeat_first = true});
+  const auto mnist = open(find("mnist"), {.dir = folder.path().string(), .repeat_first = true});
   EXPECT_EQ(mnist->size(), 5);
   EXPECT_EQ(mnist->format().width, 28);
   EXPECT_EQ(read_one(*mnist, 4).label, 0);

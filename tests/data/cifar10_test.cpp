@@ -21,7 +21,7 @@ std::string record(int label) {
 }
 
 std::unique_ptr<Dataset> open_test(const TemporaryFolder& folder) {
-  return open("cifar10", {.dir = folder.path().string(), .training = false});
+  return open(find("cifar10"), {.dir = folder.path().string(), .training = false});
 }
 
 std::string error_with(const std::string& name, const std::string& bytes) {
@@ -49,7 +49,7 @@ TEST(Cifar10, JoinsTheTrainingFilesInTheirOrder) {
   for (int i = 1; i <= 5; ++i) {
     folder.write("data_batch_" + std::to_string(i) + ".bin", record(i));
   }
-  const auto cifar = open("cifar10", {.dir = folder.path().string()});
+  const auto cifar = open(find("cifar10"), {.dir = folder.path().string()});
   ASSERT_EQ(cifar->size(), 5);
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(read_one(*cifar, i).label, i + 1);
@@ -60,7 +60,7 @@ TEST(Cifar10, NamesAFileThatIsMissingBetweenOthers) {
   const TemporaryFolder folder;
   folder.write("data_batch_1.bin", record(1));
   folder.write("data_batch_3.bin", record(3));
-  EXPECT_THAT(error_of([&] { open("cifar10", {.dir = folder.path().string()}); }),
+  EXPECT_THAT(error_of([&] { open(find("cifar10"), {.dir = folder.path().string()}); }),
               AllOf(HasSubstr("data_batch_2"), HasSubstr(folder.path().string())));
   EXPECT_THAT(error_of([&] { open_test(folder); }), HasSubstr("no file test_batch or"));
 }

@@ -22,7 +22,7 @@ std::string error_with(const std::string& images, const std::string& labels,
   const TemporaryFolder folder;
   folder.write("train-images-idx3-ubyte" + ending, images);
   folder.write("train-labels-idx1-ubyte" + ending, labels);
-  return error_of([&] { open("mnist", in(folder)); });
+  return error_of([&] { open(find("mnist"), in(folder)); });
 }
 
 const std::string two_images = idx({2, 28, 28}, std::string(1568, 'x'));
@@ -31,7 +31,7 @@ const std::string two_labels = idx({2}, {'\3', '\4'});
 TEST(Mnist, ReadsPlainFiles) {
   const TemporaryFolder folder;
   write_mnist(folder, 12);
-  const auto mnist = open("mnist", in(folder));
+  const auto mnist = open(find("mnist"), in(folder));
   EXPECT_EQ(mnist->size(), 12);
   EXPECT_EQ(mnist->format(), (ImageFormat{28, 28, 1, DataType::u8}));
   EXPECT_EQ(mnist->classes(), 10);
@@ -44,7 +44,7 @@ TEST(Mnist, ReadsCompressedFilesUnderTheOtherName) {
   const TemporaryFolder folder;
   folder.write("t10k-images.idx3-ubyte.gz", gzip(two_images));
   folder.write("t10k-labels.idx1-ubyte.gz", gzip(two_labels));
-  const auto mnist = open("mnist", in(folder, false));
+  const auto mnist = open(find("mnist"), in(folder, false));
   EXPECT_EQ(mnist->size(), 2);
   EXPECT_EQ(read_one(*mnist, 1).label, 4);
   EXPECT_THAT(read_one(*mnist, 1).image, Each('x'));
@@ -55,7 +55,7 @@ TEST(Mnist, ReadsAFileOfSeveralCompressedStreams) {
   folder.write("train-images-idx3-ubyte.gz",
                gzip(two_images.substr(0, 100)) + gzip(two_images.substr(100)));
   folder.write("train-labels-idx1-ubyte.gz", gzip(two_labels));
-  EXPECT_THAT(read_one(*open("mnist", in(folder)), 1).image, Each('x'));
+  EXPECT_THAT(read_one(*open(find("mnist"), in(folder)), 1).image, Each('x'));
 }
 
 // The examples of the distribution's package, where it is installed. The sums come from a program
@@ -65,7 +65,7 @@ TEST(Mnist, ReadsFashionMnist) {
   if (!std::filesystem::exists(dir)) {
     GTEST_SKIP() << "the package dataset-fashion-mnist is not installed";
   }
-  const auto mnist = open("mnist", {.dir = dir, .training = false});
+  const auto mnist = open(find("mnist"), {.dir = dir, .training = false});
   ASSERT_EQ(mnist->size(), 10000);
   std::int64_t labels = 0;
   std::int64_t pixels = 0;
@@ -81,9 +81,9 @@ TEST(Mnist, ReadsFashionMnist) {
 
 TEST(Mnist, NamesTheFileThatIsMissing) {
   const TemporaryFolder folder;
-  EXPECT_THAT(error_of([&] { open("mnist", in(folder)); }),
+  EXPECT_THAT(error_of([&] { open(find("mnist"), in(folder)); }),
               AllOf(HasSubstr("train-images-idx3-ubyte.gz"), HasSubstr(folder.path().string())));
-  EXPECT_THAT(error_of([&] { open("mnist", {.dir = "/no/such/folder"}); }),
+  EXPECT_THAT(error_of([&] { open(find("mnist"), {.dir = "/no/such/folder"}); }),
               HasSubstr("/no/such/folder"));
 }
 
@@ -127,7 +127,7 @@ TEST(Mnist, RejectsAFolderInPlaceOfAFile) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path() / "train-images-idx3-ubyte");
   folder.write("train-labels-idx1-ubyte", two_labels);
-  EXPECT_THAT(error_of([&] { open("mnist", in(folder)); }), HasSubstr("not a regular file"));
+  EXPECT_THAT(error_of([&] { open(find("mnist"), in(folder)); }), HasSubstr("not a regular file"));
 }
 
 }  // namespace

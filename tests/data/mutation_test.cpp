@@ -104,8 +104,9 @@ TEST(Mutants, OfMnistFilesNeverCrash) {
       std::filesystem::remove(images);
       images = folder.write("train-images-idx3-ubyte.gz", gzip(plain));
     }
-    const Outcome outcome = survive(
-        images, 500, [&] { read_everything(*open("mnist", {.dir = folder.path().string()})); });
+    const Outcome outcome = survive(images, 500, [&] {
+      read_everything(*open(find("mnist"), {.dir = folder.path().string()}));
+    });
     EXPECT_GT(outcome.rejected, 200);
   }
 }
@@ -117,7 +118,7 @@ TEST(Mutants, OfCifar10PicklesNeverCrash) {
     const auto source = std::filesystem::path(CNN_SOURCE_DIR) / "tests/data/pickles" / name;
     const auto path = folder.write("test_batch", read_file(source));
     const Outcome outcome = survive(path, 600, [&] {
-      read_everything(*open("cifar10", {.dir = folder.path().string(), .training = false}));
+      read_everything(*open(find("cifar10"), {.dir = folder.path().string(), .training = false}));
     });
     EXPECT_GT(outcome.rejected, 225) << name;
   }
@@ -127,7 +128,7 @@ TEST(Mutants, OfCifar10RecordsNeverCrash) {
   const TemporaryFolder folder;
   const auto path = folder.write("test_batch.bin", std::string(2 * 3073, '\1'));
   const Outcome outcome = survive(path, 300, [&] {
-    read_everything(*open("cifar10", {.dir = folder.path().string(), .training = false}));
+    read_everything(*open(find("cifar10"), {.dir = folder.path().string(), .training = false}));
   });
   EXPECT_GT(outcome.rejected, 100);
 }
@@ -136,7 +137,7 @@ TEST(Mutants, OfTensorsNeverCrash) {
   const TemporaryFolder folder;
   const auto path = write_tensors(folder, 4);
   const Outcome outcome =
-      survive(path, 1500, [&] { read_everything(*open("tensors", {.dir = path.string()})); });
+      survive(path, 1500, [&] { read_everything(*open(find("tensors"), {.dir = path.string()})); });
   EXPECT_GT(outcome.rejected, 500);
   EXPECT_GT(outcome.accepted, 50);  // a changed pixel is a pixel
 }

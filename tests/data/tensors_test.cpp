@@ -11,11 +11,10 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_for(const std::string& header, const std::string& bytes,
-                      const std::string& as = "imagenet") {
+std::string error_for(const std::string& header, const std::string& bytes, int classes = 1001) {
   const TemporaryFolder folder;
   const auto path = folder.write("a.safetensors", safetensors(header, bytes));
-  return error_of([&] { open("tensors", {.dir = path.string(), .tensors_as = as}); });
+  return error_of([&] { open(find("tensors"), {.dir = path.string(), .classes = classes}); });
 }
 
 std::string pair(const std::string& images, const std::string& labels) {
@@ -27,7 +26,7 @@ const std::string one_label = R"("dtype":"I32","shape":[1],"data_offsets":[4,8])
 
 TEST(Tensors, GivesImagesAsTheyAre) {
   const TemporaryFolder folder;
-  const auto tensors = open("tensors", {.dir = write_tensors(folder, 3).string()});
+  const auto tensors = open(find("tensors"), {.dir = write_tensors(folder, 3).string()});
   EXPECT_EQ(tensors->size(), 3);
   EXPECT_EQ(tensors->format(), (ImageFormat{2, 1, 3, DataType::f32}));
   EXPECT_EQ(tensors->classes(), 1001);
@@ -39,18 +38,15 @@ TEST(Tensors, GivesImagesAsTheyAre) {
   EXPECT_EQ(last, 17.0F);
 }
 
-TEST(Tensors, StandForTheDataSetThatIsAskedFor) {
+TEST(Tensors, HaveTheClassesThatAreAskedFor) {
   const TemporaryFolder folder;
   const std::string path = write_tensors(folder, 3).string();
-  EXPECT_EQ(open("tensors", {.dir = path, .tensors_as = "cifar10"})->classes(), 11);
-  EXPECT_EQ(open("tensors", {.dir = path, .tensors_as = "mnist"})->classes(), 10);
-  EXPECT_THAT(error_of([&] { open("tensors", {.dir = path, .tensors_as = "coco"}); }),
-              HasSubstr("imagenet, cifar10 or mnist"));
+  EXPECT_EQ(open(find("tensors"), {.dir = path, .classes = 11})->classes(), 11);
 }
 
 TEST(Tensors, AreFedInFileOrderAndWrapWithinABatch) {
   const TemporaryFolder folder;
-  const auto tensors = open("tensors", {.dir = write_tensors(folder, 3).string()});
+  const auto tensors = open(find("tensors"), {.dir = write_tensors(folder, 3).string()});
   Feeder feeder(*tensors, {.batch = 2, .order = Order::shuffled, .first_step = 1});
   EXPECT_THAT(feeder.next().labels, testing::ElementsAre(2, 0));
   EXPECT_THAT(feeder.next().labels, testing::ElementsAre(1, 2));
@@ -81,9 +77,8 @@ TEST(Tensors, RejectFilesOfAnotherContent) {
 }
 
 TEST(Tensors, RejectLabelsBeyondTheClasses) {
-  EXPECT_THAT(
-      error_for(pair(one_image, one_label), std::string(4, 'x') + little_endian(10, 4), "mnist"),
-      HasSubstr("label 10 of image 0 is not in 0 to 9"));
+  EXPECT_THAT(error_for(pair(one_image, one_label), std::string(4, 'x') + little_endian(10, 4), 10),
+              HasSubstr("label 10 of image 0 is not in 0 to 9"));
   EXPECT_THAT(error_for(pair(one_image, one_label), std::string(8, '\xff')),
               HasSubstr("label -1 of image 0"));
 }

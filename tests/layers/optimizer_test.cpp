@@ -62,7 +62,7 @@ TEST(Rules, AreFoundByName) {
   EXPECT_EQ(find_rule("adam").slots[1].suffix, "Adam_1");
   EXPECT_THAT(
       [] { find_rule("lars"); },
-      ThrowsMessage<Error>(AllOf(HasSubstr("'lars'"), HasSubstr("sgd, momentum, rmsprop, adam"))));
+      ThrowsMessage<Error>(AllOf(HasSubstr("'lars'"), HasSubstr("momentum, sgd, rmsprop, adam"))));
 }
 
 TEST(Rules, StandInTheOrderOfTheirEnumeration) {

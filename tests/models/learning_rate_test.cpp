@@ -89,18 +89,18 @@ TEST(LearningRate, DecaysInStairsDownToItsMinimum) {
 }
 
 TEST(LearningRate, FollowsAPiecewiseSchedule) {
-  const LearningRate rate =
-      rate_of("imagenet", "trivial", {.piecewise_learning_rate_schedule = "1;3;.1;5;.01"},
-              {.batch_size = 32});
+  const LearningRate rate = rate_of(
+      "imagenet", "trivial", {.piecewise_learning_rate_schedule = read_pieces("1;3;.1;5;.01")},
+      {.batch_size = 32});
   expect_rates(
       rate, {{0, 1}, {120108, 1}, {120109, 0.1}, {200181, 0.1}, {200182, 0.01}, {100000000, 0.01}});
 }
 
 TEST(LearningRate, WarmsUpToTheFirstRateOfAPiecewiseSchedule) {
-  const LearningRate rate = rate_of(
-      "cifar10", "trivial",
-      {.piecewise_learning_rate_schedule = "0.5;3;0.25", .num_learning_rate_warmup_epochs = 1},
-      {.batch_size = 50, .examples_per_epoch = 50000});
+  const LearningRate rate = rate_of("cifar10", "trivial",
+                                    {.piecewise_learning_rate_schedule = read_pieces("0.5;3;0.25"),
+                                     .num_learning_rate_warmup_epochs = 1},
+                                    {.batch_size = 50, .examples_per_epoch = 50000});
   expect_rates(rate, {{0, 0}, {500, 0.25}, {1000, 0.5}, {2999, 0.5}, {3000, 0.25}});
 }
 
@@ -142,22 +142,21 @@ TEST(LearningRate, RejectsFlagsThatContradictEachOther) {
     return [options] { check_options(options); };
   };
   EXPECT_THAT(checking({.init_learning_rate = 1.0, .learning_rate_decay_factor = 0.5}),
-              message("must be given together"));
+              message("give all three"));
   EXPECT_THAT(checking({.num_epochs_per_decay = 2, .learning_rate_decay_factor = 0.5}),
               message("--init_learning_rate"));
   EXPECT_THAT(checking({.init_learning_rate = 1.0, .minimum_learning_rate = 0.375}),
               message("--minimum_learning_rate needs"));
-  EXPECT_THAT(checking({.init_learning_rate = 1.0, .piecewise_learning_rate_schedule = "1;3;.1"}),
-              message("excludes"));
+  EXPECT_THAT(checking({.init_learning_rate = 1.0,
+                        .piecewise_learning_rate_schedule = read_pieces("1;3;.1")}),
+              message("is the whole schedule"));
 }
 
 TEST(LearningRate, RejectsAPiecewiseScheduleItCannotRead) {
-  const auto reading = [](const std::string& text) {
-    return [text] { check_options({.piecewise_learning_rate_schedule = text}); };
-  };
-  EXPECT_THAT(reading("1;3"), ThrowsMessage<Error>(HasSubstr("odd number of parts")));
-  EXPECT_THAT(reading("fast"), ThrowsMessage<Error>(HasSubstr("'fast' is not a number")));
-  EXPECT_THAT(reading("1;2.5;.1"), ThrowsMessage<Error>(HasSubstr("'2.5' is not a whole")));
+  const auto reading = [](const std::string& text) { return [text] { read_pieces(text); }; };
+  for (const char* wrong : {"", "1;3", "fast", "1;2.5;.1", "1;3;", "1;;.1", "inf", "1;3;nan"}) {
+    EXPECT_THAT(reading(wrong), ThrowsMessage<Error>(HasSubstr("must be LR0;E1;LR1"))) << wrong;
+  }
   EXPECT_THAT(reading("1;5;.1;3;.01"), ThrowsMessage<Error>(HasSubstr("must grow")));
 }
 

@@ -51,7 +51,7 @@ TEST(Flags, AreDefaultsWithoutACommandLine) {
   const CommandLine line = parse({});
   EXPECT_EQ(line.config.model.name, "trivial");
   EXPECT_EQ(line.config.device, DeviceKind::cpu);
-  EXPECT_EQ(line.config.data.name, "imagenet");
+  EXPECT_EQ(line.config.data.set->name, "imagenet");
   EXPECT_EQ(line.config.precision.type, Precision::fp32);
   EXPECT_THAT(line.notices, IsEmpty());
   EXPECT_THAT(given(line), IsEmpty());
@@ -136,7 +136,7 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
 
 TEST(Flags, TranslateOlderNames) {
   const CommandLine line = parse({"--learning_rate=0.5"});
-  EXPECT_EQ(line.config.rate.init, 0.5);
+  EXPECT_EQ(line.config.rate.init_learning_rate, 0.5);
   EXPECT_THAT(line.notices,
               ElementsAre("--learning_rate is an older name of --init_learning_rate"));
   EXPECT_THAT(given(line), ElementsAre("init_learning_rate"));
@@ -200,8 +200,8 @@ TEST(Flags, SettleThePrecision) {
 }
 
 TEST(Flags, GuessTheDataSetFromThePath) {
-  EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data.name, "cifar10");
-  EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data.name, "mnist");
+  EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data.set->name, "cifar10");
+  EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data.set->name, "mnist");
   EXPECT_THAT(refusal({"--data_dir=/data/x"}),
               HasSubstr("cannot tell the data set from --data_dir=/data/x"));
 }
@@ -241,10 +241,11 @@ TEST(Flags, TellWhichFlagsAreIdle) {
 
 TEST(Flags, TellWhichFlagsActOnAGpuOnly) {
   const std::vector<std::string> flags{"--nouse_cuda_graph", "--gpu_memory_frac_for_testing=0.5"};
-  EXPECT_THAT(parse(flags).notices,
-              ElementsAre("--nouse_cuda_graph acts on a GPU only",
-                          "--gpu_memory_frac_for_testing acts on a GPU only"));
+  EXPECT_THAT(parse(flags).notices, ElementsAre("--gpu_memory_frac_for_testing acts on a GPU only",
+                                                "--nouse_cuda_graph acts on a GPU only"));
   EXPECT_THAT(parse(flags, gpu).notices, IsEmpty());
+  EXPECT_THAT(parse({"--sync_each_kernel"}).notices,
+              ElementsAre("--sync_each_kernel acts on a GPU only"));
 }
 
 TEST(Flags, AskForHelpBeforeAnythingIsChecked) {

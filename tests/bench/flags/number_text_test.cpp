@@ -29,6 +29,19 @@ TEST(NumberText, ReadsFiniteFloatsCompletely) {
   }
 }
 
+TEST(NumberText, ReadsWholeNumbersOf32BitsAndNoRemainderOfLongerOnes) {
+  EXPECT_EQ(read_integer_of_32_bits("2147483647"), 2147483647);
+  for (const char* wrong : {"2147483648", "5000000000", "0x10", "1.5"}) {
+    EXPECT_EQ(read_integer_of_32_bits(wrong), std::nullopt) << wrong;
+  }
+}
+
+TEST(NumberText, ReadsSwitches) {
+  EXPECT_EQ(read_switch("TRUE"), true);
+  EXPECT_EQ(read_switch("f"), false);
+  EXPECT_EQ(read_switch("yes"), std::nullopt);
+}
+
 TEST(NumberText, WritesFixedPointLikeTheOriginal) {
   EXPECT_EQ(fixed(42.10526, 1), "42.1");
   EXPECT_EQ(fixed(7.5929, 3), "7.593");

@@ -13,7 +13,7 @@ using testing::Contains;
 using testing::ElementsAre;
 
 Header example() {
-  const Config config{.data = {.name = "imagenet"}};
+  const Config config{.data = {.set = &data::find("imagenet")}};
   Header header = header_of(config);
   header.version = "0.1";
   header.model = "resnet50";
