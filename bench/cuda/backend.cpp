@@ -1,7 +1,6 @@
 #include "bench/cuda/backend.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <fmt/format.h>
 #include <limits>
 
@@ -159,12 +158,6 @@ Backend make(const Config& config) {
   add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
   const auto libraries = libraries_for(config, *device, backend);
   layers::cuda::add_kernels(backend.kernels, libraries);
-  if (std::getenv("CNN_SYNC_EACH_KERNEL") != nullptr) {
-    backend.wait_for_each_step = true;
-    backend.notes.emplace_back(
-        "CNN_SYNC_EACH_KERNEL: every kernel and copy is waited for, so that an error names it; "
-        "times are not those of a normal run");
-  }
   backend.stop_tuning = [libraries] { libraries->stop_tuning(); };
   backend.later_notes = [libraries] { return libraries->take_notes(); };
   backend.memory_limit =

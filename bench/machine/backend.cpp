@@ -33,6 +33,12 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
   }
   Backend backend = kind->make(config);
   backend.record_steps = config.gpu.graph;
+  if (config.gpu.sync_each_kernel && config.device == DeviceKind::gpu) {
+    backend.wait_for_each_step = true;
+    backend.notes.emplace_back(
+        "--sync_each_kernel: every kernel and copy is waited for, so that an error names it; times "
+        "are not those of a normal run");
+  }
   return backend;
 }
 

@@ -54,6 +54,19 @@ TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
   EXPECT_EQ(make_backend(config, kinds).name, "made for bf16");
 }
 
+TEST(Backend, WaitsForEachKernelOfAGpuIfAFlagAsksForIt) {
+  const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu", .make = make_named},
+                                         BackendKind{.device = "gpu", .make = make_named}};
+  Config config{.device = DeviceKind::gpu};
+  EXPECT_FALSE(make_backend(config, kinds).wait_for_each_step);
+  config.gpu.sync_each_kernel = true;
+  const Backend waiting = make_backend(config, kinds);
+  EXPECT_TRUE(waiting.wait_for_each_step);
+  EXPECT_THAT(waiting.notes, testing::ElementsAre(testing::StartsWith("--sync_each_kernel: ")));
+  config.device = DeviceKind::cpu;
+  EXPECT_FALSE(make_backend(config, kinds).wait_for_each_step);
+}
+
 TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
   const std::array<BackendKind, 1> kinds{BackendKind{.device = "gpu", .make = make_named}};
   Config config;
