@@ -26,19 +26,65 @@ std::string processor_name() {
   return "unknown";
 }
 
-// As many processors as --num_intra_threads asks for, of those the process may use.
-std::vector<int> chosen_cpus(const Config& config) {
-  std::vector<int> cpus = layers::cpu::affinity_cpus();
+// The threads that run kernels, and the processors that they may run on.
+struct Team {
+  int threads = 0;
+  std::vector<int> cpus;
+  bool pinned = false;  // thread i to cpus[i]; else wherever OpenMP's variables or the system want
+};
+
+// As many threads as --num_intra_threads asks for, else OMP_NUM_THREADS, else one for each of the
+// processors that the process may use.
+Team chosen_team(const Config& config) {
+  Team team{.cpus = layers::cpu::affinity_cpus()};
+  const auto available = static_cast<int>(team.cpus.size());
   const int asked = config.cpu.intra_threads.value_or(0);
-  if (asked == 0) {
-    return cpus;
+  team.threads = asked != 0 ? asked : layers::cpu::asked_threads().value_or(available);
+  if (layers::cpu::user_binds_threads()) {
+    return team;
   }
-  check(asked <= static_cast<int>(cpus.size()),
+  check(asked <= available,
         fmt::format("--num_intra_threads={} but only {} processors are available: threads are "
                     "pinned one to a processor, ask for at most {}",
-                    asked, cpus.size(), cpus.size()));
-  cpus.resize(static_cast<std::size_t>(asked));
-  return cpus;
+                    asked, available, available));
+  team.pinned = team.threads <= available;
+  if (team.pinned) {
+    team.cpus.resize(static_cast<std::size_t>(team.threads));
+  }
+  return team;
+}
+
+void use(const Team& team) {
+  if (team.pinned) {
+    layers::cpu::use_threads(team.cpus);
+  } else {
+    layers::cpu::use_unpinned_threads(team.threads);
+  }
+}
+
+CpuOptions device_options(const Team& team) {
+  CpuOptions options;
+  options.compute_on_caller = true;
+  if (team.pinned) {
+    options.caller_cpu = team.cpus.front();
+  }
+  options.on_stream_start = [team](Lane lane) {
+    if (lane == Lane::compute) {
+      use(team);
+    }
+  };
+  return options;
+}
+
+// What to compute with. Throws Error where that is too little, saying what limits it.
+layers::cpu::Isa usable_isa() {
+  const layers::cpu::Isa isa = layers::cpu::effective_isa();
+  if (!isa.avx2) {
+    const auto limited = layers::cpu::limit_note(layers::cpu::hardware_isa(), isa);
+    throw Error("the CPU backend needs AVX2 and FMA: " +
+                limited.value_or("this processor has no AVX2"));
+  }
+  return isa;
 }
 
 DataType compute_type(const Config& config) {
@@ -54,29 +100,20 @@ DataType compute_type(const Config& config) {
 
 Backend make(const Config& config) {
   Backend backend{.name = "cpu", .device_text = "/cpu:0"};
-  const layers::cpu::Isa isa = layers::cpu::effective_isa();
-  check(isa.avx2, "this processor has no AVX2: the CPU backend needs AVX2 and FMA");
+  const layers::cpu::Isa isa = usable_isa();
   backend.compute = compute_type(config);
   backend.precision = name_of(backend.compute);
-  const std::vector<int> cpus = chosen_cpus(config);
-  layers::cpu::use_threads(cpus);
-  CpuOptions options;
-  options.compute_on_caller = true;
-  options.caller_cpu = cpus.front();
-  options.on_stream_start = [cpus](Lane lane) {
-    if (lane == Lane::compute) {
-      layers::cpu::use_threads(cpus);
-    }
-  };
-  backend.device = std::make_unique<CpuDevice>(std::move(options));
+  const Team team = chosen_team(config);
+  use(team);
+  backend.device = std::make_unique<CpuDevice>(device_options(team));
   add_reference(backend.kernels);
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
-  backend.threads = static_cast<std::int64_t>(cpus.size());
-  backend.cpus = cpus;
-  backend.caches = cache_bytes(cpus);
+  backend.threads = team.threads;
+  backend.cpus = team.cpus;
+  backend.caches = cache_bytes(team.cpus);
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =
-      fmt::format("{}, {} threads, {}", processor_name(), cpus.size(), backend.instruction_sets);
+      fmt::format("{}, {} threads, {}", processor_name(), team.threads, backend.instruction_sets);
   for (const layers::cpu::LibraryVersion& library : layers::cpu::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }

@@ -1,9 +1,13 @@
 #include "layers/cpu/threads.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <charconv>
+#include <cstdlib>
 #include <omp.h>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <xmmintrin.h>
 
@@ -30,9 +34,30 @@ void flush_subnormals() {
   _mm_setcsr(_mm_getcsr() | flush_to_zero | subnormals_are_zero);
 }
 
+std::string_view environment(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value == nullptr ? std::string_view() : value;
+}
+
+// Of all places that OpenMP may bind threads to; ascending, empty where it has none.
+std::vector<int> cpus_of_places() {
+  std::vector<int> all;
+  for (int place = 0; place < omp_get_num_places(); ++place) {
+    std::vector<int> cpus(static_cast<std::size_t>(omp_get_place_num_procs(place)));
+    omp_get_place_proc_ids(place, cpus.data());
+    all.insert(all.end(), cpus.begin(), cpus.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
 }  // namespace
 
 std::vector<int> affinity_cpus() {
+  if (std::vector<int> cpus = cpus_of_places(); user_binds_threads() && !cpus.empty()) {
+    return cpus;
+  }
   CpuMask mask;
   if (!mask.read()) {
     throw Error("cannot read the processors of this process: " +
@@ -45,6 +70,20 @@ std::vector<int> affinity_cpus() {
     }
   }
   return cpus;
+}
+
+std::optional<int> asked_threads() {
+  const std::string_view text = environment("OMP_NUM_THREADS");
+  const std::string_view first = text.substr(0, text.find(','));
+  int threads = 0;
+  const auto [stop, error] = std::from_chars(first.data(), first.data() + first.size(), threads);
+  const bool whole = error == std::errc() && stop == first.data() + first.size();
+  return whole && threads > 0 ? std::optional<int>(threads) : std::nullopt;
+}
+
+bool user_binds_threads() {
+  return !environment("OMP_PROC_BIND").empty() || !environment("OMP_PLACES").empty() ||
+         !environment("GOMP_CPU_AFFINITY").empty();
 }
 
 void use_threads(std::span<const int> cpus, Caller caller) {
@@ -71,6 +110,14 @@ void use_threads(std::span<const int> cpus, Caller caller) {
     throw Error("use_threads: this process may not run on processor " + std::to_string(refused) +
                 "; choose among those of its affinity mask");
   }
+}
+
+void use_unpinned_threads(int threads) {
+  check(threads > 0, "use_unpinned_threads: a team has one thread or more");
+  omp_set_dynamic(0);
+  omp_set_num_threads(threads);
+#pragma omp parallel num_threads(threads)
+  flush_subnormals();
 }
 
 }  // namespace cnn::layers::cpu

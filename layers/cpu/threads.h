@@ -1,12 +1,21 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
 namespace cnn::layers::cpu {
 
-// The processors that this process may run on, ascending.
+// The processors that this process may run on, ascending: those of OpenMP's places where the user
+// binds threads, as OpenMP has narrowed the mask of the first thread to one place then.
 std::vector<int> affinity_cpus();
+
+// The first number of the user's OMP_NUM_THREADS; nothing where it is not set or is no such number,
+// which OpenMP ignores too.
+std::optional<int> asked_threads();
+
+// Whether the user says how threads are bound, by OMP_PROC_BIND, OMP_PLACES or GOMP_CPU_AFFINITY.
+bool user_binds_threads();
 
 enum class Caller : bool { free, pinned };
 
@@ -17,5 +26,8 @@ enum class Caller : bool { free, pinned };
 // numbers as zero from then on, and so do the threads that they start. Throws Error if cpus is
 // empty or a processor does not exist.
 void use_threads(std::span<const int> cpus, Caller caller = Caller::free);
+
+// The same with threads that are pinned nowhere, or where the user's OpenMP variables say.
+void use_unpinned_threads(int threads);
 
 }  // namespace cnn::layers::cpu

@@ -1,6 +1,5 @@
 // The environment variable that limits the instruction sets.
 
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,20 +7,6 @@
 
 namespace cnn::tests {
 namespace {
-
-// Sets an environment variable for the programs that are started, and takes it away.
-class Environment {
- public:
-  Environment(const char* variable, const char* value) : variable_(variable) {
-    setenv(variable, value, 1);
-  }
-  ~Environment() { unsetenv(variable_); }
-  Environment(const Environment&) = delete;
-  Environment& operator=(const Environment&) = delete;
-
- private:
-  const char* variable_;
-};
 
 struct Sets {
   Finished run;
@@ -67,6 +52,15 @@ TEST(InstructionSets, OfAnUnknownNameAreAnError) {
   EXPECT_EQ(run.err,
             "CNN_MAX_CPU_ISA: no instruction set is called 'avx3'; use one of avx2, avx512, "
             "avx512_bf16, avx512_fp16, amx_bf16\n");
+}
+
+TEST(InstructionSets, ThatAreTooFewAreAnErrorThatSaysWhatLimitsThem) {
+  const Environment limit("ONEDNN_MAX_CPU_ISA", "SSE41");
+  const Finished run = run_program({"--device=cpu", "--model=trivial"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_TRUE(contains(run.err, "needs AVX2 and FMA: of the instruction sets sse2 avx2"))
+      << run.err;
+  EXPECT_TRUE(contains(run.err, "limited by ONEDNN_MAX_CPU_ISA=SSE41\n")) << run.err;
 }
 
 TEST(InstructionSets, AreLimitedByOneVariableOnly) {

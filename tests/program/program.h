@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
@@ -33,6 +34,20 @@ Finished run_and_signal(const std::vector<std::string>& flags,
 
 // Starts the program, kills it with SIGKILL after that many milliseconds, and waits for it.
 void run_and_kill(const std::vector<std::string>& flags, int milliseconds);
+
+// Sets an environment variable for the programs that are started, and takes it away.
+class Environment {
+ public:
+  Environment(const char* variable, const char* value) : variable_(variable) {
+    setenv(variable, value, 1);
+  }
+  ~Environment() { unsetenv(variable_); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+ private:
+  const char* variable_;
+};
 
 std::vector<std::string> words_of(const std::string& line);  // split at blanks and tabs
 

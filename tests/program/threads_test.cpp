@@ -1,0 +1,59 @@
+// Who decides how many threads run kernels, and where.
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <string>
+#include <vector>
+
+#include "tests/program/program.h"
+
+namespace cnn::tests {
+namespace {
+
+// How many threads a run says it had.
+int threads_of_a_run(const std::vector<std::string>& more = {}) {
+  const TemporaryFolder folder;
+  std::vector<std::string> flags{"--device=cpu",         "--data_name=cifar10",
+                                 "--model=trivial",      "--batch_size=2",
+                                 "--num_batches=1",      "--num_warmup_batches=0",
+                                 "--nomeasure_ceilings", "--result_json=" + (folder / "r.json")};
+  flags.insert(flags.end(), more.begin(), more.end());
+  const Finished run = run_program(flags);
+  EXPECT_EQ(run.status, 0) << run.err;
+  return nlohmann::json::parse(read_file(folder / "r.json"))["machine"]["cpu"]["cores_used"];
+}
+
+TEST(Threads, AreAsManyAsTheUserOfOpenMpAsksFor) {
+  const Environment number("OMP_NUM_THREADS", "1");
+  EXPECT_EQ(threads_of_a_run(), 1);
+}
+
+TEST(Threads, MayBeMoreThanProcessors) {
+  const std::string more = std::to_string(threads_of_a_run() + 1);
+  const Environment number("OMP_NUM_THREADS", more.c_str());
+  EXPECT_EQ(std::to_string(threads_of_a_run()), more);
+}
+
+TEST(Threads, AreAsManyAsTheFlagSaysWhateverOpenMpIsTold) {
+  const int all = threads_of_a_run();
+  const Environment number("OMP_NUM_THREADS", all == 1 ? "2" : "1");
+  EXPECT_EQ(threads_of_a_run({"--num_intra_threads=" + std::to_string(all)}), all);
+}
+
+TEST(Threads, AreAsManyAsProcessorsWhereTheUserOnlyBindsThem) {
+  const int all = threads_of_a_run();
+  for (const char* const bind : {"true", "false", "close"}) {
+    const Environment binding("OMP_PROC_BIND", bind);
+    EXPECT_EQ(threads_of_a_run(), all) << bind;
+  }
+}
+
+TEST(Threads, AreAsManyAsProcessorsThatTheUserBindsThemTo) {
+  const std::string here = std::to_string(sched_getcpu());  // which the process may use
+  const Environment one("GOMP_CPU_AFFINITY", here.c_str());
+  EXPECT_EQ(threads_of_a_run(), 1);
+}
+
+}  // namespace
+}  // namespace cnn::tests
