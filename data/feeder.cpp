@@ -101,6 +101,14 @@ const Batch& Feeder::next() {
   return slot.batch;
 }
 
+bool Feeder::has_next() {
+  const std::lock_guard lock(mutex_);
+  // With one buffer the next batch goes where the caller's is.
+  const bool apart = delivered_ - given_back_ < options_.buffers;
+  const Slot& slot = slot_of(delivered_);
+  return apart && slot.filled == options_.batch && slot.error == nullptr;
+}
+
 void Feeder::work(const std::stop_token& stop) {
   std::vector<std::byte> scratch(options_.transform ? format_.bytes() : 0);
   Piece piece;

@@ -67,6 +67,8 @@ class Feeder {
   // Blocks until the next batch is complete; the batch before it is filled anew from then on. If an
   // example of it could not be read, throws that error, now and ever after. One thread at a time.
   const Batch& next();
+  // Whether next() would return a batch at once.
+  bool has_next();
 
  private:
   struct Slot {

@@ -61,6 +61,8 @@ struct Backend {
   std::string memory_text;       // what these are: "available memory and cgroup limit"
   // Bytes free on the host, for swapped activations; nothing: the device computes in that memory.
   std::optional<std::size_t> host_memory_limit;
+  // Batches of real data then go ahead to the device while the step before them runs.
+  bool has_own_memory() const { return host_memory_limit.has_value(); }
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
   // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty

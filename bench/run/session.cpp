@@ -136,7 +136,13 @@ void Session::allocate() {
 }
 
 std::span<std::byte> Session::arena() const {
-  return {storage_.data() + memory_.variables, memory_.arena};
+  return {storage_.data() + memory_.variables + memory_.staged, memory_.arena};
+}
+
+ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) const {
+  return {.arena = arena(),
+          .staged = {storage_.data() + memory_.variables + staged_before,
+                     staged_bytes(*program.plan.graph, backend_)}};
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {
@@ -199,13 +205,16 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
 }
 
 void Session::start(std::int64_t global_step) {
-  if (programs_.main) {
-    main_.emplace(*std::exchange(programs_.main, std::nullopt), backend_, *variables_, arena(),
+  std::size_t staged = 0;
+  if (auto program = std::exchange(programs_.main, std::nullopt)) {
+    const ProgramMemory memory = memory_of(*program, staged);
+    staged += memory.staged.size();
+    main_.emplace(*std::move(program), backend_, *variables_, memory,
                   feed(main_phase(), global_step));
   }
-  if (programs_.evaluation) {
-    evaluation_.emplace(*std::exchange(programs_.evaluation, std::nullopt), backend_, *variables_,
-                        arena(), nullptr);
+  if (auto program = std::exchange(programs_.evaluation, std::nullopt)) {
+    const ProgramMemory memory = memory_of(*program, staged);
+    evaluation_.emplace(*std::move(program), backend_, *variables_, memory, nullptr);
   }
   prepare();
 }
@@ -258,7 +267,7 @@ std::size_t Session::measured_peak_bytes() const {
       peak = std::max(peak, (*runner)->measured_peak_bytes());
     }
   }
-  return variables_->bytes() + peak;
+  return variables_->bytes() + memory_.staged + peak;
 }
 
 }  // namespace cnn::bench

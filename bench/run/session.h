@@ -64,6 +64,8 @@ class Session {
   Phase main_phase() const;
   void check_memory() const;
   std::span<std::byte> arena() const;
+  // Before the program's own: bytes of what other programs stage.
+  ProgramMemory memory_of(const Compiled& program, std::size_t staged_before) const;
   void prepare();
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
@@ -75,7 +77,7 @@ class Session {
   Layout layout_ = Layout::nchw;
   layers::Fusion fusion_{};
   DeviceMemory memory_;
-  Buffer storage_;  // variables, then the arena
+  Buffer storage_;  // variables, what is staged, then the arena
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "bench/run/device_memory.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
@@ -32,18 +33,40 @@ std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, s
 }
 
 StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
-                       std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder)
+                       ProgramMemory memory, std::unique_ptr<data::Feeder> feeder)
     : batch_(compiled.batch), feeder_(std::move(feeder)) {
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
   const std::vector<std::int32_t> fixed =
       fixed_labels(batch_, static_cast<std::int32_t>(compiled.classes - 1), graph->traits().seed);
   small_inputs_ = backend.device->allocate_host(2 * alignment + fixed.size() * sizeof(fixed[0]));
+  place_inputs(*graph, fixed);
+  staged_ = staged_inputs(*graph, backend);
+  if (!staged_.empty()) {
+    std::vector<TensorDesc> inputs;
+    for (const std::size_t input : staged_) {
+      inputs.push_back(inputs_[input].desc);
+    }
+    stage_ = std::make_unique<InputStage>(*backend.device, inputs, memory.staged);
+  }
+  executor_.emplace(
+      make_program(std::move(compiled.plan), backend.kernels), *backend.device, variables,
+      memory.arena,
+      ExecutorOptions{.record = backend.record_steps, .wait_for_each = backend.wait_for_each_step});
+  if (compiled.prologue) {
+    prologue_.emplace(
+        make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
+        memory.arena,
+        ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
+  }
+}
+
+void StepRunner::place_inputs(const Graph& graph, std::span<const std::int32_t> fixed) {
   step_input_ = reinterpret_cast<std::int32_t*>(small_inputs_.data());
   rate_input_ = reinterpret_cast<float*>(small_inputs_.data() + alignment);
   std::byte* const labels = small_inputs_.data() + 2 * alignment;
-  std::memcpy(labels, fixed.data(), fixed.size() * sizeof(fixed[0]));
-  for (const TensorId id : graph->inputs()) {
-    const TensorInfo& info = graph->info(id);
+  std::memcpy(labels, fixed.data(), fixed.size_bytes());
+  for (const TensorId id : graph.inputs()) {
+    const TensorInfo& info = graph.info(id);
     TensorView view{info.desc, nullptr};
     if (info.name == "global_step") {
       view.data = reinterpret_cast<std::byte*>(step_input_);
@@ -58,14 +81,13 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
     }
     inputs_.push_back(std::move(view));
   }
-  executor_.emplace(
-      make_program(std::move(compiled.plan), backend.kernels), *backend.device, variables, arena,
-      ExecutorOptions{.record = backend.record_steps, .wait_for_each = backend.wait_for_each_step});
-  if (compiled.prologue) {
-    prologue_.emplace(
-        make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
-        arena, ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
+}
+
+void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
+  if (stage_) {
+    stage_->forget();
   }
+  feeder_ = std::move(feeder);
 }
 
 void StepRunner::prepare() {
@@ -86,10 +108,38 @@ double StepRunner::feed(std::int64_t global_step, double learning_rate) {
     check(!images_, "the graph takes images, but nothing feeds them");
     return 0;
   }
-  const data::Batch& batch = feeder_->next();
+  if (!stage_) {
+    const data::Batch& batch = feeder_->next();
+    feed_from(batch);
+    return batch.seconds_waited;
+  }
+  const Clock::time_point start = Clock::now();
+  if (!stage_->is_filled()) {
+    stage_next();
+  }
+  const std::span<const TensorView> here = stage_->take();
+  const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+  if (feeder_->has_next()) {
+    stage_next();  // beside the step that is about to run
+  }
+  for (std::size_t i = 0; i < staged_.size(); ++i) {
+    inputs_[staged_[i]] = here[i];
+  }
+  return waited;
+}
+
+void StepRunner::feed_from(const data::Batch& batch) {
   inputs_[images_.value()].data = batch.images.data();
   inputs_[labels_.value()].data = reinterpret_cast<std::byte*>(batch.labels.data());
-  return batch.seconds_waited;
+}
+
+void StepRunner::stage_next() {
+  feed_from(feeder_->next());
+  host_batch_.clear();
+  for (const std::size_t input : staged_) {
+    host_batch_.push_back(inputs_[input]);
+  }
+  stage_->stage(host_batch_);
 }
 
 double StepRunner::result(std::string_view name) const {

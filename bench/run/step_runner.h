@@ -13,17 +13,23 @@
 #include "bench/run/compile.h"
 #include "data/feeder.h"
 #include "runtime/executor.h"
+#include "runtime/input_stage.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
 
+// What one program has of the device.
+struct ProgramMemory {
+  std::span<std::byte> arena;   // as Executor takes it
+  std::span<std::byte> staged;  // staged_bytes() of its graph
+};
+
 // One program with its source of examples: training, evaluation or forward only.
 class StepRunner {
  public:
-  // feeder: null for synthetic input. arena: as Executor takes it. References must outlive the
-  // runner.
-  StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
-             std::span<std::byte> arena, std::unique_ptr<data::Feeder> feeder);
+  // feeder: null for synthetic input. References and memory must outlive the runner.
+  StepRunner(Compiled compiled, const Backend& backend, Variables& variables, ProgramMemory memory,
+             std::unique_ptr<data::Feeder> feeder);
 
   // Makes what is derived of the variables: before the first run, and after every change of them
   // that is not this runner's own.
@@ -31,14 +37,17 @@ class StepRunner {
 
   // timeline: if given, takes the time of every step of the plan; the step is slower then.
   StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
-  void replace_feeder(std::unique_ptr<data::Feeder> feeder) { feeder_ = std::move(feeder); }
+  void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;
 
  private:
+  void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
   double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
-  double result(std::string_view name) const;                   // 0 if there is no such output
+  void feed_from(const data::Batch& batch);
+  void stage_next();
+  double result(std::string_view name) const;  // 0 if there is no such output
 
   std::int64_t batch_ = 0;
   std::unique_ptr<data::Feeder> feeder_;
@@ -46,6 +55,9 @@ class StepRunner {
   std::int32_t* step_input_ = nullptr;
   float* rate_input_ = nullptr;
   std::vector<TensorView> inputs_;
+  std::unique_ptr<InputStage> stage_;           // null: the step fetches its inputs from the host
+  std::vector<std::size_t> staged_;             // places in inputs_
+  std::vector<TensorView> host_batch_;          // of these, where a feeder has them
   std::optional<std::size_t> images_, labels_;  // places in inputs_
   std::optional<Executor> prologue_, executor_;
 };

@@ -57,6 +57,24 @@ std::vector<std::int32_t> labels_of(const Dataset& dataset, const FeederOptions&
   return labels_of(feeder, steps);
 }
 
+TEST(Feeder, TellsWhetherABatchIsReady) {
+  const Counting dataset(8);
+  Feeder feeder(dataset, {.batch = 2, .buffers = 2});
+  feeder.next();
+  while (!feeder.has_next()) {
+    std::this_thread::yield();
+  }
+  feeder.next();
+  Feeder alone(dataset, {.batch = 2, .buffers = 1});
+  alone.next();
+  EXPECT_FALSE(alone.has_next()) << "the only buffer is the caller's";
+  const Counting broken(8, 2);
+  Feeder failing(broken, {.batch = 2, .buffers = 2, .order = Order::sequential});
+  failing.next();
+  EXPECT_THROW(failing.next(), Error);
+  EXPECT_FALSE(failing.has_next()) << "that is for next() to throw";
+}
+
 TEST(Feeder, ReadsInOrderAndWrapsWithinABatch) {
   const Counting dataset(5);
   Feeder feeder(dataset, {.batch = 3, .order = Order::sequential});

@@ -6,6 +6,7 @@
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
 #include "runtime/executor.h"
+#include "runtime/input_stage.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_step.h"
 
@@ -180,6 +181,32 @@ TEST(Recording, ReadsTheInputsOfEachRun) {
     }
     expect_identical(step.outcome(), other.outcome());
   }
+}
+
+TEST(Recording, IsMadeOnceForEachOfTheTwoPlacesOfStagedInputs) {
+  Counts counts;
+  TestStep step = taped(make_plan(random_graph(8), test_kernels()), test_kernels(), counts);
+  Counts none;
+  TestStep other =
+      taped(make_plan(random_graph(8), test_kernels()), test_kernels(), none, {.record = false});
+  CpuDevice device({.link = {.in = 1e7}});
+  std::vector<TensorDesc> inputs;
+  for (const TensorView& input : step.inputs()) {
+    inputs.push_back(input.desc);
+  }
+  const Buffer memory = device.allocate(InputStage::bytes_for(inputs));
+  InputStage stage(device, inputs, {memory.data(), memory.bytes()});
+  for (int i = 0; i < 7; ++i) {
+    for (TestStep* each : {&step, &other}) {
+      tests::fill(each->inputs().front().as<float>(), 50 + i);
+    }
+    stage.stage(step.inputs());
+    step.executor().run(stage.take());
+    other.run();
+    expect_identical(step.outcome(), other.outcome());
+  }
+  EXPECT_EQ(counts.recorded, 2);
+  EXPECT_EQ(counts.replayed, 6);
 }
 
 TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {

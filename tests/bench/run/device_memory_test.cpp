@@ -59,6 +59,29 @@ TEST(DeviceMemory, CountsTheTransfersOfVariablesBetweenSteps) {
   EXPECT_EQ(device_memory(programs, backend).lower_bound(), 2048U + 4532);
 }
 
+Compiled program_of_real_data() {
+  Compiled compiled = program("w", 1000);
+  auto graph = std::make_shared<Graph>();
+  graph->input("global_step", {.shape = {}, .type = DataType::i32});
+  graph->input("images", {.shape = {2, 5, 5, 1}, .type = DataType::u8});
+  graph->input("labels", {.shape = {2}, .type = DataType::i32});
+  compiled.plan.graph = std::move(graph);
+  return compiled;
+}
+
+TEST(DeviceMemory, CountsTwoBatchesOfRealDataForEachProgramOnADeviceWithMemoryOfItsOwn) {
+  Programs programs;
+  programs.main = program_of_real_data();
+  programs.evaluation = program_of_real_data();
+  Backend backend = backend_with(0);
+  EXPECT_EQ(device_memory(programs, backend).total(), 1000U);
+  backend.host_memory_limit = 0;
+  EXPECT_EQ(device_memory(programs, backend).staged, 2 * 2 * (64U + 64U));
+  EXPECT_EQ(device_memory(programs, backend).total(), 1000U + 512U);
+  programs.evaluation = program("w", 700);
+  EXPECT_EQ(device_memory(programs, backend).staged, 256U) << "synthetic images are there already";
+}
+
 TEST(DeviceMemory, FitsWhereBothKindsDo) {
   const DeviceMemory memory{.variables = 100, .arena = 900, .arena_lower_bound = 0, .host = 400};
   Backend gpu = backend_with(1000);

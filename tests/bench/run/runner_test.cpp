@@ -80,6 +80,52 @@ TEST(Run, TellsTheEnergyOfItsTimedSteps) {
   EXPECT_NE(finished.notes.find(" images per joule\n"), std::string::npos) << finished.notes;
 }
 
+Backend backend_with_memory_apart(const Config& config) {
+  Backend backend = silent_backend(config);
+  backend.host_memory_limit = backend.memory_limit;
+  return backend;
+}
+
+std::string big_endian(int number) {
+  return {0, 0, static_cast<char>(number / 256), static_cast<char>(number % 256)};
+}
+
+// Files of MNIST with that many examples, no two alike.
+void write_mnist(const tests::TemporaryFolder& folder, const std::string& part, int examples) {
+  std::string images = big_endian(0x803) + big_endian(examples) + big_endian(28) + big_endian(28);
+  std::string labels = big_endian(0x801) + big_endian(examples);
+  for (int i = 0; i < examples; ++i) {
+    images += std::string(28 * 28, static_cast<char>(5 * i));
+    labels += static_cast<char>(i % 10);
+  }
+  folder.write(part + "-images-idx3-ubyte", images);
+  folder.write(part + "-labels-idx1-ubyte", labels);
+}
+
+TEST(Run, StagesRealBatchesOnADeviceWithMemoryOfItsOwnToTheSameBits) {
+  const tests::TemporaryFolder folder;
+  write_mnist(folder, "train", 20);
+  write_mnist(folder, "t10k", 7);
+  const std::vector<std::string> flags{
+      "--data_name=mnist",    "--data_dir=" + folder.path().string(),
+      "--num_batches=12",     "--eval_during_training_every_n_steps=5",
+      "--num_eval_batches=3", "--eval_batch_size=3"};
+  Json here = run(silent_backend, flags).result;
+  Json apart = run(backend_with_memory_apart, flags).result;
+  for (std::size_t i = 0; i < 12; ++i) {
+    EXPECT_EQ(here["steps"][i]["loss"], apart["steps"][i]["loss"]) << i;
+  }
+  for (const char* const value : {"top_1", "base_loss"}) {
+    EXPECT_EQ(here["evaluation"][1][value], apart["evaluation"][1][value]);
+  }
+  constexpr std::int64_t staged = 2 * (1600 + 64 + 2368 + 64);  // images and labels of 2 and of 3
+  const auto more = [&](const char* section, const char* value) {
+    return apart[section][value].get<std::int64_t>() - here[section][value].get<std::int64_t>();
+  };
+  EXPECT_EQ(more("plan", "arena_bytes"), staged);
+  EXPECT_EQ(more("memory", "arena_peak_bytes"), staged);
+}
+
 // Two readings for each stretch between checkpoints.
 TEST(Run, TellsNothingOfItsCheckpoints) {
   const tests::TemporaryFolder folder;
