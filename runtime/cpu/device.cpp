@@ -1,36 +1,17 @@
 #include "runtime/cpu/device.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
-#include <sys/mman.h>
 #include <utility>
 
 #include "runtime/cpu/bus.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/cpu/pages.h"
 #include "runtime/cpu/stream.h"
 #include "runtime/error.h"
 
 namespace cnn {
 namespace {
-
-constexpr std::size_t cache_line = 64;
-constexpr std::size_t huge_page = std::size_t{2} << 20U;
-
-// Null if there is no memory.
-std::byte* allocate_bytes(std::size_t bytes) {
-  const std::size_t granule = bytes >= huge_page ? huge_page : cache_line;
-  if (bytes > std::numeric_limits<std::size_t>::max() - granule) {
-    return nullptr;
-  }
-  const std::size_t rounded = std::max(granule, (bytes + granule - 1) / granule * granule);
-  void* data = std::aligned_alloc(granule, rounded);
-  if (data != nullptr && granule == huge_page) {
-    // Only advice: without huge pages everything works, a little slower.
-    static_cast<void>(madvise(data, rounded, MADV_HUGEPAGE));
-  }
-  return static_cast<std::byte*>(data);
-}
 
 Copier copier(Lane lane, const std::shared_ptr<Bus>& bus, const CopyJitter& jitter) {
   if (lane == Lane::copy_out) {
@@ -77,23 +58,24 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
                        std::to_string(limit) + " are left");
     }
   } while (!allocated_->compare_exchange_weak(before, before + bytes));
-  std::byte* data = allocate_bytes(bytes);
-  if (data == nullptr) {
+  HostBytes memory = allocate_pages(bytes);
+  if (memory.data == nullptr) {
     *allocated_ -= bytes;
     throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked");
   }
-  return {data, bytes, [counter = allocated_, bytes](std::byte* released) {
-            std::free(released);
+  return {memory.data, bytes,
+          [counter = allocated_, bytes, release = std::move(memory.release)](std::byte* released) {
+            release(released);
             *counter -= bytes;
           }};
 }
 
 Buffer CpuDevice::allocate_host(std::size_t bytes) {
-  std::byte* data = allocate_bytes(bytes);
-  if (data == nullptr) {
+  HostBytes memory = allocate_pages(bytes);
+  if (memory.data == nullptr) {
     throw DoesNotFit("out of host memory: " + std::to_string(bytes) + " bytes asked");
   }
-  return {data, bytes, [](std::byte* released) { std::free(released); }};
+  return {memory.data, bytes, std::move(memory.release)};
 }
 
 }  // namespace cnn

@@ -62,8 +62,7 @@ class CpuDevice final : public Device {
   std::size_t memory_bytes() const override;
   std::unique_ptr<Stream> make_stream(Lane lane) override;  // throws if it cannot pin the thread
   std::unique_ptr<Event> make_event() override;
-  // Aligned to 64 bytes, from 2 MiB on to 2 MiB and in huge pages where the kernel has them. Not
-  // touched: the first to write decides on which memory node a page lies.
+  // Aligned to 64 bytes; a page or more lies between guard pages, see allocate_pages().
   Buffer allocate(std::size_t bytes) override;
   Buffer allocate_host(std::size_t bytes) override;  // does not count towards the limit
 
