@@ -138,8 +138,8 @@ Executor::Executor(Program program, Device& device, Variables& variables,
                    std::span<std::byte> arena, ExecutorOptions options)
     : program_(std::move(program)),
       device_(&device),
-      records_(options.record && !options.wait_for_each),
-      waits_for_each_(options.wait_for_each),
+      records_(options.record && !options.wait_for_each && !options.verify),
+      waits_for_each_(options.wait_for_each || options.verify),
       arena_(arena),
       host_arena_(options.host_arena) {
   const MemoryPlan& memory = program_.plan.memory;
@@ -151,6 +151,9 @@ Executor::Executor(Program program, Device& device, Variables& variables,
   check_arena(host_arena_, memory.host_bytes, "host arena");
   place_results(device);
   resolve(device, variables, options.copies_beside_compute);
+  if (options.verify && !used_streams_.empty()) {
+    watch_ = std::make_unique<MemoryWatch>(program_.plan, device, arena_, host_arena_);
+  }
 }
 
 // One slot for each tensor that leaves, whatever the number of its names.
@@ -292,6 +295,9 @@ void Executor::complete(const std::function<void()>& start) {
 }
 
 void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps) {
+  if (watch_ != nullptr) {
+    watch_->begin(*used_streams_.front());
+  }
   for (std::size_t s = 0; s < issues_.size(); ++s) {
     const Issue& issue = issues_[s];
     for (Event* wait : issue.waits) {
@@ -315,6 +321,9 @@ void Executor::enqueue_named(std::size_t step, std::span<const TensorView> input
     enqueue(issues_[step], inputs);
     if (waits_for_each_) {
       synchronize();  // all: a copy may wait for compute, which runs when it is synchronised
+    }
+    if (watch_ != nullptr) {
+      watch_->after(StepId{static_cast<std::uint32_t>(step)}, *used_streams_.front());
     }
   } catch (const Error& error) {
     const Action& action = program_.plan.schedule.steps[step].action;

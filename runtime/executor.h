@@ -12,6 +12,7 @@
 
 #include "runtime/device.h"
 #include "runtime/kernel.h"
+#include "runtime/memory_watch.h"
 #include "runtime/program.h"
 #include "runtime/timeline.h"
 #include "runtime/variables.h"
@@ -24,6 +25,9 @@ struct ExecutorOptions {
   // Wait for each step of the plan before the next is enqueued, and record nothing: then an error
   // of the device names the step that made it. Slow.
   bool wait_for_each = false;
+  // Wait for each step, and let a MemoryWatch look after it: a tensor that is read when its bytes
+  // are free is full of NaNs, one that comes back changed from the host is an error. Very slow.
+  bool verify = false;
   // A lane of copies that moves at most so many bytes in a step has no stream of its own: copying
   // them behind and before the kernels costs less than handing them to another stream and back.
   std::size_t copies_beside_compute = std::size_t{64} << 10U;
@@ -109,6 +113,7 @@ class Executor {
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;
+  std::unique_ptr<MemoryWatch> watch_;  // null unless it verifies
   std::size_t measured_peak_ = 0;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Recorded> recorded_;

@@ -44,10 +44,8 @@ std::vector<float> outcome_of(StepPlan plan, const KernelTable& table, CpuOption
   return step.outcome();
 }
 
-// Compares bits: a NaN equals itself, zeros of two signs differ.
 void expect_identical(const std::vector<float>& a, const std::vector<float>& b) {
-  ASSERT_EQ(a.size(), b.size());
-  EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
+  EXPECT_TRUE(tests::identical(a, b));
 }
 
 // y = 2 x + 1; w -= y / 4.

@@ -79,6 +79,11 @@ inline void fill(std::span<float> values, int seed) {
   }
 }
 
+// Compares bits: a NaN equals itself, zeros of two signs differ.
+inline bool identical(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
 // Every lane has a stream of its own, however little it copies.
 inline constexpr ExecutorOptions lanes_apart{.copies_beside_compute = 0};
 

@@ -41,7 +41,7 @@ class Link {
   // The fastest of some: others use the processors too.
   double best_copy(std::size_t out, std::size_t in) {
     double best = copy(out, in);
-    for (int i = 0; i < 9; ++i) {
+    for (int i = 0; i < 5; ++i) {
       best = std::min(best, copy(out, in));
     }
     return best;
