@@ -70,7 +70,7 @@ TEST(AllocatePages, GivesBackWhatItTook) {
 
 TEST(AllocatePages, GivesNothingWhereNoAddressesAreLeft) {
   constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
-  for (const std::size_t bytes : {most, most - 5, most - 3 * 2 * mib, most / 2}) {
+  for (const std::size_t bytes : {most, most - 5, most - 6 * mib, most / 2}) {
     EXPECT_EQ(allocate_pages(bytes).data, nullptr) << bytes;
   }
 }
