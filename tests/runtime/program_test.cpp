@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
@@ -22,6 +24,7 @@ using tests::floats;
 using tests::random_graph;
 using tests::Relu;
 using tests::Scale;
+using tests::SumAndDifference;
 using tests::test_kernels;
 using tests::with_random_edits;
 
@@ -83,6 +86,23 @@ TEST(Verify, FindsBlocksThatOverlap) {
   StepPlan plan = small_plan();
   block_of(plan, 3).offset = block_of(plan, 2).offset;  // b on a, which c still reads
   EXPECT_THAT(error_of(plan), HasSubstr("scale#0 and combine#1 share bytes in step"));
+}
+
+TEST(Verify, FindsTwoOutputsInThePlaceOfOneInput) {
+  auto graph = std::make_shared<Graph>();
+  const Value x = graph->input("x", floats(16));
+  const Value y = graph->input("y", floats(16));
+  const std::vector<Value> in{emit(Scale(1), {x}), emit(Scale(2), {y})};
+  const std::vector<Value> out =
+      emit_all(SumAndDifference({.in_place = true}), std::span<const Value>(in));
+  graph->output("sum", out[0]);
+  graph->output("difference", out[1]);
+  StepPlan plan = make_plan(graph, test_kernels());
+  EXPECT_EQ(error_of(plan), "");
+  EXPECT_EQ(block_of(plan, 4).offset, block_of(plan, 2).offset);
+  EXPECT_EQ(block_of(plan, 5).offset, block_of(plan, 3).offset);
+  block_of(plan, 5).offset = block_of(plan, 4).offset;
+  EXPECT_THAT(error_of(plan), HasSubstr("share bytes in step"));
 }
 
 TEST(Verify, FindsABlockOutsideTheArena) {
