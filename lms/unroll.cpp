@@ -7,8 +7,7 @@
 
 namespace cnn::lms {
 
-Unroller::Unroller(const Outline& outline)
-    : outline_(outline), busy_(outline.roots.size()), away_(outline.roots.size()) {}
+Unroller::Unroller(const Outline& outline) : outline_(outline), away_(outline.roots.size()) {}
 
 const Unrolled& Unroller::unroll(const Fates& fates) {
   fates_ = &fates;
@@ -94,7 +93,7 @@ void Unroller::begin(std::uint32_t root, bool returns) {
 }
 
 void Unroller::require(std::uint32_t root) {
-  if (stay_[root] >= 0 || busy_[root]) {
+  if (stay_[root] >= 0) {
     return;
   }
   if (away_[root]) {
@@ -109,8 +108,10 @@ void Unroller::require(std::uint32_t root) {
   repeat_makers(root);
 }
 
+// Of a root with parts, others may need what lies between its makers: those find it begun, and make
+// what was asked for before it. So a root may be there once its sources are.
 void Unroller::repeat_makers(std::uint32_t root) {
-  busy_[root] = true;
+  bool begun = false;
   for (const std::uint32_t maker : outline_.roots[root].makers) {
     check(outline_.nodes[maker].may_repeat, "a node that may not run again would have to");
     for (const std::uint32_t source : outline_.nodes[maker].reads) {
@@ -120,9 +121,12 @@ void Unroller::repeat_makers(std::uint32_t root) {
         borrowed_.push_back(source);
       }
     }
+    if (!begun && stay_[root] >= 0) {
+      return;
+    }
+    begun = true;
     run(maker, true);
   }
-  busy_[root] = false;
 }
 
 // What is not kept ends with its last use so far; what backward needs of it begins anew.
@@ -155,8 +159,9 @@ void Unroller::settle_take_overs() {
   given_away_.assign(result_.stays.size(), false);
   settled_.assign(result_.stays.size(), false);
   for (const Candidate& candidate : candidates_) {
+    const Stay& from = result_.stays[candidate.from];
     const Stay& to = result_.stays[candidate.to];
-    if (result_.stays[candidate.from].last == candidate.step && to.first == candidate.step &&
+    if (from.last == candidate.step && !from.leaves && to.first == candidate.step &&
         !given_away_[candidate.from] && !settled_[candidate.to]) {
       result_.taken_over.push_back({candidate.step, outline_.roots[to.root].bytes});
       given_away_[candidate.from] = settled_[candidate.to] = true;

@@ -74,7 +74,6 @@ class Unroller {
   const Fates* fates_ = nullptr;
   Unrolled result_;
   std::vector<std::int32_t> stay_;       // by root: its present stay, -1: it is not on the device
-  std::vector<bool> busy_;               // by root: its makers are being repeated
   std::vector<bool> away_;               // by root: on the host
   std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
   std::vector<Candidate> candidates_;

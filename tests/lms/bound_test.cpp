@@ -8,7 +8,7 @@
 namespace cnn::lms {
 namespace {
 
-using namespace tests;
+using namespace cnn::tests;
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 

@@ -10,10 +10,7 @@
 #include "runtime/schedule.h"
 #include "tests/support/test_ops.h"
 
-namespace cnn::lms::tests {
-
-using cnn::tests::floats;
-using cnn::tests::Opaque;
+namespace cnn::tests {
 
 // Tensors are whole units of 64 bytes, so that figures of theory can be compared exactly.
 inline constexpr std::size_t unit = alignment;
@@ -26,10 +23,10 @@ struct Problem {
   Schedule schedule;
   StepId backward{};
   Costs costs;
-  Budget budget;
-  Options options;
+  lms::Budget budget;
+  lms::Options options;
 
-  Request request() const {
+  lms::Request request() const {
     return {.graph = *graph,
             .specs = specs,
             .schedule = schedule,
@@ -97,4 +94,4 @@ inline constexpr Fixture fixtures[] = {
     {16, 8, 0.3, 0.3, 182.0 / 3},
 };
 
-}  // namespace cnn::lms::tests
+}  // namespace cnn::tests

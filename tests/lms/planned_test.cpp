@@ -1,0 +1,79 @@
+#include "lms/planned.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+
+#include "lms/bound.h"
+#include "lms/catalog.h"
+#include "tests/lms/problem.h"
+#include "tests/lms/quick_plan.h"
+#include "tests/lms/random_step.h"
+
+namespace cnn::lms {
+namespace {
+
+using tests::Problem;
+using tests::quick_plan;
+using tests::QuickPlan;
+using tests::random_step;
+using tests::StepCase;
+using tests::thriftiest_bytes;
+
+TEST(Planned, TakesTheBestStepOfUniformChains) {
+  for (const tests::Fixture& fixture : tests::fixtures) {
+    Problem chain = tests::uniform_chain(fixture.layers);
+    chain.options.recompute = Recomputation::off;
+    chain.limit(fixture.device, fixture.out, fixture.in);
+    const QuickPlan plan = quick_plan(chain.request(), 100'000);
+    EXPECT_LE(plan.outcome.device_bytes, chain.budget.device);
+    EXPECT_NEAR(plan.outcome.seconds, fixture.seconds, 1e-9)
+        << fixture.layers << " layers in " << fixture.device << ", " << fixture.out << " out, "
+        << fixture.in << " in";
+  }
+}
+
+// Steps that hold more than `share` tenths of what they need.
+void for_random_steps(unsigned seeds, std::size_t tenths,
+                      const std::function<void(StepCase&)>& check) {
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    SCOPED_TRACE(seed);
+    StepCase c = random_step(seed);
+    c.budget.device = c.peak(c.schedule).device_bytes * tenths / 10 / alignment * alignment;
+    c.costs.out_bytes_per_second = seed % 3 == 0 ? 30 : 200;
+    c.costs.in_bytes_per_second = seed % 2 == 0 ? 50 : 300;
+    c.options.recompute = seed % 4 == 0 ? Recomputation::off : Recomputation::automatic;
+    if (c.budget.device >= thriftiest_bytes(c.request())) {
+      check(c);
+    }
+  }
+}
+
+// The loss is kept until the step ends, which the search does not count.
+constexpr std::size_t loss_bytes = alignment;
+
+TEST(Planned, FitsWhereTheThriftiestPlanDoes) {
+  for_random_steps(1000, 6, [](const StepCase& c) {
+    const QuickPlan plan = quick_plan(c.request(), 2000);
+    EXPECT_TRUE(plan.evaluation.fits);
+    EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device + loss_bytes);
+  });
+}
+
+TEST(Planned, IsNoFasterThanItsBound) {
+  for_random_steps(1000, 6, [](StepCase& c) {
+    const QuickPlan plan = quick_plan(c.request(), 2000);
+    c.budget.device = std::max(c.budget.device, plan.outcome.device_bytes);
+    const Bound bound = lower_bound(c.request());
+    double compute = 0;
+    for (const double seconds : c.costs.seconds) {
+      compute += seconds;
+    }
+    EXPECT_LE(bound.least_bytes, plan.outcome.device_bytes);
+    EXPECT_LE(bound.seconds, plan.outcome.seconds * (1 + 1e-9));
+    EXPECT_LE(bound.seconds, bound.seconds_swap_only * (1 + 1e-9));
+    EXPECT_GE(bound.seconds, compute * (1 - 1e-9));
+  });
+}
+
+}  // namespace
+}  // namespace cnn::lms
