@@ -5,16 +5,16 @@
 
 namespace cnn::lms {
 
-std::vector<Swap> one_at_a_time(Departure departure) {
-  for (SwapIn& in : departure.swap_ins) {
-    std::erase_if(in.readers, [&](StepId reader) { return reader <= departure.out_behind; });
+std::vector<Swap> one_at_a_time(SwappedTensor swapped) {
+  for (SwapIn& in : swapped.swap_ins) {
+    std::erase_if(in.readers, [&](StepId reader) { return reader <= swapped.out_behind; });
   }
-  std::erase_if(departure.swap_ins, [](const SwapIn& in) { return in.readers.empty(); });
-  std::ranges::stable_sort(departure.swap_ins, {},
+  std::erase_if(swapped.swap_ins, [](const SwapIn& in) { return in.readers.empty(); });
+  std::ranges::stable_sort(swapped.swap_ins, {},
                            [](const SwapIn& in) { return in.readers.front(); });
   std::vector<Swap> swaps;
-  StepId last = departure.out_behind;  // that reads what is on the device
-  for (const SwapIn& in : departure.swap_ins) {
+  StepId last = swapped.out_behind;  // that reads what is on the device
+  for (const SwapIn& in : swapped.swap_ins) {
     const StepId first = in.readers.front();
     const bool still_there = !swaps.empty() && in.not_before.value_or(first) < last;
     if (!still_there && first > last) {
@@ -22,7 +22,7 @@ std::vector<Swap> one_at_a_time(Departure departure) {
       if (trigger) {
         trigger = std::max(*trigger, last);
       }
-      swaps.push_back({.tensor = departure.tensor,
+      swaps.push_back({.tensor = swapped.tensor,
                        .out_behind = last,
                        .back_before = first,
                        .not_before = trigger,

@@ -155,22 +155,22 @@ class Editor {
   void swap(const Stashed& tensor) {
     std::vector<StepId> readers = far_readers(tensor);
     note_tensor(tensor);
-    Departure departure{.tensor = tensor.tensor, .out_behind = tensor.made, .swap_ins = {}};
+    SwappedTensor swapped{.tensor = tensor.tensor, .out_behind = tensor.made, .swap_ins = {}};
     for (const StepId use : tensor.uses) {
       if (!std::ranges::binary_search(readers, use)) {
-        departure.out_behind = std::max(departure.out_behind, use);
+        swapped.out_behind = std::max(swapped.out_behind, use);
       }
     }
     if (options_.fuse_swapins) {
-      departure.swap_ins.push_back(swap_in(tensor, std::move(readers)));
+      swapped.swap_ins.push_back(swap_in(tensor, std::move(readers)));
     } else {
       for (const StepId reader : readers) {
-        departure.swap_ins.push_back(swap_in(tensor, {reader}));
+        swapped.swap_ins.push_back(swap_in(tensor, {reader}));
       }
     }
     ++swap_outs_;
-    swap_ins_ += departure.swap_ins.size();
-    std::ranges::copy(one_at_a_time(std::move(departure)), std::back_inserter(decisions_));
+    swap_ins_ += swapped.swap_ins.size();
+    std::ranges::copy(one_at_a_time(std::move(swapped)), std::back_inserter(decisions_));
   }
 
   // Those of the backward pass; of the forward pass what is further away than the nearest.

@@ -162,7 +162,7 @@ class Editor {
       ins += swap.groups.size();
       bytes_out += swap.tensor->bytes;
       bytes_in += swap.tensor->bytes * swap.groups.size();
-      std::ranges::copy(one_at_a_time(departure(swap, waits_for_in(parameters.sync))),
+      std::ranges::copy(one_at_a_time(swapped(swap, waits_for_in(parameters.sync))),
                         std::back_inserter(decisions_));
     }
     note("Added " + std::to_string(outs + ins) + " operations to the model (" +
@@ -191,11 +191,11 @@ class Editor {
   }
 
   // waits: each copy back comes right before its first reader.
-  Departure departure(const LevelSwap& swap, bool waits) const {
-    Departure departure{
+  SwappedTensor swapped(const LevelSwap& swap, bool waits) const {
+    SwappedTensor swapped{
         .tensor = swap.tensor->tensor, .out_behind = swap.tensor->made, .swap_ins = {}};
     for (const NodeId reader : swap.near) {
-      departure.out_behind = std::max(departure.out_behind, levels_.step(reader));
+      swapped.out_behind = std::max(swapped.out_behind, levels_.step(reader));
     }
     for (const ReaderGroup& group : swap.groups) {
       SwapIn in;
@@ -206,9 +206,9 @@ class Editor {
         in.not_before = group.trigger ? std::optional(levels_.step(*group.trigger))
                                       : rest_is_there(group.readers.front(), swap.tensor->tensor);
       }
-      departure.swap_ins.push_back(std::move(in));
+      swapped.swap_ins.push_back(std::move(in));
     }
-    return departure;
+    return swapped;
   }
 
   // When the last of what this node reads beside the tensor has been made.

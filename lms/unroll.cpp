@@ -19,6 +19,7 @@ const Unrolled& Unroller::unroll(const Fates& fates) {
   borrowed_.clear();
   stay_.assign(outline_.roots.size(), -1);
   away_.assign(outline_.roots.size(), false);
+  busy_.assign(outline_.roots.size(), false);
   for (given_ = 0; given_ < outline_.steps.size(); ++given_) {
     if (given_ == outline_.backward) {
       result_.backward = result_.steps.size();
@@ -58,6 +59,7 @@ void Unroller::run(std::uint32_t node, bool again) {
   const OutlineNode& n = outline_.nodes[node];
   const auto step = static_cast<std::uint32_t>(result_.steps.size());
   for (const std::uint32_t root : n.reads) {
+    check(stay_[root] >= 0, "tensors of which each needs a part of the other would be made again");
     touch(root);
   }
   const std::size_t from = candidates_.size();

@@ -52,7 +52,8 @@ struct Unrolled {
 class Unroller {
  public:
   explicit Unroller(const Outline& outline);
-  // Valid until the next call.
+  // Valid until the next call. Throws Error if something would have to be made again that cannot
+  // be.
   const Unrolled& unroll(const Fates& fates);
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -44,6 +45,29 @@ class Mix final : public Op {
   std::string name_;
   std::vector<TensorDesc> out_;
   bool in_place_;
+};
+
+// Two images in nhwc become one: its first channels are those of the first. Parts may lie inside.
+class Join final : public Op {
+ public:
+  std::string_view name() const override { return "concat"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override {
+    TensorDesc out = in[0];
+    out.shape[1] += in[1].shape[1];
+    return {out};
+  }
+  // As they are stored, eight pixels for each of two images.
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override {
+    constexpr std::size_t pixels = 16;
+    float* to = out[0].as<float>().data();
+    for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+      for (const TensorView& part : in) {
+        const std::size_t channels = part.as<float>().size() / pixels;
+        to = std::copy_n(part.as<float>().begin() + static_cast<std::ptrdiff_t>(pixel * channels),
+                         channels, to);
+      }
+    }
+  }
 };
 
 // Runs the loops of an op on tensors at any pitch. Outputs and workspace are poisoned before.

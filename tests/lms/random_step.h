@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/lms/mix.h"
 #include "tests/lms/step_case.h"
 #include "tests/support/test_ops.h"
 
@@ -89,7 +90,7 @@ class RandomStep {
     if (a == b || channels > 32) {
       return;
     }
-    const Value whole = case_.make_image("concat", {a, b}, channels);
+    const Value whole = emit(Join(), {a, b});
     values_.push_back(whole);
     if (any(2) == 0 && may_lie_inside(a) && may_lie_inside(b)) {
       for (const Value& part : {a, b}) {

@@ -1,0 +1,251 @@
+// X. Peng et al., "Capuchin: Tensor-based GPU Memory Management for Deep Learning", 2020. The times
+// of a measured step say how long each tensor is out of use: its free time is what is left of that
+// when it was copied out and back. Tensors with the most free time leave until the step fits, and
+// come back that long ahead. Where free time runs out, what costs least per byte goes on: copies
+// that are waited for, or repetitions; what those cost changes with what was dropped before. The
+// feedback from late copies into later steps, which the paper adds, has no place in a plan made
+// once.
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "lms/edit.h"
+#include "lms/live_bytes.h"
+#include "lms/policies.h"
+#include "lms/repeats.h"
+#include "lms/stash.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::lms {
+namespace {
+
+class Chooser {
+ public:
+  explicit Chooser(const Request& request)
+      : request_(request),
+        tensors_(candidates(request)),
+        live_(live_bytes(request)),
+        repeats_(request),
+        fates_(repeats_.kept()),
+        target_(request.budget.device) {
+    double now = 0;
+    for (const Step& step : request.schedule.steps) {
+      const auto* compute = std::get_if<Compute>(&step.action);
+      starts_.push_back(now);
+      now += compute == nullptr ? 0 : request.costs.seconds[index_of(compute->node)];
+      ends_.push_back(now);
+    }
+    chosen_.resize(tensors_.size());
+  }
+
+  // What placement adds to the bytes in use is taken off the target of the next round.
+  std::vector<Decision> decisions() {
+    constexpr int rounds = 8;
+    for (int round = 0; round < rounds; ++round) {
+      choose();
+      const std::size_t peak =
+          plan_memory(request_.graph, schedule(), workspaces_of(request_)).device_bytes;
+      if (peak <= request_.budget.device || exhausted_) {
+        break;
+      }
+      target_ -= std::min(target_, peak - request_.budget.device);
+    }
+    return decided();
+  }
+
+ private:
+  enum class Choice : std::uint8_t { none, swap, drop };
+
+  double out_seconds(const Stashed& tensor) const {
+    return copy_seconds(tensor, request_.costs.out_bytes_per_second);
+  }
+  double in_seconds(const Stashed& tensor) const {
+    return copy_seconds(tensor, request_.costs.in_bytes_per_second);
+  }
+  static double copy_seconds(const Stashed& tensor, double rate) {
+    return rate > 0 ? static_cast<double>(tensor.bytes) / rate : 0;
+  }
+  double free_time(const Stashed& tensor) const {
+    return starts_[index_of(tensor.first_backward)] - in_seconds(tensor) -
+           ends_[index_of(tensor.last_forward)] - out_seconds(tensor);
+  }
+
+  // The fullest step that is beyond the target.
+  std::optional<StepId> fullest() const {
+    const auto most = std::ranges::max_element(live_);
+    return *most > target_ ? std::optional(StepId{static_cast<std::uint32_t>(most - live_.begin())})
+                           : std::nullopt;
+  }
+  bool helps(std::size_t t, StepId step) const {
+    return chosen_[t] == Choice::none && tensors_[t].last_forward < step &&
+           step < tensors_[t].first_backward;
+  }
+  bool may_choose() const {
+    const std::int64_t most = request_.options.n_tensors;
+    return most < 0 ||
+           std::cmp_less(std::ranges::count_if(chosen_, [](Choice c) { return c != Choice::none; }),
+                         most);
+  }
+
+  void choose() {
+    while (const std::optional<StepId> step = fullest()) {
+      if (!may_choose() || !(choose_free(*step) || choose_cheapest(*step))) {
+        exhausted_ = true;
+        return;
+      }
+    }
+  }
+
+  bool choose_free(StepId step) {
+    std::optional<std::size_t> best;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      if (helps(t, step) && free_time(tensors_[t]) >= 0 && may_swap(t) &&
+          (!best || free_time(tensors_[*best]) < free_time(tensors_[t]))) {
+        best = t;
+      }
+    }
+    if (best) {
+      swap(*best);
+    }
+    return best.has_value();
+  }
+
+  // What is waited for, in seconds per byte.
+  bool choose_cheapest(StepId step) {
+    double least = std::numeric_limits<double>::infinity();
+    std::optional<std::pair<std::size_t, Choice>> best;
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      if (!helps(t, step)) {
+        continue;
+      }
+      const auto bytes = static_cast<double>(tensors_[t].bytes);
+      const double swapped = std::max(0.0, -free_time(tensors_[t])) / bytes;
+      if (swapped < least && may_swap(t)) {
+        least = swapped;
+        best = {t, Choice::swap};
+      }
+      if (const std::optional<double> seconds = seconds_again(t);
+          seconds && *seconds / bytes < least) {
+        least = *seconds / bytes;
+        best = {t, Choice::drop};
+      }
+    }
+    if (best) {
+      best->second == Choice::swap ? swap(best->first) : drop(best->first);
+    }
+    return best.has_value();
+  }
+
+  bool is_away(std::size_t root, StepId step) const {
+    for (std::size_t t = 0; t < tensors_.size(); ++t) {
+      if (chosen_[t] == Choice::swap && repeats_.root(tensors_[t].tensor) == root) {
+        return tensors_[t].last_forward < step && step < tensors_[t].first_backward;
+      }
+    }
+    return false;
+  }
+
+  // No repetition reads it while it would be away.
+  bool may_swap(std::size_t t) const {
+    const auto root = static_cast<std::uint32_t>(repeats_.root(tensors_[t].tensor));
+    return std::ranges::none_of(again_, [&](const Recompute& repeat) {
+      const auto& reads = repeats_.outline().nodes[index_of(repeat.node)].reads;
+      return repeat.before > tensors_[t].last_forward &&
+             repeat.before < tensors_[t].first_backward &&
+             std::ranges::find(reads, root) != reads.end();
+    });
+  }
+
+  // How much longer repetitions would take with this tensor dropped too.
+  std::optional<double> seconds_again(std::size_t t) {
+    const Root& root = repeats_.outline().roots[repeats_.root(tensors_[t].tensor)];
+    if (request_.options.recompute == Recomputation::off || !root.may_drop) {
+      return std::nullopt;
+    }
+    Fates fates = fates_;
+    fates[repeats_.root(tensors_[t].tensor)] = Fate::drop;
+    const auto found =
+        repeats_.find(fates, [&](std::size_t r, StepId step) { return is_away(r, step); });
+    return found ? std::optional(repeats_.seconds(*found) - repeats_.seconds(again_))
+                 : std::nullopt;
+  }
+
+  void drop(std::size_t t) {
+    chosen_[t] = Choice::drop;
+    fates_[repeats_.root(tensors_[t].tensor)] = Fate::drop;
+    again_ = repeats_.find(fates_).value();
+    take_off(t, tensors_[t].first_backward);
+  }
+
+  void swap(std::size_t t) {
+    chosen_[t] = Choice::swap;
+    const StepId trigger = find_trigger(tensors_[t]);
+    swaps_.push_back({.tensor = tensors_[t].tensor,
+                      .out_behind = tensors_[t].last_forward,
+                      .back_before = tensors_[t].first_backward,
+                      .not_before = trigger});
+    take_off(t, StepId{static_cast<std::uint32_t>(index_of(trigger) + 1)});
+  }
+
+  void take_off(std::size_t t, StepId back) {
+    for (std::size_t s = index_of(tensors_[t].last_forward) + 1; s < index_of(back); ++s) {
+      live_[s] -= std::min(live_[s], aligned(tensors_[t].bytes));
+    }
+  }
+
+  // The latest step that ends a copy's time ahead, but none before the last that is beyond the
+  // target.
+  StepId find_trigger(const Stashed& tensor) const {
+    const StepId back = tensor.first_backward;
+    const double latest = starts_[index_of(back)] - in_seconds(tensor);
+    StepId trigger = compute_before(request_.schedule, back);
+    for (StepId step = trigger; step > tensor.last_forward && ends_[index_of(trigger)] > latest;) {
+      step = compute_before(request_.schedule, step);
+      if (step < tensor.last_forward || is_full_behind(step, trigger)) {
+        break;
+      }
+      trigger = step;
+    }
+    return std::max(trigger, tensor.last_forward);
+  }
+  bool is_full_behind(StepId step, StepId last) const {
+    for (std::size_t s = index_of(step) + 1; s <= index_of(last); ++s) {
+      if (live_[s] > target_) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  std::vector<Decision> decided() const {
+    std::vector<Decision> decisions(swaps_.begin(), swaps_.end());
+    decisions.insert(decisions.end(), again_.begin(), again_.end());
+    return decisions;
+  }
+  Schedule schedule() const { return edit(request_.schedule, decided()); }
+
+  const Request& request_;
+  std::vector<Stashed> tensors_;
+  std::vector<std::size_t> live_;  // by StepId, with what was chosen away
+  Repeats repeats_;
+  Fates fates_;
+  std::size_t target_;
+  std::vector<double> starts_, ends_;  // by StepId: seconds, without copies
+  std::vector<Choice> chosen_;         // by tensor
+  std::vector<Swap> swaps_;
+  std::vector<Recompute> again_;
+  bool exhausted_ = false;
+};
+
+}  // namespace
+
+Plan capuchin(const Request& request) {
+  return {
+      .schedule = edit(request.schedule, Chooser(request).decisions(), request.options.sync_mode),
+      .notes = {}};
+}
+
+}  // namespace cnn::lms

@@ -1,0 +1,43 @@
+// Large model support of PyTorch (1.1 to 1.5) and TensorFlow 2.1 in WML-CE: the allocator itself
+// takes bytes from tensors that no running op uses, first in, first out, when it has none left, and
+// copies a tensor back when an op asks for it: no copy back is ahead of its use.
+// Source facts: the public patches (pytorch-large-model-support). Its speculative copies out, which
+// start with the last use where the step before has shown that the tensor will be reclaimed, are
+// every copy out here: the replay knows the step. The bytes still are freed only when needed.
+
+#include <string>
+#include <vector>
+
+#include "lms/edit.h"
+#include "lms/eviction.h"
+#include "lms/live_bytes.h"
+#include "lms/policies.h"
+#include "lms/python_text.h"
+#include "lms/stash.h"
+
+namespace cnn::lms {
+
+Plan reclaim(const Request& request) {
+  const std::vector<Stashed> tensors = candidates(request);
+  const std::vector<Eviction> evictions =
+      replay_allocator(request, tensors, Victim::first_that_suffices);
+  std::vector<Decision> decisions;
+  std::size_t alone = 0;
+  std::uint64_t bytes = 0;
+  for (const Eviction& eviction : evictions) {
+    decisions.emplace_back(Swap{.tensor = eviction.tensor->tensor,
+                                .out_behind = eviction.last_used,
+                                .back_before = eviction.back_for,
+                                .not_before = compute_before(request.schedule, eviction.back_for),
+                                .free_before = eviction.freed_for});
+    alone += eviction.sufficed ? 1 : 0;
+    bytes += eviction.tensor->bytes;
+  }
+  return {.schedule = edit(request.schedule, decisions, request.options.sync_mode),
+          .notes = {{.level = 0,
+                     .text = "Reclaimed " + gib_text(bytes) + " GiB: reclaim_one " +
+                             std::to_string(alone) + ", reclaim_fragments " +
+                             std::to_string(evictions.size() - alone)}}};
+}
+
+}  // namespace cnn::lms

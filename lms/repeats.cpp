@@ -1,0 +1,102 @@
+#include "lms/repeats.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lms/policy.h"
+#include "runtime/access.h"
+#include "runtime/error.h"
+
+namespace cnn::lms {
+
+Repeats::Repeats(const Request& request)
+    : request_(request),
+      outline_(lms::outline(request)),
+      unroller_(outline_),
+      root_of_(request.graph.tensors().size()) {
+  for (std::size_t r = 0; r < outline_.roots.size(); ++r) {
+    root_of_[index_of(outline_.roots[r].tensor)] = r;
+  }
+  const auto never = static_cast<std::uint32_t>(request.schedule.steps.size());
+  std::vector<std::uint32_t> changed(request.graph.tensors().size(), never);
+  for (std::uint32_t s = 0; s < never; ++s) {
+    for_each_access(request.graph, request.schedule.steps[s].action, [&](const Access& access) {
+      if (access.kind == Access::Kind::mutate) {
+        std::uint32_t& first = changed[index_of(access.tensor)];
+        first = std::min(first, s);
+      }
+    });
+  }
+  for (const Node& node : request.graph.nodes()) {
+    std::uint32_t first = never;
+    for (const TensorId input : node.inputs) {
+      first = std::min(first, changed[index_of(input)]);
+    }
+    updated_.push_back(first);
+  }
+}
+
+bool Repeats::is_possible(const UnrolledStep& step, const IsAway& is_away) const {
+  const Node& node = request_.graph.nodes()[step.id];
+  const std::vector<std::uint32_t>& reads = outline_.nodes[step.id].reads;
+  return node.op->lane() == Lane::compute && step.given <= updated_[step.id] &&
+         std::ranges::none_of(reads, [&](std::uint32_t root) {
+           return is_away && is_away(root, StepId{step.given});
+         });
+}
+
+std::optional<std::vector<Recompute>> Repeats::find(const Fates& fates, const IsAway& is_away) {
+  try {
+    std::vector<Recompute> repeats;
+    for (const UnrolledStep& step : unroller_.unroll(fates).steps) {
+      if (!step.again) {
+        continue;
+      }
+      if (step.kind != StepKind::compute || !is_possible(step, is_away)) {
+        return std::nullopt;
+      }
+      repeats.push_back({.node = NodeId{step.id}, .before = StepId{step.given}});
+    }
+    return repeats;
+  } catch (const Error&) {
+    return std::nullopt;  // what they would read cannot be made again
+  }
+}
+
+std::vector<Recompute> Repeats::drop_each(const std::vector<std::size_t>& roots,
+                                          std::int64_t most) {
+  Fates fates = kept();
+  std::vector<std::size_t> dropped;
+  for (const std::size_t root : roots) {
+    const Root& r = outline_.roots[root];
+    if (r.may_leave && r.may_drop && (most < 0 || std::cmp_less(dropped.size(), most))) {
+      fates[root] = Fate::drop;
+      dropped.push_back(root);
+    }
+  }
+  std::optional<std::vector<Recompute>> all = find(fates);
+  if (all) {
+    return *all;
+  }
+  fates = kept();
+  std::vector<Recompute> repeats;
+  for (const std::size_t root : dropped) {
+    fates[root] = Fate::drop;
+    if (std::optional<std::vector<Recompute>> found = find(fates)) {
+      repeats = std::move(*found);
+    } else {
+      fates[root] = Fate::keep;
+    }
+  }
+  return repeats;
+}
+
+double Repeats::seconds(const std::vector<Recompute>& repeats) const {
+  double seconds = 0;
+  for (const Recompute& repeat : repeats) {
+    seconds += outline_.nodes[index_of(repeat.node)].seconds;
+  }
+  return seconds;
+}
+
+}  // namespace cnn::lms
