@@ -55,6 +55,8 @@ ARROWS = {
 MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
+    # Steps as networks have them.
+    "tests/lms": ["layers", "layers/passes"],
     # Whole networks against recorded values: by the plain loops they would take hours.
     "tests/models": ["layers/cpu", "layers/cpu/simd", "layers/passes"],
     "tests/layers/cpu/onednn": ["tests/layers/cpu"],

@@ -1,0 +1,128 @@
+// Every policy on the training step of a small residual network, of the layers that real ones have.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/dense.h"
+#include "layers/elementwise.h"
+#include "layers/loss.h"
+#include "layers/operands.h"
+#include "layers/passes/pipeline.h"
+#include "layers/pool.h"
+#include "lms/catalog.h"
+#include "lms/summary.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "tests/lms/step_case.h"
+#include "tests/support/test_step.h"
+
+namespace cnn::lms {
+namespace {
+
+using ::testing::Each;
+using ::testing::Not;
+using tests::StepCase;
+
+KernelTable reference_kernels() {
+  KernelTable table;
+  add_reference(table);
+  return table;
+}
+
+Value block(Value x) {
+  const Value y = layers::relu(layers::conv_bn(x, {.filters = 8, .kernel = 3}, {}));
+  return layers::relu(layers::add(layers::conv_bn(y, {.filters = 8}, {}), x));
+}
+
+StepCase residual_step() {
+  Graph forward;
+  const TensorDesc images = layers::described({2, 3, 8, 8}, DataType::f32);
+  Value x = forward.state("images", images, {}, false);
+  x = layers::max_pool(layers::relu(layers::conv_bn(x, {.filters = 8, .kernel = 3}, {})), {});
+  x = block(block(block(x)));
+  const Value step = forward.input("step", layers::described({}, DataType::i32));
+  const Value labels = emit(layers::SyntheticLabels(2, 10, 1), {step});
+  const Value logits = layers::dense(layers::spatial_mean(x), {.units = 10});
+  const Value loss = layers::softmax_cross_entropy(logits, labels);
+  forward.output("loss", loss);
+  StepCase c;
+  c.graph = layers::run_pipeline(forward, reference_kernels(), {.loss = loss.id}).graphs.step;
+  c.specs = describe(*c.graph, reference_kernels());
+  c.schedule = make_schedule(*c.graph);
+  c.costs = {.seconds = std::vector<double>(c.graph->nodes().size(), 1e-5),
+             .out_bytes_per_second = 1e9,
+             .in_bytes_per_second = 1e9};
+  for (std::uint32_t s = 0; s < c.schedule.steps.size(); ++s) {
+    if (tests::texts(*c.graph, c.schedule)[s].starts_with("softmax_cross_entropy_backward")) {
+      c.backward = StepId{s};
+    }
+  }
+  return c;
+}
+
+std::vector<float> outcome(const StepCase& c, const Schedule& schedule) {
+  tests::TestStep step(c.planned(schedule), reference_kernels());
+  step.run();
+  step.run();
+  return step.outcome();
+}
+
+class PolicyOnNetwork : public ::testing::TestWithParam<PolicyRow> {};
+
+INSTANTIATE_TEST_SUITE_P(Lms, PolicyOnNetwork, ::testing::ValuesIn(policies()),
+                         [](const auto& row) { return std::string(row.param.name); });
+
+TEST_P(PolicyOnNetwork, ChangesNoBit) {
+  StepCase c = residual_step();
+  const std::size_t unlimited = c.peak(c.schedule).device_bytes;
+  const std::vector<float> expected = outcome(c, c.schedule);
+  EXPECT_THAT(expected, Each(Not(::testing::IsNan())));
+  for (const std::size_t tenths : {10, 8, 6}) {
+    for (const SyncMode sync : {SyncMode::none, SyncMode::both}) {
+      c.options.sync_mode = sync;
+      c.budget.device = unlimited * tenths / 10;
+      EXPECT_EQ(outcome(c, GetParam().plan(c.request()).schedule), expected) << tenths;
+    }
+  }
+}
+
+TEST_P(PolicyOnNetwork, SavesMemory) {
+  StepCase c = residual_step();
+  const std::size_t unlimited = c.peak(c.schedule).device_bytes;
+  c.budget.device = unlimited * 8 / 10;
+  const Plan plan = GetParam().plan(c.request());
+  const std::size_t peak = c.peak(plan.schedule).device_bytes;
+  if (GetParam().name == "none") {
+    EXPECT_EQ(peak, unlimited);
+  } else {
+    EXPECT_LT(peak, unlimited);
+  }
+}
+
+TEST_P(PolicyOnNetwork, LetsNothingLeaveWhereNoTensorMay) {
+  StepCase c = residual_step();
+  c.budget.device = c.peak(c.schedule).device_bytes * 7 / 10;
+  c.options.n_tensors = 0;
+  const Summary summary = summarize(*c.graph, GetParam().plan(c.request()).schedule);
+  EXPECT_EQ(summary.swap_outs, 0U);
+  EXPECT_TRUE(summary.recomputed == 0 || GetParam().name == "planned")
+      << "it caps only what leaves";
+}
+
+TEST_P(PolicyOnNetwork, LetsOnlyCandidatesLeave) {
+  StepCase c = residual_step();
+  c.budget.device = c.peak(c.schedule).device_bytes * 7 / 10;
+  c.options.included_types = {"^nothing$"};
+  EXPECT_FALSE(summarize(*c.graph, GetParam().plan(c.request()).schedule).moves());
+}
+
+TEST_P(PolicyOnNetwork, HasNothingToDoWithoutABackwardPass) {
+  StepCase c = residual_step();
+  c.backward = StepId{static_cast<std::uint32_t>(c.schedule.steps.size())};
+  c.budget.device = c.peak(c.schedule).device_bytes * 7 / 10;
+  EXPECT_FALSE(summarize(*c.graph, GetParam().plan(c.request()).schedule).moves());
+}
+
+}  // namespace
+}  // namespace cnn::lms
