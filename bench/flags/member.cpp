@@ -13,6 +13,7 @@ Plain load(const std::string& from) { return from; }
 
 Plain load(const std::vector<std::int64_t>& from) {
   std::vector<std::string> texts;
+  texts.reserve(from.size());
   for (const std::int64_t number : from) {
     texts.push_back(std::to_string(number));
   }
@@ -21,6 +22,7 @@ Plain load(const std::vector<std::int64_t>& from) {
 
 Plain load(const std::vector<double>& from) {
   std::vector<std::string> texts;
+  texts.reserve(from.size());
   for (const double number : from) {
     texts.push_back(shortest(number));
   }

@@ -118,7 +118,7 @@ TEST(Feeder, ResumesExactlyAtAGlobalStep) {
   const std::vector<std::int32_t> whole = labels_of(dataset, options, 40);
   options.first_step = 25;
   const std::vector<std::int32_t> rest = labels_of(dataset, options, 15);
-  EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + 25 * 7));
+  EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + std::ptrdiff_t{25} * 7));
   EXPECT_EQ(Feeder(dataset, options).next().step, 25);
 }
 

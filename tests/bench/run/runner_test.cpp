@@ -95,7 +95,7 @@ void write_mnist(const tests::TemporaryFolder& folder, const std::string& part, 
   std::string images = big_endian(0x803) + big_endian(examples) + big_endian(28) + big_endian(28);
   std::string labels = big_endian(0x801) + big_endian(examples);
   for (int i = 0; i < examples; ++i) {
-    images += std::string(28 * 28, static_cast<char>(5 * i));
+    images += std::string(std::size_t{28} * 28, static_cast<char>(5 * i));
     labels += static_cast<char>(i % 10);
   }
   folder.write(part + "-images-idx3-ubyte", images);
@@ -118,7 +118,8 @@ TEST(Run, StagesRealBatchesOnADeviceWithMemoryOfItsOwnToTheSameBits) {
   for (const char* const value : {"top_1", "base_loss"}) {
     EXPECT_EQ(here["evaluation"][1][value], apart["evaluation"][1][value]);
   }
-  constexpr std::int64_t staged = 2 * (1600 + 64 + 2368 + 64);  // images and labels of 2 and of 3
+  constexpr std::int64_t staged =
+      std::int64_t{2} * (1600 + 64 + 2368 + 64);  // images and labels of 2 and of 3
   const auto more = [&](const char* section, const char* value) {
     return apart[section][value].get<std::int64_t>() - here[section][value].get<std::int64_t>();
   };
