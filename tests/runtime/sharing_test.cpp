@@ -11,6 +11,7 @@
 #include "runtime/liveness.h"
 #include "runtime/program.h"
 #include "tests/support/error_of.h"
+#include "tests/support/joined_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -20,76 +21,12 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::error_of;
-using tests::floats;
+using tests::image;
+using tests::Join;
 using tests::Opaque;
 using tests::Scale;
+using tests::spread_kernels;
 using tests::TestStep;
-
-TensorDesc image(std::int64_t channels) {
-  return {.shape = {2, channels, 1, 3}, .layout = Layout::nhwc};
-}
-
-// Two images become one.
-class Join final : public tests::TestOp {
- public:
-  explicit Join(tests::TestOpOptions options = {}) : TestOp(options) {}
-  std::string_view name() const override { return "join"; }
-  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override {
-    return {image(in[0].shape[1] + in[1].shape[1])};
-  }
-  void reference(std::span<const TensorView> /*in*/,
-                 std::span<const TensorView> /*out*/) const override {}
-};
-
-// Of the element that would lie at `i` without gaps between pixels.
-std::size_t place(const TensorDesc& image, std::size_t i) {
-  const auto channels = static_cast<std::size_t>(image.shape[1]);
-  return i / channels * static_cast<std::size_t>(pitch_of(image)) + i % channels;
-}
-
-std::vector<float> dense(const TensorView& image) {
-  std::vector<float> values(static_cast<std::size_t>(image.desc.shape.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = image.as<float>()[place(image.desc, i)];
-  }
-  return values;
-}
-
-// Runs an op of one image on it at any pitch; a join is there already.
-class SpreadKernel final : public Kernel {
- public:
-  explicit SpreadKernel(const Op& op) : op_(op) {}
-  void run(Stream& stream, const Operands& operands) override {
-    stream.host([op = &op_, &operands] {
-      if (op->name() == "join") {
-        return;
-      }
-      std::vector<float> x = dense(operands.in[0]), y(x.size());
-      const auto view = [](std::vector<float>& values) {
-        return TensorView{floats(static_cast<std::int64_t>(values.size())),
-                          reinterpret_cast<std::byte*>(values.data())};
-      };
-      op->reference(std::vector{view(x)}, std::vector{view(y)});
-      const TensorDesc& out = operands.out[0].desc;
-      for (std::size_t i = 0; i < y.size(); ++i) {
-        operands.out[0].as<float>()[place(out, i)] = y[i];
-      }
-    });
-  }
-
- private:
-  const Op& op_;
-};
-
-KernelTable spread_kernels() {
-  KernelTable table;
-  table.otherwise(
-      [](const Op&, const Signature& asked) {
-        return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
-      },
-      [](const Op& op, const Signature&) { return std::make_unique<SpreadKernel>(op); });
-  return table;
-}
 
 // x -> a, b -> whole -> y, which leaves; a, of four channels, and b lie inside the whole.
 struct Joined {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <random>
 #include <utility>
 #include <vector>
@@ -62,7 +64,21 @@ inline std::shared_ptr<const Graph> random_graph(unsigned seed) {
   return graph;
 }
 
-// Tries `attempts` random swaps and recomputations and keeps those that give a valid plan.
+// The nodes that make a tensor and all that share bytes with it.
+inline std::vector<NodeId> makers_of_root(const Graph& graph, TensorId tensor) {
+  std::vector<NodeId> makers;
+  for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
+    if (std::ranges::any_of(graph.nodes()[n].outputs, [&](TensorId output) {
+          return graph.root_of(output) == graph.root_of(tensor);
+        })) {
+      makers.push_back(NodeId{static_cast<std::uint32_t>(n)});
+    }
+  }
+  return makers;
+}
+
+// Tries `attempts` random swaps and recomputations, of single nodes or of all that lies in one
+// tensor, and keeps those that give a valid plan.
 inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, int& kept) {
   std::mt19937 random(seed);
   const Graph& graph = *plan.graph;
@@ -74,13 +90,18 @@ inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, in
       return schedule.steps.begin() + static_cast<std::ptrdiff_t>(step);
     };
     const NodeId node{static_cast<std::uint32_t>(random() % graph.nodes().size())};
+    const TensorId made = graph.nodes()[index_of(node)].outputs.front();
     if (random() % 2 == 0) {
-      const TensorId tensor = graph.nodes()[index_of(node)].outputs.front();
+      const TensorId tensor = graph.root_of(made);
       schedule.steps.insert(at(back), {.action = Fetch{tensor}, .lane = Lane::copy_in});
       schedule.steps.insert(at(out), {.action = Offload{tensor}, .lane = Lane::copy_out});
     } else {
-      const Lane lane = graph.nodes()[index_of(node)].op->lane();
-      schedule.steps.insert(at(back), {.action = Compute{node}, .lane = lane});
+      const bool whole = graph.shares_bytes(made) && random() % 2 == 0;
+      std::size_t step = back;
+      for (const NodeId again : whole ? makers_of_root(graph, made) : std::vector{node}) {
+        const Lane lane = graph.nodes()[index_of(again)].op->lane();
+        schedule.steps.insert(at(step++), {.action = Compute{again}, .lane = lane});
+      }
     }
     for (Step& step : schedule.steps) {
       step.after.clear();
