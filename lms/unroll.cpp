@@ -19,7 +19,6 @@ const Unrolled& Unroller::unroll(const Fates& fates) {
   borrowed_.clear();
   stay_.assign(outline_.roots.size(), -1);
   away_.assign(outline_.roots.size(), false);
-  busy_.assign(outline_.roots.size(), false);
   for (given_ = 0; given_ < outline_.steps.size(); ++given_) {
     if (given_ == outline_.backward) {
       result_.backward = result_.steps.size();
