@@ -13,7 +13,7 @@ if(CNN_CUDA)
     set(CMAKE_CUDA_COMPILER ${CNN_NVCC})
   endif()
   if(DEFINED ENV{CUDAARCHS})
-    set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})  # of this call only: CMake itself would keep it for all later ones
+    set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
   elseif(NOT CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
   endif()
@@ -23,6 +23,9 @@ if(CNN_CUDA)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc has it
     set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
     enable_language(CUDA)
+    if(DEFINED ENV{CUDAARCHS})  # was for this call; CMake would keep it for all later ones
+      unset(CMAKE_CUDA_ARCHITECTURES CACHE)
+    endif()
     find_package(CUDAToolkit ${CNN_CUDA_LEAST} QUIET)
     find_package(CUDNN 9 QUIET)
   endif()
