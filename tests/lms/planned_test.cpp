@@ -32,7 +32,7 @@ TEST(Planned, TakesTheBestStepOfUniformChains) {
   }
 }
 
-// Steps that hold more than `share` tenths of what they need.
+// Calls check() for steps within so many tenths of the bytes that they need.
 void for_random_steps(unsigned seeds, std::size_t tenths,
                       const std::function<void(StepCase&)>& check) {
   for (unsigned seed = 0; seed < seeds; ++seed) {
@@ -72,6 +72,24 @@ TEST(Planned, IsNoFasterThanItsBound) {
     EXPECT_LE(bound.seconds, plan.outcome.seconds * (1 + 1e-9));
     EXPECT_LE(bound.seconds, bound.seconds_swap_only * (1 + 1e-9));
     EXPECT_GE(bound.seconds, compute * (1 - 1e-9));
+  });
+}
+
+// As the search sees it: with equal work.
+double seconds_of(const StepCase& c) { return quick_plan(c.request(), 5000).evaluation.seconds; }
+
+TEST(Planned, IsNoSlowerWithMoreMemoryOrAFasterLink) {
+  constexpr double much = 1.01;
+  for_random_steps(300, 6, [](StepCase& c) {
+    const double seconds = seconds_of(c);
+    c.costs.out_bytes_per_second *= 2;
+    const double out = seconds_of(c);
+    EXPECT_LE(out, seconds * much) << "a link twice as fast";
+    c.costs.in_bytes_per_second *= 2;
+    const double both = seconds_of(c);
+    EXPECT_LE(both, out * much) << "and twice as fast back";
+    c.budget.device += c.budget.device / 4;
+    EXPECT_LE(seconds_of(c), both * much) << "and a quarter more memory";
   });
 }
 
