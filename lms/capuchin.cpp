@@ -39,6 +39,8 @@ class Chooser {
       ends_.push_back(now);
     }
     chosen_.resize(tensors_.size());
+    again_seconds_.resize(tensors_.size());
+    as_of_.resize(tensors_.size());
   }
 
   // What placement adds to the bytes in use is taken off the target of the next round.
@@ -113,8 +115,26 @@ class Chooser {
     return best.has_value();
   }
 
-  // What is waited for, in seconds per byte.
+  // What dropping costs is computed only for those that would be chosen by what it cost before.
   bool choose_cheapest(StepId step) {
+    while (const std::optional<std::pair<std::size_t, Choice>> best = cheapest(step)) {
+      const std::size_t t = best->first;
+      if (best->second == Choice::swap) {
+        swap(t);
+        return true;
+      }
+      if (as_of_[t] == changes_) {
+        drop(t);
+        return true;
+      }
+      again_seconds_[t] = seconds_again(t);
+      as_of_[t] = changes_;
+    }
+    return false;
+  }
+
+  // By what is waited for, in seconds per byte.
+  std::optional<std::pair<std::size_t, Choice>> cheapest(StepId step) const {
     double least = std::numeric_limits<double>::infinity();
     std::optional<std::pair<std::size_t, Choice>> best;
     for (std::size_t t = 0; t < tensors_.size(); ++t) {
@@ -122,21 +142,17 @@ class Chooser {
         continue;
       }
       const auto bytes = static_cast<double>(tensors_[t].bytes);
-      const double swapped = std::max(0.0, -free_time(tensors_[t])) / bytes;
-      if (swapped < least && may_swap(t)) {
-        least = swapped;
+      const double waits = std::max(0.0, -free_time(tensors_[t])) / bytes;
+      if (waits < least && may_swap(t)) {
+        least = waits;
         best = {t, Choice::swap};
       }
-      if (const std::optional<double> seconds = seconds_again(t);
-          seconds && *seconds / bytes < least) {
-        least = *seconds / bytes;
+      if (again_seconds_[t] / bytes < least) {
+        least = again_seconds_[t] / bytes;
         best = {t, Choice::drop};
       }
     }
-    if (best) {
-      best->second == Choice::swap ? swap(best->first) : drop(best->first);
-    }
-    return best.has_value();
+    return best;
   }
 
   bool is_away(std::size_t root, StepId step) const {
@@ -159,18 +175,18 @@ class Chooser {
     });
   }
 
-  // How much longer repetitions would take with this tensor dropped too.
-  std::optional<double> seconds_again(std::size_t t) {
+  // How much longer repetitions would take with this tensor dropped too; infinity if it cannot be.
+  double seconds_again(std::size_t t) {
     const Root& root = repeats_.outline().roots[repeats_.root(tensors_[t].tensor)];
     if (request_.options.recompute == Recomputation::off || !root.may_drop) {
-      return std::nullopt;
+      return std::numeric_limits<double>::infinity();
     }
     Fates fates = fates_;
     fates[repeats_.root(tensors_[t].tensor)] = Fate::drop;
     const auto found =
         repeats_.find(fates, [&](std::size_t r, StepId step) { return is_away(r, step); });
-    return found ? std::optional(repeats_.seconds(*found) - repeats_.seconds(again_))
-                 : std::nullopt;
+    return found ? repeats_.seconds(*found) - repeats_.seconds(again_)
+                 : std::numeric_limits<double>::infinity();
   }
 
   void drop(std::size_t t) {
@@ -191,6 +207,7 @@ class Chooser {
   }
 
   void take_off(std::size_t t, StepId back) {
+    ++changes_;
     for (std::size_t s = index_of(tensors_[t].last_forward) + 1; s < index_of(back); ++s) {
       live_[s] -= std::min(live_[s], aligned(tensors_[t].bytes));
     }
@@ -237,6 +254,9 @@ class Chooser {
   std::vector<Choice> chosen_;         // by tensor
   std::vector<Swap> swaps_;
   std::vector<Recompute> again_;
+  std::vector<double> again_seconds_;  // by tensor: at least what dropping it costs
+  std::vector<std::size_t> as_of_;     // by tensor: after how many changes that was computed
+  std::size_t changes_ = 1;            // choices, and the start
   bool exhausted_ = false;
 };
 
