@@ -15,6 +15,7 @@
 #include "runtime/error.h"
 #include "runtime/liveness.h"
 #include "tests/support/error_of.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -24,12 +25,11 @@ namespace {
 
 using std::chrono::microseconds;
 using ::testing::ElementsAre;
-using tests::Combine;
 using tests::Descend;
 using tests::floats;
 using tests::random_graph;
-using tests::Relu;
 using tests::Scale;
+using tests::swapping_plan;
 using tests::test_kernels;
 using tests::TestStep;
 using tests::with_random_edits;
@@ -338,26 +338,6 @@ TEST(Executor, GivesItsKernelsToAnotherPlanOfTheStep) {
     expect_identical(expected.outcome(), replanned.outcome());
   }
   EXPECT_GT(kept, 10);
-}
-
-// A step that swaps 256 bytes.
-StepPlan swapping_plan() {
-  auto graph = std::make_shared<Graph>();
-  const Value x = graph->input("x", floats(64));
-  const Value a = emit(Scale(1), {x});
-  const Value b = emit(Scale(2), {a});
-  const Value c = emit(Relu(), {b});
-  graph->output("d", emit(Combine(), {c, a}));
-  Schedule schedule;
-  schedule.steps = {{.action = Fetch{x.id}, .lane = Lane::copy_in},
-                    {.action = Compute{NodeId{0}}},
-                    {.action = Compute{NodeId{1}}},
-                    {.action = Offload{a.id}, .lane = Lane::copy_out},
-                    {.action = Compute{NodeId{2}}},
-                    {.action = Fetch{a.id}, .lane = Lane::copy_in},
-                    {.action = Compute{NodeId{3}}},
-                    {.action = Offload{graph->outputs()[0].tensor}, .lane = Lane::copy_out}};
-  return make_plan(graph, describe(*graph, test_kernels()), schedule);
 }
 
 TEST(Executor, SwapsToTheHostAndBack) {

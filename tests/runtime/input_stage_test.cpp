@@ -109,7 +109,7 @@ TEST(InputStage, RefusesWhatNoStepCouldUse) {
   Staging staging(0);
   EXPECT_THROW(staging.stages.take(), Error);
   staging.stage(1);
-  EXPECT_THROW(staging.stage(2), Error);
+  EXPECT_THROW(staging.stage_as_it_is(), Error);
   staging.stages.forget();
   EXPECT_THROW(staging.stages.stage({}), Error);
   staging.inputs.front() = floats(count - 1);

@@ -11,6 +11,7 @@
 
 #include "runtime/executor.h"
 #include "tests/support/error_of.h"
+#include "tests/support/swapping_step.h"
 #include "tests/support/test_graphs.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
@@ -23,32 +24,13 @@ using tests::Combine;
 using tests::error_of;
 using tests::floats;
 using tests::random_graph;
-using tests::Relu;
 using tests::Scale;
+using tests::swapping_plan;
 using tests::test_kernels;
 using tests::TestStep;
 using tests::with_random_edits;
 
 constexpr ExecutorOptions verified{.verify = true, .copies_beside_compute = 0};
-
-// x -> a -> b -> c, d = c - a / 2; a leaves behind b (step 3) and returns for d (steps 5 and 6).
-StepPlan swapping_plan() {
-  auto graph = std::make_shared<Graph>();
-  const Value x = graph->input("x", floats(64));
-  const Value a = emit(Scale(1), {x});
-  const Value c = emit(Relu(), {emit(Scale(2), {a})});
-  graph->output("d", emit(Combine(), {c, a}));
-  Schedule schedule;
-  schedule.steps = {{.action = Fetch{x.id}, .lane = Lane::copy_in},
-                    {.action = Compute{NodeId{0}}},
-                    {.action = Compute{NodeId{1}}},
-                    {.action = Offload{a.id}, .lane = Lane::copy_out},
-                    {.action = Compute{NodeId{2}}},
-                    {.action = Fetch{a.id}, .lane = Lane::copy_in},
-                    {.action = Compute{NodeId{3}}},
-                    {.action = Offload{graph->outputs()[0].tensor}, .lane = Lane::copy_out}};
-  return make_plan(graph, describe(*graph, test_kernels()), schedule);
-}
 
 // A copy that is asked for: true to leave it out.
 using Fault = std::function<bool(const std::byte* to, const std::byte* from)>;
@@ -195,26 +177,6 @@ TEST(MemoryWatch, LetsAnExecutorMove) {
   Executor moved = std::move(step.executor());
   EXPECT_NO_THROW(moved.run(step.inputs()));
   EXPECT_NO_THROW(moved.run(step.inputs()));
-}
-
-TEST(CopyJitter, ShowsAWaitThatIsMissing) {
-  const StepPlan plan = swapping_plan();
-  StepPlan broken = plan;
-  ASSERT_EQ(broken.schedule.steps[6].after.size(), 1U);
-  broken.schedule.steps[6].after.clear();  // d is made before a is back
-  EXPECT_THAT(error_of([&] { verify(broken); }), HasSubstr("does not wait for"));
-  const auto outcome = [](const StepPlan& of, unsigned seed) {
-    TestStep step(of, test_kernels(),
-                  {.copy_jitter = {.longest = std::chrono::milliseconds(5), .seed = seed}});
-    step.run();
-    return step.outcome();
-  };
-  bool shown = false;
-  for (unsigned seed = 0; seed < 20; ++seed) {
-    EXPECT_TRUE(tests::identical(outcome(plan, seed), outcome(plan, seed + 1)));
-    shown = shown || !tests::identical(outcome(plan, seed), outcome(broken, seed));
-  }
-  EXPECT_TRUE(shown);
 }
 
 }  // namespace
