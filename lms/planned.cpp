@@ -127,16 +127,22 @@ class Planner {
       }
       target -= taken - request_.budget.device;
     }
+    if (!fits_) {
+      attempt(request_.budget.device, true);
+    }
     return std::move(best_);
   }
 
+  std::size_t floor_bytes() { return attempt(0, true); }
+
  private:
   // Returns the bytes that the placed plan takes.
-  std::size_t attempt(std::size_t target) {
+  std::size_t attempt(std::size_t target, bool thriftiest = false) {
     constexpr double slack = 0.005;  // of the step: so much earlier than needed copies end
     const Found found = search(outline_, {.device_bytes = target,
                                           .swaps = request_.budget.host > 0,
                                           .drops = request_.options.recompute != Recomputation::off,
+                                          .thriftiest = thriftiest,
                                           .work = work});
     Unroller unroller(outline_);
     Evaluator evaluator(outline_, target);
@@ -166,6 +172,8 @@ class Planner {
 };
 
 }  // namespace
+
+std::size_t floor_bytes(const Request& request) { return Planner(request).floor_bytes(); }
 
 Plan planned(const Request& request) { return Planner(request).plan(); }
 

@@ -17,6 +17,10 @@ struct Outcome {
 };
 Outcome outcome_of(const Request& request, const Schedule& schedule);
 
+// Bytes of the arena that the thriftiest plan takes, as placed: any budget from there on has a
+// plan.
+std::size_t floor_bytes(const Request& request);
+
 // The schedule of an unrolled step with its copies and their waits.
 Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
                      const Evaluator& evaluated);

@@ -11,7 +11,10 @@ namespace cnn::lms {
 namespace {
 
 // Fitting comes first; then, of those that do not fit, the one that is nearer to it.
-bool is_better(const Evaluation& a, const Evaluation& b) {
+bool is_better(const Evaluation& a, const Evaluation& b, bool thriftiest) {
+  if (thriftiest) {
+    return a.peak != b.peak ? a.peak < b.peak : a.excess < b.excess;
+  }
   if (a.fits != b.fits) {
     return a.fits;
   }
@@ -37,7 +40,7 @@ class Searcher {
   }
 
   Found run() {
-    if (best_.evaluation.fits || movable_.empty()) {
+    if ((best_.evaluation.fits && !options_.thriftiest) || movable_.empty()) {
       return best_;
     }
     sweep();
@@ -50,6 +53,10 @@ class Searcher {
     const Unrolled& unrolled = unroller_.unroll(fates);
     work_ += unrolled.steps.size();
     return {std::move(fates), evaluator_.evaluate(unrolled)};
+  }
+
+  bool is_better(const Evaluation& a, const Evaluation& b) const {
+    return lms::is_better(a, b, options_.thriftiest);
   }
 
   void offer(Found found) {

@@ -11,6 +11,7 @@ namespace cnn::lms {
 struct SearchOptions {
   std::size_t device_bytes = 0;  // of the arena
   bool swaps = true, drops = true;
+  bool thriftiest = false;        // the fewest bytes at the peak, whatever the time
   std::size_t most_tensors = 0;   // that may leave or be dropped; 0: all
   std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
 };

@@ -8,6 +8,7 @@
 #include "bench/flags/words.h"
 #include "data/catalog.h"
 #include "layers/update_rule.h"
+#include "lms/options.h"
 #include "models/learning_rate.h"
 
 namespace cnn::bench {
@@ -78,6 +79,20 @@ inline constexpr auto words<VariableUpdate> = std::to_array<Word<VariableUpdate>
      {"collective_all_reduce", VariableUpdate::collective_all_reduce},
      {"horovod", VariableUpdate::horovod},
      {"ddl", VariableUpdate::ddl}});
+
+using lms::Recomputation;
+using lms::TriggerRule;
+
+template <>
+inline constexpr auto words<TriggerRule> = std::to_array<Word<TriggerRule>>(
+    {{"chain_rule", TriggerRule::chain_rule}, {"direct_order", TriggerRule::direct_order}});
+
+template <>
+inline constexpr auto words<Recomputation> =
+    std::to_array<Word<Recomputation>>({{"auto", Recomputation::automatic},
+                                        {"off", Recomputation::off},
+                                        {"cheap", Recomputation::cheap},
+                                        {"full", Recomputation::full}});
 
 struct ModelOptions {
   std::string name = "trivial";
@@ -193,6 +208,31 @@ struct GraphOptions {
   FusionChoice fusion = FusionChoice::automatic;
 };
 
+// Large Model Support. The meaning of most is in lms/options.h.
+struct LmsFlags {
+  bool enabled = false;
+  std::optional<std::string> policy;  // not set: see policy_of() in bench/flags/lms_policy.h
+  int n_tensors = -1;
+  int lb = 1, ub = 10'000;
+  bool fuse_swapins = false, swap_branches = false;
+  int branch_threshold = 0;
+  TriggerRule ctrld_strategy = TriggerRule::chain_rule;
+  int swapout_threshold = -1, swapin_ahead = -1, swapin_groupby = -1;
+  int sync_mode = 0;
+  std::vector<std::string> excluded_ops, included_ops, excluded_types, included_types;
+  std::optional<int> size_threshold;  // KB
+  int exclude = 0, limit = 0;         // MB of the device
+  double frac = 0, mem_ratio = 1;
+  std::optional<int> host_limit;  // MB
+  Recomputation recompute = Recomputation::automatic;
+  bool simulate_only = false;
+  bool verify = false;
+  bool debug = false;
+  int debug_level = 1;
+  std::optional<int> device_memory_mb;    // of a CPU that plays a device with a memory of its own
+  std::vector<double> emulate_link_gbps;  // out, in, both at once
+};
+
 struct HelpFlags {
   bool usual = false;
   bool brief = false;
@@ -214,6 +254,7 @@ struct Config {
   models::LearningRateOptions rate;
   OptimizerOptions optimizer;
   GraphOptions graph;
+  LmsFlags lms;
   VariableUpdate variable_update = VariableUpdate::parameter_server;
   int seed = 1234;
   HelpFlags help;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "bench/flags/flag_table.h"
+#include "bench/flags/lms_policy.h"
 #include "models/learning_rate.h"
 #include "runtime/error.h"
 
@@ -37,6 +38,13 @@ int ways_to_evaluate_during_training(const Config& c) {
 bool frozen(const Config& c) { return c.mode.forward_only && c.mode.freeze_when_forward_only; }
 
 constexpr Rule rules[] = {
+    {[](const Config& c) {
+       return c.lms.enabled && !c.lms.policy && tflms1_is_set(c.lms) && tflms2_is_set(c.lms);
+     },
+     "flags of two LMS policies are set, tflms1 and tflms2: leave out those of one, or name one by "
+     "--lms_policy"},
+    {[](const Config& c) { return c.lms.swapout_threshold == 0 || c.lms.swapin_ahead == 0; },
+     "--lms_swapout_threshold and --lms_swapin_ahead are at least 1, or -1 to be found"},
     {[](const Config& c) { return c.mode.forward_only && c.mode.eval; },
      "--forward_only and --eval exclude each other: the first times inference, the second "
      "measures accuracy"},

@@ -117,7 +117,7 @@ std::span<const FlagGroup> flag_groups() {
   static const std::vector<FlagGroup> groups = [] {
     std::vector<FlagGroup> all;
     for (const auto& more : {run_flags(), data_flags(), machine_flags(), learning_flags(),
-                             parallel_flags(), runtime_flags(), other_flags()}) {
+                             parallel_flags(), lms_flags(), runtime_flags(), other_flags()}) {
       all.insert(all.end(), more.begin(), more.end());
     }
     return all;

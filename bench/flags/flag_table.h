@@ -63,7 +63,8 @@ std::vector<FlagGroup> data_flags();      // input, data
 std::vector<FlagGroup> machine_flags();   // device, cpu, gpu, fp16
 std::vector<FlagGroup> runtime_flags();   // runtime
 std::vector<FlagGroup> learning_flags();  // optim
-std::vector<FlagGroup> parallel_flags();  // reduce, dist, allreduce_bench, lms
+std::vector<FlagGroup> parallel_flags();  // reduce, dist, allreduce_bench, ibm
+std::vector<FlagGroup> lms_flags();       // lms, lms_policies, lms_device
 std::vector<FlagGroup> other_flags();     // ours, legacy, absl, test
 std::span<const FlagGroup> flag_groups();
 

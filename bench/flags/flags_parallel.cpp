@@ -10,9 +10,6 @@ using enum Type;
 constexpr std::string_view one_device =
     "one device computes, so nothing is exchanged; leave it out";
 constexpr std::string_view one_process = "the program is a single process; leave it out";
-constexpr std::string_view no_lms =
-    "no tensors are swapped to the host; use a smaller --batch_size or --image_size";
-
 constexpr Flag reduce_rows[] = {
     {.name = "variable_update",
      .help = "how devices share variables and gradients; on one device the first three are equal",
@@ -71,21 +68,7 @@ constexpr Flag dist_rows[] = {
     {"horovod_device", text, "", later, one_process, "where Horovod reduces", {}, "cpu|gpu|"},
 };
 
-constexpr Flag lms_rows[] = {
-    {"lms", boolean, "False", later, no_lms,
-     "large model support: move activations to host memory and back"},
-    {"lms_n_tensors", integer, "-1", later, no_lms, "how many tensors may be swapped; -1 = all",
-     at_least(-1)},
-    {"lms_lb", integer, "1", later, no_lms, "nodes by which a swap-in precedes its reader",
-     at_least(1)},
-    {"lms_swapout_threshold", integer, "-1", later, no_lms,
-     "distance from producer to reader above which a tensor is swapped; -1 = found", at_least(-1)},
-    {"lms_swapin_ahead", integer, "-1", later, no_lms,
-     "levels by which a swap-in precedes its reader; -1 = found", at_least(-1)},
-    {"lms_swapin_groupby", integer, "-1", later, no_lms,
-     "readers closer than this share one swap-in; -1 = found", at_least(-1)},
-    {"lms_sync_mode", integer, "0", later, no_lms,
-     "0 asynchronous, 1 waits for swap-outs, 2 for swap-ins, 3 for both", between(0, 3)},
+constexpr Flag ibm_rows[] = {
     {"ddl_options", text, "", accepted, "IBM's distributed library is not used here",
      "topology of IBM's distributed library"},
     {.name = "image_size",
@@ -104,7 +87,7 @@ constexpr Flag allreduce_rows[] = {
 std::vector<FlagGroup> parallel_flags() {
   return {{"reduce", "Variables and gradients on several devices", reduce_rows},
           {"dist", "Several processes", dist_rows},
-          {"lms", "Large models", lms_rows},
+          {"ibm", "Of IBM's variant", ibm_rows},
           {"allreduce_bench", "All-reduce benchmark", allreduce_rows}};
 }
 

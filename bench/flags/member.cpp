@@ -41,6 +41,8 @@ Plain load(const models::RatePieces& from) {
   return text;
 }
 
+Plain load(const std::vector<std::string>& from) { return from; }
+
 void store(bool& to, const Plain& value) { to = std::get<bool>(value); }
 void store(int& to, const Plain& value) { to = static_cast<int>(std::get<std::int64_t>(value)); }
 void store(double& to, const Plain& value) { to = std::get<double>(value); }
@@ -80,6 +82,10 @@ std::vector<std::string> words_for<layers::Rule>() {
     names.emplace_back(row.name);
   }
   return names;
+}
+
+void store(std::vector<std::string>& to, const Plain& value) {
+  to = std::get<std::vector<std::string>>(value);
 }
 
 }  // namespace cnn::bench

@@ -46,6 +46,7 @@ Plain load(const std::vector<double>& from);
 Plain load(layers::Rule from);
 Plain load(const data::Row* from);  // its name; null is unset
 Plain load(const models::RatePieces& from);
+Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
 void store(double& to, const Plain& value);
@@ -55,6 +56,7 @@ void store(std::vector<double>& to, const Plain& value);
 void store(layers::Rule& to, const Plain& value);
 void store(const data::Row*& to, const Plain& value);  // throws Error if there is none of that name
 void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be read
+void store(std::vector<std::string>& to, const Plain& value);
 
 template <class Choice>
 concept Enum = std::is_enum_v<Choice>;
@@ -98,6 +100,8 @@ template <>
 inline constexpr Type type_for<std::vector<std::int64_t>> = Type::integers;
 template <>
 inline constexpr Type type_for<std::vector<double>> = Type::reals;
+template <>
+inline constexpr Type type_for<std::vector<std::string>> = Type::texts;
 template <class Value>
 inline constexpr Type type_for<std::optional<Value>> = type_for<Value>;
 

@@ -32,6 +32,12 @@ struct Ceilings {
   std::array<CacheCeiling, 2> caches{};  // if known: smallest first
 };
 
+// Bytes a second that a device and its host exchange; 0: not known, or of `both`: not shared.
+struct Link {
+  double out = 0, in = 0;
+  double both = 0;  // of both directions at once
+};
+
 // A machine that is known by its description only.
 struct Described {
   std::string machine;  // "H200"
@@ -63,6 +69,7 @@ struct Backend {
   std::optional<std::size_t> host_memory_limit;
   // Batches of real data then go ahead to the device while the step before them runs.
   bool has_own_memory() const { return host_memory_limit.has_value(); }
+  std::optional<Link> link;         // to the host's memory, where the device has its own
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
   // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty

@@ -1,5 +1,6 @@
 #include "bench/machine/cpu_backend.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <fstream>
 
@@ -98,6 +99,32 @@ DataType compute_type(const Config& config) {
   return DataType::f32;
 }
 
+// out[,in[,both]] in 10^9 bytes a second; without a value copies are as fast as memory is.
+Link emulated_link(const Config& config) {
+  const std::vector<double>& rates = config.lms.emulate_link_gbps;
+  check(rates.size() <= 3 && std::ranges::all_of(rates, [](double rate) { return rate > 0; }),
+        "--emulate_link_gbps takes out[,in[,both]], each more than 0");
+  if (rates.empty()) {
+    return {};
+  }
+  return {.out = 1e9 * rates[0],
+          .in = 1e9 * (rates.size() > 1 ? rates[1] : rates[0]),
+          .both = rates.size() > 2 ? 1e9 * rates[2] : 0};
+}
+
+// The part of the memory that it plays is taken from the rest, which is its host then.
+void play_device(Backend& backend, int megabytes, const Link& link) {
+  constexpr double copies = 4e9;  // bytes a second, one core beside another that computes
+  const std::size_t device = static_cast<std::size_t>(megabytes) << 20U;
+  check(device <= backend.memory_limit,
+        fmt::format("--device_memory_mb={} is more than the {} MiB that are free", megabytes,
+                    backend.memory_limit >> 20U));
+  backend.host_memory_limit = backend.memory_limit - device;
+  backend.memory_limit = device;
+  backend.memory_text = "--device_memory_mb";
+  backend.link = link.out > 0 ? link : Link{.out = copies, .in = copies};
+}
+
 Backend make(const Config& config) {
   Backend backend{.name = "cpu", .device_text = "/cpu:0"};
   const layers::cpu::Isa isa = usable_isa();
@@ -105,7 +132,10 @@ Backend make(const Config& config) {
   backend.precision = name_of(backend.compute);
   const Team team = chosen_team(config);
   use(team);
-  backend.device = std::make_unique<CpuDevice>(device_options(team));
+  const Link link = emulated_link(config);
+  CpuOptions options = device_options(team);
+  options.link = {.out = link.out, .in = link.in, .both = link.both};
+  backend.device = std::make_unique<CpuDevice>(std::move(options));
   add_reference(backend.kernels);
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
   backend.threads = team.threads;
@@ -129,6 +159,9 @@ Backend make(const Config& config) {
   backend.preferred_layout = [](DataType type) { return layers::cpu::preferred_layout(type); };
   backend.memory_limit = backend.device->memory_bytes();
   backend.memory_text = "available memory and cgroup limit";
+  if (config.lms.device_memory_mb) {
+    play_device(backend, *config.lms.device_memory_mb, link);
+  }
   return backend;
 }
 

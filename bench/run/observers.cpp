@@ -17,6 +17,7 @@
 #include "bench/run/evaluator.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
+#include "bench/run/lms_observer.h"
 #include "bench/run/session.h"
 #include "bench/run/team.h"
 
@@ -62,6 +63,9 @@ Observers make_observers(const Observed& run) {
   if (!config.report.trace_file.empty()) {
     add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
                                       run.team.first().plan()));
+  }
+  if (run.team.first().lms() != nullptr) {
+    add(std::make_unique<LmsObserver>(run.team.first(), run.console, run.result));
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {

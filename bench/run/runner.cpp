@@ -12,6 +12,7 @@
 #include "bench/report/reporter.h"
 #include "bench/run/evaluator.h"
 #include "bench/run/job.h"
+#include "bench/run/lms_plan.h"
 #include "bench/run/observers.h"
 #include "bench/run/roofline_report.h"
 #include "bench/run/session.h"
@@ -74,6 +75,12 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.memory().total()) / mib,
       static_cast<double>(session.memory().lower_bound()) / mib));
+  if (const LmsReport* lms = session.lms()) {
+    const LmsFlags& flags = job.config->lms;
+    for (const std::string& line : lms_lines(*lms, flags.debug ? flags.debug_level : 0)) {
+      console.note(line);
+    }
+  }
   const layers::InPlace parts = layers::count_in_place(*session.plan().graph);
   if (parts.bytes > 0) {
     console.note(fmt::format(
@@ -171,6 +178,9 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     console.note(to_string(team.first().plan()));
   }
   note_choices(job, backend, team.first(), console);
+  if (config.lms.enabled && config.lms.simulate_only) {
+    return;
+  }
   if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);
     return;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bench/run/largest_batch.h"
+#include "bench/run/out_of_memory.h"
 #include "data/checkpoint.h"
 #include "runtime/error.h"
 #include "runtime/saved_order.h"
@@ -80,7 +81,33 @@ Session::Session(const Job& job, const Backend& backend)
   fusion_ = first.fusion;
   variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, backend);
+  if (job.config->lms.enabled && job.trains()) {
+    plan_lms();
+  }
   check_memory();
+  reserved_arena_ = memory_.arena;
+  if (lms_ && lms_->report().necessary) {
+    reserved_arena_ = std::max(reserved_arena_, lms_->limits().device);
+  }
+}
+
+void Session::plan_lms() {
+  lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+  StepPlan& plan = programs_.main.value().plan;
+  unlimited_ = plan;
+  plan = lms_->plan(*unlimited_, expected_costs());
+  memory_ = device_memory(programs_, backend_);
+  const LmsReport& report = lms_->report();
+  if (report.fits) {
+    return;
+  }
+  const std::string way = report.policy == "planned" ? "" : "; --lms_policy=planned may need less";
+  throw DoesNotFit(fmt::format(
+      "{}\n{} with --batch_size={} does not fit with --lms: the policy {} needs {:.2f} GiB of the "
+      "device, and {:.2f} GiB of the host; {:.2f} GiB are there ({}), and {:.2f} GiB{}",
+      tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
+      job_.batch.per_device, report.policy, in_gib(report.peak), in_gib(report.host),
+      in_gib(lms_->budget()), backend_.memory_text, in_gib(lms_->limits().host), way));
 }
 
 void Session::check_memory() const {
@@ -94,16 +121,37 @@ void Session::check_memory() const {
           : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
   const std::string device =
       backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
+  const std::string oom = tensorflow_oom_line(
+      plan(),
+      backend_.memory_limit - std::min(backend_.memory_limit, memory_.variables + memory_.staged),
+      backend_.name != "cpu");
   const std::string what =
-      fmt::format("{} with --batch_size={}", job_.model->name, job_.batch.per_device);
+      fmt::format("{}\n{} with --batch_size={}", oom, job_.model->name, job_.batch.per_device);
   if (memory_.total() <= backend_.memory_limit) {
     throw DoesNotFit(
         fmt::format("{} swaps {:.2f} GiB to the host, but {:.2f} GiB are free there: {}", what,
                     in_gib(memory_.host), in_gib(host_bytes_left(memory_, backend_)), advice));
   }
-  throw DoesNotFit(fmt::format("{} needs {:.2f} GiB, but {:.2f} GiB are free on {} ({}): {}", what,
-                               in_gib(memory_.total()), in_gib(backend_.memory_limit), device,
-                               backend_.memory_text, advice));
+  const std::string way = job_.trains() ? "; --lms trains larger ones" : "";
+  throw DoesNotFit(fmt::format("{} needs {:.2f} GiB, but {:.2f} GiB are free on {} ({}): {}{}",
+                               what, in_gib(memory_.total()), in_gib(backend_.memory_limit), device,
+                               backend_.memory_text, advice, way));
+}
+
+void Session::replan(const Costs& costs) {
+  if (!lms_ || !lms_->report().necessary) {
+    return;
+  }
+  const LmsReport before = lms_->report();
+  const double present = end_of(simulate(main_->plan(), costs));
+  StepPlan next = lms_->plan(*unlimited_, costs);
+  if (lms_->report().fits && lms_->report().predicted_seconds < present) {
+    memory_.arena = std::max(memory_.arena, next.memory.device_bytes);
+    memory_.host = std::max(memory_.host, next.memory.host_bytes);
+    main_->replan(std::move(next));
+    return;
+  }
+  lms_->keep(before, present);
 }
 
 std::int64_t Session::largest_batch() const {
@@ -129,14 +177,15 @@ std::int64_t Session::largest_batch() const {
 }
 
 void Session::allocate() {
-  storage_ = backend_.device->allocate(std::max<std::size_t>(memory_.total(), alignment));
+  storage_ = backend_.device->allocate(
+      std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment));
   variables_->attach(storage_.data());
   io_.emplace(*backend_.device, backend_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
 }
 
 std::span<std::byte> Session::arena() const {
-  return {storage_.data() + memory_.variables + memory_.staged, memory_.arena};
+  return {storage_.data() + memory_.variables + memory_.staged, reserved_arena_};
 }
 
 ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) const {
@@ -249,7 +298,7 @@ Json Session::plan_json() const {
           {"host_bytes", plan().memory.host_bytes},
           {"workspace_bytes", workspace_bytes()},
           {"predicted_step_seconds", nullptr},
-          {"lms", nullptr}};
+          {"lms", lms_ ? lms_json(lms_->report()) : Json(nullptr)}};
 }
 
 std::size_t Session::workspace_bytes() const {

@@ -10,6 +10,7 @@
 #include "bench/machine/backend.h"
 #include "bench/run/device_memory.h"
 #include "bench/run/job.h"
+#include "bench/run/lms_plan.h"
 #include "bench/run/restored.h"
 #include "bench/run/step_runner.h"
 #include "bench/run/variable_io.h"
@@ -42,11 +43,16 @@ class Session {
   // The timed program: training or forward only. There is none in evaluation mode.
   // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.
   StepRunner& main() { return main_.value(); }
+  // With --lms, of a plan that moves something: makes it anew by measured costs, for the steps from
+  // here on. The present one stays if the new one promises nothing.
+  void replan(const Costs& costs);
+  Costs expected_costs() const { return bench::expected_costs(*unlimited_, backend_); }
   // The evaluation program, its data rewound to the first example.
   StepRunner& evaluation();
 
   const StepPlan& plan() const;  // of the timed program, else of the evaluation
   Json plan_json() const;        // section "plan" of the result file
+  const LmsReport* lms() const { return lms_ ? &lms_->report() : nullptr; }  // null without --lms
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
   layers::Fusion fusion() const { return fusion_; }       // as far as the plan got
@@ -62,6 +68,7 @@ class Session {
   Programs compile_all(std::int64_t batch, std::int64_t eval_batch) const;
   Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
+  void plan_lms();
   void check_memory() const;
   std::span<std::byte> arena() const;
   // Before the program's own: bytes of what other programs stage.
@@ -73,11 +80,14 @@ class Session {
   const Backend& backend_;
   Programs programs_;  // until start()
   std::optional<Variables> variables_;
+  std::optional<LmsPlanner> lms_;
+  std::optional<StepPlan> unlimited_;  // the main program's step before --lms
   NetworkFacts facts_;
   Layout layout_ = Layout::nchw;
   layers::Fusion fusion_{};
   DeviceMemory memory_;
-  Buffer storage_;  // variables, what is staged, then the arena
+  std::size_t reserved_arena_ = 0;  // bytes: of the plans so far and of those that may come
+  Buffer storage_;                  // variables, what is staged, then the arena
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;

@@ -34,7 +34,11 @@ std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, s
 
 StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
                        ProgramMemory memory, std::unique_ptr<data::Feeder> feeder)
-    : batch_(compiled.batch), feeder_(std::move(feeder)) {
+    : backend_(backend),
+      variables_(variables),
+      arena_(memory.arena),
+      batch_(compiled.batch),
+      feeder_(std::move(feeder)) {
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
   const std::vector<std::int32_t> fixed =
       fixed_labels(batch_, static_cast<std::int32_t>(compiled.classes - 1), graph->traits().seed);
@@ -48,15 +52,12 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
     }
     stage_ = std::make_unique<InputStage>(*backend.device, inputs, memory.staged);
   }
-  executor_.emplace(
-      make_program(std::move(compiled.plan), backend.kernels), *backend.device, variables,
-      memory.arena,
-      ExecutorOptions{.record = backend.record_steps, .wait_for_each = backend.wait_for_each_step});
+  executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
+                    variables, arena_, options());
   if (compiled.prologue) {
     prologue_.emplace(
         make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
-        memory.arena,
-        ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
+        arena_, ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
   }
 }
 
@@ -90,6 +91,18 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
   feeder_ = std::move(feeder);
 }
 
+ExecutorOptions StepRunner::options() const {
+  return {.record = backend_.record_steps, .wait_for_each = backend_.wait_for_each_step};
+}
+
+void StepRunner::replan(StepPlan plan) {
+  earlier_peak_ = std::max(earlier_peak_, executor_->measured_peak_bytes());
+  Program program = std::move(*executor_).release();
+  executor_.reset();
+  program.plan = std::move(plan);
+  executor_.emplace(std::move(program), *backend_.device, variables_, arena_, options());
+}
+
 void StepRunner::prepare() {
   if (prologue_) {
     prologue_->run({});
@@ -97,8 +110,8 @@ void StepRunner::prepare() {
 }
 
 std::size_t StepRunner::measured_peak_bytes() const {
-  return std::max(executor_->measured_peak_bytes(),
-                  prologue_ ? prologue_->measured_peak_bytes() : 0);
+  return std::max({earlier_peak_, executor_->measured_peak_bytes(),
+                   prologue_ ? prologue_->measured_peak_bytes() : 0});
 }
 
 double StepRunner::feed(std::int64_t global_step, double learning_rate) {

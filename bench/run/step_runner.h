@@ -37,19 +37,26 @@ class StepRunner {
 
   // timeline: if given, takes the time of every step of the plan; the step is slower then.
   StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
+  // Goes on by another plan of the same graph, in the same arena.
+  void replan(StepPlan plan);
   void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;
 
  private:
+  ExecutorOptions options() const;
   void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
   double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
   void feed_from(const data::Batch& batch);
   void stage_next();
   double result(std::string_view name) const;  // 0 if there is no such output
 
+  const Backend& backend_;
+  Variables& variables_;
+  std::span<std::byte> arena_;
   std::int64_t batch_ = 0;
+  std::size_t earlier_peak_ = 0;  // bytes, of plans that have been replaced
   std::unique_ptr<data::Feeder> feeder_;
   Buffer small_inputs_;  // step number, learning rate, then fixed labels: a device copies from here
   std::int32_t* step_input_ = nullptr;

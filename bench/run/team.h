@@ -46,6 +46,7 @@ class Team {
 
   // What is the same for all: plan, facts, sizes, notices.
   const Session& first() const { return *sessions_.front(); }
+  Session& first() { return *sessions_.front(); }
 
  private:
   std::vector<std::unique_ptr<Session>> sessions_;

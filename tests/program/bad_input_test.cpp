@@ -36,7 +36,9 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
            {{"--num_batches=1", "--num_epochs=1"}, "num_epochs"},
            {{"stray"}, "positional"},
            {{"--num_gpus=2"}, "num_gpus"},
-           {{"--lms"}, "lms"},
+           {{"--lms_slice=4"}, "lms_slice"},
+           {{"--lms", "--lms_policy=magic"}, "lms_policy"},
+           {{"--emulate_link_gbps=0"}, "emulate_link_gbps"},
            {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {
     expect_refused(row);
     Words flags = row.flags;

@@ -1,0 +1,220 @@
+#include <string>
+#include <vector>
+
+#include "bench/flags/flag_table.h"
+#include "bench/flags/lms_policy.h"
+#include "lms/catalog.h"
+
+namespace cnn::bench {
+
+namespace {
+
+using enum Treatment;
+using enum Type;
+
+std::vector<std::string> policy_names() {
+  std::vector<std::string> names;
+  for (const lms::PolicyRow& row : lms::policies()) {
+    names.emplace_back(row.name);
+  }
+  return names;
+}
+
+constexpr Member policy_member = [] {
+  Member member = at<&Config::lms, &LmsFlags::policy>;
+  member.words = policy_names;
+  return member;
+}();
+
+constexpr std::string_view needs_lms = "flags --lms_... act with --lms only";
+constexpr Idle no_lms{[](const Config& c) { return !c.lms.enabled; }, needs_lms};
+constexpr Idle no_debug{[](const Config& c) { return c.lms.enabled && !c.lms.debug; },
+                        "--lms_debug_level acts with --lms_debug only"};
+constexpr Idle no_caffe{
+    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "caffe"; },
+    "--lms_frac acts with --lms_policy=caffe only"};
+constexpr Idle no_tflms1{
+    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms1"; },
+    "--lms_lb, --lms_ub, --lms_fuse_swapins, --lms_swap_branches, --lms_branch_threshold and "
+    "--lms_ctrld_strategy act with --lms_policy=tflms1 only"};
+constexpr Idle no_tflms2{
+    [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms2"; },
+    "--lms_swapout_threshold, --lms_swapin_ahead and --lms_swapin_groupby act with "
+    "--lms_policy=tflms2 only"};
+constexpr Idle no_device{
+    [](const Config& c) { return !c.lms.device_memory_mb || c.device != DeviceKind::cpu; },
+    "--emulate_link_gbps acts with --device_memory_mb on a CPU only"};
+constexpr Idle no_cpu{[](const Config& c) { return c.device != DeviceKind::cpu; },
+                      "--device_memory_mb acts on a CPU only; use --lms_limit"};
+
+constexpr Flag lms_rows[] = {
+    {.name = "lms",
+     .help = "train what does not fit: move activations to host memory and back, or compute them "
+             "again",
+     .member = &at<&Config::lms, &LmsFlags::enabled>},
+    {.name = "lms_policy",
+     .help = "who decides what moves: our planner, or a policy of another system; unset = planned, "
+             "or tflms1 or tflms2 where their flags are set",
+     .member = &policy_member,
+     .idle = {no_lms}},
+    {.name = "lms_n_tensors",
+     .help = "how many tensors may move, in the order of the policy; -1 = all, 0 = none",
+     .range = at_least(-1),
+     .member = &at<&Config::lms, &LmsFlags::n_tensors>,
+     .idle = {no_lms}},
+    {.name = "lms_sync_mode",
+     .help = "0 asynchronous, 1 computing waits for swap-outs, 2 for swap-ins, 3 for both",
+     .range = between(0, 3),
+     .member = &at<&Config::lms, &LmsFlags::sync_mode>,
+     .idle = {no_lms}},
+    {.name = "lms_recompute",
+     .help = "what may be computed again: auto, off, cheap (element-wise ops, norms, pools), full",
+     .member = &at<&Config::lms, &LmsFlags::recompute>,
+     .idle = {no_lms}},
+    {.name = "lms_size_threshold",
+     .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000",
+     .range = at_least(1),
+     .member = &at<&Config::lms, &LmsFlags::size_threshold>,
+     .idle = {no_lms}},
+    {.name = "lms_limit",
+     .help = "memory in MB that the run may take on its device; 0 = what is free",
+     .range = at_least(0),
+     .member = &at<&Config::lms, &LmsFlags::limit>,
+     .idle = {no_lms}},
+    {.name = "lms_exclude",
+     .help = "memory in MB that is left free on the device",
+     .range = at_least(0),
+     .member = &at<&Config::lms, &LmsFlags::exclude>,
+     .idle = {no_lms}},
+    {.name = "lms_mem_ratio",
+     .help = "share of the device's memory to plan with, a safety factor",
+     .range = between(0.01, 1),
+     .member = &at<&Config::lms, &LmsFlags::mem_ratio>,
+     .idle = {no_lms}},
+    {.name = "lms_frac",
+     .help = "policy caffe: nothing moves until this share of the memory is asked for",
+     .range = between(0, 1),
+     .member = &at<&Config::lms, &LmsFlags::frac>,
+     .idle = {no_lms, no_caffe}},
+    {.name = "lms_host_limit",
+     .help = "host memory in MB for what moves; 0 or unset = 80 % of what is free, or what "
+             "TF_GPU_HOST_MEM_LIMIT_IN_MB says",
+     .range = at_least(0),
+     .member = &at<&Config::lms, &LmsFlags::host_limit>,
+     .idle = {no_lms}},
+    {.name = "lms_excl_ops",
+     .help = "tensors whose names match one of these regular expressions stay",
+     .member = &at<&Config::lms, &LmsFlags::excluded_ops>,
+     .idle = {no_lms}},
+    {.name = "lms_incl_ops",
+     .help = "only tensors whose names match one of these regular expressions move",
+     .member = &at<&Config::lms, &LmsFlags::included_ops>,
+     .idle = {no_lms}},
+    {.name = "lms_excl_types",
+     .help = "what ops of these types make stays: regular expressions",
+     .member = &at<&Config::lms, &LmsFlags::excluded_types>,
+     .idle = {no_lms}},
+    {.name = "lms_incl_types",
+     .help = "only what ops of these types make moves: regular expressions",
+     .member = &at<&Config::lms, &LmsFlags::included_types>,
+     .idle = {no_lms}},
+    {.name = "lms_simulate_only",
+     .help = "print the plan, its peak, step time and bound, and train nothing",
+     .member = &at<&Config::lms, &LmsFlags::simulate_only>,
+     .idle = {no_lms}},
+    {.name = "lms_debug",
+     .help = "a line for each tensor",
+     .member = &at<&Config::lms, &LmsFlags::debug>,
+     .idle = {no_lms}},
+    {.name = "lms_debug_level",
+     .help = "of --lms_debug: 1 or 2",
+     .range = between(1, 2),
+     .member = &at<&Config::lms, &LmsFlags::debug_level>,
+     .idle = {no_lms, no_debug}},
+    {"lms_compress",
+     text,
+     "off",
+     later,
+     "tensors move and stay as they are; leave it out",
+     "store activations smaller",
+     {},
+     "off|lossless|fp16|bf16"},
+    {"lms_slice", text, "auto", later,
+     "an op runs in one piece in this version; use a smaller --batch_size or --image_size",
+     "run an op that does not fit in so many slices"},
+    {"lms_serialization", text, "", accepted, "one stream computes, so levels never overlap",
+     "levels whose ops run one after another"},
+    {"lms_serialization_by_size", real, "0", accepted,
+     "one stream computes, so levels never overlap",
+     "levels of more GiB run their ops one after another", at_least(0)},
+    {"lms_plan_time", real, "1", accepted, "the search is bounded by its work, not by the clock",
+     "seconds that planning may take", at_least(0)},
+};
+
+constexpr Flag policy_rows[] = {
+    {.name = "lms_lb",
+     .help = "tflms1: a swap-in is triggered at least so many nodes before its reader",
+     .range = at_least(1),
+     .member = &at<&Config::lms, &LmsFlags::lb>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_ub",
+     .help = "tflms1: and at most so many",
+     .range = at_least(1),
+     .member = &at<&Config::lms, &LmsFlags::ub>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_fuse_swapins",
+     .help = "tflms1: one swap-in for all readers of a tensor",
+     .member = &at<&Config::lms, &LmsFlags::fuse_swapins>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_swap_branches",
+     .help = "tflms1: swap for far readers of the forward pass too",
+     .member = &at<&Config::lms, &LmsFlags::swap_branches>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_branch_threshold",
+     .help = "tflms1: how far far is",
+     .range = at_least(0),
+     .member = &at<&Config::lms, &LmsFlags::branch_threshold>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_ctrld_strategy",
+     .help = "tflms1: how the trigger of a swap-in is found",
+     .member = &at<&Config::lms, &LmsFlags::ctrld_strategy>,
+     .idle = {no_lms, no_tflms1}},
+    {.name = "lms_swapout_threshold",
+     .help = "tflms2: distance from producer to reader above which a tensor moves; -1 = found",
+     .range = at_least(-1),
+     .member = &at<&Config::lms, &LmsFlags::swapout_threshold>,
+     .idle = {no_lms, no_tflms2}},
+    {.name = "lms_swapin_ahead",
+     .help = "tflms2: levels by which a swap-in precedes its reader; -1 = found",
+     .range = at_least(-1),
+     .member = &at<&Config::lms, &LmsFlags::swapin_ahead>,
+     .idle = {no_lms, no_tflms2}},
+    {.name = "lms_swapin_groupby",
+     .help = "tflms2: readers closer than this share one swap-in; -1 = found",
+     .range = at_least(-1),
+     .member = &at<&Config::lms, &LmsFlags::swapin_groupby>,
+     .idle = {no_lms, no_tflms2}},
+};
+
+constexpr Flag device_rows[] = {
+    {.name = "device_memory_mb",
+     .help = "memory in MB of a CPU that plays a device with a memory of its own; tensors move "
+             "between it and the rest",
+     .range = at_least(1),
+     .member = &at<&Config::lms, &LmsFlags::device_memory_mb>,
+     .idle = {no_cpu}},
+    {.name = "emulate_link_gbps",
+     .help = "of that device: 10^9 bytes a second out[,in[,both at once]]",
+     .member = &at<&Config::lms, &LmsFlags::emulate_link_gbps>,
+     .idle = {no_device}},
+};
+
+}  // namespace
+
+std::vector<FlagGroup> lms_flags() {
+  return {{"lms", "Large models", lms_rows},
+          {"lms_policies", "Policies of other systems", policy_rows},
+          {"lms_device", "A CPU as a device of its own", device_rows}};
+}
+
+}  // namespace cnn::bench

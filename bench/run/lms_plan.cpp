@@ -1,0 +1,256 @@
+#include "bench/run/lms_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+
+#include "bench/flags/config.h"
+#include "bench/flags/lms_policy.h"
+#include "bench/machine/step_costs.h"
+#include "lms/bound.h"
+#include "lms/catalog.h"
+#include "lms/planned.h"
+#include "lms/python_text.h"
+#include "lms/stash.h"
+#include "runtime/access.h"
+#include "runtime/error.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
+constexpr std::size_t megabyte = std::size_t{1} << 20U;
+
+// The first step behind the one that makes the loss: from there on gradients are computed.
+StepId first_backward(const Graph& graph, const Schedule& schedule) {
+  std::optional<TensorId> loss;
+  for (const Output& output : graph.outputs()) {
+    loss = output.name == "base_loss" ? output.tensor : loss;
+  }
+  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+    for (const Access& access : accesses(graph, schedule.steps[s].action)) {
+      if (access.tensor == loss && access.kind == Access::Kind::define) {
+        return StepId{static_cast<std::uint32_t>(s + 1)};
+      }
+    }
+  }
+  return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
+}
+
+std::size_t device_budget(const LmsFlags& flags, const Backend& backend) {
+  const auto whole = static_cast<double>(backend.memory_limit);
+  const double left = whole - static_cast<double>(flags.exclude) * mib;
+  check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
+                              flags.exclude, whole / mib));
+  const auto budget = static_cast<std::size_t>(left * flags.mem_ratio);
+  return flags.limit > 0 ? std::min(budget, flags.limit * megabyte) : budget;
+}
+
+// Nothing can leave a device that computes in the host's memory.
+std::size_t host_budget(const LmsFlags& flags, const Backend& backend) {
+  if (!backend.host_memory_limit) {
+    return 0;
+  }
+  constexpr double usual_share = 0.8;  // of what is free
+  if (flags.host_limit.value_or(0) > 0) {
+    return std::min(*flags.host_limit * megabyte, *backend.host_memory_limit);
+  }
+  if (const char* text = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
+    const auto limit = static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) * megabyte;
+    check(limit > 0, "TF_GPU_HOST_MEM_LIMIT_IN_MB is not a number of megabytes");
+    return std::min(limit, *backend.host_memory_limit);
+  }
+  return static_cast<std::size_t>(usual_share * static_cast<double>(*backend.host_memory_limit));
+}
+
+lms::Options options_of(const LmsFlags& flags) {
+  constexpr int usual_threshold = 1024, threshold_of_caffe = 1000;  // KB
+  const int threshold = policy_of(flags) == "caffe" ? threshold_of_caffe : usual_threshold;
+  return {.n_tensors = flags.n_tensors,
+          .sync_mode = static_cast<lms::SyncMode>(flags.sync_mode),
+          .recompute = flags.recompute,
+          .size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
+                            << 10U,
+          .frac = flags.frac,
+          .excluded_ops = flags.excluded_ops,
+          .included_ops = flags.included_ops,
+          .excluded_types = flags.excluded_types,
+          .included_types = flags.included_types,
+          .mem_ratio = flags.mem_ratio,
+          .tflms1 = {.lb = flags.lb,
+                     .ub = flags.ub,
+                     .fuse_swapins = flags.fuse_swapins,
+                     .swap_branches = flags.swap_branches,
+                     .branch_threshold = flags.branch_threshold,
+                     .ctrld_strategy = flags.ctrld_strategy},
+          .tflms2 = {.swapout_threshold = flags.swapout_threshold,
+                     .swapin_ahead = flags.swapin_ahead,
+                     .swapin_groupby = flags.swapin_groupby},
+          .debug_level = flags.debug ? flags.debug_level : 0};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double seconds_again(const Schedule& schedule, const Costs& costs) {
+  std::vector<bool> ran(costs.seconds.size());
+  double seconds = 0;
+  for (const Step& step : schedule.steps) {
+    if (const auto* compute = std::get_if<Compute>(&step.action)) {
+      const std::size_t node = index_of(compute->node);
+      seconds += ran[node] ? costs.seconds[node] : 0;
+      ran[node] = true;
+    }
+  }
+  return seconds;
+}
+
+}  // namespace
+
+LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes)
+    : config_(config),
+      resident_bytes_(resident_bytes),
+      budget_(device_budget(config.lms, backend)),
+      limits_{.device = budget_ - std::min(budget_, resident_bytes),
+              .host = host_budget(config.lms, backend)},
+      options_(options_of(config.lms)) {}
+
+StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs) {
+  const auto start = std::chrono::steady_clock::now();
+  const Graph& graph = *unlimited.graph;
+  const Schedule schedule = make_schedule(graph);
+  const lms::Request request{.graph = graph,
+                             .specs = unlimited.specs,
+                             .schedule = schedule,
+                             .backward = first_backward(graph, schedule),
+                             .costs = costs,
+                             .budget = limits_,
+                             .variable_bytes = resident_bytes_,
+                             .options = options_};
+  report_ = {.policy = policy_of(config_.lms),
+             .budget = budget_,
+             .need = resident_bytes_ + unlimited.memory.device_bytes};
+  report_.necessary = report_.need > budget_;
+  for (const double seconds : costs.seconds) {
+    report_.compute_seconds += seconds;
+  }
+  const bool moves = report_.necessary && options_.n_tensors != 0;
+  lms::Plan made = moves ? lms::find_policy(report_.policy).plan(request) : lms::Plan{schedule, {}};
+  const double policy_seconds = seconds_since(start);
+  StepPlan result = make_plan(unlimited.graph, unlimited.specs, std::move(made.schedule));
+  report_.planning_seconds = seconds_since(start);
+  report_.peak = resident_bytes_ + result.memory.device_bytes;
+  report_.live_peak = resident_bytes_ + result.memory.lower_bound_bytes;
+  report_.host = result.memory.host_bytes;
+  report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
+  report_.summary = lms::summarize(graph, result.schedule);
+  report_.kept = lms::candidates(request).size() -
+                 std::min(lms::candidates(request).size(), report_.summary.swapped_tensors);
+  report_.recompute_seconds = seconds_again(result.schedule, costs);
+  report_.predicted_seconds = end_of(simulate(result, costs));
+  if (report_.necessary) {
+    report_.floor = resident_bytes_ + lms::floor_bytes(request);
+    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
+  }
+  for (lms::Note& note : made.notes) {
+    if (note.text == lms::took_text) {
+      note.text = fmt::format(lms::took_text, lms::python_text(1e3 * policy_seconds));
+    }
+  }
+  report_.notes = std::move(made.notes);
+  return result;
+}
+
+void LmsPlanner::keep(LmsReport report, double seconds) {
+  report.compute_seconds = report_.compute_seconds;
+  report.predicted_seconds = seconds;
+  report.lower_bound_seconds = report_.lower_bound_seconds;
+  report_ = std::move(report);
+}
+
+Costs expected_costs(const StepPlan& plan, const Backend& backend) {
+  // Of one core of a server, with AVX2: the plan needs to know what is cheap beside what, and is
+  // made anew once steps were measured.
+  constexpr double flops_of_core = 60e9, bytes_of_core = 12e9;
+  constexpr double bytes_of_link = 12e9;  // PCIe 3
+  const auto cores = static_cast<double>(std::max<std::int64_t>(backend.threads, 1));
+  const Ceilings usual{.flops_per_second = cores * flops_of_core,
+                       .bytes_per_second = cores * bytes_of_core};
+  Costs costs{.out_bytes_per_second = bytes_of_link, .in_bytes_per_second = bytes_of_link};
+  if (backend.link) {
+    costs.out_bytes_per_second = backend.link->out;
+    costs.in_bytes_per_second = backend.link->in;
+    costs.both_bytes_per_second = backend.link->both;
+  }
+  const Ceilings& ceilings = backend.described ? backend.described->ceilings : usual;
+  for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
+    costs.seconds.push_back(cost.seconds);
+  }
+  return costs;
+}
+
+std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
+  std::vector<std::string> lines;
+  for (const lms::Note& note : report.notes) {
+    if (note.level <= debug_level) {
+      lines.push_back(fmt::format("[LMS][{}] {}", note.level, note.text));
+    }
+  }
+  const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
+  if (!report.necessary) {
+    lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
+    lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
+                                in_mib(report.budget), in_mib(report.need)));
+    return lines;
+  }
+  const lms::Summary& did = report.summary;
+  lines.push_back(fmt::format(
+      "[LMS][0] budget {:.0f} MiB, need {:.0f} MiB (x{:.2f}), floor {:.0f} MiB, feasible {}",
+      in_mib(report.budget), in_mib(report.need),
+      static_cast<double>(report.need) / static_cast<double>(report.budget), in_mib(report.floor),
+      report.fits ? "yes" : "no"));
+  lines.push_back(fmt::format(
+      "[LMS][0] plan: keep {} swap {} ({:.2f} GiB out, {:.2f} GiB in) recompute {} (+{:.1f} ms) "
+      "compress 0, planned in {:.0f} ms",
+      report.kept, did.swapped_tensors, static_cast<double>(did.bytes_out) / gib,
+      static_cast<double>(did.bytes_in) / gib, did.recomputed, 1e3 * report.recompute_seconds,
+      1e3 * report.planning_seconds));
+  lines.push_back(fmt::format(
+      "[LMS][0] predicted peak {:.0f} MiB, arena {:.0f} MiB (live maximum {:.0f}, fragmentation "
+      "{:.1f} %), host {:.2f} GiB pinned",
+      in_mib(report.peak), in_mib(report.peak), in_mib(report.live_peak),
+      100 * (static_cast<double>(report.peak) / static_cast<double>(report.live_peak) - 1),
+      static_cast<double>(report.host) / gib));
+  const double computing = report.compute_seconds + report.recompute_seconds;
+  lines.push_back(fmt::format(
+      "[LMS][0] predicted step {:.1f} ms (compute {:.1f}, stalls {:.1f}), lower bound {:.1f} ms, "
+      "gap "
+      "{:.1f} %",
+      1e3 * report.predicted_seconds, 1e3 * computing,
+      1e3 * std::max(0.0, report.predicted_seconds - computing), 1e3 * report.lower_bound_seconds,
+      100 * (report.predicted_seconds / report.lower_bound_seconds - 1)));
+  return lines;
+}
+
+Json lms_json(const LmsReport& report) {
+  return {{"policy", report.policy},
+          {"necessary", report.necessary},
+          {"budget_bytes", report.budget},
+          {"need_bytes", report.need},
+          {"floor_bytes", report.floor},
+          {"swapped_tensors", report.summary.swapped_tensors},
+          {"swapped_out_bytes", report.summary.bytes_out},
+          {"swapped_in_bytes", report.summary.bytes_in},
+          {"recomputed_nodes", report.summary.recomputed},
+          {"predicted_step_seconds", report.predicted_seconds},
+          {"unlimited_step_seconds", report.compute_seconds},
+          {"lower_bound_seconds", report.lower_bound_seconds},
+          {"planning_seconds", report.planning_seconds}};
+}
+
+}  // namespace cnn::bench

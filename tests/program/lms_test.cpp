@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/program/program.h"
+
+namespace cnn::tests {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+using testing::Not;
+using Words = std::vector<std::string>;
+
+// ResNet-20 at batch 64 takes some 100 MiB. With fixed costs of planning: no warm-up.
+Words training(const Words& more) {
+  Words words{"--device=cpu",      "--model=resnet20",         "--data_name=cifar10",
+              "--batch_size=64",   "--num_batches=3",          "--num_warmup_batches=0",
+              "--display_every=1", "--measure_ceilings=false", "--lms_size_threshold=16"};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+struct Trained {
+  Finished run;
+  json result;
+};
+
+Trained train(const Words& more) {
+  const TemporaryFolder folder;
+  Words words = training(more);
+  words.push_back("--result_json=" + (folder / "r.json"));
+  Trained trained{.run = run_program(words), .result = {}};
+  trained.result = json::parse(read_file(folder / "r.json"));
+  return trained;
+}
+
+std::vector<double> losses(const json& result) {
+  std::vector<double> all;
+  for (const json& step : result.at("steps")) {
+    all.push_back(step.at("total_loss").get<double>());
+  }
+  return all;
+}
+
+TEST(Lms, TrainsInLessMemoryWithTheSameLosses) {
+  const Trained whole = train({});
+  ASSERT_EQ(whole.run.status, 0) << whole.run.err;
+  const Words device{"--lms", "--emulate_link_gbps=2,1"};
+  for (const char* budget : {"--device_memory_mb=60", "--device_memory_mb=30"}) {
+    Words flags = device;
+    flags.emplace_back(budget);
+    const Trained less = train(flags);
+    ASSERT_EQ(less.run.status, 0) << less.run.err;
+    const json& plan = less.result.at("plan").at("lms");
+    EXPECT_TRUE(plan.at("necessary").get<bool>());
+    EXPECT_GT(plan.at("swapped_tensors").get<int>() + plan.at("recomputed_nodes").get<int>(), 0);
+    EXPECT_EQ(losses(less.result), losses(whole.result)) << budget;
+    EXPECT_LE(less.result.at("memory").at("arena_peak_bytes").get<std::size_t>(),
+              plan.at("budget_bytes").get<std::size_t>());
+    EXPECT_EQ(less.result.at("memory").at("arena_peak_bytes"),
+              less.result.at("plan").at("arena_bytes"));
+    EXPECT_LE(plan.at("lower_bound_seconds").get<double>(),
+              plan.at("predicted_step_seconds").get<double>());
+  }
+}
+
+TEST(Lms, TrainsByRecomputationAloneWhereAllMemoryIsOne) {
+  const Trained whole = train({});
+  const Trained less = train({"--lms", "--lms_limit=50"});
+  ASSERT_EQ(less.run.status, 0) << less.run.err;
+  const json& plan = less.result.at("plan").at("lms");
+  EXPECT_EQ(plan.at("swapped_tensors"), 0);
+  EXPECT_GT(plan.at("recomputed_nodes").get<int>(), 0);
+  EXPECT_EQ(losses(less.result), losses(whole.result));
+}
+
+TEST(Lms, PlansAgainAtTheEndOfTheWarmUp) {
+  const Words more{"--num_warmup_batches=2"};
+  const Trained whole = train(more);
+  const Trained less =
+      train({"--num_warmup_batches=2", "--lms", "--device_memory_mb=50", "--emulate_link_gbps=2"});
+  ASSERT_EQ(less.run.status, 0) << less.run.err;
+  EXPECT_THAT(less.run.err, HasSubstr("planned again by measured times"));
+  EXPECT_GT(less.result.at("plan").at("lms").at("measured_step_seconds").get<double>(), 0);
+  EXPECT_EQ(losses(less.result), losses(whole.result));
+}
+
+TEST(Lms, IsTurnedOffWhereItIsNotNecessary) {
+  const Trained trained = train({"--lms"});
+  ASSERT_EQ(trained.run.status, 0) << trained.run.err;
+  EXPECT_THAT(trained.run.err, HasSubstr("LMS is not necessary. Turned LMS off."));
+  EXPECT_FALSE(trained.result.at("plan").at("lms").at("necessary").get<bool>());
+  EXPECT_EQ(trained.result.at("plan").at("lms").at("swapped_tensors"), 0);
+}
+
+TEST(Lms, RefusesWhatNoPlanFitsIn) {
+  const Finished run = run_program(training({"--lms", "--device_memory_mb=8"}));
+  EXPECT_EQ(run.status, 3);
+  EXPECT_THAT(run.err, HasSubstr("OOM when allocating tensor with shape[64,"));
+  EXPECT_THAT(run.err, HasSubstr("does not fit with --lms: the policy planned needs"));
+  EXPECT_TRUE(run.step_lines().empty());
+}
+
+TEST(Lms, IsRecommendedWhereAStepDoesNotFitWithoutIt) {
+  const Finished run = run_program(training({"--device_memory_mb=50"}));
+  EXPECT_EQ(run.status, 3);
+  EXPECT_THAT(run.err, HasSubstr("Resource exhausted: OOM when allocating tensor with shape[64,"));
+  EXPECT_THAT(run.err, HasSubstr("--lms trains larger ones"));
+}
+
+TEST(Lms, SavesTheSameWeights) {
+  const TemporaryFolder folder;
+  const auto weights = [&](const std::string& name, const Words& more) {
+    Words flags = training(more);
+    flags.push_back("--train_dir=" + (folder / name));
+    const Finished run = run_program(flags);
+    EXPECT_EQ(run.status, 0) << run.err;
+    return read_file(folder / (name + "/model.ckpt-3.safetensors"));
+  };
+  const std::string whole = weights("whole", {});
+  EXPECT_EQ(weights("less", {"--lms", "--device_memory_mb=40"}), whole);
+  EXPECT_FALSE(whole.empty());
+}
+
+TEST(Lms, OnlyPlansWhereAsked) {
+  const Finished run =
+      run_program(training({"--lms", "--device_memory_mb=40", "--lms_simulate_only"}));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("[LMS][0] predicted step"));
+  EXPECT_THAT(run.err, HasSubstr("lower bound"));
+  EXPECT_TRUE(run.step_lines().empty());
+}
+
+TEST(Lms, OffersThePoliciesOfOtherSystems) {
+  const Trained whole = train({});
+  for (const char* policy : {"tflms1", "tflms2"}) {
+    const Trained less = train({"--lms", std::string("--lms_policy=") + policy,
+                                "--device_memory_mb=80", "--emulate_link_gbps=4"});
+    ASSERT_EQ(less.run.status, 0) << less.run.err;
+    EXPECT_THAT(less.run.err, HasSubstr("[LMS][0] Editing model for LMS, took: "));
+    EXPECT_THAT(less.run.err, Not(HasSubstr("{}")));
+    EXPECT_EQ(losses(less.result), losses(whole.result)) << policy;
+    EXPECT_GT(less.result.at("plan").at("lms").at("swapped_tensors").get<int>(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace cnn::tests
