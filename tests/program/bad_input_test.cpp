@@ -38,7 +38,7 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
            {{"--num_gpus=2"}, "num_gpus"},
            {{"--lms_slice=4"}, "lms_slice"},
            {{"--lms", "--lms_policy=magic"}, "lms_policy"},
-           {{"--emulate_link_gbps=0"}, "emulate_link_gbps"},
+           {{"--device_memory_mb=99", "--emulate_link_gbps=0"}, "emulate_link_gbps"},
            {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {
     expect_refused(row);
     Words flags = row.flags;
