@@ -68,19 +68,24 @@ TEST(InputStage, GivesEachStepItsBatchThoughHostMemoryIsUsedAgain) {
   }
 }
 
+// Others may use the machine: one undisturbed attempt of several shows that copies overlap steps.
 TEST(InputStage, CopiesABatchWhileTheStepBeforeItRuns) {
-  constexpr int steps = 6;
-  TestStep step = doubling(milliseconds(40));
-  Staging staging(slow);
-  const auto start = steady_clock::now();
-  staging.stage(0);
-  for (int i = 0; i < steps; ++i) {
-    const std::span<const TensorView> batch = staging.stages.take();
-    staging.stage(i + 1);
-    step.executor().run(batch);
+  constexpr int steps = 6, attempts = 8;
+  constexpr milliseconds one_after_the_other(steps * 80), limit(steps * 70);
+  auto best = std::chrono::duration_cast<milliseconds>(std::chrono::hours(1));
+  for (int attempt = 0; attempt < attempts && best >= limit; ++attempt) {
+    TestStep step = doubling(milliseconds(40));
+    Staging staging(slow);
+    const auto start = steady_clock::now();
+    staging.stage(0);
+    for (int i = 0; i < steps; ++i) {
+      const std::span<const TensorView> batch = staging.stages.take();
+      staging.stage(i + 1);
+      step.executor().run(batch);
+    }
+    best = std::min(best, std::chrono::duration_cast<milliseconds>(steady_clock::now() - start));
   }
-  EXPECT_LT(steady_clock::now() - start, milliseconds(steps * 70))
-      << "one after the other: 80 each";
+  EXPECT_LT(best, limit) << "one after the other it would be " << one_after_the_other.count();
 }
 
 TEST(InputStage, TakesTwoBuffersOfEachInputInTurn) {
