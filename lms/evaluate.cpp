@@ -5,14 +5,14 @@
 
 namespace cnn::lms {
 
-Evaluator::Evaluator(const Outline& outline, std::size_t device_bytes)
-    : outline_(outline), device_bytes_(device_bytes) {}
+Evaluator::Evaluator(const Outline& outline, std::size_t device_bytes, SyncMode sync)
+    : outline_(outline), device_bytes_(device_bytes), sync_(sync) {}
 
 const Evaluation& Evaluator::evaluate(const Unrolled& unrolled) {
   result_ = {};
   add_stays(unrolled);
   find_copies(unrolled);
-  if (!returns_.empty()) {
+  if (!waits_for_in(sync_)) {
     bring_forward(unrolled);
   }
   measure();
@@ -121,22 +121,21 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
-  double compute = 0, out = 0, in = 0;
-  std::size_t next_return = 0;
+  in_ = 0;
+  double compute = 0, out = 0;
+  std::uint32_t next_return = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
-    const auto room = [&] { return device_bytes_ - std::min(bytes_[s], device_bytes_); };
-    for (; next_return < returns_.size() && returns_[next_return].position == s; ++next_return) {
-      const std::uint32_t stay = returns_[next_return].stay;
-      free_for(s, room(), static_cast<std::uint32_t>(next_return));
-      const std::int32_t left = departure_of_[unrolled.stays[stay].root];
-      const double start =
-          std::max({in, waits_until_, left < 0 ? 0 : departed_[static_cast<std::size_t>(left)],
-                    s > 0 ? ends_[s - 1] : 0});
-      in = start + seconds_of(stay, unrolled, outline_.in_bytes_per_second);
-      const std::uint32_t use = unrolled.stays[stay].first;
-      ready_[use] = std::max(ready_[use], in);
+    const std::size_t room = device_bytes_ - std::min(bytes_[s], device_bytes_);
+    // What returns here is in bytes_ already, but the step itself need not wait for its room.
+    std::size_t returning = 0;
+    for (std::uint32_t r = next_return; r < returns_.size() && returns_[r].position == s; ++r) {
+      returning += outline_.roots[unrolled.stays[returns_[r].stay].root].bytes;
     }
-    free_for(s, room(), std::nullopt);
+    compute = std::max(compute, free_until(room + returning));
+    for (; next_return < returns_.size() && returns_[next_return].position == s; ++next_return) {
+      begin_return(unrolled, next_return, room);
+    }
+    free_for(s, room, std::nullopt);
     compute = std::max({compute, ready_[s], waits_until_});
     starts_[s] = compute;
     if (unrolled.steps[s].kind == StepKind::compute) {
@@ -149,10 +148,41 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
       out = std::max(out, ends_[stay.written]) +
             seconds_of(departures_[started_].stay, unrolled, outline_.out_bytes_per_second);
       departed_[started_] = out;
+      compute = waits_for_out(sync_) ? std::max(compute, out) : compute;
       pending_ += pending_bytes_[started_];
     }
   }
-  result_.seconds = std::max({compute, out, in});
+  result_.seconds = std::max({compute, out, in_});
+}
+
+// When so many departures have ended that the others fit.
+double Evaluator::free_until(std::size_t room) const {
+  double until = 0;
+  std::size_t pending = pending_;
+  for (std::size_t d = freed_; pending > room && d < started_; ++d) {
+    pending -= pending_bytes_[d];
+    until = departed_[d];
+  }
+  return until;
+}
+
+void Evaluator::begin_return(const Unrolled& unrolled, std::uint32_t r, std::size_t room) {
+  const Return& one = returns_[r];
+  free_for(one.position, room, r);
+  double start = std::max({in_, waits_until_, one.position > 0 ? ends_[one.position - 1] : 0});
+  const std::int32_t left = departure_of_[unrolled.stays[one.stay].root];
+  if (left >= 0) {
+    // It waits for its own departure, and so for all before it: their bytes are free from here on.
+    const auto own = static_cast<std::size_t>(left);
+    start = std::max(start, departed_[own]);
+    for (; freed_ <= own; ++freed_) {
+      departures_[freed_].freed_for_return = r;
+      pending_ -= pending_bytes_[freed_];
+    }
+  }
+  in_ = start + seconds_of(one.stay, unrolled, outline_.in_bytes_per_second);
+  const std::uint32_t use = unrolled.stays[one.stay].first;
+  ready_[use] = std::max(ready_[use], in_);
 }
 
 void Evaluator::tighten(const Unrolled& unrolled, double slack) {
@@ -160,6 +190,9 @@ void Evaluator::tighten(const Unrolled& unrolled, double slack) {
     return;
   }
   free_early(unrolled);
+  if (waits_for_in(sync_)) {
+    return;
+  }
   std::vector<bool> frees(returns_.size());  // what waits for a departure gives its bytes back
   for (const Departure& one : departures_) {
     if (one.freed_for_return) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "lms/options.h"
 #include "lms/outline.h"
 #include "lms/unroll.h"
 
@@ -35,7 +36,7 @@ struct Evaluation {
 // tensors of one size; see 8.6 of the tests' fixtures.
 class Evaluator {
  public:
-  Evaluator(const Outline& outline, std::size_t device_bytes);
+  Evaluator(const Outline& outline, std::size_t device_bytes, SyncMode sync = SyncMode::none);
 
   const Evaluation& evaluate(const Unrolled& unrolled);
 
@@ -56,11 +57,14 @@ class Evaluator {
   void measure();
   void run_lanes(const Unrolled& unrolled);
   void free_for(std::uint32_t step, std::size_t room, std::optional<std::uint32_t> for_return);
+  void begin_return(const Unrolled& unrolled, std::uint32_t r, std::size_t room);
+  double free_until(std::size_t room) const;
   void free_early(const Unrolled& unrolled);
   double seconds_of(std::uint32_t stay, const Unrolled& unrolled, double rate) const;
 
   const Outline& outline_;
   std::size_t device_bytes_;
+  SyncMode sync_;
   Evaluation result_;
   std::vector<std::size_t> bytes_;
   std::vector<Departure> departures_;
@@ -75,6 +79,7 @@ class Evaluator {
   std::size_t started_ = 0;                 // departures that stand behind a step that has run
   std::size_t pending_ = 0;                 // bytes of those in between
   double waits_until_ = 0;
+  double in_ = 0;  // when the lane of returns is free
 };
 
 }  // namespace cnn::lms

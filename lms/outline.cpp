@@ -1,6 +1,7 @@
 #include "lms/outline.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "lms/policy.h"
 #include "lms/stash.h"
@@ -119,13 +120,28 @@ class Builder {
     }
   }
 
+  // Where only so many may move, the largest.
   void mark_candidates() {
-    for (const Stashed& one : candidates(request_)) {
+    std::vector<Stashed> all = candidates(request_);
+    const std::int64_t most = request_.options.n_tensors;
+    if (most >= 0 && static_cast<std::size_t>(most) < all.size()) {
+      std::ranges::stable_sort(all, std::greater<>(), &Stashed::bytes);
+      all.resize(static_cast<std::size_t>(most));
+    }
+    for (const Stashed& one : all) {
       Root& root = result_.roots[root_of_[index_of(one.tensor)]];
       root.may_leave = true;
-      root.may_drop = std::ranges::all_of(
-          root.makers, [&](std::uint32_t maker) { return result_.nodes[maker].may_repeat; });
+      root.may_drop = std::ranges::all_of(root.makers, [&](std::uint32_t maker) {
+        return result_.nodes[maker].may_repeat && is_allowed(maker);
+      });
     }
+  }
+
+  // Cheap is what takes no more than moving its operands.
+  bool is_allowed(std::uint32_t node) const {
+    const KernelSpec& spec = request_.specs[node];
+    return request_.options.recompute != Recomputation::cheap ||
+           graph_.nodes()[node].op->flops(spec.in) == 0;
   }
 
   const Request& request_;

@@ -3,8 +3,11 @@
 #include "lms/planned.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 #include <vector>
 
+#include "lms/bound.h"
 #include "lms/search.h"
 #include "runtime/memory_plan.h"
 #include "runtime/program.h"
@@ -33,6 +36,9 @@ class Emitter {
            ++next_departure_) {
         offload_[next_departure_] = push(
             {.action = Offload{tensor(stay_of(next_departure_).root)}, .lane = Lane::copy_out});
+        if (waits_for_out(request_.options.sync_mode)) {
+          held_up_by_ = offload_[next_departure_];
+        }
       }
     }
     return std::move(schedule_);
@@ -45,8 +51,15 @@ class Emitter {
   TensorId tensor(std::uint32_t root) const { return outline_.roots[root].tensor; }
 
   StepId push(Step step) {
+    const StepId id{static_cast<std::uint32_t>(schedule_.steps.size())};
+    if (step.lane == Lane::compute) {
+      if (held_up_by_) {
+        step.after.push_back(*std::exchange(held_up_by_, std::nullopt));
+      }
+      last_compute_ = id;
+    }
     schedule_.steps.push_back(std::move(step));
-    return StepId{static_cast<std::uint32_t>(schedule_.steps.size() - 1)};
+    return id;
   }
 
   void add_return() {
@@ -59,6 +72,9 @@ class Emitter {
       if (departure.freed_for_return == next_return_ || (unasked && stay_of(d).root == root)) {
         step.after.push_back(offload_[d]);
       }
+    }
+    if (waits_for_in(request_.options.sync_mode) && last_compute_) {
+      step.after.push_back(*last_compute_);
     }
     push(std::move(step));
   }
@@ -86,6 +102,8 @@ class Emitter {
   const Evaluator& evaluated_;
   std::vector<StepId> offload_;  // by departure
   std::size_t next_return_ = 0, next_departure_ = 0;
+  std::optional<StepId> held_up_by_;  // an Offload that the next compute step waits for
+  std::optional<StepId> last_compute_;
   Schedule schedule_;
 };
 
@@ -118,17 +136,20 @@ class Planner {
   explicit Planner(const Request& request) : request_(request), outline_(outline(request)) {}
 
   Plan plan() {
-    constexpr int attempts = 5;
-    std::size_t target = request_.budget.device;
+    constexpr int attempts = 8;
+    constexpr double near = 1.003;  // of the bound: nothing is gained by a longer search
+    good_enough_ = near * lower_bound(request_).seconds;
+    const std::size_t budget = request_.budget.device;
+    std::size_t target = budget;
     for (int a = 0; a < attempts; ++a) {
       const std::size_t taken = attempt(target);
-      if (taken <= request_.budget.device || target <= taken - request_.budget.device) {
+      if (taken <= budget || target <= taken - budget) {
         break;
       }
-      target -= taken - request_.budget.device;
+      target -= taken - budget;
     }
     if (!fits_) {
-      attempt(request_.budget.device, true);
+      attempt(budget, true);
     }
     return std::move(best_);
   }
@@ -139,20 +160,23 @@ class Planner {
   // Returns the bytes that the placed plan takes.
   std::size_t attempt(std::size_t target, bool thriftiest = false) {
     constexpr double slack = 0.005;  // of the step: so much earlier than needed copies end
-    const Found found = search(outline_, {.device_bytes = target,
+    const SyncMode sync = request_.options.sync_mode;
+    const Found found = search(outline_, {.sync = sync,
+                                          .device_bytes = target,
                                           .swaps = request_.budget.host > 0,
                                           .drops = request_.options.recompute != Recomputation::off,
                                           .thriftiest = thriftiest,
+                                          .good_enough = good_enough_,
                                           .work = work});
     Unroller unroller(outline_);
-    Evaluator evaluator(outline_, target);
+    Evaluator evaluator(outline_, target, sync);
     const Unrolled& unrolled = unroller.unroll(found.fates);
     evaluator.tighten(unrolled, slack * evaluator.evaluate(unrolled).seconds);
     Schedule schedule = schedule_of(request_, outline_, unrolled, evaluator);
     const Outcome outcome = outcome_of(request_, schedule);
     const bool fits = outcome.device_bytes <= request_.budget.device;
     if (best_.schedule.steps.empty() || (fits && (!fits_ || outcome.seconds < seconds_)) ||
-        (!fits_ && outcome.device_bytes < bytes_)) {
+        (!fits && !fits_ && outcome.device_bytes < bytes_)) {
       best_.schedule = std::move(schedule);
       fits_ = fits;
       seconds_ = outcome.seconds;
@@ -161,13 +185,13 @@ class Planner {
     return outcome.device_bytes;
   }
 
-  static constexpr std::size_t work = 3'000'000;
+  static constexpr std::size_t work = 6'000'000;
 
   const Request& request_;
   Outline outline_;
   Plan best_;
   bool fits_ = false;
-  double seconds_ = 0;
+  double seconds_ = 0, good_enough_ = 0;
   std::size_t bytes_ = 0;
 };
 

@@ -21,7 +21,8 @@ Outcome outcome_of(const Request& request, const Schedule& schedule);
 // plan.
 std::size_t floor_bytes(const Request& request);
 
-// The schedule of an unrolled step with its copies and their waits.
+// The schedule of an unrolled step with its copies and their waits, and those that the sync mode of
+// the request asks for.
 Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
                      const Evaluator& evaluated);
 

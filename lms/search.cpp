@@ -27,7 +27,7 @@ class Searcher {
       : outline_(outline),
         options_(options),
         unroller_(outline),
-        evaluator_(outline, options.device_bytes) {
+        evaluator_(outline, options.device_bytes, options.sync) {
     for (std::uint32_t r = 0; r < outline.roots.size(); ++r) {
       const Root& root = outline.roots[r];
       if (root.may_leave && (options.swaps || (options.drops && root.may_drop))) {
@@ -131,13 +131,18 @@ class Searcher {
   // Small changes of neighbours, kept if they are no worse.
   void improve() {
     Found current = best_;
-    while (work_ < options_.work) {
+    while (work_ < options_.work && !is_good_enough()) {
       Found next = attempt(changed(current.fates));
       if (!is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
         offer(current);
       }
     }
+  }
+
+  bool is_good_enough() const {
+    return !options_.thriftiest && best_.evaluation.fits &&
+           best_.evaluation.seconds <= options_.good_enough;
   }
 
   Fates changed(Fates fates) {

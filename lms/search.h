@@ -3,16 +3,18 @@
 #include <cstddef>
 
 #include "lms/evaluate.h"
+#include "lms/options.h"
 #include "lms/outline.h"
 #include "lms/unroll.h"
 
 namespace cnn::lms {
 
 struct SearchOptions {
+  SyncMode sync = SyncMode::none;
   std::size_t device_bytes = 0;  // of the arena
   bool swaps = true, drops = true;
   bool thriftiest = false;        // the fewest bytes at the peak, whatever the time
-  std::size_t most_tensors = 0;   // that may leave or be dropped; 0: all
+  double good_enough = 0;         // seconds: the search ends where a plan takes no longer
   std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
 };
 
