@@ -3,6 +3,8 @@
 #include "lms/planned.h"
 
 #include <algorithm>
+#include <array>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -141,12 +143,14 @@ class Planner {
     good_enough_ = near * lower_bound(request_).seconds;
     const std::size_t budget = request_.budget.device;
     std::size_t target = budget;
-    for (int a = 0; a < attempts; ++a) {
+    for (int a = 0; a < attempts && !is_done(); ++a) {
       const std::size_t taken = attempt(target);
-      if (taken <= budget || target <= taken - budget) {
+      // What fits but waits for bytes at unlucky places finds others with a little more room.
+      const std::size_t less = taken > budget ? taken - budget : target / 100;
+      if (target <= less) {
         break;
       }
-      target -= taken - budget;
+      target -= less;
     }
     if (!fits_) {
       attempt(budget, true);
@@ -157,9 +161,13 @@ class Planner {
   std::size_t floor_bytes() { return attempt(0, true); }
 
  private:
+  bool is_done() const {
+    constexpr double as_evaluated = 1.01;
+    return fits_ && seconds_ <= as_evaluated * evaluated_;
+  }
+
   // Returns the bytes that the placed plan takes.
   std::size_t attempt(std::size_t target, bool thriftiest = false) {
-    constexpr double slack = 0.005;  // of the step: so much earlier than needed copies end
     const SyncMode sync = request_.options.sync_mode;
     const Found found = search(outline_, {.sync = sync,
                                           .device_bytes = target,
@@ -168,11 +176,29 @@ class Planner {
                                           .thriftiest = thriftiest,
                                           .good_enough = good_enough_,
                                           .work = work});
+    if (found.evaluation.fits && (evaluated_ == 0 || found.evaluation.seconds < evaluated_)) {
+      evaluated_ = found.evaluation.seconds;
+    }
+    // Of the step: so much earlier than needed copies end. None: as early as there is room.
+    constexpr std::array<std::optional<double>, 4> slacks{0.002, 0.01, 0.03, std::nullopt};
     Unroller unroller(outline_);
     Evaluator evaluator(outline_, target, sync);
     const Unrolled& unrolled = unroller.unroll(found.fates);
-    evaluator.tighten(unrolled, slack * evaluator.evaluate(unrolled).seconds);
-    Schedule schedule = schedule_of(request_, outline_, unrolled, evaluator);
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (const std::optional<double>& slack : slacks) {
+      const double seconds = evaluator.evaluate(unrolled).seconds;
+      if (slack) {
+        evaluator.tighten(unrolled, *slack * seconds);
+      }
+      least = std::min(least, offer(schedule_of(request_, outline_, unrolled, evaluator)));
+      if (evaluator.departures().empty()) {
+        break;  // all are the same
+      }
+    }
+    return least;
+  }
+
+  std::size_t offer(Schedule schedule) {
     const Outcome outcome = outcome_of(request_, schedule);
     const bool fits = outcome.device_bytes <= request_.budget.device;
     if (best_.schedule.steps.empty() || (fits && (!fits_ || outcome.seconds < seconds_)) ||
@@ -185,13 +211,13 @@ class Planner {
     return outcome.device_bytes;
   }
 
-  static constexpr std::size_t work = 6'000'000;
+  static constexpr std::size_t work = 4'000'000;
 
   const Request& request_;
   Outline outline_;
   Plan best_;
   bool fits_ = false;
-  double seconds_ = 0, good_enough_ = 0;
+  double seconds_ = 0, evaluated_ = 0, good_enough_ = 0;
   std::size_t bytes_ = 0;
 };
 
