@@ -198,7 +198,10 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   std::vector<std::string> lines;
   for (const lms::Note& note : report.notes) {
     if (note.level <= debug_level) {
-      lines.push_back(fmt::format("[LMS][{}] {}", note.level, note.text));
+      // Caffe names the GPU there, not a level.
+      lines.push_back(report.policy == "caffe"
+                          ? fmt::format("[LMS:0] {}", note.text)
+                          : fmt::format("[LMS][{}] {}", note.level, note.text));
     }
   }
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };

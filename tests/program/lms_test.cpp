@@ -137,13 +137,19 @@ TEST(Lms, OnlyPlansWhereAsked) {
 
 TEST(Lms, OffersThePoliciesOfOtherSystems) {
   const Trained whole = train({});
-  for (const char* policy : {"tflms1", "tflms2"}) {
-    const Trained less = train({"--lms", std::string("--lms_policy=") + policy,
-                                "--device_memory_mb=80", "--emulate_link_gbps=4"});
+  struct Row {
+    std::string flag, line;
+  };
+  for (const Row& row : {Row{"--lms_policy=tflms1", "[LMS][0] Editing model for LMS, took: "},
+                         Row{"--lms_swapout_threshold=1", "[LMS][0]   swapout_threshold: 1"},
+                         Row{"--lms_policy=caffe", "[LMS:0] allocate: size="},
+                         Row{"--lms_policy=reclaim", "[LMS][0] Reclaimed "}}) {
+    const Trained less =
+        train({"--lms", row.flag, "--device_memory_mb=80", "--emulate_link_gbps=4"});
     ASSERT_EQ(less.run.status, 0) << less.run.err;
-    EXPECT_THAT(less.run.err, HasSubstr("[LMS][0] Editing model for LMS, took: "));
+    EXPECT_THAT(less.run.err, HasSubstr(row.line));
     EXPECT_THAT(less.run.err, Not(HasSubstr("{}")));
-    EXPECT_EQ(losses(less.result), losses(whole.result)) << policy;
+    EXPECT_EQ(losses(less.result), losses(whole.result)) << row.flag;
     EXPECT_GT(less.result.at("plan").at("lms").at("swapped_tensors").get<int>(), 0);
   }
 }
