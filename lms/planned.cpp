@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "lms/bound.h"
+#include "lms/python_text.h"
 #include "lms/search.h"
 #include "runtime/memory_plan.h"
 #include "runtime/program.h"
@@ -155,12 +156,37 @@ class Planner {
     if (!fits_) {
       attempt(budget, true);
     }
+    note_moves();
     return std::move(best_);
   }
 
   std::size_t floor_bytes() { return attempt(0, true); }
 
  private:
+  // For --lms_debug: each tensor that leaves, each node that runs again.
+  void note_moves() {
+    const Graph& graph = request_.graph;
+    std::vector<bool> ran(graph.nodes().size());
+    for (const Step& step : best_.schedule.steps) {
+      const auto* offload = std::get_if<Offload>(&step.action);
+      if (offload != nullptr && !leaves_anyway(offload->tensor)) {
+        const TensorInfo& info = graph.info(offload->tensor);
+        best_.notes.push_back({1, "Tensor " + info.name + " leaves the device (" +
+                                      mib_text(info.desc.bytes()) + " MiB)"});
+      } else if (const auto* compute = std::get_if<Compute>(&step.action)) {
+        if (ran[index_of(compute->node)]) {
+          best_.notes.push_back({1, "Node " + to_string(graph, step.action) + " runs again"});
+        }
+        ran[index_of(compute->node)] = true;
+      }
+    }
+  }
+
+  bool leaves_anyway(TensorId tensor) const {
+    return std::ranges::any_of(request_.graph.outputs(),
+                               [&](const Output& output) { return output.tensor == tensor; });
+  }
+
   bool is_done() const {
     constexpr double as_evaluated = 1.01;
     return fits_ && seconds_ <= as_evaluated * evaluated_;

@@ -127,8 +127,9 @@ TEST(Lms, SavesTheSameWeights) {
 }
 
 TEST(Lms, OnlyPlansWhereAsked) {
-  const Finished run =
-      run_program(training({"--lms", "--device_memory_mb=40", "--lms_simulate_only"}));
+  const Finished run = run_program(
+      training({"--lms", "--device_memory_mb=40", "--lms_simulate_only", "--lms_debug"}));
+  EXPECT_THAT(run.err, testing::AnyOf(HasSubstr("leaves the device"), HasSubstr("runs again")));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("[LMS][0] predicted step"));
   EXPECT_THAT(run.err, HasSubstr("lower bound"));
