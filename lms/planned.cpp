@@ -201,7 +201,7 @@ class Planner {
                                           .drops = request_.options.recompute != Recomputation::off,
                                           .thriftiest = thriftiest,
                                           .good_enough = good_enough_,
-                                          .work = work});
+                                          .work = work()});
     if (found.evaluation.fits && (evaluated_ == 0 || found.evaluation.seconds < evaluated_)) {
       evaluated_ = found.evaluation.seconds;
     }
@@ -237,7 +237,11 @@ class Planner {
     return outcome.device_bytes;
   }
 
-  static constexpr std::size_t work = 4'000'000;
+  // Small steps need no more plans looked at than large ones.
+  std::size_t work() const {
+    constexpr std::size_t most = 4'000'000, plans = 12'000;
+    return std::min(most, plans * outline_.steps.size());
+  }
 
   const Request& request_;
   Outline outline_;
