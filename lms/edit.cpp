@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "lms/schedule_writer.h"
 #include "runtime/error.h"
 
 namespace cnn::lms {
@@ -16,6 +17,7 @@ class Editor {
       : schedule_(schedule),
         decisions_(decisions),
         sync_(sync),
+        writer_(sync),
         before_(schedule.steps.size()),
         behind_(schedule.steps.size()),
         out_behind_(schedule.steps.size()),
@@ -38,13 +40,13 @@ class Editor {
       }
       copy_step(s);
       for (const std::size_t d : out_behind_[s]) {
-        offload(std::get<Swap>(decisions_[d]), d);
+        offload_[d] = writer_.offload(std::get<Swap>(decisions_[d]).tensor);
       }
       for (const std::size_t d : behind_[s]) {
         fetch(std::get<Swap>(decisions_[d]));
       }
     }
-    return std::move(edited_);
+    return writer_.take();
   }
 
  private:
@@ -80,7 +82,7 @@ class Editor {
     if (const auto* swap = std::get_if<Swap>(&decision)) {
       fetch(*swap);
     } else {
-      push({.action = Compute{std::get<Recompute>(decision).node}});
+      writer_.add({.action = Compute{std::get<Recompute>(decision).node}});
     }
   }
 
@@ -92,49 +94,24 @@ class Editor {
     for (const std::size_t d : freed_by_[s]) {
       step.after.push_back(offload_[d]);
     }
-    moved_[s] = push(std::move(step));
-  }
-
-  void offload(const Swap& swap, std::size_t d) {
-    offload_[d] = push({.action = Offload{swap.tensor}, .lane = Lane::copy_out});
-    if (waits_for_out(sync_)) {
-      held_up_by_ = offload_[d];
-    }
+    moved_[s] = writer_.add(std::move(step));
   }
 
   void fetch(const Swap& swap) {
-    Step step{.action = Fetch{swap.tensor}, .lane = Lane::copy_in};
-    if (waits_for_in(sync_)) {
-      if (last_compute_ != nowhere) {
-        step.after.push_back(last_compute_);
-      }
-    } else if (swap.not_before) {
-      step.after.push_back(moved_[index_of(*swap.not_before)]);
+    std::vector<StepId> after;
+    if (swap.not_before && !waits_for_in(sync_)) {
+      after.push_back(moved_[index_of(*swap.not_before)]);
     }
-    push(std::move(step));
-  }
-
-  StepId push(Step step) {
-    const StepId id{static_cast<std::uint32_t>(edited_.steps.size())};
-    if (step.lane == Lane::compute) {
-      if (held_up_by_ != nowhere) {
-        step.after.push_back(std::exchange(held_up_by_, nowhere));
-      }
-      last_compute_ = id;
-    }
-    edited_.steps.push_back(std::move(step));
-    return id;
+    writer_.fetch(swap.tensor, std::move(after));
   }
 
   const Schedule& schedule_;
   std::span<const Decision> decisions_;
   SyncMode sync_;
+  ScheduleWriter writer_;
   Places before_, behind_, out_behind_, freed_by_;
   std::vector<StepId> moved_;    // by StepId: where the step is now
   std::vector<StepId> offload_;  // by decision
-  StepId held_up_by_ = nowhere;  // an Offload that the next compute step waits for
-  StepId last_compute_ = nowhere;
-  Schedule edited_;
 };
 
 }  // namespace

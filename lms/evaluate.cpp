@@ -74,10 +74,7 @@ void Evaluator::bring_forward(const Unrolled& unrolled) {
 
 void Evaluator::measure() {
   for (std::size_t s = 0; s + 1 < bytes_.size(); ++s) {
-    if (bytes_[s] > result_.peak) {
-      result_.peak = bytes_[s];
-      result_.peak_step = static_cast<std::uint32_t>(s);
-    }
+    result_.peak = std::max(result_.peak, bytes_[s]);
     if (bytes_[s] > device_bytes_) {
       result_.excess += static_cast<double>(bytes_[s] - device_bytes_);
     }

@@ -23,10 +23,9 @@ struct Return {
 };
 
 struct Evaluation {
-  std::size_t peak = 0;         // bytes, of the fullest step
-  std::uint32_t peak_step = 0;  // unrolled
-  double excess = 0;            // bytes beyond the budget, summed over the steps
-  double seconds = 0;           // of the step, with all waits
+  std::size_t peak = 0;  // bytes, of the fullest step
+  double excess = 0;     // bytes beyond the budget, summed over the steps
+  double seconds = 0;    // of the step, with all waits
   bool fits = false;
 };
 

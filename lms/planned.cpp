@@ -10,8 +10,11 @@
 #include <vector>
 
 #include "lms/bound.h"
+#include "lms/live_bytes.h"
 #include "lms/python_text.h"
+#include "lms/schedule_writer.h"
 #include "lms/search.h"
+#include "lms/summary.h"
 #include "runtime/memory_plan.h"
 #include "runtime/program.h"
 #include "runtime/timeline.h"
@@ -23,9 +26,12 @@ class Emitter {
  public:
   Emitter(const Request& request, const Outline& outline, const Unrolled& unrolled,
           const Evaluator& evaluated)
-      : request_(request), outline_(outline), unrolled_(unrolled), evaluated_(evaluated) {
-    offload_.resize(evaluated.departures().size());
-  }
+      : outline_(outline),
+        unrolled_(unrolled),
+        evaluated_(evaluated),
+        given_(request.schedule),
+        offload_(evaluated.departures().size()),
+        writer_(request.options.sync_mode) {}
 
   Schedule emit() {
     for (std::uint32_t s = 0; s < unrolled_.steps.size(); ++s) {
@@ -37,14 +43,10 @@ class Emitter {
       add_step(s);
       for (; next_departure_ < evaluated_.departures().size() && stay_of(next_departure_).last == s;
            ++next_departure_) {
-        offload_[next_departure_] = push(
-            {.action = Offload{tensor(stay_of(next_departure_).root)}, .lane = Lane::copy_out});
-        if (waits_for_out(request_.options.sync_mode)) {
-          held_up_by_ = offload_[next_departure_];
-        }
+        offload_[next_departure_] = writer_.offload(tensor(stay_of(next_departure_).root));
       }
     }
-    return std::move(schedule_);
+    return writer_.take();
   }
 
  private:
@@ -53,38 +55,20 @@ class Emitter {
   }
   TensorId tensor(std::uint32_t root) const { return outline_.roots[root].tensor; }
 
-  StepId push(Step step) {
-    const StepId id{static_cast<std::uint32_t>(schedule_.steps.size())};
-    if (step.lane == Lane::compute) {
-      if (held_up_by_) {
-        step.after.push_back(*std::exchange(held_up_by_, std::nullopt));
-      }
-      last_compute_ = id;
-    }
-    schedule_.steps.push_back(std::move(step));
-    return id;
-  }
-
   void add_return() {
-    const Return& one = evaluated_.returns()[next_return_];
-    const std::uint32_t root = unrolled_.stays[one.stay].root;
-    Step step{.action = Fetch{tensor(root)}, .lane = Lane::copy_in};
+    std::vector<StepId> after;
     for (std::size_t d = 0; d < next_departure_; ++d) {
-      const Departure& departure = evaluated_.departures()[d];
-      const bool unasked = !departure.freed_for_return && !departure.freed_for_step;
-      if (departure.freed_for_return == next_return_ || (unasked && stay_of(d).root == root)) {
-        step.after.push_back(offload_[d]);
+      if (evaluated_.departures()[d].freed_for_return == next_return_) {
+        after.push_back(offload_[d]);
       }
     }
-    if (waits_for_in(request_.options.sync_mode) && last_compute_) {
-      step.after.push_back(*last_compute_);
-    }
-    push(std::move(step));
+    const Return& one = evaluated_.returns()[next_return_];
+    writer_.fetch(tensor(unrolled_.stays[one.stay].root), std::move(after));
   }
 
   void add_step(std::uint32_t s) {
     const UnrolledStep& one = unrolled_.steps[s];
-    Step step = one.again ? Step{} : request_.schedule.steps[one.given];
+    Step step = one.again ? Step{} : given_.steps[one.given];
     step.after.clear();
     if (one.kind == StepKind::compute) {
       step.action = Compute{NodeId{one.id}};
@@ -96,18 +80,16 @@ class Emitter {
         step.after.push_back(offload_[d]);
       }
     }
-    push(std::move(step));
+    writer_.add(std::move(step));
   }
 
-  const Request& request_;
   const Outline& outline_;
   const Unrolled& unrolled_;
   const Evaluator& evaluated_;
+  const Schedule& given_;
   std::vector<StepId> offload_;  // by departure
+  ScheduleWriter writer_;
   std::size_t next_return_ = 0, next_departure_ = 0;
-  std::optional<StepId> held_up_by_;  // an Offload that the next compute step waits for
-  std::optional<StepId> last_compute_;
-  Schedule schedule_;
 };
 
 }  // namespace
@@ -118,12 +100,8 @@ Schedule schedule_of(const Request& request, const Outline& outline, const Unrol
 }
 
 Outcome outcome_of(const Request& request, const Schedule& schedule) {
-  std::vector<std::size_t> workspace;
-  for (const KernelSpec& spec : request.specs) {
-    workspace.push_back(spec.workspace);
-  }
   Schedule linked = schedule;
-  const MemoryPlan memory = plan_memory(request.graph, schedule, workspace);
+  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request));
   link(request.graph, linked, memory);
   return {.device_bytes = memory.device_bytes,
           .host_bytes = memory.host_bytes,
@@ -166,25 +144,18 @@ class Planner {
   // For --lms_debug: each tensor that leaves, each node that runs again.
   void note_moves() {
     const Graph& graph = request_.graph;
-    std::vector<bool> ran(graph.nodes().size());
-    for (const Step& step : best_.schedule.steps) {
-      const auto* offload = std::get_if<Offload>(&step.action);
-      if (offload != nullptr && !leaves_anyway(offload->tensor)) {
+    const std::vector<bool> again = runs_again(graph, best_.schedule);
+    for (std::size_t s = 0; s < again.size(); ++s) {
+      const Action& action = best_.schedule.steps[s].action;
+      const auto* offload = std::get_if<Offload>(&action);
+      if (offload != nullptr && may_move(graph, offload->tensor)) {
         const TensorInfo& info = graph.info(offload->tensor);
         best_.notes.push_back({1, "Tensor " + info.name + " leaves the device (" +
                                       mib_text(info.desc.bytes()) + " MiB)"});
-      } else if (const auto* compute = std::get_if<Compute>(&step.action)) {
-        if (ran[index_of(compute->node)]) {
-          best_.notes.push_back({1, "Node " + to_string(graph, step.action) + " runs again"});
-        }
-        ran[index_of(compute->node)] = true;
+      } else if (again[s]) {
+        best_.notes.push_back({1, "Node " + to_string(graph, action) + " runs again"});
       }
     }
-  }
-
-  bool leaves_anyway(TensorId tensor) const {
-    return std::ranges::any_of(request_.graph.outputs(),
-                               [&](const Output& output) { return output.tensor == tensor; });
   }
 
   bool is_done() const {

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
-#include <numeric>
+#include <iterator>
+#include <utility>
 #include <vector>
+
+#include "runtime/linear_congruence.h"
 
 namespace cnn::lms {
 namespace {
@@ -147,22 +149,22 @@ class Searcher {
 
   Fates changed(Fates fates) {
     constexpr std::array<std::size_t, 10> lengths{1, 1, 1, 1, 2, 2, 3, 4, 6, 9};
-    const std::size_t at = random() % movable_.size();
-    const std::size_t length = lengths[random() % lengths.size()];
-    const std::size_t stride = 1 + (length > 1 ? random() % 2 : 0);
+    const std::size_t at = random_.next() % movable_.size();
+    const std::size_t length = lengths[random_.next() % lengths.size()];
+    const std::size_t stride = 1 + (length > 1 ? random_.next() % 2 : 0);
     const Fate fate = any_fate();
     for (std::size_t i = 0; i < length && at + i * stride < movable_.size(); ++i) {
       set(fates, movable_[at + i * stride], fate);
     }
-    if (random() % 3 == 0) {  // and another the other way
-      set(fates, movable_[random() % movable_.size()], any_fate());
+    if (random_.next() % 3 == 0) {  // and another the other way
+      set(fates, movable_[random_.next() % movable_.size()], any_fate());
     }
     return fates;
   }
 
   Fate any_fate() {
     constexpr std::array<Fate, 4> all{Fate::keep, Fate::drop, Fate::drop_often, Fate::swap};
-    return all[random() % all.size()];
+    return all[random_.next() % all.size()];
   }
 
   void set(Fates& fates, std::uint32_t root, Fate fate) const {
@@ -174,12 +176,6 @@ class Searcher {
     fates[root] = fate;
   }
 
-  // Knuth's linear congruential generator; the low bits are poor.
-  std::size_t random() {
-    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::size_t>(random_ >> 33U);
-  }
-
   const Outline& outline_;
   SearchOptions options_;
   Unroller unroller_;
@@ -187,7 +183,7 @@ class Searcher {
   std::vector<std::uint32_t> movable_;  // roots
   Found best_;
   std::size_t work_ = 0;
-  std::uint64_t random_ = 1;
+  LinearCongruence random_;
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "runtime/graph.h"
 #include "runtime/schedule.h"
@@ -16,6 +17,12 @@ struct Summary {
   std::size_t recomputed = 0;  // steps that run a node again
   bool moves() const { return swap_outs > 0 || recomputed > 0; }
 };
+
+// Whether copies of this tensor are a plan's: inputs arrive and outputs leave anyway.
+bool may_move(const Graph& graph, TensorId tensor);
+
+// By StepId: it runs a node that an earlier step has run.
+std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule);
 
 Summary summarize(const Graph& graph, const Schedule& schedule);
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "runtime/linear_congruence.h"
+
 namespace cnn {
 namespace {
 
@@ -156,26 +158,20 @@ class Search {
     });
     if (stuck) {
       for (int change = 0; change < 4; ++change) {
-        std::swap(order[random() % order.size()], order[random() % order.size()]);
+        std::swap(order[random_.next() % order.size()], order[random_.next() % order.size()]);
       }
     }
     attempt(order);
   }
 
  private:
-  // Knuth's linear congruential generator; the low bits are poor.
-  std::size_t random() {
-    random_ = random_ * 6364136223846793005ULL + 1442695040888963407ULL;
-    return static_cast<std::size_t>(random_ >> 33U);
-  }
-
   const std::vector<Interval>& intervals_;
   std::size_t good_enough_;
   Placement best_{.offsets = {}, .height = std::numeric_limits<std::size_t>::max()};
   Placement latest_;
   Order best_order_, latest_order_;
   int rounds_since_ = 0;  // since the best
-  std::uint64_t random_ = 1;
+  LinearCongruence random_;
 };
 
 // Some orders, then rounds that place first what stuck out.
