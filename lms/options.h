@@ -43,11 +43,9 @@ struct Options {
   double frac = 0;                 // of the memory that must be asked for before anything leaves
   std::vector<std::string> excluded_ops, included_ops;      // regular expressions: names of tensors
   std::vector<std::string> excluded_types, included_types;  // names of ops
-  std::uint64_t host_bytes = 0;  // that the original's log speaks of as its limit; 0: unlimited
-  double mem_ratio = 1;          // what of the memory may be planned with
+  double mem_ratio = 1;  // what of the memory may be planned with
   Tflms1Options tflms1;
   Tflms2Options tflms2;
-  int debug_level = 0;  // of the notes: 0 the summary, 1 and 2 each tensor
 };
 
 }  // namespace cnn::lms

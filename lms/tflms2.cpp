@@ -95,9 +95,7 @@ class Editor {
     return true;
   }
 
-  std::uint64_t host_limit() const {
-    return request_.options.host_bytes > 0 ? request_.options.host_bytes : request_.budget.host;
-  }
+  std::uint64_t host_limit() const { return request_.budget.host; }
 
   void note_found(const LevelParameters& p, std::uint64_t host_bytes) {
     const std::string warning = host_bytes >= host_limit()

@@ -89,22 +89,19 @@ lms::Options options_of(const LmsFlags& flags) {
                      .ctrld_strategy = flags.ctrld_strategy},
           .tflms2 = {.swapout_threshold = flags.swapout_threshold,
                      .swapin_ahead = flags.swapin_ahead,
-                     .swapin_groupby = flags.swapin_groupby},
-          .debug_level = flags.debug ? flags.debug_level : 0};
+                     .swapin_groupby = flags.swapin_groupby}};
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double seconds_again(const Schedule& schedule, const Costs& costs) {
-  std::vector<bool> ran(costs.seconds.size());
+double seconds_again(const Graph& graph, const Schedule& schedule, const Costs& costs) {
+  const std::vector<bool> again = lms::runs_again(graph, schedule);
   double seconds = 0;
-  for (const Step& step : schedule.steps) {
-    if (const auto* compute = std::get_if<Compute>(&step.action)) {
-      const std::size_t node = index_of(compute->node);
-      seconds += ran[node] ? costs.seconds[node] : 0;
-      ran[node] = true;
+  for (std::size_t s = 0; s < again.size(); ++s) {
+    if (again[s]) {
+      seconds += costs.seconds[index_of(std::get<Compute>(schedule.steps[s].action).node)];
     }
   }
   return seconds;
@@ -120,7 +117,7 @@ LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t
               .host = host_budget(config.lms, backend)},
       options_(options_of(config.lms)) {}
 
-StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs) {
+StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
   const auto start = std::chrono::steady_clock::now();
   const Graph& graph = *unlimited.graph;
   const Schedule schedule = make_schedule(graph);
@@ -136,6 +133,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs) {
              .budget = budget_,
              .need = resident_bytes_ + unlimited.memory.device_bytes};
   report_.necessary = report_.need > budget_;
+  report_.measured = measured;
   for (const double seconds : costs.seconds) {
     report_.compute_seconds += seconds;
   }
@@ -149,12 +147,13 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs) {
   report_.host = result.memory.host_bytes;
   report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
   report_.summary = lms::summarize(graph, result.schedule);
-  report_.kept = lms::candidates(request).size() -
-                 std::min(lms::candidates(request).size(), report_.summary.swapped_tensors);
-  report_.recompute_seconds = seconds_again(result.schedule, costs);
+  const std::size_t candidates = lms::candidates(request).size();
+  report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
+  report_.recompute_seconds = seconds_again(graph, result.schedule, costs);
   report_.predicted_seconds = end_of(simulate(result, costs));
   if (report_.necessary) {
-    report_.floor = resident_bytes_ + lms::floor_bytes(request);
+    floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
+    report_.floor = resident_bytes_ + floor_;
     report_.lower_bound_seconds = lms::lower_bound(request).seconds;
   }
   for (lms::Note& note : made.notes) {
@@ -170,6 +169,7 @@ void LmsPlanner::keep(LmsReport report, double seconds) {
   report.compute_seconds = report_.compute_seconds;
   report.predicted_seconds = seconds;
   report.lower_bound_seconds = report_.lower_bound_seconds;
+  report.measured = report_.measured;
   report_ = std::move(report);
 }
 
@@ -232,11 +232,15 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   const double computing = report.compute_seconds + report.recompute_seconds;
   lines.push_back(fmt::format(
       "[LMS][0] predicted step {:.1f} ms (compute {:.1f}, stalls {:.1f}), lower bound {:.1f} ms, "
-      "gap "
-      "{:.1f} %",
+      "gap {:.1f} %",
       1e3 * report.predicted_seconds, 1e3 * computing,
       1e3 * std::max(0.0, report.predicted_seconds - computing), 1e3 * report.lower_bound_seconds,
       100 * (report.predicted_seconds / report.lower_bound_seconds - 1)));
+  if (!report.measured) {
+    lines.emplace_back(
+        "[LMS][0] these times are of usual speeds of such a device and its link, not measured "
+        "here");
+  }
   return lines;
 }
 

@@ -24,6 +24,7 @@ struct LmsReport {
   bool fits = true;        // the plan does
   std::size_t budget = 0, need = 0, floor = 0;
   std::size_t peak = 0;       // of the plan, as placed
+  bool measured = false;      // costs are those of steps, not what is usual for such a device
   std::size_t live_peak = 0;  // of what lives in one step: no placement is lower
   std::size_t host = 0;       // of what has left, pinned
   std::size_t kept = 0;       // tensors that might have moved
@@ -45,9 +46,9 @@ class LmsPlanner {
   std::size_t budget() const { return budget_; }  // variables and arena
   const lms::Budget& limits() const { return limits_; }
 
-  // A plan for the step that `unlimited` is, by these costs. Its memory may be more than the budget
-  // where nothing fits: then report().fits is false.
-  StepPlan plan(const StepPlan& unlimited, const Costs& costs);
+  // A plan for the step that `unlimited` is, by these costs; measured: of steps that ran. Its
+  // memory may be more than the budget where nothing fits: then report().fits is false.
+  StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
   const LmsReport& report() const { return report_; }
   // The plan of that report goes on, which takes so long by the latest costs.
   void keep(LmsReport report, double seconds);
@@ -58,6 +59,7 @@ class LmsPlanner {
   std::size_t budget_;
   lms::Budget limits_;
   lms::Options options_;
+  std::size_t floor_ = 0;  // bytes of the arena, once known: no cost changes it
   LmsReport report_;
 };
 

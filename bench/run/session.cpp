@@ -95,10 +95,11 @@ void Session::plan_lms() {
   lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
-  plan = lms_->plan(*unlimited_, expected_costs());
+  plan = lms_->plan(*unlimited_, expected_costs(), false);
   memory_ = device_memory(programs_, backend_);
   const LmsReport& report = lms_->report();
-  if (report.fits) {
+  // An evaluation and the transfer of variables take turns in the same arena.
+  if (report.fits && memory_.total() <= lms_->budget()) {
     return;
   }
   const std::string way = report.policy == "planned" ? "" : "; --lms_policy=planned may need less";
@@ -106,7 +107,7 @@ void Session::plan_lms() {
       "{}\n{} with --batch_size={} does not fit with --lms: the policy {} needs {:.2f} GiB of the "
       "device, and {:.2f} GiB of the host; {:.2f} GiB are there ({}), and {:.2f} GiB{}",
       tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
-      job_.batch.per_device, report.policy, in_gib(report.peak), in_gib(report.host),
+      job_.batch.per_device, report.policy, in_gib(memory_.total()), in_gib(report.host),
       in_gib(lms_->budget()), backend_.memory_text, in_gib(lms_->limits().host), way));
 }
 
@@ -144,7 +145,7 @@ void Session::replan(const Costs& costs) {
   }
   const LmsReport before = lms_->report();
   const double present = end_of(simulate(main_->plan(), costs));
-  StepPlan next = lms_->plan(*unlimited_, costs);
+  StepPlan next = lms_->plan(*unlimited_, costs, true);
   if (lms_->report().fits && lms_->report().predicted_seconds < present) {
     memory_.arena = std::max(memory_.arena, next.memory.device_bytes);
     memory_.host = std::max(memory_.host, next.memory.host_bytes);

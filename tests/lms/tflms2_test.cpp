@@ -180,7 +180,7 @@ TEST(Tflms2, TakesMoreMemoryWithAHigherThreshold) {
 TEST(Tflms2, SaysWhatTheHostDoesNotHold) {
   StepCase c = chain_step(20);
   c.budget.device = std::size_t{64} * 12;
-  c.options.host_bytes = 64;
+  c.budget.host = 64;
   EXPECT_THAT(lines(tflms2(c.request())),
               Contains(HasSubstr("sync_mode 0 (Warning: likely to exceed host memory limit. 0.0 "
                                  "GiB required)")));

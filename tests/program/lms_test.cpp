@@ -105,6 +105,13 @@ TEST(Lms, RefusesWhatNoPlanFitsIn) {
   EXPECT_TRUE(run.step_lines().empty());
 }
 
+TEST(Lms, RefusesAnEvaluationThatIsLargerThanTheBudget) {
+  const Finished run = run_program(training({"--lms", "--lms_limit=50", "--eval_batch_size=4000",
+                                             "--eval_during_training_every_n_steps=2"}));
+  EXPECT_EQ(run.status, 3) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("does not fit with --lms"));
+}
+
 TEST(Lms, IsRecommendedWhereAStepDoesNotFitWithoutIt) {
   const Finished run = run_program(training({"--device_memory_mb=50"}));
   EXPECT_EQ(run.status, 3);
@@ -133,6 +140,7 @@ TEST(Lms, OnlyPlansWhereAsked) {
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.err, HasSubstr("[LMS][0] predicted step"));
   EXPECT_THAT(run.err, HasSubstr("lower bound"));
+  EXPECT_THAT(run.err, HasSubstr("not measured here"));
   EXPECT_TRUE(run.step_lines().empty());
 }
 
