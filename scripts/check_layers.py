@@ -28,7 +28,8 @@ ARROWS = {
     "layers/cuda/library": ["layers/cuda", "layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],
     "lms": ["runtime"],
-    "allreduce": ["runtime"],
+    "allreduce": ["allreduce/simd", "runtime"],
+    "allreduce/simd": [],  # as layers/cpu/simd
     "allreduce/mpi": ["allreduce", "runtime"],
     "allreduce/cuda": ["allreduce", "runtime", "runtime/cuda"],
     "data": ["runtime"],

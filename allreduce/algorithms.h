@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+
+#include "allreduce/algorithm.h"
+
+// The rows of the catalog, each in a file of its name. Called by make_plan(), which has checked the
+// options.
+namespace cnn::allreduce {
+
+RankPlan ring(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan multi_ring(const Topology& topology, int rank, std::size_t elements,
+                    const Options& options);
+RankPlan direct(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan grid_of_rings(const Topology& topology, int rank, std::size_t elements,
+                       const Options& options);
+RankPlan grid_of_direct(const Topology& topology, int rank, std::size_t elements,
+                        const Options& options);
+RankPlan doubling(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan halving(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan tree(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan weighted(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan shared(const Topology& topology, int rank, std::size_t elements, const Options& options);
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,114 @@
+#include <array>
+#include <bit>
+#include <numeric>
+#include <string>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/algorithms.h"
+#include "runtime/error.h"
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr std::array<Algorithm, 10> rows{{
+    {"ring", "slices go round one ring", ring},
+    {"multi_ring", "rings side by side, each over another rank to the next host", multi_ring},
+    {"direct", "everyone sends each slice straight to who sums it", direct, true, true, true},
+    {"grid_of_rings", "a ring in each dimension of a grid", grid_of_rings, false, false, false,
+     true},
+    {"grid_of_direct", "direct exchange in each dimension of a grid", grid_of_direct, true, true,
+     true, true},
+    {"doubling", "whole buffers over distances 1, 2, 4, ...", doubling, false, true},
+    {"halving", "halves, quarters, ... over distances 1, 2, 4, ... and back", halving, false, true},
+    {"tree", "up and down two binary trees", tree},
+    {"weighted", "direct exchange in which slow links sum less", weighted, true, true, true},
+    {"shared", "everyone sums a slice in the memory of all", shared, true, true, false, false,
+     true},
+}};
+
+void check_dims(const Algorithm& algorithm, const Topology& topology, const Options& options) {
+  if (!algorithm.grid) {
+    check(options.dims.empty(), "all-reduce '" + std::string(algorithm.name) +
+                                    "' has no dimensions; grid_of_rings and grid_of_direct do");
+    return;
+  }
+  std::int64_t product = 1;
+  std::string text;
+  for (const int size : options.dims) {
+    check(size > 0, "a dimension of an all-reduce must be positive");
+    product *= size;
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  }
+  check(!options.dims.empty() && product == topology.ranks(),
+        "invalid dimensions " + (text.empty() ? "(none)" : text) + ": their product is " +
+            std::to_string(product) + ", there are " + std::to_string(topology.ranks()) + " ranks");
+}
+
+void check_order(const Algorithm& algorithm, const Topology& topology, const Options& options) {
+  const bool pairs = algorithm.pairs && options.order == Order::tree &&
+                     std::has_single_bit(static_cast<unsigned>(topology.ranks()));
+  check(options.order == Order::fast || algorithm.ordered || pairs,
+        "all-reduce '" + std::string(algorithm.name) + "' of " + std::to_string(topology.ranks()) +
+            " ranks does not keep the order of sums that was asked for; direct exchange does");
+  check(options.wire == Wire::f32 || algorithm.narrow,
+        "all-reduce '" + std::string(algorithm.name) +
+            "' would round at every hop to 16 bits; direct exchange does not");
+  check(!options.rotate || options.order == Order::fast,
+        "chunks that take dimensions in different orders have no fixed order of sums");
+}
+
+void check_memory(const Algorithm& algorithm, const Topology& topology) {
+  if (algorithm.peers_memory) {
+    for (const int host : topology.host_of) {
+      check(host == topology.host_of.front(),
+            "all-reduce '" + std::string(algorithm.name) + "' needs all ranks on one host");
+    }
+  }
+}
+
+}  // namespace
+
+Topology ranks_on_hosts(int hosts, int ranks_each) {
+  Topology topology;
+  for (int rank = 0; rank < hosts * ranks_each; ++rank) {
+    topology.host_of.push_back(rank / ranks_each);
+  }
+  return topology;
+}
+
+std::span<const Algorithm> catalog() { return rows; }
+
+const Algorithm& find(std::string_view name) {
+  std::string known;
+  for (const Algorithm& row : rows) {
+    if (row.name == name) {
+      return row;
+    }
+    known.append(known.empty() ? "" : ", ").append(row.name);
+  }
+  throw Error("no all-reduce is called '" + std::string(name) + "'; use one of " + known);
+}
+
+RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int rank,
+                   std::size_t elements, const Options& options) {
+  check(rank >= 0 && rank < topology.ranks(), "an all-reduce has no rank " + std::to_string(rank));
+  check(options.rings > 0 && options.chunks > 0 && options.window > 0,
+        "rings, chunks and window of an all-reduce must be positive");
+  check(topology.link.empty() || topology.link.size() == topology.host_of.size(),
+        "an all-reduce needs the speed of each rank's link, or of none");
+  check_dims(algorithm, topology, options);
+  check_order(algorithm, topology, options);
+  check_memory(algorithm, topology);
+  return algorithm.plan(topology, rank, elements, options);
+}
+
+std::vector<RankPlan> plans_of_all(const Algorithm& algorithm, const Topology& topology,
+                                   std::size_t elements, const Options& options) {
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    plans.push_back(make_plan(algorithm, topology, rank, elements, options));
+  }
+  return plans;
+}
+
+}  // namespace cnn::allreduce

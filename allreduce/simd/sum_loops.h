@@ -1,0 +1,223 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "allreduce/simd/table.h"
+
+// The loops of the table, as templates of the vector type V.
+namespace cnn::allreduce::simd {
+
+template <class V>
+struct SumLoops {
+  using Float = typename V::Float;
+  // Sums pairwise of many operands go over pieces that stay in the nearest cache.
+  static constexpr std::size_t piece = 512;
+  static constexpr std::size_t deepest = 24;  // pairs of pairs of ...
+
+  static Float load(const Operand& operand, std::size_t i) {
+    if (operand.type == Type::f32) {
+      return V::load(static_cast<const float*>(operand.data) + i);
+    }
+    const std::uint16_t* const words = static_cast<const std::uint16_t*>(operand.data) + i;
+    return operand.type == Type::bf16 ? V::from_bf16(words) : V::from_f16(words);
+  }
+
+  static Float finished(const Sum& of, Float sum) {
+    // A factor of one changes nothing, not even a NaN's bits.
+    const Float scaled = of.factor == 1 ? sum : V::set(of.factor) * sum;
+    return of.round_to == Type::f32    ? scaled
+           : of.round_to == Type::bf16 ? V::rounded_to_bf16(scaled)
+                                       : V::rounded_to_f16(scaled);
+  }
+
+  static bool aligned(const Sum& of) {
+    for (std::size_t k = 0; k < of.outputs; ++k) {
+      if (reinterpret_cast<std::uintptr_t>(of.to[k]) % (V::width * sizeof(float)) != 0) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Stores at(i), the sum at element i, finished.
+  template <class At>
+  static void each(const Sum& of, const At& at) {
+    const bool stream = of.stream && aligned(of);
+    for (std::size_t i = 0; i + V::width <= of.n; i += V::width) {
+      const Float result = finished(of, at(i));
+      for (std::size_t k = 0; k < of.outputs; ++k) {
+        if (stream) {
+          V::stream(of.to[k] + i, result);
+        } else {
+          V::store(of.to[k] + i, result);
+        }
+      }
+    }
+    if (stream) {
+      V::fence();
+    }
+  }
+
+  // All operands are f32 and their number is known: the case that must be as fast as memory.
+  template <std::size_t count>
+  static void few(const Sum& of) {
+    const float* x[count];
+    for (std::size_t k = 0; k < count; ++k) {
+      x[k] = static_cast<const float*>(of.operands[k].data);
+    }
+    each(of, [&](std::size_t i) {
+      if constexpr (count == 4) {
+        if (of.pairwise) {
+          return (V::load(x[0] + i) + V::load(x[1] + i)) + (V::load(x[2] + i) + V::load(x[3] + i));
+        }
+      }
+      Float sum = V::load(x[0] + i);
+      for (std::size_t k = 1; k < count; ++k) {
+        sum = sum + V::load(x[k] + i);
+      }
+      return sum;
+    });
+  }
+
+  static void in_a_row(const Sum& of) {
+    each(of, [&](std::size_t i) {
+      Float sum = load(of.operands[0], i);
+      for (std::size_t k = 1; k < of.count; ++k) {
+        sum = sum + load(of.operands[k], i);
+      }
+      return sum;
+    });
+  }
+
+  struct Tree {
+    const Sum& of;
+    std::size_t first, n;   // elements
+    float (*rooms)[piece];  // by depth
+  };
+  // The pairwise sum of `count` operands into the room of this depth.
+  static void branch(const Tree& tree, std::size_t operand, std::size_t count, std::size_t depth) {
+    float* const to = tree.rooms[depth];
+    const std::size_t left = count / 2;
+    if (count == 1) {
+      for (std::size_t i = 0; i < tree.n; i += V::width) {
+        V::store(to + i, load(tree.of.operands[operand], tree.first + i));
+      }
+      return;
+    }
+    branch(tree, operand, left, depth);
+    branch(tree, operand + left, count - left, depth + 1);
+    for (std::size_t i = 0; i < tree.n; i += V::width) {
+      V::store(to + i, V::load(to + i) + V::load(tree.rooms[depth + 1] + i));
+    }
+  }
+
+  static void in_pairs(const Sum& of) {
+    alignas(64) float rooms[deepest][piece];
+    float* to[1];
+    for (std::size_t first = 0; first < of.n; first += piece) {
+      const std::size_t n = of.n - first < piece ? of.n - first : piece;
+      branch({of, first, n, rooms}, 0, of.count, 0);
+      for (std::size_t k = 0; k < of.outputs; ++k) {
+        to[0] = of.to[k] + first;
+        Sum last = of;
+        last.to = to;
+        last.outputs = 1;
+        last.n = n;
+        each(last, [&](std::size_t i) { return V::load(rooms[0] + i); });
+      }
+    }
+  }
+
+  // n is a multiple of the width.
+  static void whole_vectors(const Sum& of) {
+    bool wide = true;
+    for (std::size_t k = 0; k < of.count; ++k) {
+      wide = wide && of.operands[k].type == Type::f32;
+    }
+    const bool row = !of.pairwise || of.count == 2;
+    if (wide && of.count == 2) {
+      few<2>(of);
+    } else if (wide && of.count == 3 && row) {
+      few<3>(of);
+    } else if (wide && of.count == 4) {
+      few<4>(of);
+    } else if (row) {
+      in_a_row(of);
+    } else {
+      in_pairs(of);
+    }
+  }
+};
+
+// All of it: whole vectors by V, what remains one by one by S, whose vectors have one element.
+template <class V, class S>
+struct AllLoops {
+  static void sum(const Sum& of) {
+    const std::size_t whole = of.n / V::width * V::width;
+    Sum vectors = of;
+    vectors.n = whole;
+    SumLoops<V>::whole_vectors(vectors);
+    if (whole < of.n) {
+      rest(of, whole);
+    }
+  }
+
+  static void rest(const Sum& of, std::size_t first) {
+    for (std::size_t i = first; i < of.n; ++i) {
+      const float result = SumLoops<S>::finished(of, one(of, i, 0, of.count));
+      for (std::size_t k = 0; k < of.outputs; ++k) {
+        of.to[k][i] = result;
+      }
+    }
+  }
+  // The sum of `count` operands from this one on.
+  static float one(const Sum& of, std::size_t i, std::size_t operand, std::size_t count) {
+    if (count == 1) {
+      return SumLoops<S>::load(of.operands[operand], i);
+    }
+    if (of.pairwise) {
+      const std::size_t left = count / 2;
+      const float low = one(of, i, operand, left);
+      return low + one(of, i, operand + left, count - left);
+    }
+    float sum = SumLoops<S>::load(of.operands[operand], i);
+    for (std::size_t k = 1; k < count; ++k) {
+      sum = sum + SumLoops<S>::load(of.operands[operand + k], i);
+    }
+    return sum;
+  }
+
+  static void narrow(const float* from, std::uint16_t* to, std::size_t n, Type type) {
+    std::size_t i = 0;
+    for (; i + V::width <= n; i += V::width) {
+      narrow_at<V>(from + i, to + i, type);
+    }
+    for (; i < n; ++i) {
+      narrow_at<S>(from + i, to + i, type);
+    }
+  }
+  template <class W>
+  static void narrow_at(const float* from, std::uint16_t* to, Type type) {
+    if (type == Type::bf16) {
+      W::to_bf16(W::load(from), to);
+    } else {
+      W::to_f16(W::load(from), to);
+    }
+  }
+
+  static void widen(const std::uint16_t* from, float* to, std::size_t n, Type type) {
+    const Operand operand{from, type};
+    std::size_t i = 0;
+    for (; i + V::width <= n; i += V::width) {
+      V::store(to + i, SumLoops<V>::load(operand, i));
+    }
+    for (; i < n; ++i) {
+      to[i] = SumLoops<S>::load(operand, i);
+    }
+  }
+
+  static constexpr Loops table(const char* name) { return {name, &sum, &narrow, &widen}; }
+};
+
+}  // namespace cnn::allreduce::simd

@@ -1,0 +1,129 @@
+#include "allreduce/writer.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+namespace cnn::allreduce {
+
+std::size_t size_of(Wire wire) { return wire == Wire::f32 ? 4 : 2; }
+
+Range slice(Range all, std::size_t k, std::size_t p) {
+  return {all.begin + all.size() * k / p, all.begin + all.size() * (k + 1) / p};
+}
+
+std::vector<Range> slices(Range all, std::size_t p) {
+  std::vector<Range> result(p);
+  for (std::size_t k = 0; k < p; ++k) {
+    result[k] = slice(all, k, p);
+  }
+  return result;
+}
+
+std::size_t Group::index(std::ptrdiff_t offset) const {
+  const auto n = static_cast<std::ptrdiff_t>(size());
+  return static_cast<std::size_t>(((static_cast<std::ptrdiff_t>(self) + offset) % n + n) % n);
+}
+
+Group everyone(const Topology& topology, int rank) {
+  Group group{std::vector<int>(topology.host_of.size()), static_cast<std::size_t>(rank)};
+  std::iota(group.ranks.begin(), group.ranks.end(), 0);
+  return group;
+}
+
+void Writer::send(int to, Range range) {
+  if (!range.empty()) {
+    actions().push_back(Send{to, range});
+  }
+}
+
+void Writer::receive(int from, Range range) {
+  if (!range.empty()) {
+    actions().push_back(Receive{from, range, std::nullopt});
+  }
+}
+
+Part Writer::receive_beside(int from, Range range) {
+  const Part part{Part::At::beside, used_};
+  if (!range.empty()) {
+    actions().push_back(Receive{from, range, used_});
+    used_ += range.size();
+    most_used_ = std::max(most_used_, used_);
+  }
+  return part;
+}
+
+void Writer::wait() {
+  if (!actions().empty() && !std::holds_alternative<Wait>(actions().back())) {
+    actions().push_back(Wait{});
+  }
+}
+
+std::uint32_t Writer::group(std::span<const int> ranks) {
+  const auto same = [&](const std::vector<int>& known) { return std::ranges::equal(known, ranks); };
+  const auto found = std::ranges::find_if(plan_.groups, same);
+  const auto index = static_cast<std::uint32_t>(found - plan_.groups.begin());
+  if (found == plan_.groups.end()) {
+    plan_.groups.emplace_back(ranks.begin(), ranks.end());
+  }
+  return index;
+}
+
+void Writer::meet(const std::vector<int>& ranks) { actions().push_back(Meet{group(ranks)}); }
+
+void Writer::add(Range range, Part other, bool last) {
+  sum(range, std::array{Part{}, other}, last);
+}
+
+void Writer::sum(Range range, std::span<const Part> parts, bool last, std::span<const int> into) {
+  used_ = 0;
+  if (range.empty()) {
+    return;
+  }
+  Sum sum{range, static_cast<std::uint32_t>(plan_.parts.size()),
+          static_cast<std::uint32_t>(parts.size())};
+  plan_.parts.insert(plan_.parts.end(), parts.begin(), parts.end());
+  if (!into.empty()) {
+    sum.into = group(into);
+  }
+  sum.pairwise = options_.order == Order::tree;
+  sum.last = last;
+  actions().push_back(sum);
+}
+
+RankPlan Writer::finish() && {
+  const auto window = static_cast<std::size_t>(options_.window);
+  const std::size_t room = (most_used_ + 15) / 16 * 16;  // 64 bytes: whole cache lines
+  for (std::size_t c = 0; c < plan_.chunks.size(); ++c) {
+    const std::size_t base = c % window * room;
+    if (c >= window) {
+      plan_.chunks[c].after.push_back(c - window);
+    }
+    for (Action& action : plan_.chunks[c].actions) {
+      if (auto* const receive = std::get_if<Receive>(&action);
+          receive != nullptr && receive->beside) {
+        *receive->beside += base;
+      } else if (const auto* const sum = std::get_if<Sum>(&action); sum != nullptr) {
+        for (Part& part : std::span(plan_.parts).subspan(sum->first_part, sum->parts)) {
+          part.where += part.at == Part::At::beside ? base : 0;
+        }
+      }
+    }
+  }
+  plan_.scratch = room * std::min(window, plan_.chunks.size());
+  plan_.wire = options_.wire;
+  return std::move(plan_);
+}
+
+RankPlan in_chunks(const Options& options, Range all,
+                   const std::function<void(Writer&, Range)>& write) {
+  Writer writer(options);
+  for (const Range& range : slices(all, static_cast<std::size_t>(options.chunks))) {
+    writer.begin_chunk();
+    write(writer, range);
+  }
+  return std::move(writer).finish();
+}
+
+}  // namespace cnn::allreduce
