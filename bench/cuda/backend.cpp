@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <limits>
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
@@ -23,25 +22,8 @@ constexpr int ordinal = 0;  // CUDA_VISIBLE_DEVICES decides which card that is
 // What the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
 constexpr std::size_t kept_back = std::size_t{768} << 20U;
 
-struct Arithmetic {
-  DataType compute;
-  std::string_view products;
-  std::string_view note;  // what the user may not expect; empty if it is what was asked
-};
-
-Arithmetic arithmetic_of(Precision asked) {
-  if (asked == Precision::fp16) {
-    return {DataType::f16, "f16", ""};
-  }
-  if (asked == Precision::bf16) {
-    return {DataType::bf16, "bf16", ""};
-  }
-  if (asked == Precision::fp32_strict) {
-    return {DataType::f32, "f32", ""};
-  }
-  return {DataType::f32, "tf32",
-          "precision: f32 with products in TF32, as is cuDNN's default (operands rounded to 10 "
-          "bits, sums in f32); --precision=fp32_strict forbids it"};
+Arithmetic arithmetic_of(const Config& config) {
+  return bench::arithmetic_of(config.precision.type, /*has_tf32=*/true);
 }
 
 GpuInfo info_of(const cuda::DeviceFacts& facts) {
@@ -94,7 +76,7 @@ void add_choices(Backend& backend, const Config& config) {
   for (const layers::cuda::LibraryVersion& library : layers::cuda::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }
-  if (const std::string_view note = arithmetic_of(config.precision.type).note; !note.empty()) {
+  if (const std::string_view note = arithmetic_of(config).note; !note.empty()) {
     backend.notes.emplace_back(note);
   }
   if (config.report.data_format == DataFormat::nchw) {
@@ -119,15 +101,14 @@ std::size_t memory_for_us(const Config& config, std::size_t available, std::size
   return std::min(ours, static_cast<std::size_t>(part));
 }
 
-std::string memory_text(std::string_view which) {
-  return fmt::format("{} memory of the device, less {} MiB for the libraries", which,
-                     kept_back >> 20U);
+std::string memory_text() {
+  return fmt::format("free memory of the device, less {} MiB for the libraries", kept_back >> 20U);
 }
 
 // What a device and the description of one have in common.
 Backend start(const Config& config) {
   Backend backend{.name = "cuda", .device_text = "/gpu:0"};
-  const Arithmetic arithmetic = arithmetic_of(config.precision.type);
+  const Arithmetic arithmetic = arithmetic_of(config);
   backend.compute = arithmetic.compute;
   backend.precision = arithmetic.products;
   backend.preferred_layout = layers::cuda::preferred_layout;
@@ -162,7 +143,7 @@ Backend make(const Config& config) {
   backend.later_notes = [libraries] { return libraries->take_notes(); };
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
-  backend.memory_text = memory_text("free");
+  backend.memory_text = memory_text();
   backend.host_memory_limit = available_memory();
   add_telemetry(backend, device->facts());
   backend.device = std::move(device);
@@ -176,9 +157,9 @@ std::string missing() {
   return found.devices > 0 ? "" : "no CUDA device: " + found.why_none;
 }
 
-// For the machine that --simulate names.
-Backend describe(const Config& config) {
-  const layers::cuda::Machine machine = find_machine(config.gpu.simulate.value());
+// Its memory and speed are the caller's to tell.
+Backend describe(const Config& config, const Profile& profile) {
+  const layers::cuda::Machine machine = machine_of(profile);
   Backend backend = start(config);
   const std::string capability =
       fmt::format("{}.{}", machine.capability / 10, machine.capability % 10);
@@ -188,15 +169,6 @@ Backend describe(const Config& config) {
   add_choices(backend, config);
   const auto libraries = std::make_shared<Libraries>(machine, options_of(config));
   layers::cuda::add_kernels(backend.kernels, libraries);
-  backend.memory_limit = memory_for_us(config, machine.memory_bytes, machine.memory_bytes);
-  backend.memory_text = memory_text("all");
-  backend.host_memory_limit = std::numeric_limits<std::size_t>::max();  // its host is not described
-  Described& described = backend.described.emplace();
-  described.machine = machine.name;
-  described.ceilings = {.flops_per_second = machine.flops(
-                            backend.compute, config.precision.type == Precision::fp32_strict),
-                        .bytes_per_second = machine.bandwidth};
-  described.source = machine.source;
   return backend;
 }
 

@@ -71,9 +71,6 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
   DeviceKind& device = line.config.device;
   if (line.config.gpu.simulate) {
     const std::string told = fmt::format("--simulate={}", *line.config.gpu.simulate);
-    if (!abilities.gpu_backend) {
-      throw Error(told + ": this build has no CUDA backend, so it cannot plan for a GPU");
-    }
     if (is_given(line, "device") && device == DeviceKind::cpu) {
       throw Error(told + " plans for a GPU; drop --device=cpu");
     }

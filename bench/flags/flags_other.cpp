@@ -67,8 +67,9 @@ constexpr Flag our_rows[] = {
      .idle = {{on_real_data, "--synthetic_labels acts on synthetic data only"}}},
     {.name = "simulate",
      .help =
-         "plan the run for the GPU of that name (a100, h100, h200), which need not be there, and "
-         "predict its speed and memory from the ceilings of that GPU; nothing is run",
+         "plan the run for the machine of that name (p100-pcie3, p100-nvlink1, v100-nvlink2, a100, "
+         "h100, h200) or of that profile file, which need not be there, and predict speed and "
+         "memory, with --lms those of its plan; nothing is run",
      .member = &at<&Config::gpu, &GpuFlags::simulate>},
     {.name = "fusion",
      .help =

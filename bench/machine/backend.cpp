@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "bench/machine/simulated_backend.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -17,16 +18,13 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
 }
 
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
+  if (config.gpu.simulate) {
+    return simulated_backend(config, find_backend(kinds, word_of(DeviceKind::gpu)));
+  }
   const std::string device(word_of(config.device));
   const BackendKind* kind = find_backend(kinds, device);
   if (kind == nullptr) {
     throw Error(fmt::format("--device={0}: this build has no backend for {0}", device));
-  }
-  if (config.gpu.simulate) {
-    check(kind->describe != nullptr,
-          fmt::format("--simulate={}: the {} backend describes no machine", *config.gpu.simulate,
-                      device));
-    return kind->describe(config);
   }
   if (const std::string missing = why_missing(*kind); !missing.empty()) {
     throw Error(fmt::format("--device={}: {}", device, missing));

@@ -38,12 +38,29 @@ struct Link {
   double both = 0;  // of both directions at once
 };
 
+// What kernels reach of the ceilings, as shares of them.
+struct Efficiency {
+  double products = 1;  // of what is limited by arithmetic
+  double bytes = 1;     // of what is limited by memory
+};
+
 // A machine that is known by its description only.
 struct Described {
   std::string machine;  // "H200"
   Ceilings ceilings;
-  std::string source;  // of the ceilings: measured, published, estimated
+  Efficiency efficiency;
+  std::string source;      // of the ceilings: measured, published, estimated
+  std::string calibrated;  // the speed that the efficiency was chosen to meet; empty: none
+  std::string assumed;     // of kernels that nothing here can describe; empty: all are described
+
+  // What kernels get of the ceilings.
+  Ceilings reached() const {
+    return {.flops_per_second = efficiency.products * ceilings.flops_per_second,
+            .bytes_per_second = efficiency.bytes * ceilings.bytes_per_second};
+  }
 };
+
+struct Profile;
 
 // A device, what it can run, and what the program says about it.
 struct Backend {
@@ -93,9 +110,9 @@ struct BackendKind {
   // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
   // asked precision.
   Backend (*make)(const Config& config) = nullptr;
-  // For the machine that --simulate names, without a device. Throws Error that lists the machines
-  // if it is unknown. Null: this kind cannot.
-  Backend (*describe)(const Config& config) = nullptr;
+  // For a machine whose profile has what the libraries ask of a device, without one: what they and
+  // our kernels would do there. Null: this kind cannot.
+  Backend (*describe)(const Config& config, const Profile& profile) = nullptr;
 };
 
 // BackendKind::missing of this kind.

@@ -69,7 +69,9 @@ std::string missing() {
 }
 
 Backend make(const Config& config) { return open_module().make(config); }
-Backend describe(const Config& config) { return open_module().describe(config); }
+Backend describe(const Config& config, const Profile& profile) {
+  return open_module().describe(config, profile);
+}
 
 }  // namespace
 

@@ -64,6 +64,9 @@ std::size_t host_budget(const LmsFlags& flags, const Backend& backend) {
     check(limit > 0, "TF_GPU_HOST_MEM_LIMIT_IN_MB is not a number of megabytes");
     return std::min(limit, *backend.host_memory_limit);
   }
+  if (backend.described) {
+    return *backend.host_memory_limit;  // what its profile lets be pinned
+  }
   return static_cast<std::size_t>(usual_share * static_cast<double>(*backend.host_memory_limit));
 }
 
@@ -155,6 +158,8 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
     floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
     report_.floor = resident_bytes_ + floor_;
     report_.lower_bound_seconds = lms::lower_bound(request).seconds;
+  } else {
+    report_.lower_bound_seconds = report_.compute_seconds;
   }
   for (lms::Note& note : made.notes) {
     if (note.text == lms::took_text) {
@@ -187,7 +192,7 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
     costs.in_bytes_per_second = backend.link->in;
     costs.both_bytes_per_second = backend.link->both;
   }
-  const Ceilings& ceilings = backend.described ? backend.described->ceilings : usual;
+  const Ceilings ceilings = backend.described ? backend.described->reached() : usual;
   for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
     costs.seconds.push_back(cost.seconds);
   }
@@ -238,8 +243,8 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
       100 * (report.predicted_seconds / report.lower_bound_seconds - 1)));
   if (!report.measured) {
     lines.emplace_back(
-        "[LMS][0] these times are of usual speeds of such a device and its link, not measured "
-        "here");
+        "[LMS][0] these times are of usual or described speeds of such a device and its link, not "
+        "measured here");
   }
   return lines;
 }

@@ -178,11 +178,11 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     console.note(to_string(team.first().plan()));
   }
   note_choices(job, backend, team.first(), console);
-  if (config.lms.enabled && config.lms.simulate_only) {
-    return;
-  }
   if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);
+    return;
+  }
+  if (config.lms.enabled && config.lms.simulate_only) {
     return;
   }
   if (request.interruption.requested()) {

@@ -6,17 +6,21 @@
 #include "bench/machine/roofline.h"
 #include "bench/report/trace_file.h"
 #include "bench/run/job.h"
+#include "bench/run/lms_plan.h"
 #include "bench/run/session.h"
 
 namespace cnn::bench {
 namespace {
 
 constexpr double mib = 1024.0 * 1024.0;
-constexpr double shown_share = 0.02;  // of the step, for an op to get a line
+constexpr double shown_share = 0.02;  // of all nodes' time, for an op to get a line
 
 // What --simulate says about the machine that it names.
 struct Simulation {
   std::string machine, source;  // of the two ceilings
+  std::string calibrated;       // what the efficiency was chosen to meet; may be empty
+  Efficiency efficiency;
+  Link link;
   std::string fusion;
   double flops_per_second = 0, bytes_per_second = 0;
   double step_seconds = 0, images_per_sec = 0;  // predicted
@@ -42,6 +46,10 @@ Json to_json(const Simulation& simulation, const std::vector<OpCost>& by_op) {
           {"fusion", simulation.fusion},
           {"flops_per_second", simulation.flops_per_second},
           {"bytes_per_second", simulation.bytes_per_second},
+          {"efficiency",
+           {{"products", simulation.efficiency.products}, {"bytes", simulation.efficiency.bytes}}},
+          {"link_out_bytes_per_second", simulation.link.out},
+          {"link_in_bytes_per_second", simulation.link.in},
           {"step_seconds", simulation.step_seconds},
           {"images_per_sec", simulation.images_per_sec},
           {"roofline_images_per_sec", simulation.roofline_images_per_sec},
@@ -56,18 +64,13 @@ Json to_json(const Simulation& simulation, const std::vector<OpCost>& by_op) {
           {"by_op", ops}};
 }
 
-std::vector<double> seconds_of(const std::vector<NodeCost>& costs) {
-  std::vector<double> seconds;
-  seconds.reserve(costs.size());
-  for (const NodeCost& cost : costs) {
-    seconds.push_back(cost.seconds);
-  }
-  return seconds;
-}
-
 void note_ops(const Prediction& prediction, Console& console) {
+  double all = 0;
   for (const OpCost& op : prediction.by_op) {
-    const double share = op.cost.seconds / prediction.step_seconds;
+    all += op.cost.seconds;
+  }
+  for (const OpCost& op : prediction.by_op) {
+    const double share = op.cost.seconds / all;
     if (share >= shown_share) {
       console.note(fmt::format(
           "simulate: {:5.1f} %  {:8.3f} ms  {:8.2f} GB  {:8.1f} GFLOP  {} x {}", 100 * share,
@@ -77,11 +80,17 @@ void note_ops(const Prediction& prediction, Console& console) {
 }
 
 void note_prediction(const Simulation& result, const Backend& backend, Console& console) {
+  const Efficiency& reached = result.efficiency;
+  const std::string speed =
+      result.calibrated.empty()
+          ? "a real step takes longer"
+          : fmt::format("kernels reach {:.1f} % and {:.1f} % of these, which gives {}",
+                        100 * reached.products, 100 * reached.bytes, result.calibrated);
   console.note(fmt::format(
       "simulate: predicted step {:.3f} ms = {:.1f} images/sec at --fusion={} on {}: from ceilings "
-      "of {:.0f} TFLOP/s and {:.2f} TB/s, not a measurement; a real step takes longer",
+      "of {:.1f} TFLOP/s and {:.2f} TB/s, not a measurement; {}",
       1e3 * result.step_seconds, result.images_per_sec, result.fusion, result.machine,
-      1e-12 * result.flops_per_second, 1e-12 * result.bytes_per_second));
+      1e-12 * result.flops_per_second, 1e-12 * result.bytes_per_second, speed));
   console.note(
       fmt::format("simulate: limits {:.1f} images/sec with each operand moved once, {:.1f} by "
                   "arithmetic alone; {:.1f} MB and {:.2f} GFLOP for each image",
@@ -92,6 +101,9 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
                   "largest workspace {:.1f} MiB",
                   result.library_convolutions, result.own_convolutions,
                   static_cast<double>(result.workspace_bytes) / mib));
+  if (const std::string& assumed = backend.described.value().assumed; !assumed.empty()) {
+    console.note("simulate: " + assumed);
+  }
   console.note(fmt::format("simulate: the largest --batch_size that fits is {} ({:.1f} MiB: {})",
                            result.largest_batch, static_cast<double>(result.memory_limit) / mib,
                            backend.memory_text));
@@ -99,23 +111,34 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
 
+// What the budget costs.
+void note_lms(const LmsReport& lms, Console& console) {
+  if (!lms.necessary) {
+    return;
+  }
+  console.note(fmt::format(
+      "simulate: with --lms {:.1f} % of the speed without a limit of memory; no plan exceeds "
+      "{:.1f} %, the distance to that bound is {:.1f} %",
+      100 * lms.compute_seconds / lms.predicted_seconds,
+      100 * lms.compute_seconds / lms.lower_bound_seconds,
+      100 * (lms.predicted_seconds / lms.lower_bound_seconds - 1)));
+}
+
 }  // namespace
 
-Prediction predict(const StepPlan& plan, const Ceilings& ceilings) {
+Prediction predict(const StepPlan& plan, const Ceilings& ceilings, const Costs& costs) {
   const Graph& graph = *plan.graph;
-  const std::vector<NodeCost> costs = node_costs(graph, ceilings, plan.specs);
-  Prediction result;
-  result.timeline = simulate(plan, {.seconds = seconds_of(costs)});
-  for (const Span& span : result.timeline) {
-    result.step_seconds = std::max(result.step_seconds, span.end);
-  }
+  Prediction result{.timeline = simulate(plan, costs)};
+  result.step_seconds = end_of(result.timeline);
   result.roofline_seconds = roofline_seconds(plan, ceilings);
-  for (const NodeCost& cost : costs) {
-    result.flops += cost.flops;
-    result.bytes += cost.bytes;
+  std::vector<NodeCost> nodes = node_costs(graph, ceilings, plan.specs);
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    nodes[n].seconds = costs.seconds[n];
+    result.flops += nodes[n].flops;
+    result.bytes += nodes[n].bytes;
   }
   result.arithmetic_seconds = result.flops / ceilings.flops_per_second;
-  result.by_op = costs_by_op(graph, costs);
+  result.by_op = costs_by_op(graph, nodes);
   return result;
 }
 
@@ -140,12 +163,15 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   const bool traced = !job.config->report.trace_file.empty();
   const std::optional<TraceFile> trace =
       traced ? std::optional<TraceFile>(job.config->report.trace_file) : std::nullopt;
-  const Prediction prediction = predict(plan, ceilings);
+  const Prediction prediction = predict(plan, ceilings, expected_costs(plan, backend));
   const Convolutions convolutions = count_convolutions(plan);
   const BatchSize size = job.mode == Mode::evaluation ? job.eval_batch : job.batch;
   const auto batch = static_cast<double>(size.per_device);
   const Simulation found{.machine = described.machine,
                          .source = described.source,
+                         .calibrated = described.calibrated,
+                         .efficiency = described.efficiency,
+                         .link = backend.link.value(),
                          .fusion = std::string(name_of(session.fusion())),
                          .flops_per_second = ceilings.flops_per_second,
                          .bytes_per_second = ceilings.bytes_per_second,
@@ -161,6 +187,9 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
                          .library_convolutions = convolutions.by_library,
                          .own_convolutions = convolutions.own};
   note_prediction(found, backend, console);
+  if (session.lms() != nullptr) {
+    note_lms(*session.lms(), console);
+  }
   note_ops(prediction, console);
   result["plan"]["predicted_step_seconds"] = prediction.step_seconds;
   result["simulation"] = to_json(found, prediction.by_op);

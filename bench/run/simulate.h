@@ -15,17 +15,17 @@ namespace cnn::bench {
 struct Job;
 class Session;
 
-// What a step takes where every node runs at the ceilings of the device: no kernel is that good, so
-// a real step takes longer. Launches, gaps between kernels and copies of scalars cost nothing here.
+// What a step takes by given costs of its nodes and copies, beside the limits that the device sets.
+// Launches, gaps between kernels and copies of scalars cost nothing here.
 struct Prediction {
   Timeline timeline;              // by StepId: the lanes and waits of the plan
   double step_seconds = 0;        // end of the last step
   double roofline_seconds = 0;    // sum over the nodes with each operand moved once
   double arithmetic_seconds = 0;  // operations / peak alone
   double flops = 0, bytes = 0;    // of a step
-  std::vector<OpCost> by_op;      // most seconds first
+  std::vector<OpCost> by_op;      // most seconds first; each node once
 };
-Prediction predict(const StepPlan& plan, const Ceilings& ceilings);
+Prediction predict(const StepPlan& plan, const Ceilings& ceilings, const Costs& costs);
 
 // Who computes the convolutions of a plan, forward and backward.
 struct Convolutions {

@@ -11,6 +11,7 @@
 #include <tuple>
 
 #include "bench/cuda/machines.h"
+#include "bench/machine/assumed_kernels.h"
 #include "bench/run/compile.h"
 #include "layers/conv.h"
 #include "layers/cuda/library/kernels.h"
@@ -24,9 +25,9 @@ using layers::cuda::Libraries;
 
 Backend backend_for(const std::string& machine) {
   Backend backend{.name = "cuda"};
-  layers::cuda::add_kernels(
-      backend.kernels,
-      std::make_shared<Libraries>(find_machine(machine), layers::cuda::LibraryOptions{}));
+  layers::cuda::add_kernels(backend.kernels,
+                            std::make_shared<Libraries>(machine_of(find_profile(machine)),
+                                                        layers::cuda::LibraryOptions{}));
   backend.preferred_layout = layers::cuda::preferred_layout;
   return backend;
 }
@@ -157,6 +158,37 @@ TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, BranchedModels, testing::Values("a100", "h100", "h200"),
                          [](const testing::TestParamInfo<std::string>& row) { return row.param; });
+
+// What other builds plan with is what this one does, but for the workspaces of cuDNN's engines.
+TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
+  Backend assumed{.name = "cuda", .preferred_layout = layers::cuda::preferred_layout};
+  add_assumed_kernels(assumed.kernels);
+  const Backend backend = backend_for("h200");
+  for (const std::string_view name : {"resnet50", "googlenet", "vgg16", "alexnet", "inception3"}) {
+    for (const DataType compute : {DataType::f16, DataType::f32}) {
+      for (const Phase phase : {Phase::training, Phase::forward_only}) {
+        SCOPED_TRACE(std::string(name) + " " + std::string(name_of(compute)));
+        const models::Model& model = models::find("imagenet", name);
+        const Asked asked{.compute = compute, .phase = phase};
+        const StepPlan theirs = compiled(model, backend, asked).plan;
+        const StepPlan ours = compiled(model, assumed, asked).plan;
+        ASSERT_EQ(ours.graph->nodes().size(), theirs.graph->nodes().size());
+        // The first layer of AlexNet in f32 has an engine with a workspace of 400 MiB.
+        const double least = name == "alexnet" && compute == DataType::f32 ? 0.6 : 0.95;
+        const auto most = static_cast<double>(theirs.memory.device_bytes);
+        EXPECT_LE(ours.memory.lower_bound_bytes, theirs.memory.lower_bound_bytes);
+        EXPECT_GE(static_cast<double>(ours.memory.device_bytes), least * most);
+        for (std::size_t n = 0; n < ours.graph->nodes().size(); ++n) {
+          EXPECT_EQ(ours.graph->nodes()[n].op->name(), theirs.graph->nodes()[n].op->name());
+          EXPECT_EQ(ours.specs[n].extra_traffic, theirs.specs[n].extra_traffic);
+          EXPECT_EQ(ours.specs[n].in, theirs.specs[n].in);
+          EXPECT_EQ(ours.specs[n].out, theirs.specs[n].out);
+          EXPECT_EQ(ours.specs[n].by, theirs.specs[n].by);
+        }
+      }
+    }
+  }
+}
 
 class FusedModels : public testing::TestWithParam<std::string> {};
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/machine/cpu_backend.h"
+#include "bench/machine/profile.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -45,13 +46,39 @@ TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   EXPECT_EQ(refusal(DeviceKind::cpu, kinds), "--device=cpu: this build has no backend for cpu");
 }
 
+Backend describe_named(const Config& /*config*/, const Profile& profile) {
+  return Backend{.name = "described for " + profile.name};
+}
+
 TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
   const std::array<BackendKind, 1> kinds{
-      BackendKind{.device = "gpu", .missing = broken, .describe = make_named}};
-  const Config config{.device = DeviceKind::gpu,
-                      .gpu = {.simulate = "h200"},
-                      .precision = {.type = Precision::bf16}};
-  EXPECT_EQ(make_backend(config, kinds).name, "made for bf16");
+      BackendKind{.device = "gpu", .missing = broken, .describe = describe_named}};
+  Config config{.device = DeviceKind::gpu,
+                .gpu = {.simulate = "h200"},
+                .precision = {.type = Precision::bf16}};
+  const Backend backend = make_backend(config, kinds);
+  EXPECT_EQ(backend.name, "described for H200");
+  EXPECT_EQ(backend.compute, DataType::bf16);
+  EXPECT_EQ(backend.link->in, 50e9);
+  EXPECT_EQ(backend.described->ceilings.flops_per_second, 790e12);
+  EXPECT_EQ(backend.described->assumed, "");
+}
+
+TEST(Backend, IsAssumedWhereNoLibraryDescribesTheMachine) {
+  const std::array<BackendKind, 1> kinds{
+      BackendKind{.device = "gpu", .missing = broken, .describe = describe_named}};
+  Config config{.device = DeviceKind::gpu, .gpu = {.simulate = "p100-pcie3"}};
+  const Backend backend = make_backend(config, kinds);
+  EXPECT_EQ(backend.name, "cuda");
+  EXPECT_EQ(backend.precision, "f32");
+  EXPECT_EQ(backend.memory_limit, 16'320'875'724U);
+  EXPECT_EQ(backend.host_memory_limit, std::size_t{64} << 30U);
+  EXPECT_THAT(backend.described->assumed, testing::StartsWith("cuDNN does not describe"));
+  config.gpu.simulate = "h100";
+  EXPECT_THAT(make_backend(config, {}).described->assumed,
+              testing::StartsWith("this build has no cuDNN"));
+  config.gpu.memory_fraction = 0.5;
+  EXPECT_EQ(make_backend(config, {}).memory_limit, 85'045'346'304U / 2);
 }
 
 TEST(Backend, WaitsForEachKernelOfAGpuIfAFlagAsksForIt) {

@@ -24,6 +24,15 @@ using layers::Dense;
 // 448 bytes and 1024 operations a second: numbers that come out whole.
 constexpr Ceilings slow{.flops_per_second = 1024, .bytes_per_second = 448};
 
+// Every node at the ceilings.
+Prediction predict_at(const StepPlan& plan, const Ceilings& ceilings) {
+  Costs costs;
+  for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
+    costs.seconds.push_back(cost.seconds);
+  }
+  return predict(plan, ceilings, costs);
+}
+
 KernelTable reference() {
   KernelTable table;
   add_reference(table);
@@ -154,7 +163,8 @@ TEST(StepCosts, AreAddedUpByOpTheMostSecondsFirst) {
 
 TEST(Prediction, RunsTheNodesOneAfterAnotherAtTheCeilings) {
   const StepPlan plan = make_plan(dense_and_relu(), reference());
-  const Prediction prediction = predict(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
+  const Prediction prediction =
+      predict_at(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
   EXPECT_EQ(prediction.step_seconds, 3.5 + 2);  // 896 / 256 and 512 / 256
   EXPECT_EQ(prediction.roofline_seconds, 5.5);
   EXPECT_EQ(prediction.arithmetic_seconds, 1);
@@ -170,15 +180,25 @@ TEST(Prediction, TakesLongerThanTheLimitWhereOperandsAreReadTwice) {
   const std::array<Value, 2> operands{x, beta};
   graph->output("y", emit_all(BatchNorm({}), std::span<const Value>(operands)).front());
   const Prediction prediction =
-      predict(make_plan(graph, reference()), {.flops_per_second = 1, .bytes_per_second = 12});
+      predict_at(make_plan(graph, reference()), {.flops_per_second = 1, .bytes_per_second = 12});
   EXPECT_EQ(prediction.roofline_seconds, 67);  // 804 / 12
   EXPECT_EQ(prediction.step_seconds, 99);      // (804 + 384) / 12
+}
+
+TEST(Prediction, GoesByTheCostsThatItIsGiven) {
+  const StepPlan plan = make_plan(dense_and_relu(), reference());
+  const Prediction prediction =
+      predict(plan, {.flops_per_second = 1024, .bytes_per_second = 256}, {.seconds = {5, 3}});
+  EXPECT_EQ(prediction.step_seconds, 8);
+  EXPECT_EQ(prediction.roofline_seconds, 5.5);
+  EXPECT_EQ(prediction.by_op.front().cost.seconds, 5);
 }
 
 TEST(Prediction, TakesLongerThanTheLimitWhereAKernelRunsInPasses) {
   StepPlan plan = make_plan(dense_and_relu(), reference());
   plan.specs[1].extra_traffic = 1024;
-  const Prediction prediction = predict(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
+  const Prediction prediction =
+      predict_at(plan, {.flops_per_second = 1024, .bytes_per_second = 256});
   EXPECT_EQ(prediction.roofline_seconds, 5.5);
   EXPECT_EQ(prediction.step_seconds, 9.5);  // 1024 / 256 more
   EXPECT_EQ(prediction.bytes, 1408 + 1024);

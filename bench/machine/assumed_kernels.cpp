@@ -1,0 +1,245 @@
+#include "bench/machine/assumed_kernels.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "layers/activation.h"
+#include "layers/batch_norm.h"
+#include "layers/concat.h"
+#include "layers/conv.h"
+#include "layers/dense.h"
+#include "layers/elementwise.h"
+#include "layers/fused_conv.h"
+#include "layers/optimizer.h"
+#include "layers/pool.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using Spec = std::optional<KernelSpec>;
+
+bool is_half(DataType type) { return type == DataType::f16 || type == DataType::bf16; }
+
+// Kernels count elements in 32 bits.
+void require_indexable(const TensorDesc& desc) {
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  const bool image = desc.pitch > 0 && desc.shape.rank() == 4;
+  const std::int64_t last =
+      image ? desc.shape[0] * desc.shape[2] * desc.shape[3] * desc.pitch : desc.shape.elements();
+  check(last <= most, "a tensor " + to_string(desc) + " has " + std::to_string(last) +
+                          " elements, but the CUDA backend takes at most " + std::to_string(most) +
+                          ": make the batch or the image smaller");
+}
+
+// What has four dimensions with channels innermost and no gaps between pixels, all else row-major.
+KernelSpec in_nhwc(const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (auto* descs : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *descs) {
+      require_indexable(desc);
+      desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
+      desc.packing = nullptr;
+      desc.pitch = 0;
+    }
+  }
+  return spec;
+}
+
+// Pixels may lie apart where every one begins at a multiple of 16 bytes.
+void keep_pitch(TensorDesc& answer, const TensorDesc& asked) {
+  const bool aligned = asked.pitch * static_cast<std::int64_t>(size_of(asked.type)) % 16 == 0;
+  answer.pitch = asked.layout == Layout::nhwc && aligned ? asked.pitch : 0;
+}
+
+void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc>& asked) {
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    keep_pitch(answers[i], asked[i]);
+  }
+}
+
+// The gate of a ReLU is one byte for eight channels of 16 bits.
+bool has_gate_bytes(const TensorDesc& image) {
+  return is_half(image.type) && image.shape[1] % 8 == 0;
+}
+
+Spec norm(const layers::BatchNorm& op, const Signature& asked) {
+  if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
+    return std::nullopt;
+  }
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitch(spec.out[0], asked.out[0]);
+  return spec;
+}
+
+Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& asked) {
+  if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
+    return std::nullopt;
+  }
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
+  return spec;
+}
+
+// Its pixels may lie apart as asked: of the operands that it reads, or that it writes.
+template <class Op>
+Spec reads_apart(const Op& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitches(spec.in, asked.in);
+  return spec;
+}
+template <class Op>
+Spec writes_apart(const Op& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitches(spec.out, asked.out);
+  return spec;
+}
+
+// Between steps of a node: written by one and read by the next.
+void pass_on(KernelSpec& spec, std::size_t bytes, bool in_workspace) {
+  spec.extra_traffic += 2 * bytes;
+  spec.workspace += in_workspace ? bytes : 0;
+}
+
+// Pixels of three 16-bit channels can be loaded in no useful unit, so that they and the filters are
+// padded first.
+void pad_image(KernelSpec& spec, const TensorDesc& w, std::int64_t channels) {
+  if (!is_half(spec.in[0].type) || spec.in[0].shape[1] != 3) {
+    return;
+  }
+  TensorDesc filters = w;
+  filters.type = spec.in[0].type;
+  for (TensorDesc padded : {spec.in[0], filters}) {
+    padded.shape[1] = channels;
+    pass_on(spec, padded.bytes(), true);
+  }
+}
+
+// Weights, and a bias that the engine adds, are of the images' type. An engine adds a bias, with or
+// without a ReLU, and nothing else.
+Spec convolution(const layers::Conv2d& op, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitch(spec.in[0], asked.in[0]);
+  keep_pitch(spec.out[0], asked.out[0]);
+  const layers::ConvAttributes& a = op.attributes;
+  const DataType type = spec.in[0].type;
+  spec.in[1].type = type;
+  if (a.bias) {
+    spec.in[2].type = a.residual ? DataType::f32 : type;
+  }
+  if (a.residual || (a.relu && !a.bias)) {
+    pass_on(spec, spec.out[0].bytes(), false);
+  }
+  pad_image(spec, spec.in[1], type == DataType::f16 ? 4 : 8);
+  return spec;
+}
+
+Spec data_gradient(const layers::Conv2dBackwardData& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitch(spec.in[0], asked.in[0]);
+  keep_pitch(spec.out[0], asked.out[0]);
+  spec.in[1].type = spec.in[0].type;
+  return spec;
+}
+
+// An engine makes it in the images' type, and it is widened.
+Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  keep_pitches(spec.in, asked.in);
+  if (is_half(spec.in[0].type) && spec.in[0].shape[1] != 3) {
+    pass_on(spec, spec.out[0].bytes() / 2, true);
+  }
+  pad_image(spec, spec.out[0], 8);
+  return spec;
+}
+
+constexpr std::size_t product_workspace = std::size_t{32} << 20U;  // of every product by cuBLAS
+
+template <class Op>
+Spec product(const Op& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  for (TensorDesc& desc : spec.in) {
+    desc.type = spec.in[0].type;
+  }
+  spec.workspace = product_workspace;
+  return spec;
+}
+
+Spec convert(const layers::Convert& /*op*/, const Signature& asked) {
+  return KernelSpec{.in = asked.in, .out = asked.out};
+}
+
+Spec fold(const layers::FoldBatchNorm& /*op*/, const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  for (TensorDesc& desc : spec.in) {
+    desc.type = DataType::f32;  // the master weights
+  }
+  return spec;
+}
+
+// A parameter's gradient, slots and copy lie as it does; copies keep their type.
+Spec update(const layers::Update& op, const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
+    spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
+  }
+  for (std::size_t i = 0; i < op.attributes.copied.size(); ++i) {
+    TensorDesc& copy = spec.in[op.first_copy() + i];
+    const DataType type = copy.type;
+    copy = spec.in[op.first_parameter() + op.attributes.copied[i]];
+    copy.type = type;
+  }
+  return spec;
+}
+
+template <class... Ops>
+bool is_any_of(const Op& op) {
+  return ((dynamic_cast<const Ops*>(&op) != nullptr) || ...);
+}
+
+// All else but what only engines of cuDNN do, and norms whose row has refused them.
+Spec other(const Op& op, const Signature& asked) {
+  using namespace layers;
+  const bool refused = is_any_of<FusedConv, FusedConvBackwardWeights, ConvBackwardDataNorm,
+                                 BatchNorm, BatchNormBackward>(op);
+  return refused ? std::nullopt : Spec(in_nhwc(asked));
+}
+
+std::unique_ptr<Kernel> none(const Op& /*op*/, const Signature& /*signature*/) { return nullptr; }
+
+template <class Op>
+void add(KernelTable& table, Spec (*describe)(const Op&, const Signature&), Provider by) {
+  table.add<Op>(describe, none, by);
+}
+
+}  // namespace
+
+void add_assumed_kernels(KernelTable& table) {
+  using namespace layers;
+  add<BatchNorm>(table, norm, Provider::own);
+  add<BatchNormBackward>(table, norm_gradient, Provider::own);
+  add<BatchNormInference>(table, writes_apart<BatchNormInference>, Provider::own);
+  add<ReluBackward>(table, reads_apart<ReluBackward>, Provider::own);
+  add<Concat>(table, reads_apart<Concat>, Provider::own);
+  add<Split>(table, writes_apart<Split>, Provider::own);
+  add<MaxPool>(table, writes_apart<MaxPool>, Provider::own);
+  add<AveragePool>(table, writes_apart<AveragePool>, Provider::own);
+  add<MaxPoolBackward>(table, reads_apart<MaxPoolBackward>, Provider::own);
+  add<AveragePoolBackward>(table, reads_apart<AveragePoolBackward>, Provider::own);
+  add<FoldBatchNorm>(table, fold, Provider::own);
+  add<Convert>(table, convert, Provider::own);
+  add<Update>(table, update, Provider::own);
+  add<Conv2d>(table, convolution, Provider::cudnn);
+  add<Conv2dBackwardData>(table, data_gradient, Provider::cudnn);
+  add<Conv2dBackwardWeights>(table, weight_gradient, Provider::cudnn);
+  add<Dense>(table, product<Dense>, Provider::cublas);
+  add<DenseBackwardData>(table, product<DenseBackwardData>, Provider::cublas);
+  add<DenseBackwardWeights>(table, product<DenseBackwardWeights>, Provider::cublas);
+  table.otherwise(other, none);
+}
+
+}  // namespace cnn::bench
