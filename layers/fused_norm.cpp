@@ -11,7 +11,7 @@ namespace cnn::layers {
 
 namespace {
 
-void require_image(const Op& op, std::span<const TensorDesc> in) {
+void require_real_image(const Op& op, std::span<const TensorDesc> in) {
   require(in[0].shape.rank() == 4 && is_real(in[0].type), op, in, "takes real images");
 }
 
@@ -40,7 +40,7 @@ class Channels {
 
 std::vector<TensorDesc> ChannelSums::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, 1);
-  require_image(*this, in);
+  require_real_image(*this, in);
   return std::vector<TensorDesc>(2, described({in[0].shape[1]}, DataType::f32));
 }
 
@@ -84,7 +84,7 @@ void FinishStatistics::reference(std::span<const TensorView> in,
 
 std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, rest == Rest::nothing ? 3 : rest == Rest::image ? 4 : 6);
-  require_image(*this, in);
+  require_real_image(*this, in);
   for (const std::size_t vectors : {1, 4}) {
     for (std::size_t i = vectors; i < std::min(vectors + 2, in.size()); ++i) {
       require(is_vector(in[i], in[0].shape) && in[i].type == in[vectors].type, *this, in,
@@ -122,7 +122,7 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
 
 std::vector<TensorDesc> NormBackwardEnd::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, 5);
-  require_image(*this, in);
+  require_real_image(*this, in);
   require(is_alike(in[1], in[0]), *this, in, "takes images of one kind");
   for (const TensorDesc& desc : in.subspan(2)) {
     require(is_vector(desc, in[0].shape) && desc.type == DataType::f32, *this, in,

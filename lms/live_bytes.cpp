@@ -40,6 +40,11 @@ std::vector<std::size_t> workspaces_of(const Request& request) {
   return bytes;
 }
 
+bool fits(const Request& request, const Schedule& schedule) {
+  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request));
+  return memory.device_bytes <= request.budget.device && memory.host_bytes <= request.budget.host;
+}
+
 StepId compute_before(const Schedule& schedule, StepId step) {
   for (std::size_t s = index_of(step); s-- > 0;) {
     if (schedule.steps[s].lane == Lane::compute) {

@@ -15,6 +15,9 @@ std::vector<std::size_t> live_bytes(const Request& request);
 // Workspaces by NodeId, as plan_memory() and peak_memory() take them.
 std::vector<std::size_t> workspaces_of(const Request& request);
 
+// Whether both arenas of the schedule, placed, are within the request's budget.
+bool fits(const Request& request, const Schedule& schedule);
+
 // The last step of Lane::compute in front of this one; the step itself if there is none.
 StepId compute_before(const Schedule& schedule, StepId step);
 

@@ -11,12 +11,14 @@
 namespace cnn::lms {
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t no_root = ~std::uint32_t{0};
 
-class Builder {
+class OutlineBuilder {
  public:
-  explicit Builder(const Request& request)
-      : request_(request), graph_(request.graph), root_of_(request.graph.tensors().size(), none) {}
+  explicit OutlineBuilder(const Request& request)
+      : request_(request),
+        graph_(request.graph),
+        root_of_(request.graph.tensors().size(), no_root) {}
 
   Outline build() {
     add_roots();
@@ -67,7 +69,7 @@ class Builder {
     for_each_access(graph_, Compute{NodeId{static_cast<std::uint32_t>(n)}}, [&](const Access& a) {
       mutates = mutates || a.kind == Access::Kind::mutate;
       const std::uint32_t r = root(a.tensor);
-      if (r == none) {
+      if (r == no_root) {
         return;
       }
       if (a.kind == Access::Kind::define) {
@@ -80,7 +82,7 @@ class Builder {
     made.may_repeat = !mutates;
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-        if (root(node.inputs[i]) != none && may_take_over(graph_, node, i, o)) {
+        if (root(node.inputs[i]) != no_root && may_take_over(graph_, node, i, o)) {
           made.may_take.push_back({root(node.inputs[i]), root(node.outputs[o])});
         }
       }
@@ -152,6 +154,6 @@ class Builder {
 
 }  // namespace
 
-Outline outline(const Request& request) { return Builder(request).build(); }
+Outline outline(const Request& request) { return OutlineBuilder(request).build(); }
 
 }  // namespace cnn::lms

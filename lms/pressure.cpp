@@ -10,21 +10,21 @@
 namespace cnn::lms {
 namespace {
 
-constexpr std::uint32_t none = ~std::uint32_t{0};
+constexpr std::uint32_t nothing = ~std::uint32_t{0};
 
 // From the first to the last compute step that touches a root.
 struct Span {
-  std::uint32_t first = none, last = 0;
+  std::uint32_t first = nothing, last = 0;
   bool elsewhere = false;  // another lane touches it too
 };
 
-class Builder {
+class PressureBuilder {
  public:
-  explicit Builder(const Request& request)
+  explicit PressureBuilder(const Request& request)
       : request_(request),
         graph_(request.graph),
         spans_(graph_.tensors().size()),
-        movable_(graph_.tensors().size(), none),
+        movable_(graph_.tensors().size(), nothing),
         makers_(graph_.tensors().size()),
         parts_(graph_.tensors().size()) {}
 
@@ -53,7 +53,7 @@ class Builder {
   }
 
   void add_steps() {
-    place_.assign(request_.schedule.steps.size(), none);
+    place_.assign(request_.schedule.steps.size(), nothing);
     for (std::size_t s = 0; s < request_.schedule.steps.size(); ++s) {
       const Step& step = request_.schedule.steps[s];
       const auto* compute = std::get_if<Compute>(&step.action);
@@ -109,7 +109,7 @@ class Builder {
     for (std::uint32_t m = 0; m < result_.movables.size(); ++m) {
       movable_[index_of(result_.movables[m].tensor)] = m;
     }
-    held_by_.assign(result_.movables.size(), none);
+    held_by_.assign(result_.movables.size(), nothing);
   }
 
   // Operands that end here, or may be taken away here, and whose bytes an output may have.
@@ -135,7 +135,7 @@ class Builder {
   void find_away(std::uint32_t step, std::span<const TensorId> given) {
     for_each_access(graph_, Compute{nodes_[step]}, [&](const Access& access) {
       const std::uint32_t m = movable_[root(access.tensor)];
-      if (m != none && std::ranges::find(given, access.tensor) == given.end()) {
+      if (m != nothing && std::ranges::find(given, access.tensor) == given.end()) {
         held_by_[m] = step;
       }
     });
@@ -152,7 +152,7 @@ class Builder {
     std::vector<double> change(result_.steps.size() + 1);
     for (std::size_t t = 0; t < spans_.size(); ++t) {
       const Span& span = spans_[t];
-      if (span.first != none && !span.elsewhere && !is_persistent(graph_.tensors()[t].role)) {
+      if (span.first != nothing && !span.elsewhere && !is_persistent(graph_.tensors()[t].role)) {
         change[span.first] += bytes(t);
         change[span.last + 1] -= bytes(t);
       }
@@ -227,7 +227,7 @@ class Builder {
     }
     double all = 0, own = 0;
     for (const TensorId output : one.outputs) {
-      if (movable_[root(output)] != none) {
+      if (movable_[root(output)] != nothing) {
         const auto bytes = static_cast<double>(graph_.info(output).desc.bytes());
         all += bytes;
         own += graph_.root_of(output) == movable ? bytes : 0;
@@ -251,6 +251,6 @@ class Builder {
 
 }  // namespace
 
-Pressure pressure(const Request& request) { return Builder(request).build(); }
+Pressure pressure(const Request& request) { return PressureBuilder(request).build(); }
 
 }  // namespace cnn::lms

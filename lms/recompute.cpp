@@ -17,7 +17,6 @@
 #include "lms/repeats.h"
 #include "lms/stash.h"
 #include "runtime/access.h"
-#include "runtime/memory_plan.h"
 
 namespace cnn::lms {
 namespace {
@@ -146,11 +145,6 @@ Plan plan_without(const Request& request, const std::vector<TensorId>& dropped) 
   std::ranges::copy(repeats.drop_each(roots, request.options.n_tensors),
                     std::back_inserter(decisions));
   return {.schedule = edit(request.schedule, decisions), .notes = {}};
-}
-
-bool fits(const Request& request, const Schedule& schedule) {
-  return plan_memory(request.graph, schedule, workspaces_of(request)).device_bytes <=
-         request.budget.device;
 }
 
 }  // namespace

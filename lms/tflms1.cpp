@@ -100,9 +100,9 @@ class Triggers {
   StepId backward_;
 };
 
-class Editor {
+class GraphEditor {
  public:
-  explicit Editor(const Request& request)
+  explicit GraphEditor(const Request& request)
       : request_(request),
         options_(request.options.tflms1),
         levels_(request.graph, request.schedule),
@@ -232,6 +232,6 @@ class Editor {
 
 }  // namespace
 
-Plan tflms1(const Request& request) { return Editor(request).plan(); }
+Plan tflms1(const Request& request) { return GraphEditor(request).plan(); }
 
 }  // namespace cnn::lms

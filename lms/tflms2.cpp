@@ -39,9 +39,9 @@ std::string meaning(SyncMode mode) {
   return texts[static_cast<std::size_t>(mode)];
 }
 
-class Editor {
+class ScheduleEditor {
  public:
-  explicit Editor(const Request& request)
+  explicit ScheduleEditor(const Request& request)
       : request_(request),
         levels_(request.graph, request.schedule),
         tensors_(candidates(request)),
@@ -235,6 +235,6 @@ class Editor {
 
 }  // namespace
 
-Plan tflms2(const Request& request) { return Editor(request).plan(); }
+Plan tflms2(const Request& request) { return ScheduleEditor(request).plan(); }
 
 }  // namespace cnn::lms

@@ -14,7 +14,6 @@
 #include "lms/live_bytes.h"
 #include "lms/policies.h"
 #include "lms/stash.h"
-#include "runtime/memory_plan.h"
 
 namespace cnn::lms {
 namespace {
@@ -136,11 +135,6 @@ class Offloader {
   std::vector<Stashed> tensors_;
   std::vector<std::optional<StepId>> triggers_;  // by tensor
 };
-
-bool fits(const Request& request, const Schedule& schedule) {
-  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request));
-  return memory.device_bytes <= request.budget.device && memory.host_bytes <= request.budget.host;
-}
 
 }  // namespace
 

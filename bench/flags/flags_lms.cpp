@@ -196,7 +196,7 @@ constexpr Flag policy_rows[] = {
      .idle = {no_lms, no_tflms2}},
 };
 
-constexpr Flag device_rows[] = {
+constexpr Flag cpu_device_rows[] = {
     {.name = "device_memory_mb",
      .help = "memory in MB of a CPU that plays a device with a memory of its own; tensors move "
              "between it and the rest",
@@ -214,7 +214,7 @@ constexpr Flag device_rows[] = {
 std::vector<FlagGroup> lms_flags() {
   return {{"lms", "Large models", lms_rows},
           {"lms_policies", "Policies of other systems", policy_rows},
-          {"lms_device", "A CPU as a device of its own", device_rows}};
+          {"lms_device", "A CPU as a device of its own", cpu_device_rows}};
 }
 
 }  // namespace cnn::bench

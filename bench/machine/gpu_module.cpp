@@ -68,8 +68,8 @@ std::string missing() {
   }
 }
 
-Backend make(const Config& config) { return open_module().make(config); }
-Backend describe(const Config& config, const Profile& profile) {
+Backend make_gpu(const Config& config) { return open_module().make(config); }
+Backend describe_gpu(const Config& config, const Profile& profile) {
   return open_module().describe(config, profile);
 }
 
@@ -79,7 +79,7 @@ std::vector<BackendKind> gpu_backends() {
   if (!has_module()) {
     return {};
   }
-  return {{.device = "gpu", .missing = missing, .make = make, .describe = describe}};
+  return {{.device = "gpu", .missing = missing, .make = make_gpu, .describe = describe_gpu}};
 }
 
 }  // namespace cnn::bench

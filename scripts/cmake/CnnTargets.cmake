@@ -27,6 +27,14 @@ function(cnn_glob out endings)
   set(${out} ${all} PARENT_SCOPE)
 endfunction()
 
+# Under sanitizers several sources of a folder are compiled as one, which halves the time: the names local to a file are
+# then names of its folder. APART: a folder whose files use the same names for different things.
+function(cnn_join target)
+  if(CNN_SANITIZE)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
+
 # x_avx2.cpp and x_avx512.cpp are compiled for that instruction set; who calls them asks the processor first.
 # (GCC 12 takes the undefined operands inside its own AVX-512 intrinsics for mistakes.)
 set(CNN_FLAGS_avx2 -mavx2 -mfma -mf16c)
@@ -36,7 +44,7 @@ set(CNN_FLAGS_avx512 -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma
 # WITH names sub-folders whose sources belong to the target too: the choice between two of them is made where this
 # is called, and each may use the folder above it.
 function(cnn_folder folder)
-  cmake_parse_arguments(ARG "" "" "WITH;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "WITH;DEPENDS;LIBRARIES" ${ARGN})
   list(TRANSFORM ARG_WITH PREPEND ${folder}/)
   cnn_glob(sources "cpp;cu" ${folder} ${ARG_WITH})
   foreach(source IN LISTS sources)
@@ -51,6 +59,9 @@ function(cnn_folder folder)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
+    if(NOT ARG_APART)
+      cnn_join(${target})
+    endif()
   else()
     set(scope INTERFACE)  # nothing but headers
     add_library(${target} INTERFACE)
@@ -120,7 +131,7 @@ function(cnn_tests folder)
   if(NOT CNN_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "" "PROGRAM" "WITH;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "PROGRAM" "WITH;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
@@ -135,9 +146,9 @@ function(cnn_tests folder)
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
-  # ccache spares more, but takes no objects that were compiled with these. Where warnings are errors they are not used
-  # either: g++ 12 then warns about its own std::string.
-  if(CNN_SANITIZE AND NOT CNN_CCACHE)
+  if(NOT ARG_APART)
+    cnn_join(${target}_tests)
+  elseif(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
   endif()
   cnn_define_source_dir(${sources})

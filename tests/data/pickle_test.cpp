@@ -16,7 +16,7 @@ Pickle parse(const std::string& text) {
   return Pickle({bytes.begin(), bytes.end()});
 }
 
-std::string error_for(const std::string& text) {
+std::string unpickling_error(const std::string& text) {
   return error_of([&] { parse(text); });
 }
 
@@ -95,52 +95,55 @@ TEST(Pickle, RecallsWhatItRemembers) {
   EXPECT_EQ(integer_of("K\x05r" + little_endian(70000, 4) + "j" + little_endian(70000, 4) + "."),
             5);
   EXPECT_EQ(integer_of("K\x05\x94h" + std::string(1, '\0') + "."), 5);
-  EXPECT_THAT(error_for("h\x01."), HasSubstr("never remembered"));
+  EXPECT_THAT(unpickling_error("h\x01."), HasSubstr("never remembered"));
 }
 
 TEST(Pickle, CallsNothingButNamesWhatItWasAskedFor) {
-  EXPECT_THAT(error_for("cos\nsystem\n" + short_text("true") + "\x85R."), HasSubstr("os.system"));
-  EXPECT_THAT(error_for("\x80\x04\x8c\x08"
-                        "builtins\x8c\x04"
-                        "eval\x93."),
+  EXPECT_THAT(unpickling_error("cos\nsystem\n" + short_text("true") + "\x85R."),
+              HasSubstr("os.system"));
+  EXPECT_THAT(unpickling_error("\x80\x04\x8c\x08"
+                               "builtins\x8c\x04"
+                               "eval\x93."),
               HasSubstr("builtins.eval"));
-  EXPECT_THAT(error_for("cnumpy\nload\n."), HasSubstr("numpy.load"));
-  EXPECT_THAT(error_for("cnumpy\nndarray\n)R."), HasSubstr("numpy.ndarray"));
-  EXPECT_THAT(error_for("c_codecs\nencode\n."), HasSubstr("_codecs.encode"));
-  EXPECT_THAT(error_for("c\x1b[2J\nx\n."), HasSubstr("?[2J.x"));  // no control bytes to a terminal
-  EXPECT_THAT(error_for(")\x81."), HasSubstr("opcode 129 at byte 1"));  // NEWOBJ
-  EXPECT_THAT(error_for("\xfe."), HasSubstr("opcode 254 at byte 0"));
+  EXPECT_THAT(unpickling_error("cnumpy\nload\n."), HasSubstr("numpy.load"));
+  EXPECT_THAT(unpickling_error("cnumpy\nndarray\n)R."), HasSubstr("numpy.ndarray"));
+  EXPECT_THAT(unpickling_error("c_codecs\nencode\n."), HasSubstr("_codecs.encode"));
+  EXPECT_THAT(unpickling_error("c\x1b[2J\nx\n."),
+              HasSubstr("?[2J.x"));  // no control bytes to a terminal
+  EXPECT_THAT(unpickling_error(")\x81."), HasSubstr("opcode 129 at byte 1"));  // NEWOBJ
+  EXPECT_THAT(unpickling_error("\xfe."), HasSubstr("opcode 254 at byte 0"));
 }
 
 TEST(Pickle, SaysWhichPicklesItReadsWhereOneIsText) {
   for (const char* text : {"I1\n.", "S'a'\n.", "(lp0\n.", "P1\n.", "(S'x'\nios\nsystem\n."}) {
-    EXPECT_THAT(error_for(text), HasSubstr("in a binary protocol")) << text;
+    EXPECT_THAT(unpickling_error(text), HasSubstr("in a binary protocol")) << text;
   }
 }
 
 TEST(Pickle, RejectsWhatIsCutOff) {
   for (const char* text : {"", "N", "(", "K", "M\x01", "c", "cos\nsys", "U\x02h", "\x80"}) {
-    EXPECT_THAT(error_for(text), HasSubstr("cut off")) << text;
+    EXPECT_THAT(unpickling_error(text), HasSubstr("cut off")) << text;
   }
-  EXPECT_THAT(error_for("N.N"), HasSubstr("ends before its file"));
+  EXPECT_THAT(unpickling_error("N.N"), HasSubstr("ends before its file"));
 }
 
 TEST(Pickle, NeverReadsByALyingLength) {
-  EXPECT_THAT(error_for("T" + little_endian(0xFFFFFFFF, 4) + "hi."), HasSubstr("cut off"));
-  EXPECT_THAT(error_for("\x8e" + little_endian(~0ULL, 8) + "hi."), HasSubstr("cut off"));
-  EXPECT_THAT(error_for("\x8a\xff."), HasSubstr("64 bits"));
-  EXPECT_THAT(error_for("\x80\x04\x95" + little_endian(~0ULL, 8) + "N."), HasSubstr("frame"));
+  EXPECT_THAT(unpickling_error("T" + little_endian(0xFFFFFFFF, 4) + "hi."), HasSubstr("cut off"));
+  EXPECT_THAT(unpickling_error("\x8e" + little_endian(~0ULL, 8) + "hi."), HasSubstr("cut off"));
+  EXPECT_THAT(unpickling_error("\x8a\xff."), HasSubstr("64 bits"));
+  EXPECT_THAT(unpickling_error("\x80\x04\x95" + little_endian(~0ULL, 8) + "N."),
+              HasSubstr("frame"));
 }
 
 TEST(Pickle, RejectsAStackThatDoesNotFit) {
-  EXPECT_THAT(error_for("."), HasSubstr("stack is empty"));
-  EXPECT_THAT(error_for("K\x01(\x85."), HasSubstr("stack is empty"));  // not below a mark
-  EXPECT_THAT(error_for("t."), HasSubstr("no mark"));
-  EXPECT_THAT(error_for("NNa."), HasSubstr("adds to"));
-  EXPECT_THAT(error_for("](NNu."), HasSubstr("adds to"));
-  EXPECT_THAT(error_for("}(Nu."), HasSubstr("key without a value"));
-  EXPECT_THAT(error_for("N)b."), HasSubstr("object with a state"));
-  EXPECT_THAT(error_for("N)R."), HasSubstr("what is called"));
+  EXPECT_THAT(unpickling_error("."), HasSubstr("stack is empty"));
+  EXPECT_THAT(unpickling_error("K\x01(\x85."), HasSubstr("stack is empty"));  // not below a mark
+  EXPECT_THAT(unpickling_error("t."), HasSubstr("no mark"));
+  EXPECT_THAT(unpickling_error("NNa."), HasSubstr("adds to"));
+  EXPECT_THAT(unpickling_error("](NNu."), HasSubstr("adds to"));
+  EXPECT_THAT(unpickling_error("}(Nu."), HasSubstr("key without a value"));
+  EXPECT_THAT(unpickling_error("N)b."), HasSubstr("object with a state"));
+  EXPECT_THAT(unpickling_error("N)R."), HasSubstr("what is called"));
 }
 
 // numpy.core.numeric._frombuffer(b'abcdef', dtype, shape, order)
@@ -161,25 +164,28 @@ TEST(Pickle, ReadsAnArrayWhoseShapeAgrees) {
 }
 
 TEST(Pickle, RejectsArraysWhoseShapeDoesNotAgree) {
-  EXPECT_THAT(error_for(array("K\x02K\x04", "u1")), HasSubstr("needs 8 bytes, but it has 6"));
-  EXPECT_THAT(error_for(array("\x8a\x01\xff\x8a\x01\xfa", "u1")), HasSubstr("negative dimension"));
+  EXPECT_THAT(unpickling_error(array("K\x02K\x04", "u1")),
+              HasSubstr("needs 8 bytes, but it has 6"));
+  EXPECT_THAT(unpickling_error(array("\x8a\x01\xff\x8a\x01\xfa", "u1")),
+              HasSubstr("negative dimension"));
   const std::string huge = "\x8a\x05" + little_endian(1ULL << 32U, 5);
-  EXPECT_THAT(error_for(array(huge + huge, "u1")), HasSubstr("larger than memory"));
-  EXPECT_THAT(error_for(array("N", "u1")), HasSubstr("dimension"));
-  EXPECT_THAT(error_for(array("K\x06", "O")), HasSubstr("'O', which is not a plain number"));
-  EXPECT_THAT(error_for(array("K\x06", "U1")), HasSubstr("'U1'"));
-  EXPECT_THAT(error_for(array("K\x06", "u1", "A")), HasSubstr("no known order"));
+  EXPECT_THAT(unpickling_error(array(huge + huge, "u1")), HasSubstr("larger than memory"));
+  EXPECT_THAT(unpickling_error(array("N", "u1")), HasSubstr("dimension"));
+  EXPECT_THAT(unpickling_error(array("K\x06", "O")), HasSubstr("'O', which is not a plain number"));
+  EXPECT_THAT(unpickling_error(array("K\x06", "U1")), HasSubstr("'U1'"));
+  EXPECT_THAT(unpickling_error(array("K\x06", "u1", "A")), HasSubstr("no known order"));
 }
 
 TEST(Pickle, BoundsTheMemoryThatAFileCanTake) {
-  EXPECT_THAT(error_for(std::string(250'001, 'N') + "."), HasSubstr("250000 values"));
-  EXPECT_THAT(error_for("N" + std::string(250'001, '\x94') + "."), HasSubstr("250000 values"));
-  EXPECT_THAT(error_for(std::string(250'001, '(') + "."), HasSubstr("250000 open marks"));
+  EXPECT_THAT(unpickling_error(std::string(250'001, 'N') + "."), HasSubstr("250000 values"));
+  EXPECT_THAT(unpickling_error("N" + std::string(250'001, '\x94') + "."),
+              HasSubstr("250000 values"));
+  EXPECT_THAT(unpickling_error(std::string(250'001, '(') + "."), HasSubstr("250000 open marks"));
   std::string again = "Nq\1";
   for (int i = 0; i < 250'000; ++i) {
     again += "h\1";
   }
-  EXPECT_THAT(error_for(again + "."), HasSubstr("stack has more than 250000"));
+  EXPECT_THAT(unpickling_error(again + "."), HasSubstr("stack has more than 250000"));
 }
 
 TEST(Pickle, TakesDeepNestingAndCyclesWithoutRecursion) {

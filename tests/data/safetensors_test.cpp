@@ -15,19 +15,19 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-std::string error_for(const std::string& file) {
+std::string reading_error(const std::string& file) {
   const TemporaryFolder folder;
   const auto path = folder.write("a.safetensors", file);
   return error_of([&] { SafetensorsFile{path}; });
 }
 
-std::string error_for(const std::string& header, std::size_t bytes) {
-  return error_for(safetensors(header, std::string(bytes, 'x')));
+std::string reading_error(const std::string& header, std::size_t bytes) {
+  return reading_error(safetensors(header, std::string(bytes, 'x')));
 }
 
 // One tensor `a` with that description, as JSON without its braces.
 std::string error_for_tensor(const std::string& description, std::size_t bytes = 8) {
-  return error_for("{\"a\":{" + description + "}}", bytes);
+  return reading_error("{\"a\":{" + description + "}}", bytes);
 }
 
 TEST(Safetensors, ReadsWhatItWrote) {
@@ -131,28 +131,28 @@ TEST(Safetensors, ReadsPartsButNotBeyondATensor) {
 }
 
 TEST(Safetensors, RejectsAHeaderThatLiesAboutItsLength) {
-  EXPECT_THAT(error_for(""), HasSubstr("shorter than 8 bytes"));
-  EXPECT_THAT(error_for("1234567"), HasSubstr("shorter than 8 bytes"));
-  EXPECT_THAT(error_for(little_endian(3, 8) + "{}"), HasSubstr("longer than the file"));
-  EXPECT_THAT(error_for(little_endian(~0ULL, 8) + "{}"), HasSubstr("longer than the file"));
-  EXPECT_THAT(error_for(std::string((16U << 20) + 1, ' '), 0), HasSubstr("16 MiB"));
+  EXPECT_THAT(reading_error(""), HasSubstr("shorter than 8 bytes"));
+  EXPECT_THAT(reading_error("1234567"), HasSubstr("shorter than 8 bytes"));
+  EXPECT_THAT(reading_error(little_endian(3, 8) + "{}"), HasSubstr("longer than the file"));
+  EXPECT_THAT(reading_error(little_endian(~0ULL, 8) + "{}"), HasSubstr("longer than the file"));
+  EXPECT_THAT(reading_error(std::string((16U << 20) + 1, ' '), 0), HasSubstr("16 MiB"));
 }
 
 TEST(Safetensors, RejectsAHeaderThatIsNoSuchJson) {
-  EXPECT_THAT(error_for("", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error_for("{", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error_for("[]", 0), HasSubstr("no JSON object"));
-  EXPECT_THAT(error_for("{} x", 0), HasSubstr("not valid JSON"));
-  EXPECT_THAT(error_for(std::string(100'000, '['), 0), HasSubstr("nested too deeply"));
-  EXPECT_THAT(error_for(R"({"a":{"b":{"c":{"d":{"e":{}}}}}})", 0), HasSubstr("too deeply"));
-  EXPECT_THAT(error_for(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
+  EXPECT_THAT(reading_error("", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(reading_error("{", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(reading_error("[]", 0), HasSubstr("no JSON object"));
+  EXPECT_THAT(reading_error("{} x", 0), HasSubstr("not valid JSON"));
+  EXPECT_THAT(reading_error(std::string(100'000, '['), 0), HasSubstr("nested too deeply"));
+  EXPECT_THAT(reading_error(R"({"a":{"b":{"c":{"d":{"e":{}}}}}})", 0), HasSubstr("too deeply"));
+  EXPECT_THAT(reading_error(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},
                             "a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})",
-                        1),
+                            1),
               HasSubstr("two tensors called a"));
 }
 
 TEST(Safetensors, RejectsDescriptionsThatMakeNoSense) {
-  EXPECT_THAT(error_for(R"({"a":1})", 0), AllOf(HasSubstr("tensor a"), HasSubstr("no object")));
+  EXPECT_THAT(reading_error(R"({"a":1})", 0), AllOf(HasSubstr("tensor a"), HasSubstr("no object")));
   EXPECT_THAT(error_for_tensor(R"("shape":[2],"data_offsets":[0,8])"), HasSubstr("no dtype"));
   EXPECT_THAT(error_for_tensor(R"("dtype":"F8","shape":[2],"data_offsets":[0,8])"),
               HasSubstr("element type F8"));
@@ -188,9 +188,9 @@ TEST(Safetensors, RejectsSizesThatDoNotAgree) {
 
 TEST(Safetensors, RejectsBytesOfNoTensorOrOfTwo) {
   const auto two = [](const std::string& first, const std::string& second, std::size_t bytes) {
-    return error_for(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + first +
-                         R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + second + "}}",
-                     bytes);
+    return reading_error(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":)" + first +
+                             R"(},"b":{"dtype":"U8","shape":[4],"data_offsets":)" + second + "}}",
+                         bytes);
   };
   EXPECT_EQ(two("[0,4]", "[4,8]", 8), "");
   EXPECT_EQ(two("[4,8]", "[0,4]", 8), "");

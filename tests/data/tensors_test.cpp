@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-std::string error_for(const std::string& header, const std::string& bytes, int classes = 1001) {
+std::string loading_error(const std::string& header, const std::string& bytes, int classes = 1001) {
   const TemporaryFolder folder;
   const auto path = folder.write("a.safetensors", safetensors(header, bytes));
   return error_of([&] { open(find("tensors"), {.dir = path.string(), .classes = classes}); });
@@ -54,32 +54,35 @@ TEST(Tensors, AreFedInFileOrderAndWrapWithinABatch) {
 
 TEST(Tensors, RejectFilesOfAnotherContent) {
   const std::string value = little_endian(0x7FC00000, 4);  // NaN is a value like any other
-  EXPECT_EQ(error_for(pair(one_image, one_label), value + little_endian(7, 4)), "");
-  EXPECT_THAT(error_for("{}", ""), HasSubstr("no tensor 'images'"));
-  EXPECT_THAT(error_for(R"({"images":{)" + one_image + "}}", value),
+  EXPECT_EQ(loading_error(pair(one_image, one_label), value + little_endian(7, 4)), "");
+  EXPECT_THAT(loading_error("{}", ""), HasSubstr("no tensor 'images'"));
+  EXPECT_THAT(loading_error(R"({"images":{)" + one_image + "}}", value),
               HasSubstr("no tensor 'labels'"));
-  EXPECT_THAT(error_for(pair(R"("dtype":"I32","shape":[1,1,1,1],"data_offsets":[0,4])", one_label),
-                        value + value),
-              HasSubstr("images must be F32 [N, H, W, C]"));
-  EXPECT_THAT(error_for(pair(R"("dtype":"F32","shape":[1,1,1],"data_offsets":[0,4])", one_label),
-                        value + value),
-              HasSubstr("images must be F32 [N, H, W, C]"));
-  EXPECT_THAT(error_for(pair(R"("dtype":"F32","shape":[0,1,1,1],"data_offsets":[0,0])",
-                             R"("dtype":"I32","shape":[0],"data_offsets":[0,0])"),
-                        ""),
+  EXPECT_THAT(
+      loading_error(pair(R"("dtype":"I32","shape":[1,1,1,1],"data_offsets":[0,4])", one_label),
+                    value + value),
+      HasSubstr("images must be F32 [N, H, W, C]"));
+  EXPECT_THAT(
+      loading_error(pair(R"("dtype":"F32","shape":[1,1,1],"data_offsets":[0,4])", one_label),
+                    value + value),
+      HasSubstr("images must be F32 [N, H, W, C]"));
+  EXPECT_THAT(loading_error(pair(R"("dtype":"F32","shape":[0,1,1,1],"data_offsets":[0,0])",
+                                 R"("dtype":"I32","shape":[0],"data_offsets":[0,0])"),
+                            ""),
               HasSubstr("shape [0, 1, 1, 1]"));
-  EXPECT_THAT(error_for(pair(one_image, R"("dtype":"I32","shape":[2],"data_offsets":[4,12])"),
-                        value + value + value),
+  EXPECT_THAT(loading_error(pair(one_image, R"("dtype":"I32","shape":[2],"data_offsets":[4,12])"),
+                            value + value + value),
               HasSubstr("labels must be I32 or I64 [1]"));
-  EXPECT_THAT(error_for(pair(one_image, R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"),
-                        value + value),
+  EXPECT_THAT(loading_error(pair(one_image, R"("dtype":"F32","shape":[1],"data_offsets":[4,8])"),
+                            value + value),
               HasSubstr("labels must be I32 or I64 [1]"));
 }
 
 TEST(Tensors, RejectLabelsBeyondTheClasses) {
-  EXPECT_THAT(error_for(pair(one_image, one_label), std::string(4, 'x') + little_endian(10, 4), 10),
-              HasSubstr("label 10 of image 0 is not in 0 to 9"));
-  EXPECT_THAT(error_for(pair(one_image, one_label), std::string(8, '\xff')),
+  EXPECT_THAT(
+      loading_error(pair(one_image, one_label), std::string(4, 'x') + little_endian(10, 4), 10),
+      HasSubstr("label 10 of image 0 is not in 0 to 9"));
+  EXPECT_THAT(loading_error(pair(one_image, one_label), std::string(8, '\xff')),
               HasSubstr("label -1 of image 0"));
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-Words small_run(const Words& more) {
+Words run_with(const Words& more) {
   Words flags{"--device=cpu",      "--data_name=cifar10",    "--model=trivial", "--batch_size=2",
               "--display_every=1", "--num_warmup_batches=0", "--num_batches=3"};
   flags.insert(flags.end(), more.begin(), more.end());
@@ -22,7 +22,7 @@ TEST(Output, ALineOfStdoutThatIsLostIsAnErrorAndTheResultIsWritten) {
   const TemporaryFolder folder;
   const std::string file = folder / "r.json";
   for (const char* where : {"> /dev/full", ">&-", "| true"}) {
-    const Finished run = run_in_shell(small_run({"--result_json=" + file}), where);
+    const Finished run = run_in_shell(run_with({"--result_json=" + file}), where);
     EXPECT_EQ(run.status, 1) << where << ": " << run.err;
     EXPECT_NE(run.err.find("stdout: a line could not be written: "), std::string::npos)
         << where << ": " << run.err;
@@ -33,7 +33,7 @@ TEST(Output, ALineOfStdoutThatIsLostIsAnErrorAndTheResultIsWritten) {
 
 TEST(Output, AClosedOrFullStderrHarmsNothing) {
   for (const char* where : {"2> /dev/full", "2>&-"}) {
-    const Finished run = run_in_shell(small_run({}), where);
+    const Finished run = run_in_shell(run_with({}), where);
     EXPECT_EQ(run.status, 0) << where;
     EXPECT_EQ(run.step_lines().size(), 3U) << where;
   }
@@ -49,7 +49,7 @@ TEST(Output, AResultThroughALinkIsWrittenWhereItLeads) {
   const TemporaryFolder folder;
   folder.write("real.json", "{}");
   std::filesystem::create_symlink("real.json", folder / "link.json");
-  ASSERT_EQ(run_program(small_run({"--result_json=" + (folder / "link.json")})).status, 0);
+  ASSERT_EQ(run_program(run_with({"--result_json=" + (folder / "link.json")})).status, 0);
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "link.json"));
   EXPECT_EQ(parsed(folder / "real.json")["steps"].size(), 3U);
   EXPECT_FALSE(parsed(folder / "real.json")["summary"]["percent_of_roofline"].is_null());
@@ -60,7 +60,7 @@ TEST(Output, APipeGetsTheResultOnceBeforeTheDeviceIsMeasured) {
   const std::string pipe = folder / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const Finished run =
-      run_in_shell(small_run({"--result_json=" + pipe}), "& cat " + pipe + " >&2; wait");
+      run_in_shell(run_with({"--result_json=" + pipe}), "& cat " + pipe + " >&2; wait");
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   const std::size_t begin = run.err.find("{\n");
   ASSERT_NE(begin, std::string::npos) << run.err;
@@ -74,7 +74,7 @@ TEST(Output, APipeGetsTheResultOnceBeforeTheDeviceIsMeasured) {
 }
 
 TEST(Output, StdoutMayTakeTheResultAndStaysWhatItIs) {
-  const Finished run = run_program(small_run({"--result_json=/dev/stdout"}));
+  const Finished run = run_program(run_with({"--result_json=/dev/stdout"}));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_TRUE(std::filesystem::is_symlink("/dev/stdout"));
   EXPECT_EQ(run.step_lines().size(), 3U) << "the printed lines are still there";
@@ -86,7 +86,7 @@ TEST(Output, FilesThatCannotBeWrittenAreToldBeforeTheFirstStep) {
   const TemporaryFolder folder;
   folder.write("file", "");
   for (const char* flag : {"--result_json=", "--trace_file=", "--benchmark_log_dir="}) {
-    const Finished run = run_program(small_run({flag + (folder / "file/x")}));
+    const Finished run = run_program(run_with({flag + (folder / "file/x")}));
     EXPECT_EQ(run.status, 1) << flag;
     EXPECT_NE(run.err.find(flag + (folder / "file/x")), std::string::npos) << run.err;
     EXPECT_TRUE(run.step_lines().empty()) << flag;
@@ -97,7 +97,7 @@ TEST(Output, FilesThatCannotBeWrittenAreToldBeforeTheFirstStep) {
 TEST(Output, ATrainingThatGoesToInfinityIsToldWithItsStep) {
   const TemporaryFolder folder;
   const Finished run =
-      run_program(small_run({"--init_learning_rate=1e30", "--result_json=" + (folder / "r.json")}));
+      run_program(run_with({"--init_learning_rate=1e30", "--result_json=" + (folder / "r.json")}));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.err.find("the training diverged: the loss is "), std::string::npos) << run.err;
   const auto diverged = parsed(folder / "r.json")["diverged"];

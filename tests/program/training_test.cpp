@@ -16,7 +16,7 @@ Words with(Words flags, const Words& more) {
 
 // A small network on synthetic CIFAR-10, deterministic data: each line of the result can be
 // compared.
-Words small_run() {
+Words small_training() {
   return {"--device=cpu",      "--data_name=cifar10",    "--model=trivial",  "--batch_size=8",
           "--display_every=1", "--num_warmup_batches=0", "--weight_decay=0", "--tf_random_seed=7"};
 }
@@ -60,20 +60,21 @@ TEST(Training, PrintsTheLinesOfTheOriginalAndNothingElse) {
 }
 
 TEST(Training, AStepLineHasNineWordsAndElevenWithAccuracies) {
-  const Finished plain = run_program(with(small_run(), {"--num_batches=3"}));
+  const Finished plain = run_program(with(small_training(), {"--num_batches=3"}));
   ASSERT_EQ(plain.step_lines().size(), 3U) << plain.err;
   EXPECT_EQ(words_of(plain.step_lines().front()).size(), 9U);
   const Finished more =
-      run_program(with(small_run(), {"--num_batches=3", "--print_training_accuracy"}));
+      run_program(with(small_training(), {"--num_batches=3", "--print_training_accuracy"}));
   ASSERT_EQ(more.step_lines().size(), 3U) << more.err;
   EXPECT_EQ(words_of(more.step_lines().front()).size(), 11U);
 }
 
 TEST(Training, FixedLabelsCanBeLearnt) {
   const TemporaryFolder folder;
-  const Finished run = run_program(with(
-      small_run(), {"--num_batches=60", "--synthetic_labels=fixed", "--init_learning_rate=0.0001",
-                    "--model=alexnet", "--result_json=" + (folder / "r.json")}));
+  const Finished run =
+      run_program(with(small_training(), {"--num_batches=60", "--synthetic_labels=fixed",
+                                          "--init_learning_rate=0.0001", "--model=alexnet",
+                                          "--result_json=" + (folder / "r.json")}));
   ASSERT_EQ(run.status, 0) << run.err;
   const auto result = nlohmann::json::parse(read_file(folder / "r.json"));
   const double first = result["steps"].front()["base_loss"];
@@ -85,8 +86,8 @@ TEST(Training, TheSameSeedGivesTheSameBits) {
   const TemporaryFolder folder;
   for (const char* name : {"a", "b"}) {
     const Finished run =
-        run_program(with(small_run(), {"--num_batches=4", "--model=resnet20",
-                                       std::string("--train_dir=") + (folder / name)}));
+        run_program(with(small_training(), {"--num_batches=4", "--model=resnet20",
+                                            std::string("--train_dir=") + (folder / name)}));
     ASSERT_EQ(run.status, 0) << run.err;
   }
   EXPECT_EQ(read_file(folder / "a/model.ckpt-4.safetensors"),
@@ -96,8 +97,8 @@ TEST(Training, TheSameSeedGivesTheSameBits) {
 TEST(Training, AResumedRunEndsWithTheBitsOfAnUninterruptedOne) {
   for (const char* optimizer : {"momentum", "adam"}) {
     const TemporaryFolder folder;
-    const Words flags = with(small_run(), {"--model=resnet20", "--init_learning_rate=0.01",
-                                           std::string("--optimizer=") + optimizer});
+    const Words flags = with(small_training(), {"--model=resnet20", "--init_learning_rate=0.01",
+                                                std::string("--optimizer=") + optimizer});
     ASSERT_EQ(
         run_program(with(flags, {"--num_batches=6", "--train_dir=" + (folder / "whole")})).status,
         0);
@@ -113,7 +114,7 @@ TEST(Training, AResumedRunEndsWithTheBitsOfAnUninterruptedOne) {
 TEST(Training, WarmUpStepsCountInTheGlobalStepOfAResumedRun) {
   const TemporaryFolder folder;
   const Words flags =
-      with(small_run(), {"--num_warmup_batches=5", "--train_dir=" + (folder / "t")});
+      with(small_training(), {"--num_warmup_batches=5", "--train_dir=" + (folder / "t")});
   EXPECT_EQ(run_program(with(flags, {"--num_batches=20"})).step_lines().size(), 20U);
   EXPECT_TRUE(std::filesystem::exists(folder / "t/model.ckpt-25.safetensors"));
   EXPECT_EQ(run_program(with(flags, {"--num_batches=40"})).step_lines().size(), 15U);
@@ -122,7 +123,7 @@ TEST(Training, WarmUpStepsCountInTheGlobalStepOfAResumedRun) {
 
 TEST(Training, ACheckpointPastTheEndTimesNothingAndSaysSo) {
   const TemporaryFolder folder;
-  const Words flags = with(small_run(), {"--num_batches=3", "--train_dir=" + (folder / "t")});
+  const Words flags = with(small_training(), {"--num_batches=3", "--train_dir=" + (folder / "t")});
   ASSERT_EQ(run_program(flags).status, 0);
   const Finished again = run_program(flags);
   EXPECT_EQ(again.status, 0) << again.err;
@@ -133,8 +134,8 @@ TEST(Training, ACheckpointPastTheEndTimesNothingAndSaysSo) {
 
 TEST(Training, KeepsTheNewestCheckpoints) {
   const TemporaryFolder folder;
-  const Words flags = with(small_run(), {"--save_model_steps=2", "--max_ckpts_to_keep=3",
-                                         "--train_dir=" + (folder / "t")});
+  const Words flags = with(small_training(), {"--save_model_steps=2", "--max_ckpts_to_keep=3",
+                                              "--train_dir=" + (folder / "t")});
   ASSERT_EQ(run_program(with(flags, {"--num_batches=10"})).status, 0);
   ASSERT_EQ(run_program(with(flags, {"--num_batches=20"})).status, 0);
   std::vector<std::string> names;
@@ -149,14 +150,14 @@ TEST(Training, KeepsTheNewestCheckpoints) {
 
 TEST(Training, AKilledRunLeavesACheckpointThatLoads) {
   const TemporaryFolder folder;
-  const Words flags = with(
-      small_run(), {"--model=alexnet", "--save_model_steps=1", "--train_dir=" + (folder / "t")});
+  const Words flags = with(small_training(), {"--model=alexnet", "--save_model_steps=1",
+                                              "--train_dir=" + (folder / "t")});
   ASSERT_EQ(run_program(with(flags, {"--num_batches=1"})).status, 0);
   for (const int milliseconds : {150, 250, 350, 450}) {
     run_and_kill(with(flags, {"--num_batches=100000"}), milliseconds);
     const Finished evaluation =
-        run_program(with(small_run(), {"--model=alexnet", "--eval", "--num_eval_batches=1",
-                                       "--train_dir=" + (folder / "t")}));
+        run_program(with(small_training(), {"--model=alexnet", "--eval", "--num_eval_batches=1",
+                                            "--train_dir=" + (folder / "t")}));
     ASSERT_EQ(evaluation.status, 0) << evaluation.err;
   }
 }
@@ -165,8 +166,8 @@ TEST(Training, PredictedPeakEqualsMeasuredPeak) {
   const TemporaryFolder folder;
   for (const char* model : {"resnet20", "densenet40_k12", "alexnet"}) {
     const Finished run =
-        run_program(with(small_run(), {"--num_batches=1", std::string("--model=") + model,
-                                       "--result_json=" + (folder / "r.json")}));
+        run_program(with(small_training(), {"--num_batches=1", std::string("--model=") + model,
+                                            "--result_json=" + (folder / "r.json")}));
     ASSERT_EQ(run.status, 0) << run.err;
     const auto result = nlohmann::json::parse(read_file(folder / "r.json"));
     EXPECT_EQ(result["plan"]["arena_bytes"], result["memory"]["arena_peak_bytes"]) << model;
@@ -178,8 +179,9 @@ TEST(Training, PredictedPeakEqualsMeasuredPeak) {
 
 TEST(Training, WritesATraceOfTheLastButOneWarmUpStep) {
   const TemporaryFolder folder;
-  const Finished run = run_program(with(small_run(), {"--num_batches=1", "--num_warmup_batches=2",
-                                                      "--trace_file=" + (folder / "sub/t.json")}));
+  const Finished run =
+      run_program(with(small_training(), {"--num_batches=1", "--num_warmup_batches=2",
+                                          "--trace_file=" + (folder / "sub/t.json")}));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.out.find("Dumping trace to " + (folder / "sub/t.json")), std::string::npos);
   const auto trace = nlohmann::json::parse(read_file(folder / "sub/t.json"));
@@ -189,9 +191,10 @@ TEST(Training, WritesATraceOfTheLastButOneWarmUpStep) {
 TEST(Training, Bf16LearnsAsWell) {
   const TemporaryFolder folder;
   for (const char* precision : {"--precision=bf16", "--use_fp16"}) {
-    const Finished run = run_program(with(
-        small_run(), {"--num_batches=40", "--synthetic_labels=fixed", "--model=resnet20", precision,
-                      "--init_learning_rate=0.01", "--result_json=" + (folder / "r.json")}));
+    const Finished run = run_program(
+        with(small_training(),
+             {"--num_batches=40", "--synthetic_labels=fixed", "--model=resnet20", precision,
+              "--init_learning_rate=0.01", "--result_json=" + (folder / "r.json")}));
     if (run.status != 0) {
       EXPECT_NE(run.err.find("bf16"), std::string::npos) << run.err;
       EXPECT_NE(run.err.find("is not available on this machine"), std::string::npos) << run.err;

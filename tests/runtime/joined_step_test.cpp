@@ -20,8 +20,8 @@ using tests::RandomJoins;
 using tests::spread_kernels;
 using tests::TestStep;
 
-std::vector<float> outcome_of(const StepPlan& plan, const CpuOptions& device,
-                              ExecutorOptions options = tests::lanes_apart) {
+std::vector<float> joined_outcome_of(const StepPlan& plan, const CpuOptions& device,
+                                     ExecutorOptions options = tests::lanes_apart) {
   TestStep step(make_program(plan, spread_kernels()), std::make_unique<CpuDevice>(device), options);
   for (int i = 0; i < 3; ++i) {
     step.run();
@@ -55,7 +55,9 @@ Edited run_edited(unsigned first_seed, unsigned seeds, const CpuOptions& device,
     const StepPlan plain = make_plan(RandomJoins(seed).graph(), spread_kernels());
     const StepPlan plan = tests::with_random_edits(plain, seed, 60, edited.kept);
     edited.returns += returns_of_roots(plan);
-    EXPECT_TRUE(tests::identical(outcome_of(plain, {}), outcome_of(plan, device, options))) << seed;
+    EXPECT_TRUE(
+        tests::identical(joined_outcome_of(plain, {}), joined_outcome_of(plan, device, options)))
+        << seed;
   }
   return edited;
 }

@@ -18,7 +18,7 @@ using tests::Relu;
 using tests::Scale;
 using tests::SumAndDifference;
 
-constexpr tests::TestOpOptions in_place{.in_place = true};
+constexpr tests::TestOpOptions over_input{.in_place = true};
 
 MemoryPlan plan_of(const Graph& graph, const std::vector<std::size_t>& workspace = {}) {
   const std::vector<std::size_t> none(graph.nodes().size());
@@ -59,8 +59,8 @@ TEST(MemoryPlan, WritesInPlaceWhereTheOpPermitsIt) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  const Value b = emit(Relu(in_place), {a});
-  const Value c = emit(Relu(in_place), {b});
+  const Value b = emit(Relu(over_input), {a});
+  const Value c = emit(Relu(over_input), {b});
   const MemoryPlan plan = plan_of(graph);
   EXPECT_EQ(plan.device_bytes, 64U);
   EXPECT_EQ(plan.lower_bound_bytes, 64U);
@@ -72,7 +72,7 @@ TEST(MemoryPlan, WritesEachOutputInThePlaceOfAnInputOfItsOwn) {
   const auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", floats(16), {}, false);
   const std::vector<Value> in{emit(Scale(1), {x}), emit(Scale(2), {x})};
-  const std::vector<Value> out = emit_all(SumAndDifference(in_place), std::span<const Value>(in));
+  const std::vector<Value> out = emit_all(SumAndDifference(over_input), std::span<const Value>(in));
   graph->output("sum", out[0]);
   graph->output("difference", out[1]);
   const MemoryPlan plan = plan_of(*graph);
@@ -85,7 +85,7 @@ TEST(MemoryPlan, LetsOneOutputHaveTheBytesOfAnInput) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const std::vector<Value> in{emit(Scale(1), {x}), x};
-  const std::vector<Value> out = emit_all(SumAndDifference(in_place), std::span<const Value>(in));
+  const std::vector<Value> out = emit_all(SumAndDifference(over_input), std::span<const Value>(in));
   const MemoryPlan plan = plan_of(graph);
   EXPECT_EQ(plan.device_bytes, 128U);
   EXPECT_EQ(offset_of(plan, in[0]), offset_of(plan, out[0]));
@@ -95,7 +95,7 @@ TEST(MemoryPlan, LetsOneOutputHaveTheBytesOfAnInput) {
 TEST(MemoryPlan, NeverOverwritesAVariable) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
-  emit(Relu(in_place), {x});
+  emit(Relu(over_input), {x});
   const MemoryPlan plan = plan_of(graph);
   EXPECT_EQ(plan.blocks.size(), 1U);
   EXPECT_EQ(plan.device_bytes, 64U);
@@ -105,7 +105,7 @@ TEST(MemoryPlan, NeverOverwritesAnInputThatIsReadLater) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  const Value b = emit(Relu(in_place), {a});
+  const Value b = emit(Relu(over_input), {a});
   emit(Combine(), {b, a});
   const MemoryPlan plan = plan_of(graph);
   EXPECT_NE(offset_of(plan, a), offset_of(plan, b));
@@ -115,7 +115,7 @@ TEST(MemoryPlan, NeverOverwritesAnInputThatLeavesLater) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  const Value b = emit(Relu(in_place), {a});
+  const Value b = emit(Relu(over_input), {a});
   graph.output("a", a);
   const MemoryPlan plan = plan_of(graph);
   EXPECT_NE(offset_of(plan, a), offset_of(plan, b));
@@ -125,7 +125,7 @@ TEST(MemoryPlan, NeverOverwritesAnInputThatIsGivenTwice) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  const Value b = emit(Combine(in_place), {a, a});
+  const Value b = emit(Combine(over_input), {a, a});
   const MemoryPlan plan = plan_of(graph);
   EXPECT_NE(offset_of(plan, a), offset_of(plan, b));
 }
@@ -134,7 +134,7 @@ TEST(MemoryPlan, NeverOverwritesAnInputOfAnotherSize) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
-  const Value b = emit(Opaque({floats(15)}, in_place), {a});
+  const Value b = emit(Opaque({floats(15)}, over_input), {a});
   const MemoryPlan plan = plan_of(graph);
   EXPECT_NE(offset_of(plan, a), offset_of(plan, b));
 }
@@ -226,13 +226,13 @@ class ResidualNetwork {
     const std::vector<Value> just_raw{raw};
     const auto normal = emit_all(Opaque({desc, floats(channels), floats(channels)}),
                                  std::span<const Value>(just_raw));
-    const Value out = emit(Opaque({desc}, in_place), {normal[0]});
+    const Value out = emit(Opaque({desc}, over_input), {normal[0]});
     layers_.push_back({in, raw, normal[1], out, weight, {}});
     return out;
   }
 
   Value add(Value a, Value b) {
-    const Value out = emit(Opaque({a.desc()}, in_place), {a, b});
+    const Value out = emit(Opaque({a.desc()}, over_input), {a, b});
     layers_.push_back({a, a, a, out, a, b});
     return out;
   }
@@ -240,7 +240,7 @@ class ResidualNetwork {
   void accumulate(Value at, Value gradient) {
     for (auto& [value, sum] : gradients_) {
       if (value == at) {
-        sum = emit(Opaque({sum.desc()}, in_place), {sum, gradient});
+        sum = emit(Opaque({sum.desc()}, over_input), {sum, gradient});
         return;
       }
     }
@@ -266,8 +266,8 @@ class ResidualNetwork {
         accumulate(*layer.shortcut, g);
         continue;
       }
-      g = emit(Opaque({g.desc()}, in_place), {g, layer.out});
-      g = emit(Opaque({g.desc()}, in_place), {g, layer.raw, layer.statistics});
+      g = emit(Opaque({g.desc()}, over_input), {g, layer.out});
+      g = emit(Opaque({g.desc()}, over_input), {g, layer.raw, layer.statistics});
       const Value gradient = emit(Opaque({layer.weight.desc()}), {layer.in, g});
       if (l > 0) {
         accumulate(layer.in, emit(Opaque({layer.in.desc()}), {g, layer.weight}));

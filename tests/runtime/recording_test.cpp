@@ -129,7 +129,7 @@ StepPlan busy_plan(unsigned seed) {
                            30, kept);
 }
 
-void expect_identical(const std::vector<float>& a, const std::vector<float>& b) {
+void expect_same_values(const std::vector<float>& a, const std::vector<float>& b) {
   ASSERT_EQ(a.size(), b.size());
   EXPECT_EQ(std::memcmp(a.data(), b.data(), a.size() * sizeof(float)), 0);
 }
@@ -164,7 +164,7 @@ TEST(Recording, GivesTheBitsOfRunsThatWereEnqueued) {
     }
     EXPECT_EQ(counts.replayed, 3);
     EXPECT_EQ(none.recorded, 0);
-    expect_identical(replayed.outcome(), enqueued.outcome());
+    expect_same_values(replayed.outcome(), enqueued.outcome());
   }
 }
 
@@ -179,7 +179,7 @@ TEST(Recording, ReadsTheInputsOfEachRun) {
       tests::fill(each->inputs().front().as<float>(), 50 + i);
       each->run();
     }
-    expect_identical(step.outcome(), other.outcome());
+    expect_same_values(step.outcome(), other.outcome());
   }
 }
 
@@ -203,7 +203,7 @@ TEST(Recording, IsMadeOnceForEachOfTheTwoPlacesOfStagedInputs) {
     stage.stage(step.inputs());
     step.executor().run(stage.take());
     other.run();
-    expect_identical(step.outcome(), other.outcome());
+    expect_same_values(step.outcome(), other.outcome());
   }
   EXPECT_EQ(counts.recorded, 2);
   EXPECT_EQ(counts.replayed, 6);

@@ -17,7 +17,7 @@ using testing::Pair;
 
 Arguments read(std::vector<std::string> words) { return read_arguments(words); }
 
-std::string refusal(std::vector<std::string> words) {
+std::string syntax_refusal(std::vector<std::string> words) {
   try {
     read_arguments(expand_flag_files(words));
   } catch (const Error& error) {
@@ -53,19 +53,19 @@ TEST(FlagSyntax, EndsFlagsAtTheFirstOtherWord) {
 }
 
 TEST(FlagSyntax, RefusesWhatCannotBeAFlag) {
-  EXPECT_EQ(refusal({"--batch_size"}),
+  EXPECT_EQ(syntax_refusal({"--batch_size"}),
             "FATAL Flags parsing error: Missing value for flag --batch_size");
-  EXPECT_EQ(refusal({"--nodropout=1"}),
+  EXPECT_EQ(syntax_refusal({"--nodropout=1"}),
             "FATAL Flags parsing error: --nodropout does not take an argument");
-  EXPECT_EQ(refusal({"--nobatch_size"}),
+  EXPECT_EQ(syntax_refusal({"--nobatch_size"}),
             "FATAL Flags parsing error: Unknown command line flag 'nobatch_size'. Did you mean: "
             "--batch_size ?");
-  EXPECT_EQ(refusal({"--xyzzy=1"}),
+  EXPECT_EQ(syntax_refusal({"--xyzzy=1"}),
             "FATAL Flags parsing error: Unknown command line flag 'xyzzy'.");
 }
 
 TEST(FlagSyntax, SuggestsTheFlagThatWasMeant) {
-  EXPECT_EQ(refusal({"--bathc_size=3"}),
+  EXPECT_EQ(syntax_refusal({"--bathc_size=3"}),
             "FATAL Flags parsing error: Unknown command line flag 'bathc_size'. Did you mean: "
             "--batch_size ?");
   EXPECT_THAT(similar_flags("learning_rte"), ElementsAre("learning_rate"));
@@ -78,7 +78,7 @@ TEST(FlagSyntax, SuggestsTheFlagThatWasMeant) {
 TEST(FlagSyntax, IgnoresUnknownFlagsThatUndefokNames) {
   const Arguments some = read({"--undefok=foo,bar", "--foo=1", "--nobar", "--eval"});
   EXPECT_THAT(some.flags, ElementsAre(Pair("undefok", "foo,bar"), Pair("eval", "true")));
-  EXPECT_EQ(refusal({"--undefok=foo", "--fop=1"}),
+  EXPECT_EQ(syntax_refusal({"--undefok=foo", "--fop=1"}),
             "FATAL Flags parsing error: Unknown command line flag 'fop'.");
 }
 
@@ -110,20 +110,20 @@ TEST_F(FlagFiles, MayIncludeOthers) {
 TEST_F(FlagFiles, MayNotIncludeThemselves) {
   const std::string path = file("self", "");
   file("self", "--flagfile=" + path + "\n");
-  EXPECT_EQ(refusal({"--flagfile=" + path}),
+  EXPECT_EQ(syntax_refusal({"--flagfile=" + path}),
             "FATAL Flags parsing error: flag files nest more than 16 deep; one of them may "
             "include itself");
 }
 
 TEST_F(FlagFiles, MayNotBeFolders) {
-  EXPECT_EQ(refusal({"--flagfile=/"}),
+  EXPECT_EQ(syntax_refusal({"--flagfile=/"}),
             "FATAL Flags parsing error: --flagfile=/ is a folder; name a file in it");
 }
 
 TEST_F(FlagFiles, MustExist) {
-  EXPECT_EQ(refusal({"--flagfile=/nowhere/at/all"}),
+  EXPECT_EQ(syntax_refusal({"--flagfile=/nowhere/at/all"}),
             "FATAL Flags parsing error: cannot read --flagfile=/nowhere/at/all");
-  EXPECT_EQ(refusal({"--flagfile"}),
+  EXPECT_EQ(syntax_refusal({"--flagfile"}),
             "FATAL Flags parsing error: Missing value for flag --flagfile");
 }
 

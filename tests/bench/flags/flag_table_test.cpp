@@ -117,7 +117,7 @@ TEST(FlagTable, HasMembersThatKeepTheirDefault) {
   }
 }
 
-std::string refusal(std::string_view name, const std::string& text) {
+std::string row_refusal(std::string_view name, const std::string& text) {
   try {
     parse_value(*find_flag(name), text);
   } catch (const Error& error) {
@@ -141,7 +141,7 @@ TEST(FlagTable, ReadsSwitchesInAnyCase) {
     EXPECT_FALSE(with("dropout", no).model.dropout) << no;
   }
   for (const char* wrong : {"yes", "no", "on", "2", "", "tru"}) {
-    EXPECT_THAT(refusal("eval", wrong), HasSubstr("a switch takes")) << wrong;
+    EXPECT_THAT(row_refusal("eval", wrong), HasSubstr("a switch takes")) << wrong;
   }
 }
 
@@ -154,37 +154,37 @@ TEST(FlagTable, ReadsNumbersToTheEndOrRefusesThem) {
   EXPECT_EQ(with("init_learning_rate", ".5").rate.init_learning_rate, 0.5);
   for (const char* wrong :
        {"", "x", "12x", "1.5", "0x10", " 3", "2147483648", "-2147483649", "99999999999999999999"}) {
-    EXPECT_THAT(refusal("num_batches", wrong), HasSubstr("not a whole number")) << wrong;
+    EXPECT_THAT(row_refusal("num_batches", wrong), HasSubstr("not a whole number")) << wrong;
   }
   for (const char* wrong : {"", "1e", "1,5", "nan", "inf", "1e999", "0.5 "}) {
-    EXPECT_THAT(refusal("weight_decay", wrong), HasSubstr("not a finite number")) << wrong;
+    EXPECT_THAT(row_refusal("weight_decay", wrong), HasSubstr("not a finite number")) << wrong;
   }
 }
 
 TEST(FlagTable, KeepsNumbersInTheirRange) {
-  EXPECT_EQ(refusal("num_batches", "-1"),
+  EXPECT_EQ(row_refusal("num_batches", "-1"),
             "FATAL Flags parsing error: flag --num_batches=-1: must be 0 or more");
-  EXPECT_EQ(refusal("gpu_memory_frac_for_testing", "-1"),
+  EXPECT_EQ(row_refusal("gpu_memory_frac_for_testing", "-1"),
             "FATAL Flags parsing error: flag --gpu_memory_frac_for_testing=-1: must be 0 or more");
-  EXPECT_THAT(refusal("num_warmup_batches", "-1"), HasSubstr("0 or more"));
-  EXPECT_THAT(refusal("display_every", "0"), HasSubstr("1 or more"));
-  EXPECT_THAT(refusal("image_size", "0"), HasSubstr("1 or more"));
-  EXPECT_THAT(refusal("num_intra_threads", "-1"), HasSubstr("0 or more"));
-  EXPECT_THAT(refusal("display_perf_ewma", "1.1"), HasSubstr("1 or less"));
-  EXPECT_THAT(refusal("summary_verbosity", "4"), HasSubstr("3 or less"));
-  EXPECT_THAT(refusal("eval_during_training_every_n_steps", "0"), HasSubstr("1 or more"));
-  EXPECT_EQ(refusal("display_perf_ewma", "1"), "no error");
+  EXPECT_THAT(row_refusal("num_warmup_batches", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(row_refusal("display_every", "0"), HasSubstr("1 or more"));
+  EXPECT_THAT(row_refusal("image_size", "0"), HasSubstr("1 or more"));
+  EXPECT_THAT(row_refusal("num_intra_threads", "-1"), HasSubstr("0 or more"));
+  EXPECT_THAT(row_refusal("display_perf_ewma", "1.1"), HasSubstr("1 or less"));
+  EXPECT_THAT(row_refusal("summary_verbosity", "4"), HasSubstr("3 or less"));
+  EXPECT_THAT(row_refusal("eval_during_training_every_n_steps", "0"), HasSubstr("1 or more"));
+  EXPECT_EQ(row_refusal("display_perf_ewma", "1"), "no error");
 }
 
 TEST(FlagTable, TakesWordsOfAListOnlyAndCaseCounts) {
   EXPECT_EQ(with("optimizer", "adam").optimizer.rule, layers::Rule::adam);
-  EXPECT_EQ(refusal("job_name", ""), "no error");
-  EXPECT_EQ(refusal("optimizer", "adamw"),
+  EXPECT_EQ(row_refusal("job_name", ""), "no error");
+  EXPECT_EQ(row_refusal("optimizer", "adamw"),
             "FATAL Flags parsing error: flag --optimizer=adamw: value should be one of "
             "<momentum|sgd|rmsprop|adam>");
-  EXPECT_THAT(refusal("optimizer", "SGD"), HasSubstr("sgd ?"));
-  EXPECT_THAT(refusal("data_format", "nchw"), HasSubstr("NCHW ?"));
-  EXPECT_THAT(refusal("job_name", "foo"), HasSubstr("<ps|worker|controller|>"));
+  EXPECT_THAT(row_refusal("optimizer", "SGD"), HasSubstr("sgd ?"));
+  EXPECT_THAT(row_refusal("data_format", "nchw"), HasSubstr("NCHW ?"));
+  EXPECT_THAT(row_refusal("job_name", "foo"), HasSubstr("<ps|worker|controller|>"));
   EXPECT_EQ(with("model", "any text at all").model.name, "any text at all");
 }
 

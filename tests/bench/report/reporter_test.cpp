@@ -12,7 +12,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 
-Header example() {
+Header example_header() {
   const Config config{.data = {.set = &data::find("imagenet")}};
   Header header = header_of(config);
   header.version = "0.1";
@@ -26,7 +26,7 @@ Header example() {
 
 TEST(Header, IsTheOriginalsButForTheFirstLine) {
   EXPECT_THAT(
-      header_lines(example()),
+      header_lines(example_header()),
       ElementsAre("Program:     cnn_benchmarks 0.1", "Model:       resnet50",
                   "Dataset:     imagenet (synthetic)", "Mode:        training",
                   "SingleSess:  False", "Batch size:  128 global", "             64 per device",
@@ -36,7 +36,7 @@ TEST(Header, IsTheOriginalsButForTheFirstLine) {
 }
 
 TEST(Header, HasLinesThatDependOnFlags) {
-  Header header = example();
+  Header header = example_header();
   header.synthetic = false;
   header.batch_group_size = 4;
   header.rewriter_config = "off";

@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-std::vector<std::string> keys(const Json& json) {
+std::vector<std::string> keys_of(const Json& json) {
   std::vector<std::string> names;
   for (const auto& item : json.items()) {
     names.push_back(item.key());
@@ -19,21 +19,21 @@ std::vector<std::string> keys(const Json& json) {
   return names;
 }
 
-RunIdentity example() {
+RunIdentity example_identity() {
   return {.version = "0.1",
           .command = {"cnn_benchmarks", "--model=lenet"},
           .config = {{"model", "lenet"}}};
 }
 
 TEST(ResultJson, HasTheAgreedSectionsInTheirOrder) {
-  const Json json = new_result(example());
-  EXPECT_THAT(keys(json), ElementsAre("program", "version", "commit", "command", "started",
-                                      "config", "machine", "model", "plan", "memory", "start",
-                                      "steps", "warm_up_losses", "summary", "evaluation"));
+  const Json json = new_result(example_identity());
+  EXPECT_THAT(keys_of(json), ElementsAre("program", "version", "commit", "command", "started",
+                                         "config", "machine", "model", "plan", "memory", "start",
+                                         "steps", "warm_up_losses", "summary", "evaluation"));
 }
 
 TEST(ResultJson, OfARunThatFailedAtOnceIsValid) {
-  Json result = new_result(example());
+  Json result = new_result(example_identity());
   result["error"] = "no such \"model\"\n";
   const Json json = Json::parse(result_text(result));
   EXPECT_EQ(json["error"], "no such \"model\"\n");
@@ -47,7 +47,7 @@ TEST(ResultJson, OfARunThatFailedAtOnceIsValid) {
 }
 
 TEST(ResultJson, TakesTextThatIsNotUtf8) {
-  RunIdentity run = example();
+  RunIdentity run = example_identity();
   run.command.emplace_back("--train_dir=\xff");
   EXPECT_EQ(Json::parse(result_text(new_result(run)))["version"], "0.1");
 }

@@ -11,7 +11,7 @@ namespace cnn::bench {
 namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 FinishedStep step(std::int64_t number, double loss) {
   return {.number = number,
@@ -29,14 +29,14 @@ TEST(StepRecord, GivesTheSectionsOfTheSteps) {
     record.start({.global_batch = 4, .warm_up = 1, .timed_steps = 2});
     record.step_finished(step(0, 9));
     record.step_finished(step(1, 7.25));
-    record.step_finished(step(2, nan));
+    record.step_finished(step(2, not_measured));
     record.end({.timed_steps = 2, .images_per_sec = 10, .step_seconds = seconds});
     const Json json = Json::parse(result.dump());
     EXPECT_EQ(json["warm_up_losses"], Json::array({9.0}));
     ASSERT_EQ(json["steps"].size(), 2U);
     EXPECT_EQ(json["steps"][0]["loss"], 7.25);
     EXPECT_EQ(json["steps"][0]["seconds"], 0.1 + 0.2) << "in full precision";
-    EXPECT_TRUE(json["steps"][1]["loss"].is_null()) << "JSON has no nan";
+    EXPECT_TRUE(json["steps"][1]["loss"].is_null()) << "JSON has no not_measured";
     EXPECT_EQ(json["steps"][0].contains("top_1"), accuracies);
     EXPECT_EQ(json["summary"]["images_per_sec"], 20.0);
     EXPECT_EQ(json["summary"]["total_images_per_sec"], 10.0);
@@ -69,9 +69,9 @@ Json diverged(const std::vector<FinishedStep>& steps) {
 TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
   EXPECT_TRUE(diverged({step(1, 7), step(2, 3)}).is_null());
   EXPECT_TRUE(diverged({step(1, infinity), step(2, 3)}).is_null()) << "it came back";
-  EXPECT_EQ(diverged({step(1, 7), step(2, nan), step(3, nan)}),
-            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}}));
-  EXPECT_EQ(diverged({step(-1, -infinity), step(0, nan)}),
+  EXPECT_EQ(diverged({step(1, 7), step(2, not_measured), step(3, not_measured)}),
+            Json({{"step", 2}, {"global_step", 12}, {"loss", "not_measured"}}));
+  EXPECT_EQ(diverged({step(-1, -infinity), step(0, not_measured)}),
             Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}}));
 }
 
