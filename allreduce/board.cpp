@@ -1,0 +1,65 @@
+#include "allreduce/board.h"
+
+#include <new>
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr std::size_t page = std::size_t{2} << 20U;  // a huge one
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+// Arrivals, then posted and taken.
+std::size_t counters_of(const Dimensions& of) {
+  return of.channels * of.ranks * (1 + 2 * of.ranks);
+}
+
+}  // namespace
+
+std::size_t Board::front(const Dimensions& of) {
+  return whole_pages(sizeof(Dimensions) + of.ranks * sizeof(Presence) +
+                     counters_of(of) * sizeof(Counter));
+}
+
+std::size_t Board::bytes(const Dimensions& of) {
+  return front(of) + of.ranks * whole_pages(of.room);
+}
+
+void Board::build(const Dimensions& of) {
+  Dimensions& mine = *new (memory_) Dimensions(of);
+  mine.room = whole_pages(of.room);
+  for (std::size_t rank = 0; rank < of.ranks; ++rank) {
+    new (&presence(rank)) Presence;
+  }
+  for (std::size_t i = 0; i < counters_of(of); ++i) {
+    new (counters() + i) Counter;
+  }
+}
+
+Presence& Board::presence(std::size_t rank) const {
+  return reinterpret_cast<Presence*>(memory_ + sizeof(Dimensions))[rank];
+}
+
+Counter* Board::counters() const {
+  return reinterpret_cast<Counter*>(memory_ + sizeof(Dimensions) +
+                                    dimensions().ranks * sizeof(Presence));
+}
+
+Counter& Board::arrivals(std::size_t channel, std::size_t rank) const {
+  return counters()[channel * dimensions().ranks + rank];
+}
+
+Counter& Board::posted(std::size_t channel, std::size_t from, std::size_t to) const {
+  const std::size_t n = dimensions().ranks;
+  return counters()[dimensions().channels * n + (channel * n + from) * n + to];
+}
+
+Counter& Board::taken(std::size_t channel, std::size_t from, std::size_t to) const {
+  return posted(dimensions().channels + channel, from, to);
+}
+
+std::byte* Board::room(std::size_t rank) const {
+  return memory_ + front(dimensions()) + rank * dimensions().room;
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+// What ranks that share memory write for one another, at the front of it.
+namespace cnn::allreduce {
+
+enum class State : std::uint32_t { absent, here, left, failed };
+
+struct alignas(64) Counter {
+  std::atomic<std::uint64_t> value{0};
+};
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+
+// One line for each rank, so that who waits can tell why.
+struct alignas(64) Presence {
+  std::atomic<State> state{State::absent};
+  std::atomic<std::int32_t> process{0};     // 0: a thread of this one
+  std::atomic<std::int32_t> waits_for{-1};  // rank, while it waits
+  std::atomic<std::int32_t> culprit{-1};    // rank, if it failed because of another
+};
+
+struct alignas(64) Dimensions {
+  std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0;
+};
+
+// Where things lie. All sizes are multiples of a line.
+class Board {
+ public:
+  explicit Board(std::byte* memory) : memory_(memory) {}
+
+  static std::size_t bytes(const Dimensions& of);  // with the rooms of all ranks
+  void build(const Dimensions& of);                // in memory that is zero
+
+  const Dimensions& dimensions() const { return *reinterpret_cast<const Dimensions*>(memory_); }
+  Presence& presence(std::size_t rank) const;
+  Counter& arrivals(std::size_t channel, std::size_t rank) const;  // at meetings
+  Counter& posted(std::size_t channel, std::size_t from, std::size_t to) const;
+  Counter& taken(std::size_t channel, std::size_t from, std::size_t to) const;
+  std::byte* room(std::size_t rank) const;
+
+ private:
+  static std::size_t front(const Dimensions& of);  // bytes before the rooms
+  Counter* counters() const;
+
+  std::byte* memory_;
+};
+
+}  // namespace cnn::allreduce

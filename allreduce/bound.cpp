@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "allreduce/cost.h"
+
+namespace cnn::allreduce {
+namespace {
+
+// Each of n ends of unequal links sends and receives a whole buffer at least, and all of them
+// together (n - 1) buffers to the sums and as much back.
+double exchange(const std::vector<double>& links, double bytes) {
+  if (links.size() < 2) {
+    return 0;
+  }
+  double total = 0;
+  for (const double link : links) {
+    total += link;
+  }
+  const auto n = static_cast<double>(links.size());
+  const bool equal = std::ranges::min(links) == std::ranges::max(links);
+  const double all = 2 * (n - 1) * bytes / total;
+  return equal ? all : std::max(all, bytes / std::ranges::min(links));
+}
+
+}  // namespace
+
+double bound(const Topology& topology, double bytes, const Links& links) {
+  std::vector<double> of_hosts;
+  std::map<int, std::vector<double>> of_ranks;  // by host
+  for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
+    const double factor = topology.link.empty() ? 1 : topology.link[rank];
+    std::vector<double>& of_host = of_ranks[topology.host_of[rank]];
+    if (of_host.empty()) {
+      of_hosts.push_back(links.host * factor);
+    }
+    of_host.push_back(links.rank * factor);
+  }
+  double seconds = exchange(of_hosts, bytes);
+  for (const auto& [host, of_host] : of_ranks) {
+    seconds = std::max(seconds, exchange(of_host, bytes));
+  }
+  const auto n = static_cast<double>(topology.ranks());
+  const int steps = std::bit_width(static_cast<unsigned>(topology.ranks() - 1));
+  return std::max({seconds, steps * links.latency, (n - 1) / n * bytes * links.add});
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/step_list.h"
+
+// How long an all-reduce takes, as links and processors allow.
+namespace cnn::allreduce {
+
+// Seconds and bytes per second. A direction of a link carries its messages one after another.
+struct Links {
+  double latency = 1e-6;  // of a message
+  double post = 0;        // of a processor, to send or to receive a message
+  double add = 0;         // per byte added to another
+  double rank = 20e9;     // bytes per second between ranks of a host: out of each, and into each
+  double host = 12.5e9;   // out of each host, and into it, for all its ranks together
+  double memory = 10e9;   // that a rank reads or writes in sums over the memory of others
+};
+// Topology::link makes the links of ranks slower or faster than these: that of a host by its first
+// rank.
+
+// Seconds from the start of all ranks to the end of the last one, in the lists themselves. A
+// message starts when both sides have posted it. Throws Error if ranks wait forever.
+double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links);
+
+// What no algorithm that adds in the ranks can fall below, of a buffer of so many bytes: the
+// largest of what each link, latency and adding take.
+double bound(const Topology& topology, double bytes, const Links& links);
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,313 @@
+#include "allreduce/peer_memory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <poll.h>
+#include <sched.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+#include "allreduce/board.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
+std::string name(int rank) { return "rank " + std::to_string(rank); }
+
+std::byte* map(int descriptor, std::size_t bytes) {
+  const int kind = descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, kind | MAP_NORESERVE, descriptor, 0);
+  check(memory != MAP_FAILED, "no memory for " + std::to_string(bytes >> 20U) +
+                                  " MiB that ranks share: " + std::strerror(errno));
+  ::madvise(memory, bytes, MADV_HUGEPAGE);  // if the system likes
+  return static_cast<std::byte*>(memory);
+}
+
+// A descriptor of a process that can be polled for its end; -1: it has ended already, or none.
+class WatchedProcess {
+ public:
+  explicit WatchedProcess(int process)
+      : process_(process),
+        descriptor_(process == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {}
+  WatchedProcess(WatchedProcess&& other) noexcept
+      : process_(other.process_), descriptor_(std::exchange(other.descriptor_, -1)) {}
+  WatchedProcess& operator=(WatchedProcess&&) = delete;
+  ~WatchedProcess() {
+    if (descriptor_ >= 0) {
+      ::close(descriptor_);
+    }
+  }
+
+  bool ended() const {
+    if (process_ == 0) {
+      return false;
+    }
+    pollfd asked{descriptor_, POLLIN, 0};
+    return descriptor_ < 0 || ::poll(&asked, 1, 0) > 0;
+  }
+  int process() const { return process_; }
+
+ private:
+  int process_, descriptor_;
+};
+
+struct Incoming {  // posted and not yet received
+  std::span<const Bytes> at_sender, to;
+};
+
+class PeerMemoryTransport final : public Transport {
+ public:
+  PeerMemoryTransport(std::byte* memory, int rank, bool processes)
+      : board_(memory),
+        rank_(rank),
+        ranks_(static_cast<int>(board_.dimensions().ranks)),
+        channels_(board_.dimensions().channels),
+        patience_(board_.dimensions().patience_ms),
+        sent_(channels_ * index(ranks_)),
+        received_(channels_ * index(ranks_)),
+        come_(channels_),
+        incoming_(channels_ * index(ranks_)) {
+    Presence& mine = board_.presence(index(rank));
+    mine.process.store(processes ? ::getpid() : 0, std::memory_order_relaxed);
+    State before = State::absent;
+    check(mine.state.compare_exchange_strong(before, State::here), name(rank) + " joins twice");
+    for (int other = 0; other < ranks_; ++other) {
+      while (presence(other).state.load(std::memory_order_acquire) == State::absent) {
+        idle(other);
+      }
+      busy();
+      watched_.emplace_back(other == rank ? 0 : presence(other).process.load());
+    }
+  }
+  ~PeerMemoryTransport() override {
+    if (presence(rank_).state.load() == State::here) {
+      presence(rank_).state.store(State::left, std::memory_order_release);
+    }
+  }
+  PeerMemoryTransport(const PeerMemoryTransport&) = delete;
+  PeerMemoryTransport& operator=(const PeerMemoryTransport&) = delete;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::size_t channels() const override { return channels_; }
+
+  Bytes room(std::size_t bytes) override {
+    const std::size_t whole = (bytes + 4095) / 4096 * 4096;
+    check(whole <= board_.dimensions().room - used_,
+          "ranks share " + std::to_string(board_.dimensions().room >> 20U) +
+              " MiB each, too little for " + std::to_string((used_ + whole) >> 20U) + " MiB");
+    const Bytes result(board_.room(index(rank_)) + used_, bytes);
+    used_ += whole;
+    return result;
+  }
+
+  std::byte* in_sight(int rank, std::byte* own) override {
+    std::byte* const mine = board_.room(index(rank_));
+    const bool shared = own >= mine && own < mine + used_;
+    return shared ? board_.room(index(rank)) + (own - mine) : nullptr;
+  }
+
+  void send(int to, std::size_t channel, std::span<const Bytes> /*pieces*/) override {
+    const std::uint64_t number = ++sent_[at(channel, to)];
+    board_.posted(channel, index(rank_), index(to)).value.store(number, std::memory_order_release);
+  }
+  bool sent(int to, std::size_t channel) override {
+    return board_.taken(channel, index(rank_), index(to)).value.load(std::memory_order_acquire) >=
+           sent_[at(channel, to)];
+  }
+
+  void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+               std::span<const Bytes> to) override {
+    incoming_[at(channel, from)] = {at_sender, to};
+  }
+  bool received(int from, std::size_t channel) override {
+    std::uint64_t& number = received_[at(channel, from)];
+    const auto posted =
+        board_.posted(channel, index(from), index(rank_)).value.load(std::memory_order_acquire);
+    if (posted <= number) {
+      return false;
+    }
+    copy(from, incoming_[at(channel, from)]);
+    ++number;
+    board_.taken(channel, index(from), index(rank_)).value.store(number, std::memory_order_release);
+    return true;
+  }
+
+  void come(std::size_t channel) override {
+    board_.arrivals(channel, index(rank_)).value.store(++come_[channel], std::memory_order_release);
+  }
+  bool have_come(std::span<const int> group, std::size_t channel) override {
+    return std::ranges::all_of(group, [&](int rank) {
+      return board_.arrivals(channel, index(rank)).value.load(std::memory_order_acquire) >=
+             come_[channel];
+    });
+  }
+
+  void idle(int waits_for) override {
+    constexpr unsigned spins = 200, between_looks = 1024;
+    if (idle_ == 0) {
+      presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
+    }
+    if (++idle_ < spins) {
+      __builtin_ia32_pause();
+      return;
+    }
+    ::sched_yield();
+    if (idle_ == spins) {
+      since_ = Clock::now();
+    } else if (idle_ % between_looks == 0) {
+      presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
+      look_around(waits_for);
+    }
+  }
+  void busy() override {
+    if (idle_ > 0) {
+      idle_ = left_seen_ = 0;
+      presence(rank_).waits_for.store(-1, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  std::size_t at(std::size_t channel, int rank) const {
+    return channel * index(ranks_) + index(rank);
+  }
+  Presence& presence(int rank) const { return board_.presence(index(rank)); }
+
+  // Pieces may be cut in different places.
+  void copy(int from, const Incoming& incoming) {
+    std::size_t piece = 0, done = 0;
+    for (const Bytes& to : incoming.to) {
+      for (std::size_t filled = 0; filled < to.size();) {
+        const Bytes& source = incoming.at_sender[piece];
+        const std::size_t bytes = std::min(to.size() - filled, source.size() - done);
+        const std::byte* const place = in_sight(from, source.data() + done);
+        check(place != nullptr, "a message between ranks does not lie in memory that they share");
+        std::memcpy(to.data() + filled, place, bytes);
+        filled += bytes;
+        done += bytes;
+        if (done == source.size()) {
+          ++piece;
+          done = 0;
+        }
+      }
+    }
+  }
+
+  [[noreturn]] void lost(int rank, const std::string& why) {
+    presence(rank_).culprit.store(rank, std::memory_order_relaxed);
+    presence(rank_).state.store(State::failed, std::memory_order_release);
+    throw PeerLost(rank, name(rank) + " is lost: " + why + " | seen by " + name(rank_));
+  }
+
+  // A rank that failed because of another is not to blame; nor is one that waits for another.
+  void look_around(int waits_for) {
+    for (int rank = 0; rank < static_cast<int>(watched_.size()); ++rank) {
+      const Presence& other = presence(rank);
+      if (other.state.load(std::memory_order_acquire) == State::failed) {
+        const int culprit = other.culprit.load(std::memory_order_relaxed);
+        lost(culprit, name(rank) + " has given it up");
+      }
+      if (watched_[index(rank)].ended() && other.state.load() != State::left) {
+        lost(rank, "process " + std::to_string(watched_[index(rank)].process()) + " has ended");
+      }
+    }
+    if (presence(waits_for).state.load(std::memory_order_acquire) == State::left) {
+      if (++left_seen_ > 1) {  // else what is waited for may have come before it left
+        lost(waits_for, "it has left");
+      }
+      return;
+    }
+    const auto waited = Clock::now() - since_;
+    if (waited > patience_) {
+      const auto tenths =
+          std::chrono::duration_cast<std::chrono::milliseconds>(waited).count() / 100;
+      lost(root(waits_for), "nothing from it for " + std::to_string(tenths / 10) + "." +
+                                std::to_string(tenths % 10) + " s");
+    }
+  }
+  int root(int rank) const {
+    for (int steps = 0; steps < ranks_; ++steps) {
+      const int next = presence(rank).waits_for.load(std::memory_order_relaxed);
+      if (next < 0 || next == rank_) {
+        break;
+      }
+      rank = next;
+    }
+    return rank;
+  }
+
+  Board board_;
+  int rank_, ranks_;
+  std::size_t channels_;
+  std::chrono::milliseconds patience_;
+  std::vector<std::uint64_t> sent_, received_, come_;  // so far
+  std::vector<Incoming> incoming_;
+  std::vector<WatchedProcess> watched_;  // by rank
+  std::size_t used_ = 0;                 // of the room
+  unsigned idle_ = 0, left_seen_ = 0;
+  Clock::time_point since_;
+};
+
+Dimensions dimensions(int ranks, const PeerMemoryOptions& options) {
+  return {static_cast<std::uint64_t>(ranks), options.channels, options.room,
+          static_cast<std::uint64_t>(options.patience.count())};
+}
+
+}  // namespace
+
+PeerMemory PeerMemory::of_threads(int ranks, const PeerMemoryOptions& options) {
+  const Dimensions of = dimensions(ranks, options);
+  const std::size_t bytes = Board::bytes(of);
+  PeerMemory memory(-1, map(-1, bytes), bytes);
+  Board(memory.memory_).build(of);
+  return memory;
+}
+
+PeerMemory PeerMemory::create(int ranks, const PeerMemoryOptions& options) {
+  const Dimensions of = dimensions(ranks, options);
+  const std::size_t bytes = Board::bytes(of);
+  const int descriptor = ::memfd_create("cnn_ranks", 0);
+  check(descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0,
+        std::string("no file in memory for ranks to share: ") + std::strerror(errno));
+  PeerMemory memory(descriptor, map(descriptor, bytes), bytes);
+  Board(memory.memory_).build(of);
+  return memory;
+}
+
+PeerMemory PeerMemory::open(int descriptor) {
+  struct stat file {};
+  check(::fstat(descriptor, &file) == 0,
+        std::string("the memory that ranks share cannot be opened: ") + std::strerror(errno));
+  const auto bytes = static_cast<std::size_t>(file.st_size);
+  return {descriptor, map(descriptor, bytes), bytes};
+}
+
+PeerMemory::PeerMemory(PeerMemory&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)),
+      memory_(std::exchange(other.memory_, nullptr)),
+      bytes_(other.bytes_) {}
+
+PeerMemory::~PeerMemory() {
+  if (memory_ != nullptr) {
+    ::munmap(memory_, bytes_);
+  }
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+  }
+}
+
+std::unique_ptr<Transport> PeerMemory::join(int rank) {
+  return std::make_unique<PeerMemoryTransport>(memory_, rank, descriptor_ >= 0);
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,261 @@
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <queue>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "allreduce/cost.h"
+#include "runtime/error.h"
+
+namespace cnn::allreduce {
+namespace {
+
+// Does one thing after another, at a speed.
+struct Line {
+  double speed = 1;
+  double free = 0;  // when it has nothing to do any more
+
+  double serve(double from, double bytes) {
+    free = std::max(from, free) + bytes / speed;
+    return free;
+  }
+};
+
+struct Fiber {  // one chunk of one rank
+  std::size_t next = 0;
+  std::size_t open_messages = 0;
+  std::size_t chunks_to_wait_for = 0;
+  std::size_t meetings = 0;
+  double time = 0;  // of what it has waited for so far
+  bool done = false;
+};
+
+struct Message {
+  std::size_t from = 0, to = 0, chunk = 0;
+  std::size_t place = 0;  // among those that its sender has posted: they set out in this order
+  double bytes = 0;
+  double last_byte = 0;                  // when it arrives, if nothing else is on the way in
+  std::optional<double> sent, expected;  // when each side posted it
+};
+
+// What happens at a time, in this order: a chunk goes on, a message sets out, its first byte
+// arrives.
+enum class Kind : std::uint8_t { go_on, set_out, arrive };
+struct Event {
+  double time;
+  std::size_t number;  // which of several at that time comes first
+  Kind kind;
+  std::size_t rank, chunk;  // go_on
+  Message message;
+
+  bool operator<(const Event& other) const {  // of a queue whose top is the largest
+    return std::tie(time, kind, number) > std::tie(other.time, other.kind, other.number);
+  }
+};
+
+class Simulation {
+ public:
+  Simulation(std::span<const RankPlan> plans, const Topology& topology, const Links& links)
+      : plans_(plans), topology_(topology), links_(links), chunks_(plans.front().chunks.size()) {
+    const int hosts = *std::ranges::max_element(topology.host_of) + 1;
+    processors_.resize(plans.size());
+    sent_by_.resize(plans.size());
+    ranks_.resize(plans.size());
+    hosts_.resize(static_cast<std::size_t>(hosts), {Line{}, Line{}});
+    for (std::size_t rank = plans.size(); rank-- > 0;) {  // a host's first rank comes last
+      const double factor = topology.link.empty() ? 1 : topology.link[rank];
+      ranks_[rank] = {Line{links.rank * factor}, Line{links.rank * factor}};
+      hosts_[host_of(rank)] = {Line{links.host * factor}, Line{links.host * factor}};
+    }
+  }
+
+  double run() {
+    for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
+      fibers_.emplace_back(chunks_);
+      for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
+        fibers_[rank][chunk].chunks_to_wait_for = plans_[rank].chunks[chunk].after.size();
+        schedule_go_on(0, rank, chunk);
+      }
+    }
+    while (!events_.empty()) {
+      const Event event = events_.top();
+      events_.pop();
+      handle(event);
+    }
+    double end = 0;
+    for (const std::vector<Fiber>& of_rank : fibers_) {
+      for (const Fiber& fiber : of_rank) {
+        check(fiber.done, "an all-reduce never ends: what a rank waits for does not come");
+        end = std::max(end, fiber.time);
+      }
+    }
+    return end;
+  }
+
+ private:
+  struct Ways {
+    Line out, in;
+  };
+
+  std::size_t host_of(std::size_t rank) const {
+    return static_cast<std::size_t>(topology_.host_of[rank]);
+  }
+  Ways& ways(std::size_t rank, std::size_t other) {
+    return host_of(rank) == host_of(other) ? ranks_[rank] : hosts_[host_of(rank)];
+  }
+
+  void schedule_go_on(double time, std::size_t rank, std::size_t chunk) {
+    events_.push({time, number_++, Kind::go_on, rank, chunk, {}});
+  }
+
+  void handle(const Event& event) {
+    const Message& m = event.message;
+    if (event.kind == Kind::go_on) {
+      rank_ = event.rank;
+      chunk_ = event.chunk;
+      fiber().time = std::max(fiber().time, event.time);
+      advance();
+    } else if (event.kind == Kind::set_out) {
+      Line& line = ways(m.from, m.to).out;
+      const double start = std::max(event.time, line.free);
+      Message coming = m;
+      coming.last_byte = line.serve(start, m.bytes) + links_.latency;
+      events_.push({start + links_.latency, number_++, Kind::arrive, 0, 0, coming});
+      end_side(line.free, m.from, m.chunk);
+    } else {
+      const double served = ways(m.to, m.from).in.serve(event.time, m.bytes);
+      end_side(std::max(served, m.last_byte), m.to, m.chunk);
+    }
+  }
+
+  void end_side(double time, std::size_t rank, std::size_t chunk) {
+    Fiber& of = fibers_[rank][chunk];
+    of.time = std::max(of.time, time);
+    if (--of.open_messages == 0) {
+      schedule_go_on(of.time, rank, chunk);
+    }
+  }
+
+  Fiber& fiber() { return fibers_[rank_][chunk_]; }
+
+  void advance() {
+    const Chunk& chunk = plans_[rank_].chunks[chunk_];
+    while (fiber().chunks_to_wait_for == 0 && !fiber().done) {
+      if (fiber().next == chunk.actions.size()) {
+        if (fiber().open_messages == 0) {
+          end_chunk();
+        }
+        return;
+      }
+      if (!std::visit([this](const auto& action) { return step(action); },
+                      chunk.actions[fiber().next])) {
+        return;
+      }
+      ++fiber().next;
+    }
+  }
+
+  void end_chunk() {
+    fiber().done = true;
+    for (std::size_t later = chunk_ + 1; later < chunks_; ++later) {
+      const auto& after = plans_[rank_].chunks[later].after;
+      if (const auto times = std::ranges::count(after, chunk_); times > 0) {
+        fibers_[rank_][later].chunks_to_wait_for -= static_cast<std::size_t>(times);
+        schedule_go_on(fiber().time, rank_, later);
+      }
+    }
+  }
+
+  double use_processor(double seconds) { return processors_[rank_].serve(fiber().time, seconds); }
+
+  void post(std::size_t from, std::size_t to, const Range& range) {
+    const double now = use_processor(links_.post);
+    Message& m = mail_[(chunk_ * plans_.size() + from) * plans_.size() + to];
+    (from == rank_ ? m.sent : m.expected) = now;
+    if (from == rank_) {
+      m.place = sent_by_[rank_]++;
+    }
+    ++fiber().open_messages;
+    if (m.sent && m.expected) {
+      const double bytes = static_cast<double>(range.size() * size_of(plans_[rank_].wire));
+      const Message whole{from, to, chunk_, m.place, bytes};
+      events_.push({std::max(*m.sent, *m.expected), m.place, Kind::set_out, 0, 0, whole});
+      m = {};
+    }
+  }
+  bool step(const Send& send) {
+    post(rank_, static_cast<std::size_t>(send.to), send.range);
+    return true;
+  }
+  bool step(const Receive& receive) {
+    post(static_cast<std::size_t>(receive.from), rank_, receive.range);
+    return true;
+  }
+  bool step(const Wait& /*wait*/) { return fiber().open_messages == 0; }
+
+  bool step(const Meet& meet) {
+    const std::vector<int>& group = plans_[rank_].groups[meet.group];
+    // Whoever stands here has counted itself once; the last to come wakes the others.
+    const std::size_t mine = fiber().meetings;
+    if (woken_[{rank_, chunk_}] == mine + 1) {
+      ++fiber().meetings;
+      return true;
+    }
+    arrivals_[{rank_, chunk_}] = mine + 1;
+    for (const int rank : group) {
+      if (arrivals_[{static_cast<std::size_t>(rank), chunk_}] < mine + 1) {
+        return false;
+      }
+    }
+    double latest = 0;
+    for (const int rank : group) {
+      latest = std::max(latest, fibers_[static_cast<std::size_t>(rank)][chunk_].time);
+    }
+    for (const int rank : group) {
+      woken_[{static_cast<std::size_t>(rank), chunk_}] = mine + 1;
+      schedule_go_on(latest + links_.latency, static_cast<std::size_t>(rank), chunk_);
+    }
+    return false;
+  }
+
+  bool step(const Sum& sum) {
+    const double bytes = static_cast<double>(sum.range.size() * sizeof(float));
+    double seconds = (sum.parts - 1) * bytes * links_.add;
+    const auto parts = plans_[rank_].parts_of(sum);
+    const bool of_others =
+        std::ranges::any_of(parts, [](const Part& part) { return part.at == Part::At::peer; });
+    if (of_others || sum.into) {
+      const std::size_t written = sum.into ? plans_[rank_].groups[*sum.into].size() : 1;
+      seconds += static_cast<double>(sum.parts + written) * bytes / links_.memory;
+    }
+    fiber().time = use_processor(seconds);
+    return true;
+  }
+
+  std::span<const RankPlan> plans_;
+  const Topology& topology_;
+  const Links& links_;
+  std::size_t chunks_;
+  std::vector<Line> processors_;  // by rank; they serve seconds
+  std::vector<Ways> ranks_, hosts_;
+  std::vector<std::vector<Fiber>> fibers_;  // [rank][chunk]
+  std::unordered_map<std::size_t, Message> mail_;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // of meetings
+  std::vector<std::size_t> sent_by_;  // messages, by rank
+  std::priority_queue<Event> events_;
+  std::size_t number_ = 0;
+  std::size_t rank_ = 0, chunk_ = 0;  // that run
+};
+
+}  // namespace
+
+double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links) {
+  return plans.size() < 2 ? 0 : Simulation(plans, topology, links).run();
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,175 @@
+#include "allreduce/peer_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+#include "tests/allreduce/ranks.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using namespace std::chrono_literals;
+using tests::as_threads;
+using tests::Job;
+
+// Rank 0 is this process, the others are its children: their exit codes are 0 if work returned, 75
+// for a peer that was lost, and what they choose themselves.
+class Processes {
+ public:
+  Processes(int ranks, const PeerMemoryOptions& options,
+            const std::function<void(Transport&)>& work)
+      : memory_(PeerMemory::create(ranks, options)) {
+    for (int rank = 1; rank < ranks; ++rank) {
+      children_.push_back(::fork());
+      if (children_.back() == 0) {
+        ::_exit(child(rank, work));
+      }
+    }
+  }
+  ~Processes() {
+    for (const pid_t child : children_) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, nullptr, 0);
+    }
+  }
+  std::unique_ptr<Transport> join() { return memory_.join(0); }
+  std::vector<int> exit_codes() {
+    std::vector<int> codes;
+    for (const pid_t child : children_) {
+      int status = 0;
+      ::waitpid(child, &status, 0);
+      codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status));
+    }
+    children_.clear();
+    return codes;
+  }
+
+ private:
+  int child(int rank, const std::function<void(Transport&)>& work) {
+    try {
+      PeerMemory mine = PeerMemory::open(::dup(memory_.descriptor()));
+      const auto transport = mine.join(rank);
+      work(*transport);
+      return 0;
+    } catch (const PeerLost& error) {
+      return error.exit_code();
+    } catch (const std::exception&) {
+      return 1;
+    }
+  }
+
+  PeerMemory memory_;
+  std::vector<pid_t> children_;
+};
+
+TEST(PeerMemory, CarriesTheSameBitsBetweenProcessesAsBetweenThreads) {
+  constexpr int ranks = 4;
+  const Topology topology = ranks_on_hosts(1, ranks);
+  for (const std::string name : {"direct", "grid_of_direct", "shared", "doubling", "halving"}) {
+    const Job job{.algorithm = name,
+                  .elements = 10'007,
+                  .options = {.order = Order::tree,
+                              .dims = find(name).grid ? std::vector<int>{2, 2} : std::vector<int>{},
+                              .chunks = 3},
+                  .pieces = 3,
+                  .times = 3};
+    Processes processes(ranks, {.room = std::size_t{1} << 22U},
+                        [&](Transport& transport) { tests::reduce(transport, topology, job); });
+    const std::vector<float> of_processes = tests::reduce(*processes.join(), topology, job);
+    EXPECT_EQ(processes.exit_codes(), (std::vector<int>{0, 0, 0}));
+    std::vector<float> of_threads;
+    as_threads(ranks, {.room = std::size_t{1} << 22U}, [&](Transport& transport) {
+      const std::vector<float> result = tests::reduce(transport, topology, job);
+      if (transport.rank() == 0) {
+        of_threads = result;
+      }
+    });
+    EXPECT_EQ(of_processes, of_threads) << name;
+  }
+}
+
+TEST(PeerMemory, NamesAProcessThatHasEnded) {
+  const Topology topology = ranks_on_hosts(1, 4);
+  for (const std::string name : {"ring", "shared", "tree"}) {
+    const Job job{.algorithm = name, .elements = 1000};
+    Processes processes(4, {.room = 1 << 20U, .patience = 20s}, [&](Transport& transport) {
+      tests::reduce(transport, topology, job);
+      if (transport.rank() == 2) {
+        ::raise(SIGKILL);
+      }
+      tests::reduce(transport, topology, job);
+    });
+    const auto transport = processes.join();
+    tests::reduce(*transport, topology, job);
+    const auto start = std::chrono::steady_clock::now();
+    try {
+      tests::reduce(*transport, topology, job);
+      ADD_FAILURE() << "nobody missed rank 2";
+    } catch (const PeerLost& error) {
+      EXPECT_EQ(error.rank(), 2) << error.what();
+      EXPECT_EQ(error.exit_code(), 75);
+    }
+    EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+    EXPECT_EQ(processes.exit_codes(), (std::vector<int>{75, -SIGKILL, 75}));
+  }
+}
+
+TEST(PeerMemory, BlamesWhoDoesNotComeNotWhoWaitsForIt) {
+  const Topology topology = ranks_on_hosts(1, 5);
+  for (const std::string name : {"ring", "doubling", "shared"}) {
+    const auto errors =
+        as_threads(5, {.room = 1 << 20U, .patience = 400ms}, [&](Transport& transport) {
+          if (transport.rank() == 3) {
+            std::this_thread::sleep_for(1500ms);
+          }
+          tests::reduce(transport, topology, {.algorithm = name, .elements = 5000});
+        });
+    for (std::size_t rank = 0; rank < errors.size(); ++rank) {
+      EXPECT_EQ(errors[rank].find("rank 3 is lost: "), 0U) << name << ": " << errors[rank];
+    }
+  }
+}
+
+TEST(PeerMemory, SaysWhenARankHasLeft) {
+  const auto errors = as_threads(3, {.room = 1 << 20U}, [&](Transport& transport) {
+    check(transport.rank() != 1, "no more memory");  // of its own, not of the exchange
+    tests::reduce(transport, ranks_on_hosts(1, 3), {.algorithm = "ring", .elements = 500});
+  });
+  EXPECT_EQ(errors[1], "no more memory");
+  EXPECT_EQ(errors[0].find("rank 1 is lost: "), 0U) << errors[0];
+  EXPECT_EQ(errors[2].find("rank 1 is lost: "), 0U) << errors[2];
+}
+
+TEST(PeerMemory, SaysWhoNeverJoined) {
+  PeerMemory memory = PeerMemory::of_threads(2, {.room = 1 << 20U, .patience = 100ms});
+  EXPECT_EQ(tests::error_of([&] { memory.join(0); }).find("rank 1 is lost: nothing from it for 0."),
+            0U);
+}
+
+TEST(PeerMemory, GivesRoomWhileThereIsSome) {
+  PeerMemory memory = PeerMemory::of_threads(1, {.room = 4 << 20U});
+  const auto transport = memory.join(0);
+  const Bytes room = transport->room(3 << 20U);
+  EXPECT_EQ(room.size(), 3U << 20U);
+  EXPECT_TRUE(std::ranges::all_of(room, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_EQ(tests::error_of([&] { transport->room(2 << 20U); }),
+            "ranks share 4 MiB each, too little for 5 MiB");
+  EXPECT_EQ(transport->in_sight(0, room.data() + 5), room.data() + 5);
+  std::byte elsewhere{};
+  EXPECT_EQ(transport->in_sight(0, &elsewhere), nullptr);
+}
+
+}  // namespace
+}  // namespace cnn::allreduce

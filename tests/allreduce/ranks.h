@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/engine.h"
+#include "allreduce/peer_memory.h"
+#include "tests/allreduce/simd/usable_loops.h"
+
+namespace cnn::tests {
+
+// Runs a function as each of n ranks, on a thread each. Returns what each threw, or "".
+inline std::vector<std::string> as_threads(int ranks, const allreduce::PeerMemoryOptions& options,
+                                           const std::function<void(allreduce::Transport&)>& work) {
+  allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(ranks, options);
+  std::vector<std::string> errors(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        const auto transport = memory.join(rank);
+        work(*transport);
+      } catch (const std::exception& error) {
+        errors[static_cast<std::size_t>(rank)] = error.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return errors;
+}
+
+// What a rank adds: of all sizes, so that the order of sums shows; or small whole numbers.
+inline std::vector<float> contribution(int rank, std::size_t n, bool whole_numbers) {
+  std::mt19937 random(static_cast<unsigned>(rank) + 1);
+  std::vector<float> values(n);
+  for (float& value : values) {
+    const float number = static_cast<float>(static_cast<int>(random() % 2001) - 1000);
+    value = whole_numbers ? number : number / static_cast<float>(random() % 997 + 1);
+  }
+  return values;
+}
+
+// A reduction that a test makes.
+struct Job {
+  std::string algorithm;
+  std::size_t elements = 0;
+  allreduce::Options options = {};
+  std::size_t pieces = 1;  // of the buffer, with gaps between
+  float factor = 1;
+  bool whole_numbers = false;
+  int times = 1;
+};
+
+// This rank's result.
+inline std::vector<float> reduce(allreduce::Transport& transport,
+                                 const allreduce::Topology& topology, const Job& job) {
+  const std::size_t gap = 3;
+  const allreduce::Bytes room = transport.room((job.elements + gap * job.pieces) * sizeof(float));
+  std::vector<std::span<float>> pieces;
+  float* next = reinterpret_cast<float*>(room.data());
+  for (std::size_t k = 0; k < job.pieces; ++k) {
+    const std::size_t n = job.elements * (k + 1) / job.pieces - job.elements * k / job.pieces;
+    pieces.emplace_back(next, n);
+    next += n + gap;
+  }
+  allreduce::Engine engine(transport, *usable_loops().back(),
+                           allreduce::make_plan(allreduce::find(job.algorithm), topology,
+                                                transport.rank(), job.elements, job.options),
+                           pieces);
+  const std::vector<float> mine = contribution(transport.rank(), job.elements, job.whole_numbers);
+  std::vector<float> result;
+  for (int time = 0; time < job.times; ++time) {
+    const float* from = mine.data();
+    for (const std::span<float>& piece : pieces) {
+      std::copy_n(from, piece.size(), piece.data());
+      from += piece.size();
+    }
+    engine.run(job.factor);
+    result.clear();
+    for (const std::span<float>& piece : pieces) {
+      result.insert(result.end(), piece.begin(), piece.end());
+    }
+    // No rank starts anew while another copies.
+    std::vector<int> all(static_cast<std::size_t>(transport.ranks()));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      all[rank] = static_cast<int>(rank);
+    }
+    transport.come(transport.channels() - 1);
+    while (!transport.have_come(all, transport.channels() - 1)) {
+      transport.idle(transport.rank() == 0 ? transport.ranks() - 1 : 0);
+    }
+    transport.busy();
+  }
+  return result;
+}
+
+}  // namespace cnn::tests
