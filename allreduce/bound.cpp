@@ -42,7 +42,7 @@ double bound(const Topology& topology, double bytes, const Links& links) {
     seconds = std::max(seconds, exchange(of_host, bytes));
   }
   const auto n = static_cast<double>(topology.ranks());
-  const int steps = std::bit_width(static_cast<unsigned>(topology.ranks() - 1));
+  const auto steps = static_cast<int>(std::bit_width(static_cast<unsigned>(topology.ranks() - 1)));
   return std::max({seconds, steps * links.latency, (n - 1) / n * bytes * links.add});
 }
 

@@ -56,6 +56,7 @@ ARROWS = {
 MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
+    "tests/allreduce/simd": ["tests/allreduce"],
     # Steps as networks have them.
     "tests/lms": ["layers", "layers/passes"],
     # Whole networks against recorded values: by the plain loops they would take hours.

@@ -13,7 +13,7 @@
 #include "allreduce/algorithm.h"
 #include "allreduce/engine.h"
 #include "allreduce/peer_memory.h"
-#include "tests/allreduce/simd/usable_loops.h"
+#include "tests/allreduce/usable_loops.h"
 
 namespace cnn::tests {
 

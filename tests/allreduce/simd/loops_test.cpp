@@ -11,7 +11,7 @@
 
 #include "allreduce/simd/table.h"
 #include "runtime/tensor.h"
-#include "tests/allreduce/simd/usable_loops.h"
+#include "tests/allreduce/usable_loops.h"
 
 namespace cnn::allreduce::simd {
 namespace {
