@@ -105,6 +105,7 @@ RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int ran
 std::vector<RankPlan> plans_of_all(const Algorithm& algorithm, const Topology& topology,
                                    std::size_t elements, const Options& options) {
   std::vector<RankPlan> plans;
+  plans.reserve(topology.host_of.size());
   for (int rank = 0; rank < topology.ranks(); ++rank) {
     plans.push_back(make_plan(algorithm, topology, rank, elements, options));
   }

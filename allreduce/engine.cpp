@@ -28,7 +28,7 @@ class Engine::Resolver {
     for (const Chunk& chunk : engine_.plan_.chunks) {
       Running running;
       for (const Action& action : chunk.actions) {
-        running.actions.push_back(std::visit([this](const auto& a) { return of(a); }, action));
+        running.actions.push_back(std::visit([&](const auto& a) { return this->of(a); }, action));
       }
       running.complete.resize(chunk.actions.size());
       engine_.chunks_.push_back(std::move(running));
@@ -316,32 +316,36 @@ bool Engine::step(std::size_t chunk, const Sum& sum) {
   return true;
 }
 
+std::optional<int> Engine::missing(std::size_t chunk) const {
+  const Running& running = chunks_[chunk];
+  const std::vector<Action>& actions = plan_.chunks[chunk].actions;
+  const Meet* const meet =
+      running.next < actions.size() ? std::get_if<Meet>(&actions[running.next]) : nullptr;
+  if (meet != nullptr) {
+    for (const int rank : plan_.groups[meet->group]) {
+      if (!transport_.have_come({&rank, 1}, chunk)) {
+        return rank;
+      }
+    }
+  }
+  for (std::size_t i = running.open_from; i < running.next; ++i) {
+    if (const auto* const receive = std::get_if<Receive>(&actions[i]);
+        receive != nullptr && !running.complete[i]) {
+      return receive->from;
+    }
+    if (const auto* const send = std::get_if<Send>(&actions[i]);
+        send != nullptr && !running.complete[i]) {
+      return send->to;
+    }
+  }
+  return std::nullopt;
+}
+
 int Engine::blocked_by() const {
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    const Running& running = chunks_[chunk];
-    const std::vector<Action>& actions = plan_.chunks[chunk].actions;
-    if (running.done) {
-      continue;
-    }
-    if (running.next < actions.size()) {
-      if (const Meet* const meet = std::get_if<Meet>(&actions[running.next])) {
-        for (const int rank : plan_.groups[meet->group]) {
-          if (rank != transport_.rank() && !transport_.have_come({&rank, 1}, chunk)) {
-            return rank;
-          }
-        }
-      }
-    }
-    for (std::size_t i = running.open_from; i < running.next; ++i) {
-      if (running.complete[i]) {
-        continue;
-      }
-      if (const Receive* const receive = std::get_if<Receive>(&actions[i])) {
-        return receive->from;
-      }
-      if (const Send* const send = std::get_if<Send>(&actions[i])) {
-        return send->to;
-      }
+    const std::optional<int> rank = chunks_[chunk].done ? std::nullopt : missing(chunk);
+    if (rank) {
+      return *rank;
     }
   }
   return transport_.rank();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -54,7 +55,8 @@ class Engine {
   bool messages_complete(std::size_t chunk);
   bool complete(std::size_t chunk, std::size_t action);
   bool may_start(std::size_t chunk) const;
-  int blocked_by() const;  // a rank that an unfinished chunk waits for
+  std::optional<int> missing(std::size_t chunk) const;  // a rank that it waits for
+  int blocked_by() const;                               // such a rank of any chunk
 
   Transport& transport_;
   const simd::Loops& loops_;

@@ -59,7 +59,7 @@ RankPlan grid(int rank, std::size_t elements, const Options& options,
   return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
     write_chunk(writer, order, range, by);
     if (options.rotate && !order.empty()) {
-      std::ranges::rotate(order, order.begin() + 1);
+      std::rotate(order.begin(), order.begin() + 1, order.end());
     }
   });
 }

@@ -26,7 +26,7 @@ struct Line {
   }
 };
 
-struct Fiber {  // one chunk of one rank
+struct Course {  // one chunk of one rank
   std::size_t next = 0;
   std::size_t open_messages = 0;
   std::size_t chunks_to_wait_for = 0;
@@ -76,9 +76,9 @@ class Simulation {
 
   double run() {
     for (std::size_t rank = 0; rank < plans_.size(); ++rank) {
-      fibers_.emplace_back(chunks_);
+      courses_.emplace_back(chunks_);
       for (std::size_t chunk = 0; chunk < chunks_; ++chunk) {
-        fibers_[rank][chunk].chunks_to_wait_for = plans_[rank].chunks[chunk].after.size();
+        courses_[rank][chunk].chunks_to_wait_for = plans_[rank].chunks[chunk].after.size();
         schedule_go_on(0, rank, chunk);
       }
     }
@@ -88,10 +88,10 @@ class Simulation {
       handle(event);
     }
     double end = 0;
-    for (const std::vector<Fiber>& of_rank : fibers_) {
-      for (const Fiber& fiber : of_rank) {
-        check(fiber.done, "an all-reduce never ends: what a rank waits for does not come");
-        end = std::max(end, fiber.time);
+    for (const std::vector<Course>& of_rank : courses_) {
+      for (const Course& course : of_rank) {
+        check(course.done, "an all-reduce never ends: what a rank waits for does not come");
+        end = std::max(end, course.time);
       }
     }
     return end;
@@ -118,7 +118,7 @@ class Simulation {
     if (event.kind == Kind::go_on) {
       rank_ = event.rank;
       chunk_ = event.chunk;
-      fiber().time = std::max(fiber().time, event.time);
+      course().time = std::max(course().time, event.time);
       advance();
     } else if (event.kind == Kind::set_out) {
       Line& line = ways(m.from, m.to).out;
@@ -134,44 +134,44 @@ class Simulation {
   }
 
   void end_side(double time, std::size_t rank, std::size_t chunk) {
-    Fiber& of = fibers_[rank][chunk];
+    Course& of = courses_[rank][chunk];
     of.time = std::max(of.time, time);
     if (--of.open_messages == 0) {
       schedule_go_on(of.time, rank, chunk);
     }
   }
 
-  Fiber& fiber() { return fibers_[rank_][chunk_]; }
+  Course& course() { return courses_[rank_][chunk_]; }
 
   void advance() {
     const Chunk& chunk = plans_[rank_].chunks[chunk_];
-    while (fiber().chunks_to_wait_for == 0 && !fiber().done) {
-      if (fiber().next == chunk.actions.size()) {
-        if (fiber().open_messages == 0) {
+    while (course().chunks_to_wait_for == 0 && !course().done) {
+      if (course().next == chunk.actions.size()) {
+        if (course().open_messages == 0) {
           end_chunk();
         }
         return;
       }
       if (!std::visit([this](const auto& action) { return step(action); },
-                      chunk.actions[fiber().next])) {
+                      chunk.actions[course().next])) {
         return;
       }
-      ++fiber().next;
+      ++course().next;
     }
   }
 
   void end_chunk() {
-    fiber().done = true;
+    course().done = true;
     for (std::size_t later = chunk_ + 1; later < chunks_; ++later) {
       const auto& after = plans_[rank_].chunks[later].after;
       if (const auto times = std::ranges::count(after, chunk_); times > 0) {
-        fibers_[rank_][later].chunks_to_wait_for -= static_cast<std::size_t>(times);
-        schedule_go_on(fiber().time, rank_, later);
+        courses_[rank_][later].chunks_to_wait_for -= static_cast<std::size_t>(times);
+        schedule_go_on(course().time, rank_, later);
       }
     }
   }
 
-  double use_processor(double seconds) { return processors_[rank_].serve(fiber().time, seconds); }
+  double use_processor(double seconds) { return processors_[rank_].serve(course().time, seconds); }
 
   void post(std::size_t from, std::size_t to, const Range& range) {
     const double now = use_processor(links_.post);
@@ -180,7 +180,7 @@ class Simulation {
     if (from == rank_) {
       m.place = sent_by_[rank_]++;
     }
-    ++fiber().open_messages;
+    ++course().open_messages;
     if (m.sent && m.expected) {
       const double bytes = static_cast<double>(range.size() * size_of(plans_[rank_].wire));
       const Message whole{from, to, chunk_, m.place, bytes};
@@ -196,14 +196,14 @@ class Simulation {
     post(static_cast<std::size_t>(receive.from), rank_, receive.range);
     return true;
   }
-  bool step(const Wait& /*wait*/) { return fiber().open_messages == 0; }
+  bool step(const Wait& /*wait*/) { return course().open_messages == 0; }
 
   bool step(const Meet& meet) {
     const std::vector<int>& group = plans_[rank_].groups[meet.group];
     // Whoever stands here has counted itself once; the last to come wakes the others.
-    const std::size_t mine = fiber().meetings;
+    const std::size_t mine = course().meetings;
     if (woken_[{rank_, chunk_}] == mine + 1) {
-      ++fiber().meetings;
+      ++course().meetings;
       return true;
     }
     arrivals_[{rank_, chunk_}] = mine + 1;
@@ -214,7 +214,7 @@ class Simulation {
     }
     double latest = 0;
     for (const int rank : group) {
-      latest = std::max(latest, fibers_[static_cast<std::size_t>(rank)][chunk_].time);
+      latest = std::max(latest, courses_[static_cast<std::size_t>(rank)][chunk_].time);
     }
     for (const int rank : group) {
       woken_[{static_cast<std::size_t>(rank), chunk_}] = mine + 1;
@@ -233,7 +233,7 @@ class Simulation {
       const std::size_t written = sum.into ? plans_[rank_].groups[*sum.into].size() : 1;
       seconds += static_cast<double>(sum.parts + written) * bytes / links_.memory;
     }
-    fiber().time = use_processor(seconds);
+    course().time = use_processor(seconds);
     return true;
   }
 
@@ -243,7 +243,7 @@ class Simulation {
   std::size_t chunks_;
   std::vector<Line> processors_;  // by rank; they serve seconds
   std::vector<Ways> ranks_, hosts_;
-  std::vector<std::vector<Fiber>> fibers_;  // [rank][chunk]
+  std::vector<std::vector<Course>> courses_;  // [rank][chunk]
   std::unordered_map<std::size_t, Message> mail_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // of meetings
   std::vector<std::size_t> sent_by_;  // messages, by rank

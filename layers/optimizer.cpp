@@ -210,18 +210,28 @@ struct Trained {
 };
 
 // Groups of at most `bytes` of parameters (or one larger parameter), in the order in which the
-// graph makes the gradients.
+// graph makes the gradients. What ranks have exchanged together is one group.
 std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Trained> trained,
                                           std::size_t bytes) {
   std::ranges::stable_sort(trained, {}, [&](const Trained& t) {
     const std::optional<NodeId> producer = graph.producer(t.gradient.id);
     return producer ? index_of(*producer) + 1 : 0;
   });
+  // The exchange that a gradient comes from, if it comes from one.
+  const auto exchange = [&](const Trained& t) {
+    const std::optional<NodeId> producer = graph.producer(t.gradient.id);
+    const bool exchanged =
+        producer && graph.nodes()[index_of(*producer)].op->lane() == Lane::communicate;
+    return exchanged ? producer : std::nullopt;
+  };
   std::vector<std::vector<Trained>> result;
   std::size_t filled = 0;
   for (const Trained& t : trained) {
     const std::size_t size = t.parameter.desc().bytes();
-    if (result.empty() || filled + size > bytes) {
+    const std::optional<NodeId> here = exchange(t);
+    const bool full =
+        result.empty() || (here ? here != exchange(result.back().back()) : filled + size > bytes);
+    if (full) {
       result.emplace_back();
       filled = 0;
     }

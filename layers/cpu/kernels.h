@@ -1,6 +1,7 @@
 #pragma once
 
 #include "layers/cpu/isa.h"
+#include "runtime/communicator.h"
 #include "runtime/kernel.h"
 
 namespace cnn::layers::cpu {
@@ -15,5 +16,9 @@ struct KernelChoice {
 // Adds the fast CPU kernels: oneDNN's and our own. Ops without a row, and signatures that no row
 // takes, are left to whatever the table does otherwise (the reference loops).
 void add_kernels(KernelTable& table, const KernelChoice& choice = {});
+
+// Adds what exchanges gradients with other ranks. The communicator must outlive the table and all
+// kernels made by it. Without it an op that needs other ranks is an error.
+void add_exchange(KernelTable& table, Communicator& communicator);
 
 }  // namespace cnn::layers::cpu

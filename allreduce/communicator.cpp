@@ -1,0 +1,98 @@
+#include "allreduce/communicator.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr std::size_t words = 4;  // of 16 bits, which floats add exactly
+
+// FNV-1a over whole numbers.
+class Hash {
+ public:
+  void add(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3U; }
+  std::array<float, words> in_words() const {
+    std::array<float, words> result{};
+    for (std::size_t i = 0; i < words; ++i) {
+      result[i] = static_cast<float>(hash_ >> (16 * i) & 0xffffU);
+    }
+    return result;
+  }
+
+ private:
+  std::uint64_t hash_ = 0xcbf29ce484222325U;
+};
+
+}  // namespace
+
+BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& loops,
+                                       Settings settings)
+    : transport_(transport), loops_(loops), settings_(std::move(settings)) {
+  check(settings_.topology.ranks() == transport.ranks(),
+        "the topology of an exchange has " + std::to_string(settings_.topology.ranks()) +
+            " ranks, its transport " + std::to_string(transport.ranks()));
+  const Bytes room = transport.room(words * sizeof(float));
+  words_ = {reinterpret_cast<float*>(room.data()), words};
+  compare_ = std::make_unique<Engine>(
+      transport, loops_, make_plan(find("doubling"), settings_.topology, rank(), words, {}),
+      std::span(&words_, 1));
+}
+
+void BucketCommunicator::compare(std::size_t number, std::span<const std::span<float>> pieces) {
+  Hash hash;
+  hash.add(number);
+  for (const std::span<float>& piece : pieces) {
+    hash.add(piece.size());
+  }
+  hash.add(static_cast<std::uint64_t>(settings_.order));
+  hash.add(static_cast<std::uint64_t>(settings_.wire));
+  const std::array<float, words> mine = hash.in_words();
+  std::ranges::copy(mine, words_.begin());
+  compare_->run(1);
+  for (std::size_t i = 0; i < words; ++i) {
+    check(words_[i] == mine[i] * static_cast<float>(ranks()),
+          "ranks do not exchange the same: bucket " + std::to_string(number) + " of " +
+              std::to_string(pieces.size()) + " tensors on rank " + std::to_string(rank()) +
+              " differs from another rank's; start all ranks with the same flags");
+  }
+}
+
+void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
+  compare(number, pieces);
+  Wish wish{
+      .order = settings_.order, .wire = settings_.wire, .peers_memory = settings_.peers_memory};
+  for (const std::span<float>& piece : pieces) {
+    wish.elements += piece.size();
+  }
+  if (buckets_.size() <= number) {
+    buckets_.resize(number + 1);
+  }
+  Bucket& bucket = buckets_[number];
+  bucket.pieces.assign(pieces.begin(), pieces.end());
+  bucket.choice = candidates(settings_.topology, wish, settings_.links).front();
+  bucket.engine = std::make_unique<Engine>(transport_, loops_,
+                                           make_plan(*bucket.choice.algorithm, settings_.topology,
+                                                     rank(), wish.elements, bucket.choice.options),
+                                           pieces);
+}
+
+void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                                    float factor) {
+  if (bucket >= buckets_.size() || buckets_[bucket].engine == nullptr) {
+    prepare(bucket, pieces);
+  }
+  const auto same = [](const std::span<float>& a, const std::span<float>& b) {
+    return a.data() == b.data() && a.size() == b.size();
+  };
+  check(std::ranges::equal(pieces, buckets_[bucket].pieces, same),
+        "bucket " + std::to_string(bucket) + " of an exchange has moved");
+  buckets_[bucket].engine->run(factor);
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/choose.h"
+#include "allreduce/cost.h"
+#include "allreduce/engine.h"
+#include "allreduce/simd/table.h"
+#include "allreduce/transport.h"
+#include "runtime/communicator.h"
+
+namespace cnn::allreduce {
+
+// How buckets are reduced, the same on all ranks.
+struct Settings {
+  Topology topology;
+  Order order = Order::fast;
+  Wire wire = Wire::f32;
+  bool peers_memory = true;  // ranks of a host see one another's
+  Links links;               // what the choice of an algorithm goes by
+};
+
+// Reduces each bucket by the algorithm that the model finds the fastest for its size. What a
+// bucket's first reduction has prepared serves all later ones, which allocate nothing.
+class BucketCommunicator final : public Communicator {
+ public:
+  // References must outlive it.
+  BucketCommunicator(Transport& transport, const simd::Loops& loops, Settings settings);
+
+  int rank() const override { return transport_.rank(); }
+  int ranks() const override { return transport_.ranks(); }
+  // Throws Error if the ranks' buckets of that number differ.
+  void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                  float factor) override;
+
+  // What was chosen for a bucket that has been reduced.
+  const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
+  std::size_t buckets() const { return buckets_.size(); }
+
+ private:
+  struct Bucket {
+    std::vector<std::span<float>> pieces;
+    Candidate choice;
+    std::unique_ptr<Engine> engine;
+  };
+  void prepare(std::size_t number, std::span<const std::span<float>> pieces);
+  void compare(std::size_t number, std::span<const std::span<float>> pieces);
+
+  Transport& transport_;
+  const simd::Loops& loops_;
+  Settings settings_;
+  std::vector<Bucket> buckets_;
+  std::span<float> words_;  // that ranks compare
+  std::unique_ptr<Engine> compare_;
+};
+
+}  // namespace cnn::allreduce

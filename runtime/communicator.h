@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+namespace cnn {
+
+// How a rank adds up with others what each of them has computed. Used by one thread at a time.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  // The pieces, which together are the bucket of that number, become the sum over all ranks times
+  // the factor. All ranks reduce the same buckets in the same order; pieces lie at the same
+  // addresses every time. Blocks until this rank's result is there. Throws Error if a rank is lost.
+  virtual void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                          float factor) = 0;
+};
+
+}  // namespace cnn

@@ -1,0 +1,74 @@
+#include "allreduce/communicator.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/allreduce/ranks.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using tests::as_threads;
+
+std::span<float> floats(Transport& transport, std::size_t n) {
+  return {reinterpret_cast<float*>(transport.room(n * sizeof(float)).data()), n};
+}
+
+TEST(BucketCommunicator, ReducesEachBucketByWhatIsFastestForIt) {
+  const auto errors = as_threads(4, {.room = 1 << 24U}, [](Transport& transport) {
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(4, 1),
+                                     .peers_memory = false,
+                                     .links = {.latency = 1e-4, .post = 1e-4, .host = 1e9}});
+    const std::vector<std::span<float>> small{floats(transport, 10), floats(transport, 3)};
+    const std::vector<std::span<float>> large{floats(transport, 500'000)};
+    for (int step = 0; step < 3; ++step) {
+      const auto value = static_cast<float>(transport.rank() + step);
+      std::ranges::fill(small[0], value);
+      std::ranges::fill(small[1], 2 * value);
+      std::ranges::fill(large[0], 3 * value);
+      communicator.all_reduce(0, small, 1);
+      communicator.all_reduce(1, large, 0.5F);
+      const auto sum = static_cast<float>(6 + 4 * step);
+      EXPECT_EQ(small[0][9], sum);
+      EXPECT_EQ(small[1][0], 2 * sum);
+      EXPECT_EQ(large[0][499'999], 1.5F * sum);
+    }
+    EXPECT_EQ(communicator.buckets(), 2U);
+    EXPECT_EQ(communicator.choice(0).algorithm->name, "doubling");
+    EXPECT_NE(communicator.choice(1).algorithm->name, "doubling");
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
+TEST(BucketCommunicator, SaysWhenRanksDiffer) {
+  const auto errors = as_threads(2, {.room = 1 << 20U}, [](Transport& transport) {
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(1, 2)});
+    const std::span<float> mine = floats(transport, 100).first(transport.rank() == 0 ? 100 : 99);
+    communicator.all_reduce(0, {&mine, 1}, 1);
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("ranks do not exchange the same: bucket 0 of 1 tensors"),
+              std::string::npos)
+        << error;
+  }
+}
+
+TEST(BucketCommunicator, OfOneRankKeepsWhatItHas) {
+  const auto errors = as_threads(1, {.room = 1 << 20U}, [](Transport& transport) {
+    BucketCommunicator communicator(transport, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(1, 1)});
+    const std::span<float> mine = floats(transport, 5);
+    std::ranges::fill(mine, 2.0F);
+    communicator.all_reduce(0, {&mine, 1}, 1);
+    EXPECT_EQ(mine[4], 2);
+  });
+  EXPECT_EQ(errors[0], "");
+}
+
+}  // namespace
+}  // namespace cnn::allreduce

@@ -1,0 +1,123 @@
+#include "layers/all_reduce.h"
+
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "layers/cpu/kernels.h"
+#include "layers/elementwise.h"
+#include "layers/operands.h"
+#include "layers/optimizer.h"
+#include "layers/passes/pipeline.h"
+#include "runtime/cpu/device.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/executor.h"
+#include "runtime/program.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::layers {
+namespace {
+
+using Sizes = std::vector<std::size_t>;
+
+TEST(Buckets, AreCutWhereTheyAreFull) {
+  const BucketSizes sizes{.first = 10, .others = 40, .last = 10};
+  EXPECT_EQ(cut_buckets(Sizes{}, sizes), Sizes{});
+  EXPECT_EQ(cut_buckets(Sizes{500}, sizes), Sizes{1});
+  EXPECT_EQ(cut_buckets(Sizes{3, 3, 3}, sizes), Sizes{3});
+  EXPECT_EQ(cut_buckets(Sizes{6, 4, 20, 20, 1, 30, 5, 4}, sizes), (Sizes{2, 4, 6, 8}));
+  EXPECT_EQ(cut_buckets(Sizes{100, 1, 100, 100}, sizes), (Sizes{1, 2, 3, 4}));
+}
+
+// A communicator of ranks that all have what this one has.
+class Alike final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 3; }
+  void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                  float factor) override {
+    buckets.push_back(bucket);
+    for (const std::span<float>& piece : pieces) {
+      for (float& value : piece) {
+        value *= 3 * factor;
+      }
+    }
+  }
+  std::vector<std::size_t> buckets;
+};
+
+// Parameters "w0", "w1", ... of n elements at 1, whose gradients are 2 times an input each.
+struct Network {
+  Network(const Sizes& elements, const BucketSizes& sizes) {
+    std::vector<Value> parameters, gradients;
+    for (std::size_t i = 0; i < elements.size(); ++i) {
+      const TensorDesc desc = described({static_cast<std::int64_t>(elements[i])}, DataType::f32);
+      const std::string name = "w" + std::to_string(i);
+      parameters.push_back(
+          graph->parameter(name, desc, {.initializer = {Initializer::Kind::constant, 1, 0}}));
+      gradients.push_back(emit(Scale(2), {graph->input("x" + std::to_string(i), desc)}));
+    }
+    append_exchange(gradients, sizes, 0.5F);
+    OptimizerOptions options;
+    options.update.rule = Rule::sgd;
+    graph->output("l2", append_update(*graph, parameters, gradients, options));
+  }
+  std::size_t count(std::string_view op) const {
+    std::size_t result = 0;
+    for (const Node& node : graph->nodes()) {
+      result += node.op->name() == op ? 1 : 0;
+    }
+    return result;
+  }
+  std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+};
+
+TEST(Exchange, CutsParametersOnceForExchangeAndUpdate) {
+  const Network network({16, 16, 16, 16, 16}, {.first = 64, .others = 128, .last = 64});
+  EXPECT_EQ(network.count("all_reduce"), 4U);  // 1, 2, 1 and 1 tensors
+  EXPECT_EQ(network.count("update"), 4U);
+}
+
+TEST(Exchange, WithoutABackendIsAnError) {
+  const Network network({4}, {});
+  KernelTable table;
+  add_reference(table);
+  EXPECT_NE(tests::error_of([&] { make_plan(network.graph, table); }).find("all_reduce"),
+            std::string::npos);
+}
+
+TEST(Exchange, RunsInItsLaneBeforeTheUpdate) {
+  const Network network({16, 16, 16}, {.first = 64, .others = 64, .last = 64});
+  KernelTable table;
+  add_reference(table);
+  Alike alike;
+  cpu::add_exchange(table, alike);
+  CpuDevice device;
+  StepPlan plan = make_plan(network.graph, table);
+  Variables variables(*network.graph);
+  const Buffer storage = device.allocate(variables.bytes());
+  variables.attach(storage.data());
+  for (const Variable& variable : variables.all()) {
+    for (float& value : variables.view(variable).as<float>()) {
+      value = 1;
+    }
+  }
+  const Buffer arena = device.allocate(plan.memory.device_bytes);
+  Executor executor(make_program(std::move(plan), table), device, variables,
+                    {arena.data(), arena.bytes()});
+  std::vector<std::vector<float>> values(4, std::vector<float>(16, 1.0F));
+  std::vector<TensorView> inputs;
+  for (const TensorId id : network.graph->inputs()) {
+    inputs.push_back(
+        {network.graph->info(id).desc, reinterpret_cast<std::byte*>(values[inputs.size()].data())});
+  }
+  executor.run(inputs);
+  EXPECT_EQ(alike.buckets, (Sizes{0, 1, 2}));
+  for (const Variable& variable : variables.all()) {
+    EXPECT_EQ(variables.view(variable).as<float>()[15], 1 - 2 * 3 * 0.5F);  // the rate is 1
+  }
+}
+
+}  // namespace
+}  // namespace cnn::layers
