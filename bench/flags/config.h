@@ -226,7 +226,11 @@ struct LmsFlags {
   std::optional<int> host_limit;  // MB
   Recomputation recompute = Recomputation::automatic;
   bool simulate_only = false;
+  std::optional<std::string> plan_file, plan_out, trace;  // paths
   bool verify = false;
+  bool stats = false, stats_average = false;
+  int stats_warmup_steps = 5;
+  std::string output_dir = "./model_outputs";  // of both
   bool debug = false;
   int debug_level = 1;
   std::optional<int> device_memory_mb;    // of a CPU that plays a device with a memory of its own

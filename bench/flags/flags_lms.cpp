@@ -41,6 +41,14 @@ constexpr Idle no_tflms2{
     [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms2"; },
     "--lms_swapout_threshold, --lms_swapin_ahead and --lms_swapin_groupby act with "
     "--lms_policy=tflms2 only"};
+constexpr Idle fixed_policy{
+    [](const Config& c) { return c.lms.enabled && c.lms.plan_file.has_value(); },
+    "--lms_policy does nothing beside --lms_plan_file, whose plan runs as it is"};
+constexpr Idle no_stats{
+    [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
+    "--output_dir is where --lms_stats and --lms_stats_average write"};
+constexpr Idle no_average{[](const Config& c) { return c.lms.enabled && !c.lms.stats_average; },
+                          "--lms_stats_warmup_steps acts with --lms_stats_average only"};
 constexpr Idle no_device{
     [](const Config& c) { return !c.lms.device_memory_mb || c.device != DeviceKind::cpu; },
     "--emulate_link_gbps acts with --device_memory_mb on a CPU only"};
@@ -56,6 +64,14 @@ constexpr Flag lms_rows[] = {
      .help = "who decides what moves: our planner, or a policy of another system; unset = planned, "
              "or tflms1 or tflms2 where their flags are set",
      .member = &policy_member,
+     .idle = {no_lms, fixed_policy}},
+    {.name = "lms_plan_out",
+     .help = "write the plan to this file: its steps in their order, readable, for --lms_plan_file",
+     .member = &at<&Config::lms, &LmsFlags::plan_out>,
+     .idle = {no_lms}},
+    {.name = "lms_plan_file",
+     .help = "run by the plan of this file, made for the same step, instead of making one",
+     .member = &at<&Config::lms, &LmsFlags::plan_file>,
      .idle = {no_lms}},
     {.name = "lms_n_tensors",
      .help = "how many tensors may move, in the order of the policy; -1 = all, 0 = none",
@@ -122,6 +138,34 @@ constexpr Flag lms_rows[] = {
      .help = "print the plan, its peak, step time and bound, and train nothing",
      .member = &at<&Config::lms, &LmsFlags::simulate_only>,
      .idle = {no_lms}},
+    {.name = "lms_trace",
+     .help = "write a timed step as planned and as measured to this file, as a Chrome trace",
+     .member = &at<&Config::lms, &LmsFlags::trace>,
+     .idle = {no_lms}},
+    {.name = "lms_verify",
+     .help = "fill bytes that are free with NaNs and compare what comes back from the host with "
+             "what left; slow",
+     .member = &at<&Config::lms, &LmsFlags::verify>,
+     .idle = {no_lms}},
+    {.name = "lms_stats",
+     .help = "a line for each step in OUTPUT_DIR/MODEL_lms_stats.csv: time, blocks of the arena, "
+             "tensors and GiB that left",
+     .member = &at<&Config::lms, &LmsFlags::stats>,
+     .idle = {no_lms}},
+    {.name = "lms_stats_average",
+     .help = "a line for the run, behind those of earlier ones, in "
+             "OUTPUT_DIR/MODEL_lms_stats_average.csv: megapixels a second and means",
+     .member = &at<&Config::lms, &LmsFlags::stats_average>,
+     .idle = {no_lms}},
+    {.name = "lms_stats_warmup_steps",
+     .help = "timed steps that --lms_stats_average leaves out",
+     .range = at_least(0),
+     .member = &at<&Config::lms, &LmsFlags::stats_warmup_steps>,
+     .idle = {no_lms, no_average}},
+    {.name = "output_dir",
+     .help = "folder of --lms_stats and --lms_stats_average",
+     .member = &at<&Config::lms, &LmsFlags::output_dir>,
+     .idle = {no_lms, no_stats}},
     {.name = "lms_debug",
      .help = "a line for each tensor",
      .member = &at<&Config::lms, &LmsFlags::debug>,
@@ -139,6 +183,14 @@ constexpr Flag lms_rows[] = {
      "store activations smaller",
      {},
      "off|lossless|fp16|bf16"},
+    {"lms_variants",
+     text,
+     "exact",
+     accepted,
+     "this version has no variants that change bits",
+     "variants of ops to plan with: those of equal bits, or any",
+     {},
+     "exact|any"},
     {"lms_slice", text, "auto", later,
      "an op runs in one piece in this version; use a smaller --batch_size or --image_size",
      "run an op that does not fit in so many slices"},

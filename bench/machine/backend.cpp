@@ -31,6 +31,12 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
   }
   Backend backend = kind->make(config);
   backend.record_steps = config.gpu.graph;
+  if (config.lms.enabled && config.lms.verify) {
+    backend.verify_steps = true;
+    backend.notes.emplace_back(
+        "--lms_verify: bytes that are free are filled with NaNs, what comes back from the host is "
+        "compared with what left; times are not those of a normal run");
+  }
   if (config.gpu.sync_each_kernel && config.device == DeviceKind::gpu) {
     backend.wait_for_each_step = true;
     backend.notes.emplace_back(

@@ -89,6 +89,10 @@ struct Backend {
   std::optional<Link> link;         // to the host's memory, where the device has its own
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
+  bool verify_steps = false;        // look after their memory, see ExecutorOptions::verify
+  // Makes sure of memory that the device has given, before the first step: throws DoesNotFit where
+  // it is not there after all. Empty: what a device gives is there.
+  std::function<void(std::span<std::byte>)> secure;
   // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty
   // where nothing is timed.
   std::function<void()> stop_tuning;

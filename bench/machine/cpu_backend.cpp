@@ -6,10 +6,12 @@
 
 #include "bench/machine/caches.h"
 #include "bench/machine/rapl.h"
+#include "bench/machine/secure_memory.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/threads.h"
 #include "runtime/cpu/device.h"
+#include "runtime/cpu/memory.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
 
@@ -157,8 +159,12 @@ Backend make(const Config& config) {
   }
   backend.telemetry = open_rapl();
   backend.preferred_layout = [](DataType type) { return layers::cpu::preferred_layout(type); };
-  backend.memory_limit = backend.device->memory_bytes();
-  backend.memory_text = "available memory and cgroup limit";
+  const std::size_t available = backend.device->memory_bytes();
+  backend.memory_limit = available - std::min(available, kept_free);
+  backend.memory_text = "available memory and cgroup limit, less 512 MiB that stay free";
+  backend.secure = [](std::span<std::byte> memory) {
+    secure_memory(memory, [] { return available_memory(); });
+  };
   if (config.lms.device_memory_mb) {
     play_device(backend, *config.lms.device_memory_mb, link);
   }

@@ -6,43 +6,69 @@
 #include "bench/report/statistics.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/session.h"
+#include "lms/summary.h"
 
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t timed_steps = 5;  // of the warm-up, at most
+constexpr std::int64_t timed_of_warm_up = 5;  // steps at most
+constexpr std::int64_t timed_at_end = 2;
+constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
+
+std::string moved_text(double bytes, const std::optional<double>& rate) {
+  return rate ? fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate) : "nothing";
+}
 
 }  // namespace
 
 void MeasuredCosts::add(const StepPlan& plan, const Timeline& timeline) {
-  seconds_.resize(plan.graph->nodes().size());
+  const Graph& graph = *plan.graph;
+  ++steps_;
+  seconds_.resize(graph.nodes().size());
+  const auto count = [&](Copies& copies, TensorId tensor, double seconds) {
+    if (lms::may_move(graph, tensor)) {
+      copies.bytes += static_cast<double>(graph.info(tensor).desc.bytes());
+      copies.seconds += seconds;
+    }
+  };
   for (std::size_t s = 0; s < timeline.size(); ++s) {
     const Action& action = plan.schedule.steps[s].action;
     const double seconds = timeline[s].end - timeline[s].start;
     if (const auto* compute = std::get_if<Compute>(&action)) {
       seconds_[index_of(compute->node)].push_back(seconds);
     } else if (const auto* offload = std::get_if<Offload>(&action)) {
-      out_bytes_ += static_cast<double>(plan.graph->info(offload->tensor).desc.bytes());
-      out_seconds_ += seconds;
+      count(out_, offload->tensor, seconds);
     } else {
-      in_bytes_ +=
-          static_cast<double>(plan.graph->info(std::get<Fetch>(action).tensor).desc.bytes());
-      in_seconds_ += seconds;
+      count(in_, std::get<Fetch>(action).tensor, seconds);
     }
   }
+  const lms::Stalls stalls = lms::stalls(graph, plan.schedule, timeline);
+  stalls_.swap_in += stalls.swap_in;
+  stalls_.memory += stalls.memory;
+  stalls_.other += stalls.other;
+}
+
+std::optional<double> MeasuredCosts::Copies::rate() const {
+  constexpr double enough = 1 << 20U;  // bytes: less is all latency
+  return bytes > enough && seconds > 0 ? std::optional(bytes / seconds) : std::nullopt;
+}
+
+lms::Stalls MeasuredCosts::stalls() const {
+  return {.swap_in = per_step(stalls_.swap_in),
+          .memory = per_step(stalls_.memory),
+          .other = per_step(stalls_.other)};
 }
 
 Costs MeasuredCosts::costs(const Costs& expected) const {
-  constexpr double enough = 1 << 20U;  // bytes: less is all latency
   Costs costs = expected;
   for (std::size_t n = 0; n < seconds_.size(); ++n) {
     costs.seconds[n] = seconds_[n].empty() ? costs.seconds[n] : median(seconds_[n]);
   }
-  if (out_bytes_ > enough && costs.out_bytes_per_second > 0) {
-    costs.out_bytes_per_second = out_bytes_ / out_seconds_;
+  if (costs.out_bytes_per_second > 0) {
+    costs.out_bytes_per_second = out_.rate().value_or(costs.out_bytes_per_second);
   }
-  if (in_bytes_ > enough && costs.in_bytes_per_second > 0) {
-    costs.in_bytes_per_second = in_bytes_ / in_seconds_;
+  if (costs.in_bytes_per_second > 0) {
+    costs.in_bytes_per_second = in_.rate().value_or(costs.in_bytes_per_second);
   }
   return costs;
 }
@@ -51,20 +77,24 @@ LmsObserver::LmsObserver(Session& session, Console& console, Json& result)
     : session_(session), console_(console), result_(result) {}
 
 bool LmsObserver::wants_timeline(std::int64_t number) const {
-  return number <= 0 && number > -timed_steps && session_.lms()->necessary;
+  const LmsReport& report = *session_.lms();
+  if (number > 0) {
+    return report.active() && (number == 1 || number > timed_steps_ - timed_at_end);
+  }
+  return report.necessary && report.file.empty() && number > -timed_of_warm_up;
 }
 
 void LmsObserver::step_finished(const FinishedStep& step) {
-  if (step.timeline != nullptr && !step.timed()) {
-    measured_.add(session_.plan(), *step.timeline);
+  if (step.timeline != nullptr && session_.lms()->active()) {
+    (step.timed() ? timed_ : warm_up_).add(session_.plan(), *step.timeline);
   }
 }
 
 void LmsObserver::timing_starts() {
-  if (measured_.is_empty()) {
+  if (warm_up_.is_empty() || !session_.lms()->file.empty()) {
     return;
   }
-  session_.replan(measured_.costs(session_.expected_costs()));
+  session_.replan(warm_up_.costs(session_.expected_costs()));
   console_.note("[LMS][0] planned again by measured times:");
   for (const std::string& line : lms_lines(*session_.lms(), -1)) {
     console_.note(line);
@@ -74,16 +104,33 @@ void LmsObserver::timing_starts() {
 
 void LmsObserver::end(const RunEnd& end) {
   const LmsReport& report = *session_.lms();
-  if (!report.necessary || end.step_seconds.empty()) {
+  if (!report.active() || end.step_seconds.empty()) {
     return;
   }
   const double step = median({end.step_seconds.begin(), end.step_seconds.end()});
   console_.note(fmt::format(
       "[LMS][0] measured step median {:.1f} ms ({:+.1f} % of the prediction), measured peak {:.0f} "
-      "MiB",
+      "MiB, distance to the lower bound {:.1f} %",
       1e3 * step, 100 * (step / report.predicted_seconds - 1),
-      static_cast<double>(session_.measured_peak_bytes()) / (1024.0 * 1024.0)));
-  result_["plan"]["lms"]["measured_step_seconds"] = step;
+      static_cast<double>(session_.measured_peak_bytes()) / mib,
+      100 * (step / report.lower_bound_seconds - 1)));
+  Json& json = result_["plan"]["lms"];
+  json["measured_step_seconds"] = step;
+  if (timed_.is_empty()) {
+    return;  // interrupted
+  }
+  const lms::Stalls stalls = timed_.stalls();
+  const double out = timed_.per_step(timed_.out().bytes), in = timed_.per_step(timed_.in().bytes);
+  console_.note(fmt::format(
+      "[LMS][0] measured stalls {:.1f} ms waiting for swap-ins, {:.1f} ms for memory, {:.1f} ms "
+      "else; moved out {}, in {}",
+      1e3 * stalls.swap_in, 1e3 * stalls.memory, 1e3 * stalls.other,
+      moved_text(out, timed_.out().rate()), moved_text(in, timed_.in().rate())));
+  json["stall_seconds"] = stalls_json(stalls);
+  json["measured_out_bytes"] = static_cast<std::int64_t>(out);
+  json["measured_in_bytes"] = static_cast<std::int64_t>(in);
+  json["measured_out_bytes_per_second"] = or_null(timed_.out().rate());
+  json["measured_in_bytes_per_second"] = or_null(timed_.in().rate());
 }
 
 }  // namespace cnn::bench

@@ -1,12 +1,13 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "bench/flags/json.h"
 #include "bench/report/console.h"
 #include "bench/report/observer.h"
+#include "lms/stalls.h"
 #include "runtime/program.h"
 #include "runtime/timeline.h"
 
@@ -14,26 +15,40 @@ namespace cnn::bench {
 
 class Session;
 
-// What nodes and copies took in some steps.
+// What nodes, copies and waits took in some steps, by the timelines of the executor.
 class MeasuredCosts {
  public:
   void add(const StepPlan& plan, const Timeline& timeline);
-  bool is_empty() const { return seconds_.empty(); }
+  bool is_empty() const { return steps_ == 0; }
   // Of each node the median; where nothing was copied, the link as `expected` has it.
   Costs costs(const Costs& expected) const;
 
+  // Of what a plan moves, in one direction.
+  struct Copies {
+    double bytes = 0, seconds = 0;
+    std::optional<double> rate() const;  // bytes per second; none where next to nothing was copied
+  };
+  const Copies& out() const { return out_; }  // of all steps
+  const Copies& in() const { return in_; }
+  lms::Stalls stalls() const;  // of a step, the mean
+  double per_step(double sum) const { return sum / static_cast<double>(steps_); }
+
  private:
+  std::int64_t steps_ = 0;
   std::vector<std::vector<double>> seconds_;  // by NodeId
-  double out_bytes_ = 0, out_seconds_ = 0, in_bytes_ = 0, in_seconds_ = 0;
+  Copies out_, in_;
+  lms::Stalls stalls_;  // sums
 };
 
 // Times the nodes of the last warm-up steps, has the plan made anew at their end, and says after
-// the run what the steps took beside what was planned.
+// the run what the steps took beside what was planned: waits and copies by the timelines of the
+// first timed step, which follows a new plan, and of the last two.
 class LmsObserver final : public Observer {
  public:
   // References must outlive it.
   LmsObserver(Session& session, Console& console, Json& result);
 
+  void start(const RunStart& start) override { timed_steps_ = start.timed_steps; }
   bool wants_timeline(std::int64_t number) const override;
   void step_finished(const FinishedStep& step) override;
   void timing_starts() override;
@@ -43,7 +58,8 @@ class LmsObserver final : public Observer {
   Session& session_;
   Console& console_;
   Json& result_;
-  MeasuredCosts measured_;
+  std::int64_t timed_steps_ = 0;
+  MeasuredCosts warm_up_, timed_;
 };
 
 }  // namespace cnn::bench

@@ -14,6 +14,7 @@
 #include "lms/catalog.h"
 #include "lms/planned.h"
 #include "lms/python_text.h"
+#include "lms/stalls.h"
 #include "lms/stash.h"
 #include "runtime/access.h"
 #include "runtime/error.h"
@@ -110,6 +111,12 @@ double seconds_again(const Graph& graph, const Schedule& schedule, const Costs& 
   return seconds;
 }
 
+void predict(LmsReport& report, const StepPlan& plan, const Costs& costs) {
+  report.timeline = simulate(plan, costs);
+  report.predicted_seconds = end_of(report.timeline);
+  report.predicted_stalls = lms::stalls(*plan.graph, plan.schedule, report.timeline);
+}
+
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes)
@@ -119,6 +126,39 @@ LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t
       limits_{.device = budget_ - std::min(budget_, resident_bytes),
               .host = host_budget(config.lms, backend)},
       options_(options_of(config.lms)) {}
+
+void LmsPlanner::use(SavedPlan plan, std::string path) {
+  loaded_ = std::move(plan);
+  file_ = std::move(path);
+}
+
+SavedPlan LmsPlanner::latest() const {
+  return {.policy = report_.policy,
+          .budget = report_.budget,
+          .peak = report_.peak,
+          .host = report_.host,
+          .schedule = schedule_};
+}
+
+// What is to run, before places and waits are known.
+lms::Plan LmsPlanner::find(const lms::Request& request) const {
+  if (loaded_) {
+    return {.schedule = loaded_->schedule, .notes = {}};
+  }
+  const bool moves = report_.necessary && options_.n_tensors != 0;
+  return moves ? lms::find_policy(report_.policy).plan(request) : lms::Plan{request.schedule, {}};
+}
+
+StepPlan LmsPlanner::place(const StepPlan& unlimited) const {
+  if (!loaded_) {
+    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+  }
+  try {
+    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms_plan_file={}: {}", file_, error.what()), error.where());
+  }
+}
 
 StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
   const auto start = std::chrono::steady_clock::now();
@@ -132,49 +172,57 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
                              .budget = limits_,
                              .variable_bytes = resident_bytes_,
                              .options = options_};
-  report_ = {.policy = policy_of(config_.lms),
+  report_ = {.policy = loaded_ ? loaded_->policy : policy_of(config_.lms),
+             .file = file_,
              .budget = budget_,
-             .need = resident_bytes_ + unlimited.memory.device_bytes};
+             .need = resident_bytes_ + unlimited.memory.device_bytes,
+             .resident = resident_bytes_};
   report_.necessary = report_.need > budget_;
   report_.measured = measured;
   for (const double seconds : costs.seconds) {
     report_.compute_seconds += seconds;
   }
-  const bool moves = report_.necessary && options_.n_tensors != 0;
-  lms::Plan made = moves ? lms::find_policy(report_.policy).plan(request) : lms::Plan{schedule, {}};
+  lms::Plan made = find(request);
   const double policy_seconds = seconds_since(start);
-  StepPlan result = make_plan(unlimited.graph, unlimited.specs, std::move(made.schedule));
+  schedule_ = std::move(made.schedule);
+  StepPlan result = place(unlimited);
   report_.planning_seconds = seconds_since(start);
-  report_.peak = resident_bytes_ + result.memory.device_bytes;
-  report_.live_peak = resident_bytes_ + result.memory.lower_bound_bytes;
-  report_.host = result.memory.host_bytes;
-  report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
-  report_.summary = lms::summarize(graph, result.schedule);
-  const std::size_t candidates = lms::candidates(request).size();
-  report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
-  report_.recompute_seconds = seconds_again(graph, result.schedule, costs);
-  report_.predicted_seconds = end_of(simulate(result, costs));
-  if (report_.necessary) {
-    floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
-    report_.floor = resident_bytes_ + floor_;
-    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
-  } else {
-    report_.lower_bound_seconds = report_.compute_seconds;
-  }
   for (lms::Note& note : made.notes) {
     if (note.text == lms::took_text) {
       note.text = fmt::format(lms::took_text, lms::python_text(1e3 * policy_seconds));
     }
   }
   report_.notes = std::move(made.notes);
+  describe(result, request);
   return result;
 }
 
-void LmsPlanner::keep(LmsReport report, double seconds) {
+void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
+  const Graph& graph = *plan.graph;
+  report_.peak = resident_bytes_ + plan.memory.device_bytes;
+  report_.live_peak = resident_bytes_ + plan.memory.lower_bound_bytes;
+  report_.host = plan.memory.host_bytes;
+  report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
+  report_.summary = lms::summarize(graph, plan.schedule);
+  const std::size_t candidates = lms::candidates(request).size();
+  report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
+  report_.recompute_seconds = seconds_again(graph, plan.schedule, request.costs);
+  predict(report_, plan, request.costs);
+  if (report_.active()) {
+    floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
+    report_.floor = resident_bytes_ + floor_;
+    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
+  } else {
+    report_.lower_bound_seconds = report_.compute_seconds;
+  }
+}
+
+void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {
   report.compute_seconds = report_.compute_seconds;
-  report.predicted_seconds = seconds;
+  report.recompute_seconds = seconds_again(*plan.graph, plan.schedule, costs);
   report.lower_bound_seconds = report_.lower_bound_seconds;
   report.measured = report_.measured;
+  predict(report, plan, costs);
   report_ = std::move(report);
 }
 
@@ -210,11 +258,15 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
     }
   }
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
-  if (!report.necessary) {
+  if (!report.active()) {
     lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
     lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
                                 in_mib(report.budget), in_mib(report.need)));
     return lines;
+  }
+  if (!report.file.empty()) {
+    lines.push_back(fmt::format("[LMS][0] the plan is that of {}, as the policy {} made it",
+                                report.file, report.policy));
   }
   const lms::Summary& did = report.summary;
   lines.push_back(fmt::format(
@@ -249,6 +301,10 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   return lines;
 }
 
+Json stalls_json(const lms::Stalls& stalls) {
+  return {{"swap_in", stalls.swap_in}, {"memory", stalls.memory}, {"other", stalls.other}};
+}
+
 Json lms_json(const LmsReport& report) {
   return {{"policy", report.policy},
           {"necessary", report.necessary},
@@ -259,10 +315,13 @@ Json lms_json(const LmsReport& report) {
           {"swapped_out_bytes", report.summary.bytes_out},
           {"swapped_in_bytes", report.summary.bytes_in},
           {"recomputed_nodes", report.summary.recomputed},
+          {"predicted_peak_bytes", report.peak},
           {"predicted_step_seconds", report.predicted_seconds},
           {"unlimited_step_seconds", report.compute_seconds},
           {"lower_bound_seconds", report.lower_bound_seconds},
-          {"planning_seconds", report.planning_seconds}};
+          {"predicted_stall_seconds", stalls_json(report.predicted_stalls)},
+          {"planning_seconds", report.planning_seconds},
+          {"plan_file", report.file.empty() ? Json(nullptr) : Json(report.file)}};
 }
 
 }  // namespace cnn::bench

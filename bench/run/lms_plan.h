@@ -8,7 +8,9 @@
 
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
+#include "bench/run/lms_plan_file.h"
 #include "lms/policy.h"
+#include "lms/stalls.h"
 #include "lms/summary.h"
 #include "runtime/program.h"
 #include "runtime/timeline.h"
@@ -20,9 +22,11 @@ struct Config;
 // What the policy made of a training step. Bytes are of the device: variables and arena together.
 struct LmsReport {
   std::string policy;
+  std::string file;        // that the plan was loaded from; empty: it was made here
   bool necessary = false;  // the step does not fit without
   bool fits = true;        // the plan does
   std::size_t budget = 0, need = 0, floor = 0;
+  std::size_t resident = 0;   // of variables and what is staged, in all of these
   std::size_t peak = 0;       // of the plan, as placed
   bool measured = false;      // costs are those of steps, not what is usual for such a device
   std::size_t live_peak = 0;  // of what lives in one step: no placement is lower
@@ -31,10 +35,15 @@ struct LmsReport {
   lms::Summary summary;
   double recompute_seconds = 0;  // of what runs again
   double compute_seconds = 0;    // of all nodes, once
-  double predicted_seconds = 0;  // of the step, simulated
+  Timeline timeline;             // of the step, simulated
+  double predicted_seconds = 0;  // until its end
+  lms::Stalls predicted_stalls;  // in it
   double lower_bound_seconds = 0;
   double planning_seconds = 0;
   std::vector<lms::Note> notes;  // of the policy
+
+  // The step runs by a plan: it needs one, or was given one.
+  bool active() const { return necessary || !file.empty(); }
 };
 
 // Plans training steps within the memory that flags and device give.
@@ -50,10 +59,18 @@ class LmsPlanner {
   // memory may be more than the budget where nothing fits: then report().fits is false.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
   const LmsReport& report() const { return report_; }
-  // The plan of that report goes on, which takes so long by the latest costs.
-  void keep(LmsReport report, double seconds);
+  // From now on that plan is what plan() gives, which throws Error, naming the file, where it is
+  // wrong.
+  void use(SavedPlan plan, std::string path);
+  SavedPlan latest() const;  // what plan() gave last, as a file keeps it
+  // The plan of that earlier report goes on, by the latest costs.
+  void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
 
  private:
+  lms::Plan find(const lms::Request& request) const;
+  StepPlan place(const StepPlan& unlimited) const;
+  void describe(const StepPlan& plan, const lms::Request& request);
+
   const Config& config_;
   std::size_t resident_bytes_;
   std::size_t budget_;
@@ -61,6 +78,9 @@ class LmsPlanner {
   lms::Options options_;
   std::size_t floor_ = 0;  // bytes of the arena, once known: no cost changes it
   LmsReport report_;
+  Schedule schedule_;  // of the latest plan
+  std::optional<SavedPlan> loaded_;
+  std::string file_;  // that it was loaded from
 };
 
 // Before anything has run: nodes at the ceilings that are known of the device, or at usual ones of
@@ -70,5 +90,6 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend);
 // The summary block, and before it what the policy's original would have logged.
 std::vector<std::string> lms_lines(const LmsReport& report, int debug_level);
 Json lms_json(const LmsReport& report);
+Json stalls_json(const lms::Stalls& stalls);
 
 }  // namespace cnn::bench

@@ -18,6 +18,8 @@
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_observer.h"
+#include "bench/run/lms_stats.h"
+#include "bench/run/lms_trace.h"
 #include "bench/run/session.h"
 #include "bench/run/team.h"
 
@@ -66,6 +68,12 @@ Observers make_observers(const Observed& run) {
   }
   if (run.team.first().lms() != nullptr) {
     add(std::make_unique<LmsObserver>(run.team.first(), run.console, run.result));
+    if (config.lms.trace) {
+      add(std::make_unique<LmsTrace>(*config.lms.trace, run.team.first()));
+    }
+    if (config.lms.stats || config.lms.stats_average) {
+      add(std::make_unique<LmsStats>(job, run.team.first()));
+    }
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "bench/run/largest_batch.h"
+#include "bench/run/lms_refusal.h"
 #include "bench/run/out_of_memory.h"
 #include "data/checkpoint.h"
+#include "layers/update_rule.h"
 #include "runtime/error.h"
 #include "runtime/saved_order.h"
 
@@ -86,29 +88,52 @@ Session::Session(const Job& job, const Backend& backend)
   }
   check_memory();
   reserved_arena_ = memory_.arena;
-  if (lms_ && lms_->report().necessary) {
+  if (lms_ && lms_->report().necessary && lms_->report().file.empty()) {
     reserved_arena_ = std::max(reserved_arena_, lms_->limits().device);
   }
 }
 
 void Session::plan_lms() {
+  const LmsFlags& flags = job_.config->lms;
+  if (flags.plan_out) {
+    plan_out_.emplace(*flags.plan_out);
+  }
   lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
+  if (flags.plan_file) {
+    lms_->use(load_plan(*flags.plan_file, origin(), *plan.graph), *flags.plan_file);
+  }
   plan = lms_->plan(*unlimited_, expected_costs(), false);
   memory_ = device_memory(programs_, backend_);
-  const LmsReport& report = lms_->report();
   // An evaluation and the transfer of variables take turns in the same arena.
-  if (report.fits && memory_.total() <= lms_->budget()) {
-    return;
+  if (!lms_->report().fits || memory_.total() > lms_->budget()) {
+    throw DoesNotFit(fmt::format(
+        "{}\n{} with --batch_size={} does not fit with --lms: {}",
+        tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
+        job_.batch.per_device, lms_refusal(*lms_, plan, memory_.total(), backend_)));
   }
-  const std::string way = report.policy == "planned" ? "" : "; --lms_policy=planned may need less";
-  throw DoesNotFit(fmt::format(
-      "{}\n{} with --batch_size={} does not fit with --lms: the policy {} needs {:.2f} GiB of the "
-      "device, and {:.2f} GiB of the host; {:.2f} GiB are there ({}), and {:.2f} GiB{}",
-      tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
-      job_.batch.per_device, report.policy, in_gib(memory_.total()), in_gib(report.host),
-      in_gib(lms_->budget()), backend_.memory_text, in_gib(lms_->limits().host), way));
+  save_plan();
+}
+
+PlanOrigin Session::origin() const {
+  const Config& config = *job_.config;
+  return {.facts = {{"model", std::string(job_.model->name)},
+                    {"data_set", std::string(job_.model->data_set)},
+                    {"data", job_.input.synthetic ? "synthetic" : "real"},
+                    {"image_size", std::to_string(job_.image_size)},
+                    {"batch_size", std::to_string(job_.batch.per_device)},
+                    {"precision", std::string(name_of(job_.compute))},
+                    {"layout", std::string(name_of(layout_))},
+                    {"fusion", std::string(name_of(fusion_))},
+                    {"optimizer", std::string(layers::row_of(config.optimizer.rule).name)}},
+          .graph = hash_of(*unlimited_->graph)};
+}
+
+void Session::save_plan() const {
+  if (plan_out_) {
+    plan_out_->write(lms_->latest(), origin(), *unlimited_->graph);
+  }
 }
 
 void Session::check_memory() const {
@@ -140,19 +165,23 @@ void Session::check_memory() const {
 }
 
 void Session::replan(const Costs& costs) {
-  if (!lms_ || !lms_->report().necessary) {
+  if (!lms_ || !lms_->report().necessary || !lms_->report().file.empty()) {
     return;
   }
   const LmsReport before = lms_->report();
   const double present = end_of(simulate(main_->plan(), costs));
   StepPlan next = lms_->plan(*unlimited_, costs, true);
   if (lms_->report().fits && lms_->report().predicted_seconds < present) {
-    memory_.arena = std::max(memory_.arena, next.memory.device_bytes);
+    if (next.memory.device_bytes > memory_.arena) {
+      secure(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
+      memory_.arena = next.memory.device_bytes;
+    }
     memory_.host = std::max(memory_.host, next.memory.host_bytes);
+    save_plan();
     main_->replan(std::move(next));
     return;
   }
-  lms_->keep(before, present);
+  lms_->keep(before, main_->plan(), costs);
 }
 
 std::int64_t Session::largest_batch() const {
@@ -180,19 +209,36 @@ std::int64_t Session::largest_batch() const {
 void Session::allocate() {
   storage_ = backend_.device->allocate(
       std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment));
+  secure({storage_.data(), memory_.total()});
+  host_.emplace(*backend_.device);
+  secure(host_->at_least(memory_.host));
   variables_->attach(storage_.data());
   io_.emplace(*backend_.device, backend_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
+}
+
+void Session::secure(std::span<std::byte> memory) const {
+  if (!backend_.secure) {
+    return;
+  }
+  try {
+    backend_.secure(memory);
+  } catch (const DoesNotFit& problem) {
+    throw DoesNotFit(fmt::format("{}\n{} with --batch_size={}: {}",
+                                 tensorflow_oom_line(plan(), memory_.arena, backend_.name != "cpu"),
+                                 job_.model->name, job_.batch.per_device, problem.what()));
+  }
 }
 
 std::span<std::byte> Session::arena() const {
   return {storage_.data() + memory_.variables + memory_.staged, reserved_arena_};
 }
 
-ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) const {
+ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) {
   return {.arena = arena(),
           .staged = {storage_.data() + memory_.variables + staged_before,
-                     staged_bytes(*program.plan.graph, backend_)}};
+                     staged_bytes(*program.plan.graph, backend_)},
+          .host = host_.value()};
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {

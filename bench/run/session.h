@@ -9,8 +9,10 @@
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
 #include "bench/run/device_memory.h"
+#include "bench/run/host_arena.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
+#include "bench/run/lms_plan_file.h"
 #include "bench/run/restored.h"
 #include "bench/run/step_runner.h"
 #include "bench/run/variable_io.h"
@@ -43,8 +45,8 @@ class Session {
   // The timed program: training or forward only. There is none in evaluation mode.
   // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.
   StepRunner& main() { return main_.value(); }
-  // With --lms, of a plan that moves something: makes it anew by measured costs, for the steps from
-  // here on. The present one stays if the new one promises nothing.
+  // With --lms, of a plan that was made here and moves something: makes it anew by measured costs,
+  // for the steps from here on. The present one stays if the new one promises nothing.
   void replan(const Costs& costs);
   Costs expected_costs() const { return bench::expected_costs(*unlimited_, backend_); }
   // The evaluation program, its data rewound to the first example.
@@ -69,10 +71,13 @@ class Session {
   Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
   void plan_lms();
+  PlanOrigin origin() const;  // of the training step
+  void save_plan() const;     // where --lms_plan_out asks for it
   void check_memory() const;
   std::span<std::byte> arena() const;
   // Before the program's own: bytes of what other programs stage.
-  ProgramMemory memory_of(const Compiled& program, std::size_t staged_before) const;
+  ProgramMemory memory_of(const Compiled& program, std::size_t staged_before);
+  void secure(std::span<std::byte> memory) const;
   void prepare();
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
@@ -80,6 +85,7 @@ class Session {
   const Backend& backend_;
   Programs programs_;  // until start()
   std::optional<Variables> variables_;
+  std::optional<PlanFile> plan_out_;
   std::optional<LmsPlanner> lms_;
   std::optional<StepPlan> unlimited_;  // the main program's step before --lms
   NetworkFacts facts_;
@@ -88,6 +94,7 @@ class Session {
   DeviceMemory memory_;
   std::size_t reserved_arena_ = 0;  // bytes: of the plans so far and of those that may come
   Buffer storage_;                  // variables, what is staged, then the arena
+  std::optional<HostArena> host_;
   std::optional<VariableIo> io_;
   std::optional<StepRunner> main_, evaluation_;
   std::vector<std::string> notices_;

@@ -37,6 +37,7 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
     : backend_(backend),
       variables_(variables),
       arena_(memory.arena),
+      host_(memory.host),
       batch_(compiled.batch),
       feeder_(std::move(feeder)) {
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
@@ -52,8 +53,9 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
     }
     stage_ = std::make_unique<InputStage>(*backend.device, inputs, memory.staged);
   }
+  const std::size_t host_bytes = compiled.plan.memory.host_bytes;
   executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
-                    variables, arena_, options());
+                    variables, arena_, options(host_bytes));
   if (compiled.prologue) {
     prologue_.emplace(
         make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
@@ -91,8 +93,11 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
   feeder_ = std::move(feeder);
 }
 
-ExecutorOptions StepRunner::options() const {
-  return {.record = backend_.record_steps, .wait_for_each = backend_.wait_for_each_step};
+ExecutorOptions StepRunner::options(std::size_t host_bytes) {
+  return {.record = backend_.record_steps,
+          .wait_for_each = backend_.wait_for_each_step,
+          .verify = backend_.verify_steps,
+          .host_arena = host_.at_least(host_bytes)};
 }
 
 void StepRunner::replan(StepPlan plan) {
@@ -100,7 +105,8 @@ void StepRunner::replan(StepPlan plan) {
   Program program = std::move(*executor_).release();
   executor_.reset();
   program.plan = std::move(plan);
-  executor_.emplace(std::move(program), *backend_.device, variables_, arena_, options());
+  const std::size_t host_bytes = program.plan.memory.host_bytes;
+  executor_.emplace(std::move(program), *backend_.device, variables_, arena_, options(host_bytes));
 }
 
 void StepRunner::prepare() {

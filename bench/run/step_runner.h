@@ -11,6 +11,7 @@
 #include "bench/machine/backend.h"
 #include "bench/report/observer.h"
 #include "bench/run/compile.h"
+#include "bench/run/host_arena.h"
 #include "data/feeder.h"
 #include "runtime/executor.h"
 #include "runtime/input_stage.h"
@@ -18,10 +19,11 @@
 
 namespace cnn::bench {
 
-// What one program has of the device.
+// What one program has of the device, and of the host for what leaves it.
 struct ProgramMemory {
   std::span<std::byte> arena;   // as Executor takes it
   std::span<std::byte> staged;  // staged_bytes() of its graph
+  HostArena& host;
 };
 
 // One program with its source of examples: training, evaluation or forward only.
@@ -45,7 +47,8 @@ class StepRunner {
   std::size_t measured_peak_bytes() const;
 
  private:
-  ExecutorOptions options() const;
+  // Of an executor of the plan that takes so many bytes of the host.
+  ExecutorOptions options(std::size_t host_bytes);
   void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
   double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
   void feed_from(const data::Batch& batch);
@@ -55,6 +58,7 @@ class StepRunner {
   const Backend& backend_;
   Variables& variables_;
   std::span<std::byte> arena_;
+  HostArena& host_;
   std::int64_t batch_ = 0;
   std::size_t earlier_peak_ = 0;  // bytes, of plans that have been replaced
   std::unique_ptr<data::Feeder> feeder_;

@@ -1,0 +1,56 @@
+#include "bench/machine/secure_memory.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+
+#include "layers/cpu/parallel.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t block = std::size_t{2} << 20U;    // a huge page
+constexpr std::size_t stretch = std::size_t{1} << 28U;  // bytes between two looks at what is left
+// Half of it: the rest of the program takes some of what was kept when the run was planned.
+constexpr std::size_t least_free = kept_free / 2;
+
+// Threads take blocks in turn, so that memory of several nodes is shared out evenly.
+void touch(std::span<std::byte> memory) {
+  const auto blocks = static_cast<std::int64_t>((memory.size() + block - 1) / block);
+  const std::int64_t threads = layers::cpu::team_size();
+  layers::cpu::parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t thread = first; thread < last; ++thread) {
+      for (std::int64_t b = thread; b < blocks; b += threads) {
+        const std::size_t begin = static_cast<std::size_t>(b) * block;
+        const std::size_t end = std::min(memory.size(), begin + block);
+        for (std::size_t at = begin; at < end; at += page) {
+          memory[at] = std::byte{0};
+        }
+        memory[end - 1] = std::byte{0};
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void secure_memory(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
+  for (std::size_t done = 0; done < memory.size(); done += stretch) {
+    const std::size_t next = std::min(stretch, memory.size() - done);
+    const std::size_t left = available();
+    if (left < next + least_free) {
+      throw DoesNotFit(fmt::format(
+          "{:.2f} GiB were free when this run was planned, but others have taken memory since: of "
+          "the last {:.2f} GiB only {:.2f} are left; end other programs, or use a smaller "
+          "--batch_size",
+          static_cast<double>(memory.size()) / (1U << 30U),
+          static_cast<double>(memory.size() - done) / (1U << 30U),
+          static_cast<double>(left) / (1U << 30U)));
+    }
+    touch(memory.subspan(done, next));
+  }
+}
+
+}  // namespace cnn::bench

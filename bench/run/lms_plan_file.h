@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/flags/json.h"
+#include "bench/report/output_file.h"
+#include "runtime/graph.h"
+#include "runtime/schedule.h"
+
+namespace cnn::bench {
+
+// What a plan belongs to. Where two steps differ, the facts say in what.
+struct PlanOrigin {
+  std::vector<std::pair<std::string, std::string>> facts;  // {"batch_size", "64"}
+  std::uint64_t graph = 0;                                 // hash_of()
+};
+
+// A plan as a file keeps it. Bytes are of the device: variables and arena together.
+struct SavedPlan {
+  std::string policy;
+  std::size_t budget = 0;  // that it was made for
+  std::size_t peak = 0;    // that it takes
+  std::size_t host = 0;
+  // As the policy made it, without the waits that link() adds: places and waits follow from it.
+  Schedule schedule;
+};
+
+// Of all that a schedule speaks about: tensors with their descriptions, nodes with their operands.
+std::uint64_t hash_of(const Graph& graph);
+
+// One line for each step of the schedule, with the names of ops and tensors.
+Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& graph);
+
+// The plan of a text that plan_json() made for the same origin. Throws Error that says what differs
+// where it is for another step, and in which line where the text is cut off or was changed to what
+// is no step of this graph. Whether the schedule as a whole is right is the business of verify().
+SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Graph& graph);
+
+// The files of --lms_plan_file, as --lms_plan_file names it; errors begin with flag and path.
+SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph);
+
+// Where --lms_plan_out goes.
+class PlanFile {
+ public:
+  // Throws Error if the path cannot be written.
+  explicit PlanFile(const std::string& path);
+  void write(const SavedPlan& plan, const PlanOrigin& origin, const Graph& graph) const;
+
+ private:
+  OutputFile file_;
+};
+
+}  // namespace cnn::bench

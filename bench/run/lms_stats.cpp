@@ -1,0 +1,88 @@
+#include "bench/run/lms_stats.h"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <numeric>
+
+#include "bench/report/output_file.h"
+#include "bench/report/statistics.h"
+#include "bench/run/job.h"
+#include "bench/run/session.h"
+#include "lms/python_text.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::string_view steps_flag = "--lms_stats, --output_dir";
+constexpr std::string_view average_flag = "--lms_stats_average, --output_dir";
+constexpr std::string_view step_columns =
+    "step type,epoch,step,duration,allocs,reclaimOnes,reclaimAlls,GiB reclaimed\n";
+constexpr std::string_view average_columns =
+    "image_size,megapixels/sec,median megapixels/sec,gib_reclaimed,allocs,num_steps,reclaim_alls,"
+    "reclaim_ones,time\n";
+
+}  // namespace
+
+LmsStats::LmsStats(const Job& job, const Session& session) : job_(job), session_(session) {
+  const LmsFlags& flags = job.config->lms;
+  const std::string start = fmt::format("{}/{}", flags.output_dir, job.model->name);
+  make_folder_of(start);
+  if (flags.stats) {
+    steps_path_ = start + "_lms_stats.csv";
+    OutputFile(steps_flag, *steps_path_).write(step_columns);
+  }
+  if (flags.stats_average) {
+    average_path_ = start + "_lms_stats_average.csv";
+    append_to_file(average_flag, *average_path_, "");
+  }
+}
+
+LmsStats::Counts LmsStats::counts() const {
+  const lms::Summary& did = session_.lms()->summary;
+  return {.allocs = session_.plan().memory.blocks.size(),
+          .reclaims = did.swap_outs,
+          .gib = static_cast<double>(did.bytes_out) / (1U << 30U)};
+}
+
+void LmsStats::step_finished(const FinishedStep& step) {
+  if (!step.timed()) {
+    return;
+  }
+  if (steps_path_) {
+    const Counts now = counts();
+    const std::int64_t epoch = (step.global_step - 1) * job_.batch.global / job_.train_examples;
+    append_to_file(steps_flag, *steps_path_,
+                   fmt::format("t,{},{},{},{},{},0,{}\n", epoch, step.number,
+                               lms::python_text(step.values.seconds), now.allocs, now.reclaims,
+                               lms::python_text(now.gib)));
+  }
+  if (step.number > job_.config->lms.stats_warmup_steps) {
+    seconds_.push_back(step.values.seconds);
+  }
+}
+
+std::string LmsStats::average() const {
+  const auto steps = static_cast<double>(seconds_.size());
+  const double mean =
+      steps > 0 ? std::accumulate(seconds_.begin(), seconds_.end(), 0.0) / steps : 0;
+  const double middle = steps > 0 ? median(seconds_) : 0;
+  const auto side = static_cast<double>(job_.image_size);
+  const double megapixels = 1e-6 * side * side * static_cast<double>(job_.batch.per_device);
+  const auto rate = [&](double seconds) { return seconds > 0 ? megapixels / seconds : 0; };
+  const auto text = [](double value) { return lms::python_text(value); };
+  const Counts now = steps > 0 ? counts() : Counts{};
+  return fmt::format("{},{},{},{},{},{},{},{},{}\n", job_.image_size, text(rate(mean)),
+                     text(rate(middle)), text(now.gib), text(static_cast<double>(now.allocs)),
+                     seconds_.size(), text(0), text(static_cast<double>(now.reclaims)), text(mean));
+}
+
+void LmsStats::end(const RunEnd& /*end*/) {
+  if (average_path_) {
+    std::error_code none;
+    const bool is_new = std::filesystem::file_size(*average_path_, none) == 0;
+    append_to_file(average_flag, *average_path_,
+                   (is_new ? std::string(average_columns) : std::string()) + average());
+  }
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/report/observer.h"
+
+namespace cnn::bench {
+
+struct Job;
+class Session;
+
+// The tables of --lms_stats and --lms_stats_average, with the names and columns that the examples
+// of IBM's LMS for TensorFlow 2 gave them. Where its allocator counted, the plan is counted, which
+// is the same in every step: allocs are blocks of the arena, reclaimOnes tensors that leave; a plan
+// never empties the device, so reclaimAlls is 0.
+class LmsStats final : public Observer {
+ public:
+  // References must outlive it. Makes the folder. Throws Error if a table cannot be written.
+  LmsStats(const Job& job, const Session& session);
+
+  void step_finished(const FinishedStep& step) override;
+  void end(const RunEnd& end) override;
+
+ private:
+  struct Counts {
+    std::size_t allocs = 0, reclaims = 0;
+    double gib = 0;
+  };
+  Counts counts() const;
+  std::string average() const;
+
+  const Job& job_;
+  const Session& session_;
+  std::optional<std::string> steps_path_, average_path_;
+  std::vector<double> seconds_;  // of the steps that the average counts
+};
+
+}  // namespace cnn::bench

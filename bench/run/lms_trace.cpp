@@ -1,0 +1,36 @@
+#include "bench/run/lms_trace.h"
+
+#include "bench/flags/json.h"
+#include "bench/run/session.h"
+
+namespace cnn::bench {
+namespace {
+
+std::string with_folder(const std::string& path) {
+  make_folder_of(path);
+  return path;
+}
+
+}  // namespace
+
+std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
+                                 const Timeline& measured) {
+  Json trace = Json::parse(chrome_trace(plan, planned, "planned"));
+  Json beside = Json::parse(chrome_trace(plan, measured, "measured"));
+  for (Json& event : beside["traceEvents"]) {
+    event["pid"] = 1;
+    trace["traceEvents"].push_back(std::move(event));
+  }
+  return trace.dump() + "\n";
+}
+
+LmsTrace::LmsTrace(const std::string& path, const Session& session)
+    : file_("--lms_trace", with_folder(path)), session_(session) {}
+
+void LmsTrace::step_finished(const FinishedStep& step) {
+  if (step.number == 1 && step.timeline != nullptr) {
+    file_.write(planned_and_measured(session_.plan(), session_.lms()->timeline, *step.timeline));
+  }
+}
+
+}  // namespace cnn::bench

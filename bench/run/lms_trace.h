@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+
+#include "bench/report/observer.h"
+#include "bench/report/output_file.h"
+#include "runtime/program.h"
+#include "runtime/timeline.h"
+
+namespace cnn::bench {
+
+class Session;
+
+// One Chrome trace of a step: as planned, and beside it as it ran, each with its lanes.
+std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
+                                 const Timeline& measured);
+
+// Where --lms_trace goes: the first timed step, after which the plan does not change any more.
+class LmsTrace final : public Observer {
+ public:
+  // References must outlive it. Throws Error if the path cannot be written.
+  LmsTrace(const std::string& path, const Session& session);
+
+  bool wants_timeline(std::int64_t step) const override { return step == 1; }
+  void step_finished(const FinishedStep& step) override;
+
+ private:
+  OutputFile file_;
+  const Session& session_;
+};
+
+}  // namespace cnn::bench

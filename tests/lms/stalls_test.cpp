@@ -1,0 +1,56 @@
+#include "lms/stalls.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/swapping_step.h"
+
+namespace cnn::lms {
+namespace {
+
+// x -> a -> b -> c, d = c - a / 2 by steps: in x, a, b, out a, c, in a, d, out d; d waits for the
+// return of a, which waits for its departure.
+Stalls stalls_of(const Timeline& timeline) {
+  const StepPlan plan = tests::swapping_plan();
+  return stalls(*plan.graph, plan.schedule, timeline);
+}
+
+TEST(Stalls, AreNoneWhereCopiesEndInTime) {
+  const Stalls found = stalls_of({{0, 0}, {0, 1}, {1, 2}, {1, 2}, {2, 5}, {2, 4}, {5, 6}, {6, 6}});
+  EXPECT_EQ(found.total(), 0);
+}
+
+TEST(Stalls, AreOfSwapInsWhileTheseAreOnTheirWay) {
+  const Stalls found =
+      stalls_of({{0, 0}, {0, 1}, {1, 2}, {1, 2}, {2, 3}, {2, 6.5}, {6.5, 7}, {7, 7}});
+  EXPECT_EQ(found.swap_in, 3.5);
+  EXPECT_EQ(found.memory, 0);
+  EXPECT_EQ(found.other, 0);
+}
+
+TEST(Stalls, AreOfMemoryAsFarAsReturnsThemselvesWaitForDepartures) {
+  const Stalls found =
+      stalls_of({{0, 0}, {0, 1}, {1, 2}, {1, 5}, {2, 3}, {5, 6.5}, {6.5, 7}, {7, 7}});
+  EXPECT_EQ(found.memory, 2) << "from the end of c to the end of the departure";
+  EXPECT_EQ(found.swap_in, 1.5);
+  EXPECT_EQ(found.other, 0);
+}
+
+TEST(Stalls, AreOthersForInputsResultsAndGaps) {
+  const Stalls found =
+      stalls_of({{0, 2}, {2, 3}, {3.25, 4}, {3.25, 4}, {4, 5}, {4, 5}, {5, 6}, {6, 6.5}});
+  EXPECT_EQ(found.other, 2 + 0.25 + 0.5);
+  EXPECT_EQ(found.swap_in + found.memory, 0);
+}
+
+TEST(Stalls, OfASimulatedStepAreWhatItTakesLongerThanItsNodes) {
+  const StepPlan plan = tests::swapping_plan();
+  const Costs costs{
+      .seconds = {1, 1, 1, 1}, .out_bytes_per_second = 256.0 / 2, .in_bytes_per_second = 256.0 / 4};
+  const Timeline timeline = simulate(plan, costs);
+  const Stalls found = stalls(*plan.graph, plan.schedule, timeline);
+  EXPECT_EQ(found.total(), end_of(timeline) - 4);
+  EXPECT_GT(found.swap_in, 0);
+}
+
+}  // namespace
+}  // namespace cnn::lms

@@ -1,0 +1,99 @@
+// What --lms says where it cannot do what it was asked: one line before the first step.
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/program/lms_training.h"
+
+namespace cnn::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+struct Refusal {
+  int status = 0;
+  Words flags;
+  std::vector<std::string> says;
+};
+
+void expect(const Refusal& refusal) {
+  Words flags{"--lms"};
+  flags.insert(flags.end(), refusal.flags.begin(), refusal.flags.end());
+  const Finished run = run_program(lms_training(flags));
+  EXPECT_EQ(run.status, refusal.status) << run.err;
+  EXPECT_TRUE(run.step_lines().empty());
+  for (const std::string& text : refusal.says) {
+    EXPECT_THAT(run.err, HasSubstr(text)) << flags.back();
+  }
+}
+
+TEST(LmsRefusal, OfABudgetBelowTheFloorNamesNeedLargestOpAndHelp) {
+  for (const char* budget : {"--lms_limit=8", "--device_memory_mb=8"}) {
+    expect({.status = 3,
+            .flags = {budget},
+            .says = {"OOM when allocating tensor with shape[64,", "without it needs 0.0",
+                     " of that for variables; batch_norm_backward#", " alone takes ",
+                     "0.01 GiB (8388608 bytes) are there",
+                     "use a smaller --batch_size or --image_size"}});
+  }
+}
+
+TEST(LmsRefusal, OfABudgetBelowTheVariablesIsTheSame) {
+  expect({.status = 3,
+          .flags = {"--lms_limit=1"},
+          .says = {"without it needs 0.0", " of that for variables"}});
+}
+
+TEST(LmsRefusal, OfANegativeOrZeroBudgetNamesTheFlag) {
+  expect({.status = 1, .flags = {"--lms_limit=-5"}, .says = {"--lms_limit"}});
+  expect({.status = 1, .flags = {"--device_memory_mb=0"}, .says = {"--device_memory_mb"}});
+  expect({.status = 1, .flags = {"--lms_limit=much"}, .says = {"--lms_limit"}});
+  expect({.status = 1, .flags = {"--lms_mem_ratio=0"}, .says = {"--lms_mem_ratio"}});
+  expect({.status = 1,
+          .flags = {"--device_memory_mb=60", "--lms_exclude=60"},
+          .says = {"--lms_exclude=60 leaves nothing of the device's 60 MiB"}});
+}
+
+TEST(LmsRefusal, OfAHostPoolThatIsTooSmallNamesBothSizes) {
+  expect({.status = 3,
+          .flags = {"--device_memory_mb=60", "--lms_policy=tflms1", "--lms_host_limit=2"},
+          .says = {"the plan of tflms1 moves 0.0", "has 0.00 GiB (2097152 bytes) for it",
+                   "raise --lms_host_limit"}});
+  const Environment limit("TF_GPU_HOST_MEM_LIMIT_IN_MB", "3");
+  expect({.status = 3,
+          .flags = {"--device_memory_mb=60", "--lms_policy=tflms1"},
+          .says = {"has 0.00 GiB (3145728 bytes) for it"}});
+}
+
+TEST(LmsRefusal, OfThePoliciesOfOthersPointsToOurs) {
+  expect({.status = 3,
+          .flags = {"--device_memory_mb=25", "--lms_policy=recompute"},
+          .says = {"the policy recompute needs", "--lms_policy=planned may need less"}});
+}
+
+TEST(LmsRefusal, IsAlsoOfWhatThisVersionDoesNotDo) {
+  for (const char* flag : {"--lms_slice=4", "--lms_compress=fp16", "--lms_compress=bf16"}) {
+    expect({.status = 1, .flags = {flag}, .says = {"is not in this version"}});
+  }
+}
+
+TEST(LmsRefusal, IsNoneForVariantsOfWhichThereAreNone) {
+  const Finished run = run_program(lms_training({"--lms", "--lms_variants=any"}));
+  EXPECT_EQ(run.status, 0);
+  EXPECT_THAT(run.err, HasSubstr("this version has no variants that change bits"));
+}
+
+TEST(LmsRefusal, IsNotNeededWhereLmsIsNot) {
+  const LmsRun off = lms_train({});
+  const LmsRun on = lms_train({"--lms"});
+  EXPECT_THAT(on.run.err, HasSubstr("[LMS][0] LMS is not necessary. Turned LMS off."));
+  EXPECT_EQ(losses(on.result), losses(off.result));
+  EXPECT_EQ(on.result.at("plan").at("arena_bytes"), off.result.at("plan").at("arena_bytes"));
+  EXPECT_EQ(on.result.at("plan").at("lms").at("swapped_in_bytes"), 0);
+  EXPECT_EQ(on.result.at("plan").at("lms").at("recomputed_nodes"), 0);
+}
+
+}  // namespace
+}  // namespace cnn::tests
