@@ -45,7 +45,7 @@ class Detective {
         result_.other += until - since;
         return;
       }
-      const Span& span = timeline_[*awaited];
+      const auto& span = timeline_[*awaited];
       const double end = std::min(span.end, until);
       const double start = std::clamp(span.start, since, end);
       result_.other += until - end;
