@@ -237,6 +237,13 @@ struct LmsFlags {
   std::vector<double> emulate_link_gbps;  // out, in, both at once
 };
 
+// For the largest of these that memory allows.
+struct SearchFlags {
+  bool batch = false, image_size = false;
+
+  bool any() const { return batch || image_size; }
+};
+
 struct HelpFlags {
   bool usual = false;
   bool brief = false;
@@ -259,6 +266,7 @@ struct Config {
   OptimizerOptions optimizer;
   GraphOptions graph;
   LmsFlags lms;
+  SearchFlags search;
   VariableUpdate variable_update = VariableUpdate::parameter_server;
   int seed = 1234;
   HelpFlags help;

@@ -71,6 +71,13 @@ constexpr Flag our_rows[] = {
          "h100, h200) or of that profile file, which need not be there, and predict speed and "
          "memory, with --lms those of its plan; nothing is run",
      .member = &at<&Config::gpu, &GpuFlags::simulate>},
+    {.name = "find_max_batch",
+     .help = "find the largest --batch_size that memory allows, with --lms by its plans, on this "
+             "device or a simulated one; nothing is run",
+     .member = &at<&Config::search, &SearchFlags::batch>},
+    {.name = "find_max_image_size",
+     .help = "find the largest --image_size, in steps of 16 pixels, for the given --batch_size",
+     .member = &at<&Config::search, &SearchFlags::image_size>},
     {.name = "fusion",
      .help =
          "how far the graph is rewritten: none; bn puts ReLUs and joins into the ops before them, "

@@ -217,6 +217,19 @@ void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
   }
 }
 
+std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
+  const Graph& graph = *unlimited.graph;
+  const Schedule schedule = make_schedule(graph);
+  return resident_bytes_ + lms::floor_bytes({.graph = graph,
+                                             .specs = unlimited.specs,
+                                             .schedule = schedule,
+                                             .backward = first_backward(graph, schedule),
+                                             .costs = costs,
+                                             .budget = limits_,
+                                             .variable_bytes = resident_bytes_,
+                                             .options = options_});
+}
+
 void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {
   report.compute_seconds = report_.compute_seconds;
   report.recompute_seconds = seconds_again(*plan.graph, plan.schedule, costs);

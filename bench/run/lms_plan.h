@@ -59,6 +59,8 @@ class LmsPlanner {
   // memory may be more than the budget where nothing fits: then report().fits is false.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
   const LmsReport& report() const { return report_; }
+  // Of the device, variables included, that the thriftiest plan takes.
+  std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
   // From now on that plan is what plan() gives, which throws Error, naming the file, where it is
   // wrong.
   void use(SavedPlan plan, std::string path);

@@ -15,6 +15,7 @@
 #include "bench/run/lms_plan.h"
 #include "bench/run/observers.h"
 #include "bench/run/roofline_report.h"
+#include "bench/run/search.h"
 #include "bench/run/session.h"
 #include "bench/run/simulate.h"
 #include "bench/run/team.h"
@@ -160,6 +161,10 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
   const Job job = make_job(config, backend);
+  if (config.search.any()) {
+    report_search(job, backend, console, result);
+    return;
+  }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
   const Header header = header_for(job, backend);
   console.print(header_lines(header));

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "bench/run/largest_batch.h"
+#include "bench/run/fitting.h"
 #include "bench/run/lms_refusal.h"
 #include "bench/run/out_of_memory.h"
 #include "data/checkpoint.h"
@@ -48,35 +48,8 @@ Phase Session::main_phase() const {
   return job_.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
 }
 
-Compiled Session::compile_phase(Phase phase, std::int64_t batch,
-                                std::span<const TensorInfo> fixed) const {
-  const CompileRequest request{.config = *job_.config,
-                               .model = *job_.model,
-                               .phase = phase,
-                               .batch = batch,
-                               .image_size = job_.image_size,
-                               .compute = job_.compute,
-                               .input = job_.input};
-  return compile(request, backend_, fixed);
-}
-
-Programs Session::compile_all(std::int64_t batch, std::int64_t eval_batch) const {
-  Programs programs;
-  std::span<const TensorInfo> fixed;
-  if (job_.mode != Mode::evaluation) {
-    programs.main = compile_phase(main_phase(), batch, {});
-    fixed = programs.main->plan.graph->tensors();
-  }
-  if (job_.evaluates()) {
-    programs.evaluation = compile_phase(Phase::evaluation, eval_batch, fixed);
-  }
-  return programs;
-}
-
 Session::Session(const Job& job, const Backend& backend)
-    : job_(job),
-      backend_(backend),
-      programs_(compile_all(job.batch.per_device, job.eval_batch.per_device)) {
+    : job_(job), backend_(backend), programs_(compile_programs(job, backend, sizes_of(job))) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
   facts_ = first.facts;
   layout_ = first.layout;
@@ -109,9 +82,10 @@ void Session::plan_lms() {
   // An evaluation and the transfer of variables take turns in the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
     throw DoesNotFit(fmt::format(
-        "{}\n{} with --batch_size={} does not fit with --lms: {}",
+        "{}\n{} with --batch_size={} does not fit with --lms: {}{}",
         tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
-        job_.batch.per_device, lms_refusal(*lms_, plan, memory_.total(), backend_)));
+        job_.batch.per_device, lms_refusal(*lms_, plan, memory_.total(), backend_),
+        flags.plan_file ? "" : "; " + what_fits(true)));
   }
   save_plan();
 }
@@ -136,15 +110,19 @@ void Session::save_plan() const {
   }
 }
 
+std::string Session::what_fits(bool with_lms) const {
+  const std::int64_t largest = bench::largest_batch(job_, backend_, with_lms);
+  return largest > 0
+             ? fmt::format("the largest --batch_size that fits{} is {}",
+                           with_lms ? " with --lms" : "", largest)
+             : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
+}
+
 void Session::check_memory() const {
   if (fits(memory_, backend_)) {
     return;
   }
-  const std::int64_t largest = largest_batch();
-  const std::string advice =
-      largest > 0
-          ? fmt::format("the largest --batch_size that fits is {}", largest)
-          : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
+  const std::string advice = what_fits(false);
   const std::string device =
       backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
   const std::string oom = tensorflow_oom_line(
@@ -185,25 +163,7 @@ void Session::replan(const Costs& costs) {
 }
 
 std::int64_t Session::largest_batch() const {
-  const std::int64_t eval_batch = job_.eval_batch.per_device;
-  const std::int64_t start = job_.mode == Mode::evaluation ? eval_batch : job_.batch.per_device;
-  const bool follows = job_.mode == Mode::evaluation || job_.config->eval.batch == 0;
-  if (backend_.stop_tuning) {
-    backend_.stop_tuning();
-  }
-  const auto bytes_of = [&](std::int64_t batch) -> std::optional<std::size_t> {
-    try {
-      const DeviceMemory memory =
-          batch == start
-              ? memory_
-              : device_memory(compile_all(batch, follows ? batch : eval_batch), backend_);
-      const bool host_is_short = memory.host > host_bytes_left(memory, backend_);
-      return host_is_short ? std::nullopt : std::optional(memory.total());
-    } catch (const Error&) {
-      return std::nullopt;  // libraries bound the size of what they take
-    }
-  };
-  return bench::largest_batch(backend_.memory_limit, start, bytes_of);
+  return bench::largest_batch(job_, backend_, /*with_lms=*/false);
 }
 
 void Session::allocate() {

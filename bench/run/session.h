@@ -60,19 +60,18 @@ class Session {
   layers::Fusion fusion() const { return fusion_; }       // as far as the plan got
   const DeviceMemory& memory() const { return memory_; }  // all that the device gives
   std::size_t workspace_bytes() const;                    // the largest of a node
-  // That fits in the backend's memory; 0 if not even one example does. Compiles some others.
+  // That fits in the backend's memory without --lms; 0 if not even one example does. Compiles some
+  // others.
   std::int64_t largest_batch() const;
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
-  // batch: of the main program, or of an evaluation alone.
-  Programs compile_all(std::int64_t batch, std::int64_t eval_batch) const;
-  Compiled compile_phase(Phase phase, std::int64_t batch, std::span<const TensorInfo> fixed) const;
   Phase main_phase() const;
   void plan_lms();
-  PlanOrigin origin() const;  // of the training step
-  void save_plan() const;     // where --lms_plan_out asks for it
+  PlanOrigin origin() const;                   // of the training step
+  void save_plan() const;                      // where --lms_plan_out asks for it
+  std::string what_fits(bool with_lms) const;  // for who asked for more than fits
   void check_memory() const;
   std::span<std::byte> arena() const;
   // Before the program's own: bytes of what other programs stage.

@@ -29,6 +29,7 @@ struct Simulation {
   double flops_per_image = 0, bytes_per_image = 0;
   std::int64_t memory_limit = 0, workspace_bytes = 0, largest_batch = 0;
   std::int64_t library_convolutions = 0, own_convolutions = 0;
+  bool with_lms = false;
 };
 
 // by_op: most seconds first.
@@ -104,9 +105,9 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
   if (const std::string& assumed = backend.described.value().assumed; !assumed.empty()) {
     console.note("simulate: " + assumed);
   }
-  console.note(fmt::format("simulate: the largest --batch_size that fits is {} ({:.1f} MiB: {})",
-                           result.largest_batch, static_cast<double>(result.memory_limit) / mib,
-                           backend.memory_text));
+  console.note(fmt::format("simulate: the largest --batch_size that fits{} is {} ({:.1f} MiB: {})",
+                           result.with_lms ? " without --lms" : "", result.largest_batch,
+                           static_cast<double>(result.memory_limit) / mib, backend.memory_text));
   console.note("simulate: launches, gaps between kernels and the input are not counted");
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
@@ -185,7 +186,8 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
                          .workspace_bytes = static_cast<std::int64_t>(session.workspace_bytes()),
                          .largest_batch = session.largest_batch(),
                          .library_convolutions = convolutions.by_library,
-                         .own_convolutions = convolutions.own};
+                         .own_convolutions = convolutions.own,
+                         .with_lms = session.lms() != nullptr};
   note_prediction(found, backend, console);
   if (session.lms() != nullptr) {
     note_lms(*session.lms(), console);

@@ -1,0 +1,166 @@
+#include "bench/run/fitting.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "bench/run/largest_size.h"
+#include "bench/run/lms_plan.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+Phase main_phase(const Job& job) {
+  return job.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
+}
+
+LmsPlanner planner_for(const Job& job, const Backend& backend, const DeviceMemory& memory) {
+  return {*job.config, backend, memory.variables + memory.staged};
+}
+
+using SizesOf = std::function<Sizes(std::int64_t size)>;
+
+// The search guesses by what a run takes at least, which is quickly known. Its plan may take more,
+// of the host as well: then what runs lies below, and above what needs no plan.
+std::int64_t largest(const Job& job, const Backend& backend, bool with_lms, std::int64_t least,
+                     std::int64_t start, const SizesOf& sizes_of_size) {
+  if (backend.stop_tuning) {
+    backend.stop_tuning();
+  }
+  const Fitting fitting(job, backend, with_lms);
+  const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
+    return fitting.least_bytes(sizes_of_size(size));
+  });
+  const auto runs = [&](std::int64_t size) { return fitting.runs(sizes_of_size(size)); };
+  if (!with_lms || found == 0 || runs(found)) {
+    return found;
+  }
+  // Mostly little is missing.
+  if (const std::int64_t near = found - std::max<std::int64_t>(found / 64, 1);
+      near >= least && runs(near)) {
+    return last_that_runs(near, found, runs);
+  }
+  const std::int64_t without = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
+    return fitting.need(sizes_of_size(size));
+  });
+  if (without == 0 && !runs(least)) {
+    return 0;
+  }
+  return last_that_runs(std::max(without, least), found, runs);
+}
+
+}  // namespace
+
+Sizes sizes_of(const Job& job) {
+  return {.batch = job.batch.per_device,
+          .eval_batch = job.eval_batch.per_device,
+          .image_size = job.image_size};
+}
+
+Sizes with_batch(const Job& job, std::int64_t batch) {
+  const bool follows = job.mode == Mode::evaluation || job.config->eval.batch == 0;
+  Sizes sizes = sizes_of(job);
+  sizes.batch = batch;
+  sizes.eval_batch = follows ? batch : sizes.eval_batch;
+  return sizes;
+}
+
+Programs compile_programs(const Job& job, const Backend& backend, const Sizes& sizes) {
+  Programs programs;
+  std::span<const TensorInfo> fixed;
+  const auto compile_phase = [&](Phase phase, std::int64_t batch) {
+    return compile({.config = *job.config,
+                    .model = *job.model,
+                    .phase = phase,
+                    .batch = batch,
+                    .image_size = sizes.image_size,
+                    .compute = job.compute,
+                    .input = job.input},
+                   backend, fixed);
+  };
+  if (job.mode != Mode::evaluation) {
+    programs.main = compile_phase(main_phase(job), sizes.batch);
+    fixed = programs.main->plan.graph->tensors();
+  }
+  if (job.evaluates()) {
+    programs.evaluation = compile_phase(Phase::evaluation, sizes.eval_batch);
+  }
+  return programs;
+}
+
+Fitting::Fitting(const Job& job, const Backend& backend, bool with_lms)
+    : job_(job), backend_(backend), with_lms_(with_lms) {
+  limit_ = with_lms ? planner_for(job, backend, {}).budget() : backend.memory_limit;
+}
+
+std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {
+  try {
+    const DeviceMemory memory = device_memory(compile_programs(job_, backend_, sizes), backend_);
+    const bool host_is_short = memory.host > host_bytes_left(memory, backend_);
+    return host_is_short ? std::nullopt : std::optional(memory.total());
+  } catch (const Error&) {
+    return std::nullopt;  // libraries bound the size of what they take
+  }
+}
+
+std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
+  if (!with_lms_) {
+    return need(sizes);
+  }
+  try {
+    const Programs programs = compile_programs(job_, backend_, sizes);
+    const DeviceMemory memory = device_memory(programs, backend_);
+    if (memory.total() <= limit_) {
+      return memory.total();
+    }
+    const StepPlan& step = programs.main.value().plan;
+    return planner_for(job_, backend_, memory).least_bytes(step, expected_costs(step, backend_));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool Fitting::runs(const Sizes& sizes) const {
+  try {
+    Programs programs = compile_programs(job_, backend_, sizes);
+    DeviceMemory memory = device_memory(programs, backend_);
+    if (!with_lms_) {
+      return fits(memory, backend_);
+    }
+    StepPlan& step = programs.main.value().plan;
+    LmsPlanner planner = planner_for(job_, backend_, memory);
+    step = planner.plan(step, expected_costs(step, backend_), false);
+    memory = device_memory(programs, backend_);
+    return planner.report().fits && memory.total() <= planner.budget() && fits(memory, backend_);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::int64_t largest_batch(const Job& job, const Backend& backend, bool with_lms) {
+  const Sizes now = sizes_of(job);
+  return largest(job, backend, with_lms, 1,
+                 job.mode == Mode::evaluation ? now.eval_batch : now.batch,
+                 [&](std::int64_t batch) { return with_batch(job, batch); });
+}
+
+std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms) {
+  const auto at = [&](std::int64_t steps) {
+    Sizes sizes = sizes_of(job);
+    sizes.image_size = image_step * steps;
+    return sizes;
+  };
+  // Networks have a least size of their own: the search begins at a half, a quarter... of the
+  // job's.
+  const Fitting fitting(job, backend, with_lms);
+  for (std::int64_t least = std::max<std::int64_t>(job.image_size / image_step, 1); least > 0;
+       least /= 2) {
+    const std::optional<std::size_t> bytes = fitting.least_bytes(at(least));
+    if (bytes && *bytes <= fitting.limit()) {
+      return image_step * largest(job, backend, with_lms, least, 2 * least, at);
+    }
+  }
+  return 0;
+}
+
+}  // namespace cnn::bench
