@@ -70,7 +70,7 @@ TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
   EXPECT_TRUE(diverged({step(1, 7), step(2, 3)}).is_null());
   EXPECT_TRUE(diverged({step(1, infinity), step(2, 3)}).is_null()) << "it came back";
   EXPECT_EQ(diverged({step(1, 7), step(2, not_measured), step(3, not_measured)}),
-            Json({{"step", 2}, {"global_step", 12}, {"loss", "not_measured"}}));
+            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}}));
   EXPECT_EQ(diverged({step(-1, -infinity), step(0, not_measured)}),
             Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}}));
 }
