@@ -9,19 +9,35 @@ Evaluator::Evaluator(const Outline& outline, std::size_t device_bytes, SyncMode 
     : outline_(outline), device_bytes_(device_bytes), sync_(sync) {}
 
 const Evaluation& Evaluator::evaluate(const Unrolled& unrolled) {
-  result_ = {};
-  add_stays(unrolled);
-  find_copies(unrolled);
-  if (!waits_for_in(sync_)) {
-    bring_forward(unrolled);
-  }
-  measure();
-  if (departures_.empty()) {
-    result_.seconds = unrolled.seconds;
-  } else {
-    run_lanes(unrolled);
+  weigh(unrolled);
+  run(unrolled);
+  return result_;
+}
+
+const Evaluation& Evaluator::estimate(const Unrolled& unrolled, double seconds) {
+  weigh(unrolled);
+  if (result_.fits && result_.seconds <= seconds) {
+    run(unrolled);
   }
   return result_;
+}
+
+void Evaluator::weigh(const Unrolled& unrolled) {
+  result_ = {.seconds = unrolled.seconds};
+  add_stays(unrolled);
+  measure();
+}
+
+void Evaluator::run(const Unrolled& unrolled) {
+  find_copies(unrolled);
+  if (departures_.empty()) {
+    return;
+  }
+  if (!waits_for_in(sync_)) {
+    bring_forward(unrolled);
+    measure();
+  }
+  run_lanes(unrolled);
 }
 
 // First differences, which wrap around, then their sum.
@@ -73,6 +89,7 @@ void Evaluator::bring_forward(const Unrolled& unrolled) {
 }
 
 void Evaluator::measure() {
+  result_.excess = 0;
   for (std::size_t s = 0; s + 1 < bytes_.size(); ++s) {
     result_.peak = std::max(result_.peak, bytes_[s]);
     if (bytes_[s] > device_bytes_) {
@@ -109,6 +126,7 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
   ends_.assign(count, 0);
   starts_.assign(count, 0);
   departed_.assign(departures_.size(), 0);
+  begun_.assign(returns_.size(), 0);
   departure_of_.assign(outline_.roots.size(), -1);
   pending_bytes_.resize(departures_.size());
   for (std::size_t d = 0; d < departures_.size(); ++d) {
@@ -177,6 +195,7 @@ void Evaluator::begin_return(const Unrolled& unrolled, std::uint32_t r, std::siz
       pending_ -= pending_bytes_[freed_];
     }
   }
+  begun_[r] = start;
   in_ = start + seconds_of(one.stay, unrolled, outline_.in_bytes_per_second);
   const std::uint32_t use = unrolled.stays[one.stay].first;
   ready_[use] = std::max(ready_[use], in_);
@@ -185,6 +204,9 @@ void Evaluator::begin_return(const Unrolled& unrolled, std::uint32_t r, std::siz
 void Evaluator::tighten(const Unrolled& unrolled, double slack) {
   if (departures_.empty()) {
     return;
+  }
+  if (!waits_for_in(sync_)) {
+    await_departures(unrolled);
   }
   free_early(unrolled);
   if (waits_for_in(sync_)) {
@@ -208,6 +230,18 @@ void Evaluator::tighten(const Unrolled& unrolled, double slack) {
       ++one.position;
     }
     next = one.position;
+  }
+}
+
+// A return that waits for departures takes their bytes only then. Until then no step may be given
+// them: it would wait as well.
+void Evaluator::await_departures(const Unrolled& unrolled) {
+  for (std::size_t r = 0; r < returns_.size(); ++r) {
+    Return& one = returns_[r];
+    const std::uint32_t use = unrolled.stays[one.stay].first;
+    while (one.position < use && ends_[one.position] <= begun_[r]) {
+      ++one.position;
+    }
   }
 }
 

@@ -39,6 +39,10 @@ class Evaluator {
 
   const Evaluation& evaluate(const Unrolled& unrolled);
 
+  // The same for what fits and whose nodes take no more than so many seconds; else `seconds` are
+  // those of the nodes and nothing but the result may be asked for.
+  const Evaluation& estimate(const Unrolled& unrolled, double seconds);
+
   // Bytes are taken no longer than the times of the latest evaluation let them: departures are
   // freed as soon as they have ended, returns begin so late that each ends `slack` seconds before
   // its use. Lets placement find room; the step takes as long.
@@ -50,6 +54,8 @@ class Evaluator {
   const std::vector<std::size_t>& bytes() const { return bytes_; }  // by unrolled step
 
  private:
+  void weigh(const Unrolled& unrolled);
+  void run(const Unrolled& unrolled);
   void add_stays(const Unrolled& unrolled);
   void find_copies(const Unrolled& unrolled);
   void bring_forward(const Unrolled& unrolled);
@@ -59,6 +65,7 @@ class Evaluator {
   void begin_return(const Unrolled& unrolled, std::uint32_t r, std::size_t room);
   double free_until(std::size_t room) const;
   void free_early(const Unrolled& unrolled);
+  void await_departures(const Unrolled& unrolled);
   double seconds_of(std::uint32_t stay, const Unrolled& unrolled, double rate) const;
 
   const Outline& outline_;
@@ -71,6 +78,7 @@ class Evaluator {
   // Of run_lanes.
   std::vector<double> ends_, starts_;       // by unrolled step
   std::vector<double> departed_;            // by departure: when its copy ends
+  std::vector<double> begun_;               // by return: when its copy starts
   std::vector<double> ready_;               // by unrolled step: when its returns are there
   std::vector<std::size_t> pending_bytes_;  // by departure
   std::vector<std::int32_t> departure_of_;  // by root

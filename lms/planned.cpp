@@ -110,35 +110,31 @@ Outcome outcome_of(const Request& request, const Schedule& schedule) {
 
 namespace {
 
-// The search counts bytes that live; placing them takes a little more. What sticks out is taken off
-// the budget of the next attempt.
+// The search counts bytes that live; placing them takes a little more, which is taken off what the
+// next attempt may use.
 class Planner {
  public:
   explicit Planner(const Request& request) : request_(request), outline_(outline(request)) {}
 
   Plan plan() {
-    constexpr int attempts = 8;
     constexpr double near = 1.003;  // of the bound: nothing is gained by a longer search
     good_enough_ = near * lower_bound(request_).seconds;
     const std::size_t budget = request_.budget.device;
-    std::size_t target = budget;
-    for (int a = 0; a < attempts && !is_done(); ++a) {
-      const std::size_t taken = attempt(target);
-      // What fits but waits for bytes at unlucky places finds others with a little more room.
-      const std::size_t less = taken > budget ? taken - budget : target / 100;
-      if (target <= less) {
-        break;
-      }
-      target -= less;
+    const Found first = find({.device_bytes = budget, .work = work()});
+    approach(first);
+    if (!fits_ && first.evaluation.fits) {
+      start_lower();
     }
     if (!fits_) {
-      attempt(budget, true);
+      const Found thrifty = find({.thriftiest = true, .work = work()});
+      offer(thrifty, budget);
+      approach(find({.device_bytes = budget, .work = work(), .start = &thrifty.fates}));
     }
     note_moves();
     return std::move(best_);
   }
 
-  std::size_t floor_bytes() { return attempt(0, true); }
+  std::size_t floor_bytes() { return offer(find({.thriftiest = true, .work = work()}), 0); }
 
  private:
   // For --lms_debug: each tensor that leaves, each node that runs again.
@@ -159,27 +155,52 @@ class Planner {
   }
 
   bool is_done() const {
-    constexpr double as_evaluated = 1.01;
+    constexpr double as_evaluated = 1.004;
     return fits_ && seconds_ <= as_evaluated * evaluated_;
   }
 
-  // Returns the bytes that the placed plan takes.
-  std::size_t attempt(std::size_t target, bool thriftiest = false) {
-    const SyncMode sync = request_.options.sync_mode;
-    const Found found = search(outline_, {.sync = sync,
-                                          .device_bytes = target,
-                                          .swaps = request_.budget.host > 0,
-                                          .drops = request_.options.recompute != Recomputation::off,
-                                          .thriftiest = thriftiest,
-                                          .good_enough = good_enough_,
-                                          .work = work()});
-    if (found.evaluation.fits && (evaluated_ == 0 || found.evaluation.seconds < evaluated_)) {
-      evaluated_ = found.evaluation.seconds;
+  // From a plan to others nearby that take a little less each time.
+  void approach(Found found) {
+    constexpr int attempts = 10;
+    constexpr double heat = 0.003;
+    evaluated_ = found.evaluation.seconds;
+    std::size_t target = request_.budget.device;
+    for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
+      const std::size_t taken = offer(found, target);
+      if (is_done()) {
+        return;
+      }
+      const std::size_t over = taken - std::min(taken, request_.budget.device);
+      target -= std::clamp(over, target / 200, target / 60);
+      const Fates start = found.fates;
+      found = find({.device_bytes = target, .work = work() / 4, .heat = heat, .start = &start});
     }
+  }
+
+  // Where what is near does not fit once it is placed.
+  void start_lower() {
+    constexpr int attempts = 4;
+    std::size_t target = request_.budget.device;
+    for (int a = 0; a < attempts && !fits_; ++a) {
+      target -= target / 16;
+      offer(find({.device_bytes = target, .work = work()}), target);
+    }
+  }
+
+  Found find(SearchOptions options) const {
+    options.sync = request_.options.sync_mode;
+    options.swaps = request_.budget.host > 0;
+    options.drops = request_.options.recompute != Recomputation::off;
+    options.good_enough = good_enough_;
+    return search(outline_, options);
+  }
+
+  // Returns the bytes that the placed plan takes.
+  std::size_t offer(const Found& found, std::size_t target) {
     // Of the step: so much earlier than needed copies end. None: as early as there is room.
-    constexpr std::array<std::optional<double>, 4> slacks{0.002, 0.01, 0.03, std::nullopt};
+    constexpr std::array<std::optional<double>, 4> slacks{std::nullopt, 0.03, 0.01, 0.002};
     Unroller unroller(outline_);
-    Evaluator evaluator(outline_, target, sync);
+    Evaluator evaluator(outline_, target, request_.options.sync_mode);
     const Unrolled& unrolled = unroller.unroll(found.fates);
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const std::optional<double>& slack : slacks) {
@@ -188,8 +209,8 @@ class Planner {
         evaluator.tighten(unrolled, *slack * seconds);
       }
       least = std::min(least, offer(schedule_of(request_, outline_, unrolled, evaluator)));
-      if (evaluator.departures().empty()) {
-        break;  // all are the same
+      if (evaluator.departures().empty() || is_done()) {
+        break;  // all are the same, or nothing is gained by tighter copies
       }
     }
     return least;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -45,16 +46,21 @@ class Searcher {
     if ((best_.evaluation.fits && !options_.thriftiest) || movable_.empty()) {
       return best_;
     }
-    sweep();
+    if (options_.start != nullptr) {
+      offer(attempt(*options_.start));
+    } else {
+      sweep();
+    }
     improve();
     return best_;
   }
 
  private:
-  Found attempt(Fates fates) {
+  // Seconds beyond which it is of no use.
+  Found attempt(Fates fates, double seconds = std::numeric_limits<double>::infinity()) {
     const Unrolled& unrolled = unroller_.unroll(fates);
     work_ += unrolled.steps.size();
-    return {std::move(fates), evaluator_.evaluate(unrolled)};
+    return {std::move(fates), evaluator_.estimate(unrolled, seconds)};
   }
 
   bool is_better(const Evaluation& a, const Evaluation& b) const {
@@ -130,12 +136,29 @@ class Searcher {
     return least;
   }
 
-  // Small changes of neighbours, kept if they are no worse.
+  // Small changes of neighbours. What is a little slower is kept as well, less and less of it: few
+  // ways to a better plan go down all the time. Begins again from the best, with smaller losses.
   void improve() {
+    double heat = options_.heat;
+    const std::size_t begun = work_, whole = options_.work - std::min(begun, options_.work);
+    constexpr std::size_t rounds = 3;
+    for (std::size_t round = 1; round <= rounds; ++round, heat /= 2) {
+      cool_down(heat, begun + whole * round / rounds);
+    }
+  }
+
+  void cool_down(double heat, std::size_t until) {
     Found current = best_;
-    while (work_ < options_.work && !is_good_enough()) {
-      Found next = attempt(changed(current.fates));
-      if (!is_better(current.evaluation, next.evaluation)) {
+    const auto begun = static_cast<double>(work_);
+    while (work_ < until && !is_good_enough()) {
+      const double left =
+          (static_cast<double>(until - work_)) / (static_cast<double>(until) - begun);
+      const bool by_time = current.evaluation.fits && !options_.thriftiest;
+      const double limit = by_time ? current.evaluation.seconds * (1 + heat * left * left)
+                                   : std::numeric_limits<double>::infinity();
+      Found next = attempt(changed(current.fates), limit);
+      if (by_time ? next.evaluation.fits && next.evaluation.seconds <= limit
+                  : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
         offer(current);
       }

@@ -16,6 +16,8 @@ struct SearchOptions {
   bool thriftiest = false;        // the fewest bytes at the peak, whatever the time
   double good_enough = 0;         // seconds: the search ends where a plan takes no longer
   std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
+  double heat = 0.01;             // how much slower a plan may be, in parts, on the way to another
+  const Fates* start = nullptr;   // of a plan for nearly the same; else many simple ones are tried
 };
 
 // The best fates found, and what they cost. Depends on nothing but its arguments.

@@ -7,83 +7,121 @@
 
 namespace cnn::lms {
 
-Unroller::Unroller(const Outline& outline) : outline_(outline), away_(outline.roots.size()) {}
+Unroller::Unroller(const Outline& outline)
+    : outline_(outline), stay_(outline.roots.size(), -1), away_(outline.roots.size()) {
+  flatten();
+  run_forward();
+}
+
+void Unroller::flatten() {
+  const auto here = [this] {
+    return Node{.reads = static_cast<std::uint32_t>(lists_.size()),
+                .may_take = static_cast<std::uint32_t>(pairs_.size())};
+  };
+  for (const OutlineNode& node : outline_.nodes) {
+    Node flat = here();
+    flat.seconds = node.seconds;
+    flat.writes = flat.reads + static_cast<std::uint32_t>(node.reads.size());
+    lists_.insert(lists_.end(), node.reads.begin(), node.reads.end());
+    lists_.insert(lists_.end(), node.writes.begin(), node.writes.end());
+    pairs_.insert(pairs_.end(), node.may_take.begin(), node.may_take.end());
+    nodes_.push_back(flat);
+  }
+  nodes_.push_back(here());
+  for (const Root& root : outline_.roots) {
+    has_parts_.push_back(root.makers.size() > 1);
+  }
+}
+
+std::span<const std::uint32_t> Unroller::reads(std::uint32_t node) const {
+  return {lists_.data() + nodes_[node].reads, lists_.data() + nodes_[node].writes};
+}
+std::span<const std::uint32_t> Unroller::writes(std::uint32_t node) const {
+  return {lists_.data() + nodes_[node].writes, lists_.data() + nodes_[node + 1].reads};
+}
+std::span<const OutlineNode::TakeOver> Unroller::may_take(std::uint32_t node) const {
+  return {pairs_.data() + nodes_[node].may_take, pairs_.data() + nodes_[node + 1].may_take};
+}
+
+void Unroller::run_forward() {
+  for (; given_ < outline_.backward && given_ < outline_.steps.size(); ++given_) {
+    add_given();
+  }
+  result_.backward = result_.steps.size();
+  forward_ = result_;
+  forward_stay_ = stay_;
+  forward_candidates_ = candidates_.size();
+}
 
 const Unrolled& Unroller::unroll(const Fates& fates) {
   fates_ = &fates;
-  result_.steps.clear();
-  result_.stays.clear();
+  result_.steps.resize(forward_.steps.size());
+  result_.stays = forward_.stays;
   result_.taken_over.clear();
-  result_.seconds = 0;
-  candidates_.clear();
+  result_.seconds = forward_.seconds;
+  candidates_.resize(forward_candidates_);
   borrowed_.clear();
-  stay_.assign(outline_.roots.size(), -1);
-  away_.assign(outline_.roots.size(), false);
-  for (given_ = 0; given_ < outline_.steps.size(); ++given_) {
-    if (given_ == outline_.backward) {
-      result_.backward = result_.steps.size();
-      leave_forward(fates);
-    }
-    add_given(given_);
+  stay_ = forward_stay_;
+  std::ranges::fill(away_, 0);
+  leave_forward();
+  for (given_ = static_cast<std::uint32_t>(outline_.backward); given_ < outline_.steps.size();
+       ++given_) {
+    add_given();
     release();
   }
   settle_take_overs();
   return result_;
 }
 
-void Unroller::add_given(std::uint32_t given) {
-  const OutlineStep& step = outline_.steps[given];
+void Unroller::add_given() {
+  const OutlineStep& step = outline_.steps[given_];
   switch (step.kind) {
     case StepKind::compute:
-      for (const std::uint32_t root : outline_.nodes[step.id].reads) {
+      for (const std::uint32_t root : reads(step.id)) {
         require(root);
       }
       run(step.id, false);
-      break;
+      return;
     case StepKind::fetch:
       if (stay_[step.id] < 0) {
         begin(step.id, false);
       }
-      result_.steps.push_back({step.kind, step.id, given, false});
       break;
     case StepKind::offload:
       require(step.id);
-      touch(step.id);
-      result_.steps.push_back({step.kind, step.id, given, false});
+      result_.stays[static_cast<std::size_t>(stay_[step.id])].last =
+          static_cast<std::uint32_t>(result_.steps.size());
       break;
   }
+  result_.steps.push_back({step.kind, step.id, given_, false});
 }
 
 void Unroller::run(std::uint32_t node, bool again) {
-  const OutlineNode& n = outline_.nodes[node];
   const auto step = static_cast<std::uint32_t>(result_.steps.size());
-  for (const std::uint32_t root : n.reads) {
-    check(stay_[root] >= 0, "tensors of which each needs a part of the other would be made again");
-    touch(root);
+  for (const std::uint32_t root : reads(node)) {
+    const std::int32_t stay = stay_[root];
+    check(stay >= 0, "tensors of which each needs a part of the other would be made again");
+    result_.stays[static_cast<std::size_t>(stay)].last = step;
   }
+  const std::span<const OutlineNode::TakeOver> pairs = may_take(node);
   const std::size_t from = candidates_.size();
-  for (const OutlineNode::TakeOver& pair : n.may_take) {
+  for (const OutlineNode::TakeOver& pair : pairs) {
     candidates_.push_back({step, static_cast<std::uint32_t>(stay_[pair.from]), 0});
   }
-  for (const std::uint32_t root : n.writes) {
+  for (const std::uint32_t root : writes(node)) {
     // A part joins the others, but an output that is there is made anew in other bytes.
-    const bool joins = outline_.roots[root].makers.size() > 1 && stay_[root] >= 0;
+    const bool joins = has_parts_[root] && stay_[root] >= 0;
     if (!joins) {
       begin(root, false);
     }
-    result_.stays[touch(root)].written = step;
+    Stay& stay = result_.stays[static_cast<std::size_t>(stay_[root])];
+    stay.last = stay.written = step;
   }
-  for (std::size_t p = 0; p < n.may_take.size(); ++p) {
-    candidates_[from + p].to = static_cast<std::uint32_t>(stay_[n.may_take[p].to]);
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    candidates_[from + p].to = static_cast<std::uint32_t>(stay_[pairs[p].to]);
   }
   result_.steps.push_back({StepKind::compute, node, given_, again});
-  result_.seconds += n.seconds;
-}
-
-std::uint32_t Unroller::touch(std::uint32_t root) {
-  const auto stay = static_cast<std::uint32_t>(stay_[root]);
-  result_.stays[stay].last = static_cast<std::uint32_t>(result_.steps.size());
-  return stay;
+  result_.seconds += nodes_[node].seconds;
 }
 
 void Unroller::begin(std::uint32_t root, bool returns) {
@@ -97,7 +135,7 @@ void Unroller::require(std::uint32_t root) {
   if (stay_[root] >= 0) {
     return;
   }
-  if (away_[root]) {
+  if (away_[root] != 0) {
     begin(root, true);
     return;
   }
@@ -115,7 +153,7 @@ void Unroller::repeat_makers(std::uint32_t root) {
   bool begun = false;
   for (const std::uint32_t maker : outline_.roots[root].makers) {
     check(outline_.nodes[maker].may_repeat, "a node that may not run again would have to");
-    for (const std::uint32_t source : outline_.nodes[maker].reads) {
+    for (const std::uint32_t source : reads(maker)) {
       const bool was_there = stay_[source] >= 0;
       require(source);
       if (!was_there && (*fates_)[source] == Fate::drop_often && source != root) {
@@ -131,17 +169,17 @@ void Unroller::repeat_makers(std::uint32_t root) {
 }
 
 // What is not kept ends with its last use so far; what backward needs of it begins anew.
-void Unroller::leave_forward(const Fates& fates) {
+void Unroller::leave_forward() {
   for (std::size_t r = 0; r < stay_.size(); ++r) {
     if (stay_[r] < 0) {
       continue;
     }
     const Root& root = outline_.roots[r];
-    if (fates[r] == Fate::swap) {
+    if ((*fates_)[r] == Fate::swap) {
       result_.stays[static_cast<std::size_t>(stay_[r])].leaves = true;
-      away_[r] = true;
+      away_[r] = 1;
       stay_[r] = -1;
-    } else if (fates[r] != Fate::keep || !root.needed_backward) {
+    } else if ((*fates_)[r] != Fate::keep || !root.needed_backward) {
       stay_[r] = -1;
     }
   }
@@ -157,15 +195,15 @@ void Unroller::release() {
 }
 
 void Unroller::settle_take_overs() {
-  given_away_.assign(result_.stays.size(), false);
-  settled_.assign(result_.stays.size(), false);
+  given_away_.assign(result_.stays.size(), 0);
+  settled_.assign(result_.stays.size(), 0);
   for (const Candidate& candidate : candidates_) {
     const Stay& from = result_.stays[candidate.from];
     const Stay& to = result_.stays[candidate.to];
     if (from.last == candidate.step && !from.leaves && to.first == candidate.step &&
-        !given_away_[candidate.from] && !settled_[candidate.to]) {
+        given_away_[candidate.from] == 0 && settled_[candidate.to] == 0) {
       result_.taken_over.push_back({candidate.step, outline_.roots[to.root].bytes});
-      given_away_[candidate.from] = settled_[candidate.to] = true;
+      given_away_[candidate.from] = settled_[candidate.to] = 1;
     }
   }
 }

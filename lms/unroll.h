@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "lms/outline.h"
@@ -48,7 +49,8 @@ struct Unrolled {
   double seconds = 0;        // of all nodes
 };
 
-// Repeats only what is needed, right before it is needed, deepest sources first.
+// Repeats only what is needed, right before it is needed, deepest sources first. The forward pass
+// is the same for all fates: it is unrolled once.
 class Unroller {
  public:
   explicit Unroller(const Outline& outline);
@@ -60,25 +62,45 @@ class Unroller {
   struct Candidate {                           // for a take-over
     std::uint32_t step = 0, from = 0, to = 0;  // stays
   };
+  // An OutlineNode with its lists in one array, which is what the time goes into.
+  struct Node {
+    std::uint32_t reads = 0, writes = 0, may_take = 0;  // where each begins; it ends with the next
+    double seconds = 0;
+  };
 
-  void add_given(std::uint32_t given);
+  void flatten();
+  void run_forward();
+  std::span<const std::uint32_t> reads(std::uint32_t node) const;
+  std::span<const std::uint32_t> writes(std::uint32_t node) const;
+  std::span<const OutlineNode::TakeOver> may_take(std::uint32_t node) const;
+
+  void add_given();
   void run(std::uint32_t node, bool again);
   void require(std::uint32_t root);
   void repeat_makers(std::uint32_t root);
-  void leave_forward(const Fates& fates);
+  void leave_forward();
   void release();
-  std::uint32_t touch(std::uint32_t root);
   void begin(std::uint32_t root, bool returns);
   void settle_take_overs();
 
   const Outline& outline_;
+  std::vector<Node> nodes_;  // by NodeId, and one behind
+  std::vector<std::uint32_t> lists_;
+  std::vector<OutlineNode::TakeOver> pairs_;
+  std::vector<bool> has_parts_;  // by root
+
+  // What the forward pass leaves behind.
+  Unrolled forward_;
+  std::vector<std::int32_t> forward_stay_;
+  std::size_t forward_candidates_ = 0;
+
   const Fates* fates_ = nullptr;
   Unrolled result_;
   std::vector<std::int32_t> stay_;       // by root: its present stay, -1: it is not on the device
-  std::vector<bool> away_;               // by root: on the host
+  std::vector<std::uint8_t> away_;       // by root: on the host
   std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
   std::vector<Candidate> candidates_;
-  std::vector<bool> given_away_, settled_;  // by stay: another took its bytes; it took another's
+  std::vector<std::uint8_t> given_away_, settled_;  // by stay: another took its bytes; it took some
   std::uint32_t given_ = 0;
 };
 

@@ -24,14 +24,15 @@ class Shelf {
     lasts_.reserve(capacity);
   }
 
-  // The smallest gap between those that live at the same time, else above them all.
-  std::size_t best_offset(const Interval& interval) {
+  // A gap between those that live at the same time, else above them all: the smallest gap that
+  // holds it, or the lowest.
+  std::size_t find_offset(const Interval& interval, bool lowest) {
     const std::size_t count = find_neighbours(interval);
     constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
     std::size_t best = 0;
     std::size_t best_gap = none;
     std::size_t cursor = 0;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count && !(lowest && best_gap != none); ++i) {
       const std::size_t gap = lower_[i] > cursor ? lower_[i] - cursor : 0;
       if (gap >= interval.bytes && gap < best_gap) {
         best = cursor;
@@ -68,11 +69,11 @@ class Shelf {
   std::vector<std::size_t> lower_, upper_;  // of the neighbours that were found
 };
 
-Placement place_in(const Order& order, const std::vector<Interval>& intervals) {
+Placement place_in(const Order& order, const std::vector<Interval>& intervals, bool lowest) {
   Placement result{.offsets = std::vector<std::size_t>(intervals.size())};
   Shelf shelf(intervals.size());
   for (const std::uint32_t index : order) {
-    result.offsets[index] = shelf.best_offset(intervals[index]);
+    result.offsets[index] = shelf.find_offset(intervals[index], lowest);
     shelf.insert(intervals[index], result.offsets[index]);
     result.height = std::max(result.height, result.offsets[index] + intervals[index].bytes);
   }
@@ -130,8 +131,10 @@ class Search {
   bool is_done() const { return best_.height <= good_enough_; }
   Placement best() { return std::move(best_); }
 
+  // Each other time into the lowest gap: either way finds what the other does not.
   void attempt(const Order& order) {
-    latest_ = place_in(order, intervals_);
+    latest_ = place_in(order, intervals_, lowest_);
+    lowest_ = !lowest_;
     latest_order_ = order;
     if (latest_.height < best_.height) {
       best_ = latest_;
@@ -171,6 +174,7 @@ class Search {
   Placement latest_;
   Order best_order_, latest_order_;
   int rounds_since_ = 0;  // since the best
+  bool lowest_ = false;
   LinearCongruence random_;
 };
 
@@ -252,7 +256,7 @@ Placement place(const std::vector<Interval>& intervals) {
     result.offsets[others[i]] = found.offsets[i];
   }
   for (const std::uint32_t i : crumbs) {
-    result.offsets[i] = shelf.best_offset(intervals[i]);
+    result.offsets[i] = shelf.find_offset(intervals[i], false);
     shelf.insert(intervals[i], result.offsets[i]);
     result.height = std::max(result.height, result.offsets[i] + intervals[i].bytes);
   }

@@ -21,9 +21,10 @@ struct Placement {
 std::size_t lower_bound(const std::vector<Interval>& intervals);
 
 // Dynamic storage allocation: intervals that share a step do not overlap. NP-hard; several orders,
-// each interval into the smallest gap that holds it, then rounds that place first what stuck out.
-// The smallest intervals, a thousandth of the bytes, come last into what gaps there are. Stops near
-// the lower bound. Depends on nothing but its argument; bounded work, some 10 ms for thousands.
+// each interval into the smallest or the lowest gap that holds it, then rounds that place first
+// what stuck out. The smallest intervals, a thousandth of the bytes, come last into what gaps there
+// are. Stops near the lower bound. Depends on nothing but its argument; bounded work, some 10 ms
+// for thousands.
 Placement place(const std::vector<Interval>& intervals);
 
 }  // namespace cnn
