@@ -88,7 +88,7 @@ std::vector<TensorDesc> Update::infer(std::span<const TensorDesc> in) const {
                 size_of(copy.type) == 2,
             *this, in, "a copy has 16 bits and the shape of its parameter");
   }
-  return {described({}, DataType::f32)};
+  return {described({static_cast<std::int64_t>(parameters)}, DataType::f32)};
 }
 
 Update::Scalars Update::scalars(std::span<const TensorView> in) const {
@@ -108,7 +108,6 @@ Update::Scalars Update::scalars(std::span<const TensorView> in) const {
 void Update::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
   const UpdateAttributes& u = attributes;
   const Scalars step = scalars(in);
-  double squares = 0;
   for (std::size_t p = 0; p < parameters; ++p) {
     const auto slot = [&](std::size_t s) {
       return s < slots() ? in[first_slot() + s * parameters + p].as<float>() : std::span<float>();
@@ -118,7 +117,8 @@ void Update::reference(std::span<const TensorView> in, std::span<const TensorVie
                           .slot0 = slot(0),
                           .slot1 = slot(1),
                           .decay = u.decay[p] ? u.weight_decay : 0};
-    squares += operand.decay != 0 ? sum_of_squares(operand.w) : 0;
+    const double squares = operand.decay != 0 ? sum_of_squares(operand.w) : 0;
+    out[0].as<float>()[p] = static_cast<float>(squares / 2);
     if (!step.skip) {
       update(u, step, operand);
     }
@@ -127,7 +127,23 @@ void Update::reference(std::span<const TensorView> in, std::span<const TensorVie
     std::ranges::copy(in[first_parameter() + u.copied[i]].as<float>(),
                       in[first_copy() + i].as<float>().begin());
   }
-  out[0].as<float>()[0] = static_cast<float>(squares / 2);
+}
+
+std::vector<TensorDesc> SumInOrder::infer(std::span<const TensorDesc> in) const {
+  for (const TensorDesc& desc : in) {
+    require(desc.type == DataType::f32 && desc.shape.rank() == 1, *this, in, "takes f32 [n] each");
+  }
+  return {described({}, DataType::f32)};
+}
+
+void SumInOrder::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
+  double sum = 0;
+  for (const TensorView& view : in) {
+    for (const float value : view.as<float>()) {
+      sum += value;
+    }
+  }
+  out[0].as<float>()[0] = static_cast<float>(sum);
 }
 
 std::vector<TensorDesc> FoundInf::infer(std::span<const TensorDesc> in) const {
@@ -318,7 +334,7 @@ Value append_update(Graph& graph, std::span<const Value> parameters,
     sums.push_back(append_bucket(graph, head, bucket, options.update));
   }
   append_advances(graph, head, options);
-  return sums.size() == 1 ? sums.front() : emit_all(Add(), sums).front();
+  return emit_all(SumInOrder(), sums).front();
 }
 
 }  // namespace cnn::layers

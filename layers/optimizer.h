@@ -22,8 +22,8 @@ namespace cnn::layers {
 // then all parameters (mutated), all gradients, for each slot kind the slots of all parameters
 // (mutated), and for each copied parameter its copy (f16 or bf16; overwritten by the new values,
 // rounded). A parameter, its gradient, slots and copy share one layout: the rule is element-wise,
-// padding stays zero. out: f32 [], sum of w^2 / 2 over the decaying parameters before the update (0
-// without weight decay), accumulated in double.
+// padding stays zero. out: f32 [parameters], of each the sum of w^2 / 2 before the update,
+// accumulated in double; 0 of those that do not decay, and without weight decay.
 class Update final : public Op {
  public:
   Update(UpdateAttributes a, std::size_t n) : attributes(std::move(a)), parameters(n) {}
@@ -50,6 +50,15 @@ class Update final : public Op {
 
   UpdateAttributes attributes;
   std::size_t parameters;
+};
+
+// The sum of all elements of all inputs, one after the other in double: how they are divided into
+// inputs changes no bit. in: f32 [n] each. out: f32 [].
+class SumInOrder final : public Op {
+ public:
+  std::string_view name() const override { return "sum_in_order"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
 };
 
 // found_inf = 1 if any element of any input is inf or nan, else 0. in: gradients. out: i32 [].
@@ -98,8 +107,9 @@ Value loss_seed(Graph& graph, const OptimizerOptions& options);
 
 // Appends the update of all parameters: states for slots ("<parameter>/Momentum"...), the learning
 // rate as input "learning_rate" f32 [], Update nodes in buckets in the order the gradients were
-// made, and the nodes that advance scale and powers. Returns the L2 sum (f32 []); multiply by
-// weight_decay for the loss. parameters[i] goes with gradients[i].
+// made, and the nodes that advance scale and powers. Returns the L2 sum (f32 []), the same to the
+// bit whatever the buckets; multiply by weight_decay for the loss. parameters[i] goes with
+// gradients[i].
 Value append_update(Graph& graph, std::span<const Value> parameters,
                     std::span<const Value> gradients, const OptimizerOptions& options);
 

@@ -14,13 +14,14 @@ namespace {
 using Anchor = std::ptrdiff_t;
 
 bool is_update(const Graph& graph, const Node& node) {
+  constexpr std::int64_t few = 4096;  // elements
   bool mutates = false;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     mutates |= node.op->mutates(i) && is_persistent(graph.info(node.inputs[i]).role);
   }
   // Larger outputs would only live longer if they came earlier.
   return mutates && std::all_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
-           return graph.info(output).desc.shape.elements() <= 1;
+           return graph.info(output).desc.shape.elements() <= few;
          });
 }
 

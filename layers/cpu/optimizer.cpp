@@ -110,14 +110,22 @@ class UpdateBucket {
         write_copy(piece, o.in[*copy], part.first);
       }
     });
-    double sum = 0;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      sum += squares[i];
-    }
-    o.out[0].as<float>()[0] = static_cast<float>(sum / 2);
+    add_up({squares, parts_.size()}, o.out[0].as<float>());
   }
 
  private:
+  // Of each tensor the sum of its parts, in their order.
+  void add_up(std::span<const double> squares, std::span<float> halves) const {
+    std::size_t part = 0;
+    for (std::size_t tensor = 0; tensor < halves.size(); ++tensor) {
+      double sum = 0;
+      for (; part < parts_.size() && parts_[part].tensor == tensor; ++part) {
+        sum += squares[part];
+      }
+      halves[tensor] = static_cast<float>(sum / 2);
+    }
+  }
+
   UpdatePiece piece_of(const Operands& o, const Part& part) const {
     const auto data = [&](std::size_t first) {
       return o.in[first + part.tensor].as<float>().data() + part.first;

@@ -163,11 +163,42 @@ __global__ void __launch_bounds__(block_threads)
   }
 }
 
+// A block a tensor. squares: by chunk of this launch.
+template <Rule rule, class T>
 __global__ void __launch_bounds__(block_threads)
-    half_sum(const double* squares, std::int64_t count, float* result) {
-  const double sum = sum_array(squares, count);
+    half_sums(ChunkedTensors<arrays_of<rule>, CopyOf<T>> tensors, const double* squares,
+              float* results) {
+  const Trained<rule, T>& t = tensors.tensor[blockIdx.x];
+  const std::int64_t chunks = (t.elements + chunk_elements - 1) / chunk_elements;
+  const double sum = sum_array(squares + t.first_chunk, chunks);
   if (threadIdx.x == 0) {
-    *result = static_cast<float>(sum / 2);
+    results[blockIdx.x] = static_cast<float>(sum / 2);
+  }
+}
+
+// One thread, as the order of additions is promised. sum: so far; nullptr: these are the first.
+// Writes either the sum that the next launch goes on from, or the result.
+__global__ void add_in_order(const float* values, std::int64_t count, const double* before,
+                             double* sum, float* result) {
+  double all = before != nullptr ? *before : 0;
+#pragma unroll 8
+  for (std::int64_t i = 0; i < count; ++i) {
+    all += values[i];
+  }
+  if (result != nullptr) {
+    *result = static_cast<float>(all);
+  } else {
+    *sum = all;
+  }
+}
+
+void sum_in_order(Stream& stream, const Operands& o) {
+  auto* const sum = Carver(o.workspace).take<double>(1);
+  for (std::size_t i = 0; i < o.in.size(); ++i) {
+    const bool last = i + 1 == o.in.size();
+    cnn::cuda::launch(add_in_order, 1, 1, 0, stream, data_of<const float>(o.in[i]),
+                      o.in[i].desc.shape.elements(), i == 0 ? nullptr : sum, sum,
+                      last ? data_of<float>(o.out[0]) : nullptr);
   }
 }
 
@@ -210,8 +241,6 @@ class UpdateBucket {
         update_in_type<Rule::adam>(stream, o, squares);
         break;
     }
-    cnn::cuda::launch(half_sum, 1, block_threads, reduce_bytes<double>, stream, squares, chunks_,
-                      data_of<float>(o.out[0]));
   }
 
  private:
@@ -226,12 +255,17 @@ class UpdateBucket {
   void update(Stream& stream, const Operands& o, double* squares) const {
     const Factors factors = factors_of(op_.attributes);
     const Scalars scalars = scalars_of(o);
+    auto* halves = data_of<float>(o.out[0]);
     each_launch<arrays_of<rule>, CopyOf<T>>(
         op_.parameters, [&](std::size_t i) { return tensor<rule, T>(o, i); },
         [&](const auto& tensors, std::int64_t first_chunk) {
           cnn::cuda::launch(update_chunks<rule, T>, dim3(static_cast<unsigned>(tensors.chunks)),
                             block_threads, reduce_bytes<double>, stream, tensors, factors, scalars,
                             squares + first_chunk);
+          cnn::cuda::launch(half_sums<rule, T>, dim3(static_cast<unsigned>(tensors.count)),
+                            block_threads, reduce_bytes<double>, stream, tensors,
+                            static_cast<const double*>(squares + first_chunk), halves);
+          halves += tensors.count;
         });
   }
 
@@ -317,6 +351,15 @@ void add_optimizer_rows(KernelTable& table) {
   table.add<Update>(describe_update, [](const Update& op, const Signature& s) {
     return own_kernel(UpdateBucket(op, s.in));
   });
+  table.add<SumInOrder>(
+      [](const SumInOrder&, const Signature& asked) {
+        KernelSpec spec{.in = asked.in, .out = asked.out};
+        Carver carver;
+        carver.take<double>(1);
+        spec.workspace = carver.bytes();
+        return std::optional(std::move(spec));
+      },
+      [](const SumInOrder&, const Signature&) { return own_kernel(sum_in_order); });
   table.add<AdvanceLossScale>(
       [](const AdvanceLossScale&, const Signature& asked) { return in_nhwc(asked); },
       [](const AdvanceLossScale& op, const Signature&) {

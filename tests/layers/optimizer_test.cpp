@@ -282,6 +282,38 @@ TEST(AppendUpdate, AddsTheL2SumsOfAllBuckets) {
   EXPECT_FLOAT_EQ(values.scalar(l2), 12);  // 6 elements of 2^2 / 2
 }
 
+// Of six parameters of many magnitudes.
+float l2_in_buckets_of(std::size_t bytes) {
+  Graph graph;
+  OptimizerOptions options;
+  options.update.weight_decay = 1;
+  options.bucket_bytes = bytes;
+  std::vector<Value> parameters;
+  std::vector<Value> gradients;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    parameters.push_back(graph.parameter(name, described({50}, DataType::f32), {}));
+    gradients.push_back(graph.input(std::string("d") + name, described({50}, DataType::f32)));
+  }
+  const Value l2 = append_update(graph, parameters, gradients, options);
+  tests::Interpreter values(graph);
+  float value = 1e-4F;
+  for (const char* name : {"a", "b", "c", "d", "e", "f"}) {
+    for (float& w : values.floats(name)) {
+      value = value > 1e3F ? 1.3e-4F : value * 1.17F;
+      w = value;
+    }
+  }
+  values.run();
+  return static_cast<float>(values.scalar(l2));
+}
+
+TEST(AppendUpdate, MakesTheSameL2SumToTheBitWhateverTheBuckets) {
+  const float whole = l2_in_buckets_of(1 << 20);
+  for (const std::size_t bytes : {1, 200, 400, 600, 800, 1000}) {
+    EXPECT_EQ(l2_in_buckets_of(bytes), whole) << bytes;
+  }
+}
+
 TEST(AppendUpdate, NamesSlotsAsCheckpointsDo) {
   Graph graph;
   const Value w =

@@ -101,7 +101,7 @@ TEST(Schedule, DoesNotMoveANodeThatMakesALargeTensorBesidesItsUpdate) {
                    std::span<const TensorView> /*out*/) const override {}
   };
   Graph graph;
-  const Value w = graph.parameter("w", floats(4), {});
+  const Value w = graph.parameter("w", floats(5000), {});
   emit(Relu(), {graph.state("s", floats(4), {}, false)});
   emit(Counting(), {w});
   EXPECT_THAT(steps_of(graph), ElementsAre("relu#0", "counting#1"));

@@ -90,6 +90,31 @@ std::map<std::string, std::size_t> counts(const Compiled& of) {
   return result;
 }
 
+// Of resnet50, whose parameters take 98 MiB.
+std::size_t updates(std::size_t memory, const LmsFlags& lms) {
+  Config config;
+  config.lms = lms;
+  const models::Model& model = models::find("imagenet", "resnet50");
+  Backend backend = backend_like("cpu");
+  backend.memory_limit = memory;
+  return counts(compile({.config = config,
+                         .model = model,
+                         .phase = Phase::training,
+                         .batch = 1,
+                         .image_size = 64,
+                         .compute = DataType::f32,
+                         .input = {}},
+                        backend))["update"];
+}
+
+TEST(Buckets, AreSmallWhereMemoryIs) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+  EXPECT_EQ(updates(16'000 * mebibyte, {}), 2);
+  EXPECT_GE(updates(800 * mebibyte, {}), 4) << "of 25 MiB each";
+  EXPECT_GE(updates(16'000 * mebibyte, {.enabled = true, .limit = 320}), 9);
+  EXPECT_EQ(updates(16'000 * mebibyte, {.limit = 320}), 2) << "--lms_limit acts with --lms";
+}
+
 TEST(Fusion, GoesAsFarAsAsked) {
   const Compiled none = compiled({.device = "cuda", .fusion = FusionChoice::none});
   EXPECT_EQ(none.fusion, layers::Fusion::none);

@@ -70,9 +70,11 @@ TEST_P(Optimizers, UpdateLikeTheReferenceForEveryRule) {
       for (const HostTensor& tensor : in) {
         views.push_back(tensor.view());
       }
-      const HostTensor squares(TensorDesc{.shape = {}});
+      const HostTensor squares(TensorDesc{.shape = {std::int64_t{sizes.size()}}});
       op.reference(views, std::vector{squares.view()});
-      EXPECT_FLOAT_EQ(result.out[0].view().as<float>()[0], squares.view().as<float>()[0]);
+      for (std::size_t i = 0; i < sizes.size(); ++i) {
+        EXPECT_FLOAT_EQ(result.out[0].view().as<float>()[i], squares.view().as<float>()[i]);
+      }
       for (std::size_t i = 0; i < in.size(); ++i) {
         const auto text = difference(in[i].view(), result.after[i].view(), 2e-6);
         EXPECT_FALSE(text.has_value()) << row.name << ", input " << i << ": " << *text;

@@ -55,7 +55,7 @@ struct Trained {
         graph.add_tensor({.name = "g", .desc = image(DataType::f32), .role = Role::input});
     const TensorId rate = graph.add_tensor(
         {.name = "rate", .desc = described({}, DataType::f32), .role = Role::input});
-    const TensorId l2 = graph.add_tensor({.name = "l2", .desc = described({}, DataType::f32)});
+    const TensorId l2 = graph.add_tensor({.name = "l2", .desc = described({1}, DataType::f32)});
     graph.add_node({.op = std::make_shared<Update>(UpdateAttributes{.decay = {true}}, 1),
                     .inputs = {rate, w.id, g},
                     .outputs = {l2}});
