@@ -1,10 +1,12 @@
 #include "bench/run/compile.h"
 
 #include <algorithm>
+#include <bit>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "bench/run/lms_plan_file.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
@@ -91,16 +93,6 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   return options;
 }
 
-// Gradients of a bucket wait for the last of them, so that buckets are small where memory is.
-std::size_t bucket_bytes(const LmsFlags& flags, const Backend& backend) {
-  constexpr std::size_t share = 32;  // of the memory
-  constexpr std::size_t least = std::size_t{1} << 20U, most = std::size_t{64} << 20U;
-  const std::size_t limit = static_cast<std::size_t>(flags.limit) << 20U;
-  const bool limited = flags.enabled && flags.limit > 0;
-  const std::size_t memory = limited ? std::min(limit, backend.memory_limit) : backend.memory_limit;
-  return std::clamp(memory / share, least, most);
-}
-
 NetworkFacts facts_of(const Graph& graph, std::int64_t batch) {
   NetworkFacts facts;
   for (const TensorInfo& info : graph.tensors()) {
@@ -133,6 +125,22 @@ layers::Fusion fusion_of(const CompileRequest& request, const Backend& backend, 
 
 }  // namespace
 
+std::size_t bucket_bytes(const Config& config, const Backend& backend) {
+  constexpr std::size_t share = 32;  // of the memory
+  constexpr std::size_t least = std::size_t{1} << 20U;
+  const std::size_t most = layers::OptimizerOptions().bucket_bytes;
+  if (!config.lms.enabled) {
+    return most;
+  }
+  if (config.lms.plan_file) {
+    return load_bucket_bytes(*config.lms.plan_file);
+  }
+  const std::size_t limit = static_cast<std::size_t>(config.lms.limit) << 20U;
+  const std::size_t memory =
+      limit > 0 ? std::min(limit, backend.memory_limit) : backend.memory_limit;
+  return std::clamp(std::bit_floor(memory / share), least, most);
+}
+
 std::size_t Compiled::device_bytes() const {
   return std::max(plan.memory.device_bytes, prologue ? prologue->memory.device_bytes : 0);
 }
@@ -153,7 +161,7 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
-    options.training.optimizer.bucket_bytes = bucket_bytes(request.config.lms, backend);
+    options.training.optimizer.bucket_bytes = bucket_bytes(request.config, backend);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);
   compiled.fusion = made.fusion;

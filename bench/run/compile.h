@@ -54,6 +54,11 @@ struct Compiled {
   std::size_t lower_bound_bytes() const;
 };
 
+// Of the parameters in one update: gradients wait there for the last of them, so that with --lms
+// buckets are small where memory is, or those of the plan that --lms_plan_file names. No bit
+// depends on it. Throws Error if that file has none.
+std::size_t bucket_bytes(const Config& config, const Backend& backend);
+
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.
 // Inputs of the graph: "global_step" i32 [], "learning_rate" f32 [], and images and labels as
 // InputFormat says (with --synthetic_labels=fixed labels are an input too). Outputs: training

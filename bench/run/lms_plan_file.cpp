@@ -127,24 +127,54 @@ void check_origin(const Json& file, const PlanOrigin& origin) {
                     file.value("program", "not said"), make_anew));
 }
 
-SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
+void check_format(const Json& file) {
   check(file.is_object() && file.value("format", "") == format_name,
         fmt::format("it is no plan of --lms_plan_out: its \"format\" is not \"{}\"", format_name));
   const int version = file.at("version").get<int>();
   check(version == format_version,
         fmt::format("it has version {} of the format, this program reads version {}; {}", version,
                     format_version, make_anew));
+}
+
+SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
   check_origin(file, origin);
   SavedPlan plan{.policy = file.at("policy").get<std::string>(),
                  .budget = file.at("budget_bytes").get<std::size_t>(),
                  .peak = file.at("peak_bytes").get<std::size_t>(),
                  .host = file.at("host_bytes").get<std::size_t>(),
+                 .bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
                  .schedule = {}};
   const StepReader reader(graph);
   for (const Json& line : file.at("steps")) {
     plan.schedule.steps.push_back(reader.read(line.get<std::string>(), plan.schedule.steps.size()));
   }
   return plan;
+}
+
+// What `read` makes of a plan's JSON.
+template <class Read>
+auto with_json(const std::string& text, const Read& read) {
+  const Json file = Json::parse(text, nullptr, false);
+  check(!file.is_discarded(), "it is no JSON, or cut off");
+  try {
+    check_format(file);
+    return read(file);
+  } catch (const Json::exception& problem) {
+    throw Error(fmt::format("a value is missing or of another kind: {}", problem.what()));
+  }
+}
+
+// What `read` makes of a file.
+template <class Read>
+auto with_text(const std::string& path, const Read& read) {
+  try {
+    std::ifstream file(path, std::ios::binary);
+    check(file.is_open() && file.peek() != std::ifstream::traits_type::eof(),
+          "cannot read it, or it is empty");
+    return read(std::string{std::istreambuf_iterator<char>(file), {}});
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms_plan_file={}: {}", path, error.what()));
+  }
 }
 
 }  // namespace
@@ -194,29 +224,23 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"budget_bytes", plan.budget},
           {"peak_bytes", plan.peak},
           {"host_bytes", plan.host},
+          {"bucket_bytes", plan.bucket_bytes},
           {"steps", std::move(steps)}};
 }
 
 SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Graph& graph) {
-  const Json file = Json::parse(text, nullptr, false);
-  check(!file.is_discarded(), "it is no JSON, or cut off");
-  try {
-    return plan_of(file, origin, graph);
-  } catch (const Json::exception& problem) {
-    throw Error(fmt::format("a value is missing or of another kind: {}", problem.what()));
-  }
+  return with_json(text, [&](const Json& file) { return plan_of(file, origin, graph); });
 }
 
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph) {
-  try {
-    std::ifstream file(path, std::ios::binary);
-    check(file.is_open() && file.peek() != std::ifstream::traits_type::eof(),
-          "cannot read it, or it is empty");
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    return read_plan(text, origin, graph);
-  } catch (const Error& error) {
-    throw Error(fmt::format("--lms_plan_file={}: {}", path, error.what()));
-  }
+  return with_text(path, [&](const std::string& text) { return read_plan(text, origin, graph); });
+}
+
+std::size_t load_bucket_bytes(const std::string& path) {
+  return with_text(path, [](const std::string& text) {
+    return with_json(text,
+                     [](const Json& file) { return file.at("bucket_bytes").get<std::size_t>(); });
+  });
 }
 
 PlanFile::PlanFile(const std::string& path) : file_("--lms_plan_out", path) {}

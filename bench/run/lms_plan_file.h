@@ -26,6 +26,7 @@ struct SavedPlan {
   std::size_t budget = 0;  // that it was made for
   std::size_t peak = 0;    // that it takes
   std::size_t host = 0;
+  std::size_t bucket_bytes = 0;  // of the updates in its graph
   // As the policy made it, without the waits that link() adds: places and waits follow from it.
   Schedule schedule;
 };
@@ -41,8 +42,11 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
 // is no step of this graph. Whether the schedule as a whole is right is the business of verify().
 SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Graph& graph);
 
-// The files of --lms_plan_file, as --lms_plan_file names it; errors begin with flag and path.
+// The same of the file that --lms_plan_file names; errors begin with flag and path.
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph);
+
+// What the graph is to be compiled with, to be that of the plan.
+std::size_t load_bucket_bytes(const std::string& path);
 
 // Where --lms_plan_out goes.
 class PlanFile {

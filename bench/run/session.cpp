@@ -106,7 +106,9 @@ PlanOrigin Session::origin() const {
 
 void Session::save_plan() const {
   if (plan_out_) {
-    plan_out_->write(lms_->latest(), origin(), *unlimited_->graph);
+    SavedPlan plan = lms_->latest();
+    plan.bucket_bytes = bucket_bytes(*job_.config, backend_);
+    plan_out_->write(plan, origin(), *unlimited_->graph);
   }
 }
 

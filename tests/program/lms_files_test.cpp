@@ -61,6 +61,21 @@ TEST(LmsPlanFile, RunsWhereItsStepWouldFitWithout) {
   EXPECT_EQ(losses(loaded.result), losses(lms_train({}).result));
 }
 
+// A budget of 40 MiB has updates in buckets of 1 MiB, one of 400 MiB larger ones.
+TEST(LmsPlanFile, BringsTheBucketsOfItsUpdatesAlong) {
+  const TemporaryFolder folder;
+  const std::string plan = folder / "plan.json";
+  const Words model{"--model=resnet56", "--batch_size=16", "--num_batches=2"};
+  Words make = on_device({"--lms_plan_out=" + plan, "--lms_simulate_only"});
+  make.insert(make.end(), model.begin(), model.end());
+  EXPECT_EQ(run_program(lms_training(make)).status, 0);
+  Words load{"--lms", "--device_memory_mb=400", "--lms_plan_file=" + plan};
+  load.insert(load.end(), model.begin(), model.end());
+  const LmsRun loaded = lms_train(load);
+  ASSERT_EQ(loaded.run.status, 0) << loaded.run.err;
+  EXPECT_EQ(losses(loaded.result), losses(lms_train(model).result)) << "one bucket";
+}
+
 TEST(LmsPlanFile, IsRefusedForAnotherStepOrSmallerDevice) {
   const TemporaryFolder folder;
   const std::string plan = folder / "plan.json";

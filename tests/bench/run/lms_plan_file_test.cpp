@@ -24,8 +24,12 @@ class PlanFileTest : public testing::Test {
   const Graph& graph_ = *plan_.graph;
   PlanOrigin origin_{.facts = {{"model", "resnet20"}, {"batch_size", "64"}, {"precision", "f32"}},
                      .graph = hash_of(*plan_.graph)};
-  SavedPlan saved_{
-      .policy = "planned", .budget = 4000, .peak = 3000, .host = 256, .schedule = plan_.schedule};
+  SavedPlan saved_{.policy = "planned",
+                   .budget = 4000,
+                   .peak = 3000,
+                   .host = 256,
+                   .bucket_bytes = 1000,
+                   .schedule = plan_.schedule};
   std::string text_ = plan_json(saved_, origin_, graph_).dump(1);
 
   std::string refusal(const std::string& text, const PlanOrigin& origin) const {
@@ -51,6 +55,7 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.budget, 4000U);
   EXPECT_EQ(read.peak, 3000U);
   EXPECT_EQ(read.host, 256U);
+  EXPECT_EQ(read.bucket_bytes, 1000U);
   EXPECT_EQ(plan_json(read, origin_, graph_).dump(1), text_);
   for (std::size_t s = 0; s < read.schedule.steps.size(); ++s) {
     EXPECT_EQ(read.schedule.steps[s].lane, plan_.schedule.steps[s].lane) << s;
@@ -145,6 +150,7 @@ TEST_F(PlanFileTest, NamesItsFlagAndPathInErrors) {
               HasSubstr("--lms_plan_file=" + path + ": cannot read it"));
   PlanFile(path).write(saved_, origin_, graph_);
   EXPECT_EQ(load_plan(path, origin_, graph_).peak, 3000U);
+  EXPECT_EQ(load_bucket_bytes(path), 1000U);
   EXPECT_THAT(error_of([&] { PlanFile(folder / "none/plan.json"); }), HasSubstr("--lms_plan_out="));
 }
 
