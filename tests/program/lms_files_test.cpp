@@ -150,7 +150,7 @@ TEST(LmsStats, AreTablesLikeThoseOfTensorFlowsExamples) {
 TEST(LmsMeasured, SaysWhatStepsWaitedForAndWhatTheLinkGave) {
   // So slow a link that it decides: 30 MB each way take 0.1 s and more.
   const LmsRun trained = lms_train(
-      {"--lms", "--device_memory_mb=40", "--emulate_link_gbps=0.5,0.25", "--lms_recompute=off"});
+      {"--lms", "--device_memory_mb=50", "--emulate_link_gbps=0.5,0.25", "--lms_recompute=off"});
   ASSERT_EQ(trained.run.status, 0) << trained.run.err;
   const json& plan = trained.result.at("plan").at("lms");
   EXPECT_EQ(plan.at("measured_out_bytes"), plan.at("swapped_out_bytes"));
