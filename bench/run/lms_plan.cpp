@@ -208,13 +208,10 @@ void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
   report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
   report_.recompute_seconds = seconds_again(graph, plan.schedule, request.costs);
   predict(report_, plan, request.costs);
-  if (report_.active()) {
-    floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
-    report_.floor = resident_bytes_ + floor_;
-    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
-  } else {
-    report_.lower_bound_seconds = report_.compute_seconds;
-  }
+  floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
+  report_.floor = resident_bytes_ + floor_;
+  report_.lower_bound_seconds =
+      report_.active() ? lms::lower_bound(request).seconds : report_.compute_seconds;
 }
 
 std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {

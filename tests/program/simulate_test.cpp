@@ -111,6 +111,9 @@ TEST(Simulate, ObeysTheLimitsOfFlagsBesideThoseOfTheMachine) {
       simulated("p100-pcie3", {"--model=resnet50", "--batch_size=150", "--lms"});
   EXPECT_TRUE(says(whole.run, "LMS is not necessary. Turned LMS off.")) << whole.run.err;
   const json& lms = whole.result.at("plan").at("lms");
+  EXPECT_FALSE(lms.at("necessary").get<bool>());
+  EXPECT_GT(lms.at("floor_bytes"), std::size_t{1} << 30U);
+  EXPECT_LT(lms.at("floor_bytes"), lms.at("need_bytes"));
   EXPECT_NEAR(lms.at("lower_bound_seconds").get<double>(),
               lms.at("predicted_step_seconds").get<double>(), 1e-6);
 }
