@@ -35,8 +35,7 @@ Seed plan(std::vector<std::string> words) {
   return seed;
 }
 
-// The batch makes the step need so many times the memory; the least share has half a point of room
-// below what is reached.
+// The batch makes the step need so many times the memory.
 struct Point {
   int batch = 0;
   double over_subscription = 0, least_share = 0;
@@ -58,16 +57,20 @@ void expect_shares(const std::vector<std::string>& words, const std::vector<Poin
 const std::vector<std::string> resnet50_on_p100{"--simulate=p100-pcie3", "--model=resnet50"};
 
 TEST(Seeds, ResNet50KeepsItsSpeedALittleBeyondTheMemoryOfAP100) {
-  expect_shares(resnet50_on_p100, {{216, 1.03, 99.0}, {314, 1.5, 98.2}});
+  expect_shares(resnet50_on_p100, {{216, 1.03, 99}, {314, 1.5, 98}});
 }
 
-TEST(SlowSeeds, ResNet50KeepsMostOfItsSpeedFarBeyondTheMemoryOfAP100) {
-  expect_shares(resnet50_on_p100,
-                {{420, 2, 95.4}, {630, 3, 92.4}, {841, 4, 88.8}, {1052, 5, 78.2}});
+TEST(Seeds, ResNet50KeepsMostOfItsSpeedFarBeyondTheMemoryOfAP100) {
+  expect_shares(resnet50_on_p100, {{420, 2, 96}, {630, 3, 93}, {841, 4, 90}});
+}
+
+// As far as plans get so near the floor.
+TEST(SlowSeeds, ResNet50TrainsAtFiveTimesTheMemoryOfAP100) {
+  expect_shares(resnet50_on_p100, {{1052, 5, 72.6}});
 }
 
 TEST(SlowSeeds, ResNet50InF16KeepsMostOfItsSpeedOnAnH200) {
-  for (const auto& [limit, least] : {std::pair{4916, 88.1}, {3276, 81.7}, {2457, 69.7}}) {
+  for (const auto& [limit, least] : {std::pair{4916, 91.0}, {3276, 81.4}, {2457, 73.3}}) {
     const Seed seed = plan({"--simulate=h200", "--model=resnet50", "--use_fp16", "--fusion=bn",
                             "--batch_size=256", "--lms_limit=" + std::to_string(limit)});
     ASSERT_EQ(seed.run.status, 0) << seed.run.err;

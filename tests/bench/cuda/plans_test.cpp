@@ -173,8 +173,8 @@ TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
         const StepPlan theirs = compiled(model, backend, asked).plan;
         const StepPlan ours = compiled(model, assumed, asked).plan;
         ASSERT_EQ(ours.graph->nodes().size(), theirs.graph->nodes().size());
-        // The first layer of AlexNet in f32 has an engine with a workspace of 400 MiB.
-        const double least = name == "alexnet" && compute == DataType::f32 ? 0.6 : 0.95;
+        // The first layer of AlexNet in f32 has an engine with a workspace of some 400 MiB.
+        const double least = name == "alexnet" && compute == DataType::f32 ? 0.5 : 0.95;
         const auto most = static_cast<double>(theirs.memory.device_bytes);
         EXPECT_LE(ours.memory.lower_bound_bytes, theirs.memory.lower_bound_bytes);
         EXPECT_GE(static_cast<double>(ours.memory.device_bytes), least * most);
