@@ -135,8 +135,8 @@ TEST(LmsStats, AreTablesLikeThoseOfTensorFlowsExamples) {
   const auto steps = lines_of(read_file(folder / "outputs/resnet20_lms_stats.csv"));
   ASSERT_EQ(steps.size(), 4U);
   EXPECT_EQ(steps[0], "step type,epoch,step,duration,allocs,reclaimOnes,reclaimAlls,GiB reclaimed");
-  EXPECT_THAT(steps[1], StartsWith("t,0,1,0."));
-  EXPECT_THAT(steps[3], StartsWith("t,0,3,0."));
+  EXPECT_THAT(steps[1], StartsWith("t,0,1,"));
+  EXPECT_THAT(steps[3], StartsWith("t,0,3,"));
   lms_train(flags);  // the averages of runs stand below each other
   const auto averages = lines_of(read_file(folder / "outputs/resnet20_lms_stats_average.csv"));
   ASSERT_EQ(averages.size(), 3U);
