@@ -124,7 +124,9 @@ std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, co
     for (const Options& options : ways(row, topology, wish)) {
       if (can(row, topology, options)) {
         const auto plans = plans_of_all(row, topology, wish.elements, options);
-        all.push_back({&row, options, simulate(plans, topology, links)});
+        if (plans[0].chunks.size() <= wish.channels) {
+          all.push_back({&row, options, simulate(plans, topology, links)});
+        }
       }
     }
   }

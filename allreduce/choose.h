@@ -21,6 +21,7 @@ struct Wish {
   Order order = Order::fast;
   Wire wire = Wire::f32;
   bool peers_memory = false;  // ranks of a host see one another's
+  std::size_t channels = 64;  // that ranks have: a list may have as many chunks
 };
 
 // All ways that the catalog has for these ranks and this order, the fastest first: grids over the

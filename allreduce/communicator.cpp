@@ -65,8 +65,10 @@ void BucketCommunicator::compare(std::size_t number, std::span<const std::span<f
 
 void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
   compare(number, pieces);
-  Wish wish{
-      .order = settings_.order, .wire = settings_.wire, .peers_memory = settings_.peers_memory};
+  Wish wish{.order = settings_.order,
+            .wire = settings_.wire,
+            .peers_memory = settings_.peers_memory,
+            .channels = transport_.channels()};
   for (const std::span<float>& piece : pieces) {
     wish.elements += piece.size();
   }

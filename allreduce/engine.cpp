@@ -7,9 +7,6 @@
 namespace cnn::allreduce {
 namespace {
 
-// Sums that write more than this go past the cache.
-constexpr std::size_t stream_from = std::size_t{4} << 20U;
-
 simd::Type type_of(Wire wire) {
   return wire == Wire::bf16  ? simd::Type::bf16
          : wire == Wire::f16 ? simd::Type::f16
@@ -27,6 +24,7 @@ class Engine::Resolver {
   void resolve() {
     for (const Chunk& chunk : engine_.plan_.chunks) {
       Running running;
+      narrowed_.clear();
       for (const Action& action : chunk.actions) {
         running.actions.push_back(std::visit([&](const auto& a) { return this->of(a); }, action));
       }
@@ -86,7 +84,11 @@ class Engine::Resolver {
 
   Resolved of(const Send& send) {
     const Pieces own_pieces = own(send.range);
-    return {.own = own_pieces, .wire = wire(send.range, own_pieces)};
+    const bool first = narrow_ && std::ranges::find(narrowed_, send.range) == narrowed_.end();
+    if (first) {
+      narrowed_.push_back(send.range);
+    }
+    return {.own = own_pieces, .wire = wire(send.range, own_pieces), .narrows = first};
   }
   Resolved of(const Receive& receive) {
     const Pieces own_pieces = own(receive.range);
@@ -100,7 +102,10 @@ class Engine::Resolver {
     }
     return result;
   }
-  static Resolved of(const Wait& /*wait*/) { return {}; }
+  Resolved of(const Wait& /*wait*/) {
+    narrowed_.clear();
+    return {};
+  }
   static Resolved of(const Meet& /*meet*/) { return {}; }
 
   float* seen(int rank, float* own_place) const {
@@ -145,7 +150,6 @@ class Engine::Resolver {
       part.n = s.n;
       part.pairwise = sum.pairwise;
       part.round_to = sum.last ? type_of(engine_.plan_.wire) : simd::Type::f32;
-      part.stream = sum.range.size() * into.size() * sizeof(float) >= stream_from;
       engine_.sums_.push_back(part);
       ++result.sums;
     }
@@ -155,6 +159,7 @@ class Engine::Resolver {
   Engine& engine_;
   std::span<const std::span<float>> buffer_;
   bool narrow_;
+  std::vector<Range> narrowed_;  // sent since the last wait
 };
 
 Engine::Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
@@ -229,7 +234,7 @@ bool Engine::advance(std::size_t chunk) {
 bool Engine::step(std::size_t chunk, const Send& send) {
   Running& running = chunks_[chunk];
   const Resolved& action = running.actions[running.next];
-  if (plan_.wire != Wire::f32) {
+  if (action.narrows) {
     std::byte* to = at(action.wire)[0].data();
     for (const Bytes& piece : at(action.own)) {
       const std::size_t n = piece.size() / sizeof(float);

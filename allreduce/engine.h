@@ -34,6 +34,7 @@ class Engine {
   struct Resolved {
     Pieces own, wire, to;  // of the range; of what is sent or stands for it; of where it arrives
     std::uint32_t first_sum = 0, sums = 0;
+    bool narrows = false;  // the first to send this range: another rank may read it for the next
   };
   struct Running {  // a chunk
     std::vector<Resolved> actions;

@@ -89,11 +89,7 @@ class PeerMemoryTransport final : public Transport {
       watched_.emplace_back(other == rank ? 0 : presence(other).process.load());
     }
   }
-  ~PeerMemoryTransport() override {
-    if (presence(rank_).state.load() == State::here) {
-      presence(rank_).state.store(State::left, std::memory_order_release);
-    }
-  }
+  ~PeerMemoryTransport() override { take_leave(); }
   PeerMemoryTransport(const PeerMemoryTransport&) = delete;
   PeerMemoryTransport& operator=(const PeerMemoryTransport&) = delete;
 
@@ -170,6 +166,7 @@ class PeerMemoryTransport final : public Transport {
       look_around(waits_for);
     }
   }
+  void leave() override { take_leave(); }
   void busy() override {
     if (idle_ > 0) {
       idle_ = left_seen_ = 0;
@@ -182,6 +179,11 @@ class PeerMemoryTransport final : public Transport {
     return channel * index(ranks_) + index(rank);
   }
   Presence& presence(int rank) const { return board_.presence(index(rank)); }
+
+  void take_leave() {
+    State here = State::here;  // who failed has left already
+    presence(rank_).state.compare_exchange_strong(here, State::left);
+  }
 
   // Pieces may be cut in different places.
   void copy(int from, const Incoming& incoming) {

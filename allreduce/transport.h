@@ -34,7 +34,7 @@ class Transport {
   virtual int ranks() const = 0;
   virtual std::size_t channels() const = 0;
 
-  // Memory of this rank, zero, aligned to a page, which peers on its host see. All ranks ask for
+  // Memory of this rank, zero, aligned to 64 bytes, which peers on its host see. All ranks ask for
   // the same sizes in the same order. It lives as long as what made the transport.
   virtual Bytes room(std::size_t bytes) = 0;
   // Where in the memory of that rank this address of a room of ours has its like; null: not in
@@ -56,6 +56,8 @@ class Transport {
   // while. Throws PeerLost if a rank is gone or the time is over: the one whom nobody waits for.
   virtual void idle(int waits_for) = 0;
   virtual void busy() = 0;  // the wait is over
+  // This rank will not come any more, so that others do not wait for it. Any thread may call it.
+  virtual void leave() = 0;
 };
 
 }  // namespace cnn::allreduce

@@ -36,7 +36,7 @@ ARROWS = {
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
     "bench/report": ["bench/machine", "bench/flags", "data", "lms", "models", "layers", "runtime"],
-    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data", "models", "layers/passes",
+    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "models", "layers/passes",
                   "layers", "runtime"],
     "bench/cuda": ["*"],
     "bench": ["*"],

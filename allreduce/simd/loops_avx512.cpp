@@ -20,8 +20,6 @@ struct Avx512 {
 
   static Float load(const float* from) { return _mm512_loadu_ps(from); }
   static void store(float* to, Float value) { _mm512_storeu_ps(to, value); }
-  static void stream(float* to, Float value) { _mm512_stream_ps(to, value); }
-  static void fence() { _mm_sfence(); }
   static Float set(float value) { return _mm512_set1_ps(value); }
 
   // The rounded value in the upper half of each element, whatever stands below.

@@ -15,8 +15,6 @@ struct Plain {
 
   static float load(const float* from) { return *from; }
   static void store(float* to, float value) { *to = value; }
-  static void stream(float* to, float value) { *to = value; }
-  static void fence() {}
   static float set(float value) { return value; }
 
   static std::uint16_t bf16(float value) {

@@ -23,39 +23,41 @@ struct SumLoops {
     return operand.type == Type::bf16 ? V::from_bf16(words) : V::from_f16(words);
   }
 
-  static Float finished(const Sum& of, Float sum) {
-    // A factor of one changes nothing, not even a NaN's bits.
-    const Float scaled = of.factor == 1 ? sum : V::set(of.factor) * sum;
-    return of.round_to == Type::f32    ? scaled
-           : of.round_to == Type::bf16 ? V::rounded_to_bf16(scaled)
-                                       : V::rounded_to_f16(scaled);
-  }
+  // What a sum ends with. A copy of its own: stores of vectors might change whatever is in memory.
+  struct Finish {
+    float factor;
+    Type round_to;
 
-  static bool aligned(const Sum& of) {
-    for (std::size_t k = 0; k < of.outputs; ++k) {
-      if (reinterpret_cast<std::uintptr_t>(of.to[k]) % (V::width * sizeof(float)) != 0) {
-        return false;
-      }
+    Float operator()(Float sum) const {
+      // A factor of one changes nothing, not even a NaN's bits.
+      const Float scaled = factor == 1 ? sum : V::set(factor) * sum;
+      return round_to == Type::f32    ? scaled
+             : round_to == Type::bf16 ? V::rounded_to_bf16(scaled)
+                                      : V::rounded_to_f16(scaled);
     }
-    return true;
-  }
+  };
 
-  // Stores at(i), the sum at element i, finished.
+  // Stores at(i), the sum at element i, finished. Most sums have one output or two.
   template <class At>
   static void each(const Sum& of, const At& at) {
-    const bool stream = of.stream && aligned(of);
-    for (std::size_t i = 0; i + V::width <= of.n; i += V::width) {
-      const Float result = finished(of, at(i));
-      for (std::size_t k = 0; k < of.outputs; ++k) {
-        if (stream) {
-          V::stream(of.to[k] + i, result);
-        } else {
-          V::store(of.to[k] + i, result);
-        }
+    const Finish finish{of.factor, of.round_to};
+    const std::size_t n = of.n, outputs = of.outputs;
+    float* const first = of.to[0];
+    float* const second = of.to[outputs - 1];
+    if (outputs <= 2) {
+      for (std::size_t i = 0; i + V::width <= n; i += V::width) {
+        const Float result = finish(at(i));
+        V::store(first + i, result);
+        V::store(second + i, result);
       }
+      return;
     }
-    if (stream) {
-      V::fence();
+    float* const* const to = of.to;
+    for (std::size_t i = 0; i + V::width <= n; i += V::width) {
+      const Float result = finish(at(i));
+      for (std::size_t k = 0; k < outputs; ++k) {
+        V::store(to[k] + i, result);
+      }
     }
   }
 
@@ -66,9 +68,10 @@ struct SumLoops {
     for (std::size_t k = 0; k < count; ++k) {
       x[k] = static_cast<const float*>(of.operands[k].data);
     }
-    each(of, [&](std::size_t i) {
+    const bool pairwise = of.pairwise;
+    each(of, [x, pairwise](std::size_t i) {
       if constexpr (count == 4) {
-        if (of.pairwise) {
+        if (pairwise) {
           return (V::load(x[0] + i) + V::load(x[1] + i)) + (V::load(x[2] + i) + V::load(x[3] + i));
         }
       }
@@ -165,7 +168,8 @@ struct AllLoops {
 
   static void rest(const Sum& of, std::size_t first) {
     for (std::size_t i = first; i < of.n; ++i) {
-      const float result = SumLoops<S>::finished(of, one(of, i, 0, of.count));
+      const float result =
+          typename SumLoops<S>::Finish{of.factor, of.round_to}(one(of, i, 0, of.count));
       for (std::size_t k = 0; k < of.outputs; ++k) {
         of.to[k][i] = result;
       }

@@ -31,7 +31,6 @@ struct Sum {
   bool pairwise = false;
   float factor = 1;
   Type round_to = Type::f32;
-  bool stream = false;  // past the cache: large outputs
 };
 
 struct Loops {

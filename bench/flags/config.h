@@ -268,6 +268,7 @@ struct Config {
   LmsFlags lms;
   SearchFlags search;
   VariableUpdate variable_update = VariableUpdate::parameter_server;
+  int num_gpus = 1;  // devices, of whatever kind
   int seed = 1234;
   HelpFlags help;
 };

@@ -57,6 +57,15 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return needs_others(c.variable_update); },
      "--variable_update: this version runs one process with one device, so only "
      "parameter_server, replicated and independent exist (and are equal)"},
+    {[](const Config& c) { return c.num_gpus > 1 && c.device != DeviceKind::cpu; },
+     "--num_gpus: several devices are parts of a processor so far; add --device=cpu, or leave it "
+     "out and raise --batch_size"},
+    {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled; },
+     "--lms plans for one device so far; drop --num_gpus"},
+    {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },
+     "--simulate predicts one device; drop --num_gpus"},
+    {[](const Config& c) { return c.num_gpus > 1 && (c.search.batch || c.search.image_size); },
+     "--find_max_batch and --find_max_image_size search on one device; drop --num_gpus"},
     {[](const Config& c) { return c.checkpoint.save_secs != 0 && is_set(c.checkpoint.save_steps); },
      "--save_model_secs and --save_model_steps exclude each other"},
     {[](const Config& c) {

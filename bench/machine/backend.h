@@ -14,6 +14,7 @@
 #include "bench/flags/config.h"
 #include "bench/machine/machine_info.h"
 #include "bench/machine/telemetry.h"
+#include "runtime/communicator.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 
@@ -99,6 +100,16 @@ struct Backend {
   // Further notes that have come up since `notes`, while programs were compiled. Empty: none ever.
   std::function<std::vector<std::string>()> later_notes;
   std::optional<Described> described;  // if so, `device` is null and no kernel can be made
+
+  // Of the run's devices, which exchange gradients: this one's number, and how many there are.
+  int rank = 0, ranks = 1;
+  // Memory for variables and steps that other ranks see. Empty: the device's own.
+  std::function<Buffer(std::size_t)> shared_memory;
+  // A backend on a part of this one's device, for one of several ranks; called on the rank's
+  // thread. Null: such a device is not divided.
+  Backend (*for_rank)(const Config& config, int rank, int ranks) = nullptr;
+  // Makes the table exchange with other ranks by a communicator, which must outlive it.
+  void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
 
   // How much work shows what the device reaches at best: it must fill the device.
   std::int64_t matrix_side = 1536;  // of a matrix product

@@ -10,6 +10,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/threads.h"
+#include "runtime/cpu/cpu_mask.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -127,8 +128,12 @@ void play_device(Backend& backend, int megabytes, const Link& link) {
   backend.link = link.out > 0 ? link : Link{.out = copies, .in = copies};
 }
 
+Backend for_rank(const Config& config, int rank, int ranks);
+
 Backend make(const Config& config) {
   Backend backend{.name = "cpu", .device_text = "/cpu:0"};
+  backend.for_rank = for_rank;
+  backend.add_exchange = layers::cpu::add_exchange;
   const layers::cpu::Isa isa = usable_isa();
   backend.compute = compute_type(config);
   backend.precision = name_of(backend.compute);
@@ -168,6 +173,28 @@ Backend make(const Config& config) {
   if (config.lms.device_memory_mb) {
     play_device(backend, *config.lms.device_memory_mb, link);
   }
+  return backend;
+}
+
+// Its part of the processors that the program may use, or one of them where ranks are more; and its
+// part of the memory. Threads that this one starts inherit the processors.
+Backend for_rank(const Config& config, int rank, int ranks) {
+  const std::vector<int> all = layers::cpu::affinity_cpus();
+  const auto count = static_cast<int>(all.size());
+  const int begin = count < ranks ? rank % count : count * rank / ranks;
+  const int end = count < ranks ? begin + 1 : count * (rank + 1) / ranks;
+  CpuMask mine;
+  for (int i = begin; i < end; ++i) {
+    mine.add(all[static_cast<std::size_t>(i)]);
+  }
+  if (!layers::cpu::user_binds_threads()) {
+    check(mine.bind(), fmt::format("rank {} cannot be bound to its processors", rank));
+  }
+  Backend backend = make(config);
+  backend.rank = rank;
+  backend.ranks = ranks;
+  backend.device_text = fmt::format("/cpu:{}", rank);
+  backend.memory_limit /= static_cast<std::size_t>(ranks);
   return backend;
 }
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/run/lms_plan_file.h"
+#include "layers/all_reduce.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
@@ -32,7 +34,10 @@ Value images_of(Graph& graph, const CompileRequest& request) {
   const std::int64_t size = request.image_size;
   const Shape shape{request.batch, request.model.channels, size, size};
   if (request.input.synthetic) {
-    const char* name = request.phase == Phase::training ? "images" : "eval_images";
+    std::string name = request.phase == Phase::training ? "images" : "eval_images";
+    if (request.rank > 0) {  // its own draw
+      name += ":" + std::to_string(request.rank);
+    }
     return graph.state(name, {shape, request.compute}, synthetic_pixels, false);
   }
   const Value raw = graph.input("images", {shape, request.input.image_type, Layout::nhwc});
@@ -49,11 +54,18 @@ Value labels_of(Graph& graph, const CompileRequest& request) {
   return graph.input("labels", {Shape{request.batch}, DataType::i32});
 }
 
+// Every rank draws its own labels and dropout masks.
+std::uint64_t seed_of(const CompileRequest& request) {
+  constexpr std::uint64_t apart = 0x9E3779B97F4A7C15U;
+  return static_cast<std::uint64_t>(request.config.seed) +
+         static_cast<std::uint64_t>(request.rank) * apart;
+}
+
 Forward build_forward(const CompileRequest& request) {
   Traits traits{.training = request.phase == Phase::training,
                 .dropout = request.config.model.dropout,
                 .compute = request.compute,
-                .seed = static_cast<std::uint64_t>(request.config.seed)};
+                .seed = seed_of(request)};
   Forward forward{.graph = std::make_shared<Graph>(std::move(traits))};
   Graph& graph = *forward.graph;
   const Value images = images_of(graph, request);
@@ -91,6 +103,27 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
     options.loss_scale_every_n = config.precision.loss_scale_every_n;
   }
   return options;
+}
+
+// What ranks do with their gradients, and how much of the weight decay each adds to its own. As
+// the original: the last tower's loss holds that of all.
+void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
+  if (request.ranks == 1) {
+    return;
+  }
+  const auto ranks = static_cast<double>(request.ranks);
+  const VariableUpdate mode = request.config.variable_update;
+  double& decay = options.optimizer.update.weight_decay;
+  if (mode == VariableUpdate::independent) {
+    decay = request.rank + 1 == request.ranks ? decay * ranks : 0;
+    return;
+  }
+  const bool sums = mode == VariableUpdate::replicated;
+  decay = sums ? decay * ranks : decay;
+  options.on_gradients = [factor = sums ? 1 : 1 / static_cast<float>(ranks)](
+                             std::span<const Value> /*parameters*/, std::span<Value> gradients) {
+    layers::append_exchange(gradients, {}, factor);
+  };
 }
 
 NetworkFacts facts_of(const Graph& graph, std::int64_t batch) {
@@ -162,6 +195,7 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
     options.training.optimizer.bucket_bytes = bucket_bytes(request.config, backend);
+    exchange(request, options.training);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);
   compiled.fusion = made.fusion;

@@ -31,6 +31,7 @@ struct CompileRequest {
   std::int64_t image_size = 0;
   DataType compute = DataType::f32;
   InputFormat input;
+  int rank = 0, ranks = 1;  // of those that exchange gradients
 };
 
 // Counts of the forward graph.

@@ -75,7 +75,9 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
                     .batch = batch,
                     .image_size = sizes.image_size,
                     .compute = job.compute,
-                    .input = job.input},
+                    .input = job.input,
+                    .rank = backend.rank,
+                    .ranks = backend.ranks},
                    backend, fixed);
   };
   if (job.mode != Mode::evaluation) {

@@ -61,13 +61,15 @@ void open_data(Job& job) {
 }
 
 models::LearningRate rate_of(const Job& job) {
-  const models::RateContext context{.batch_size = job.batch.global,
-                                    .examples_per_epoch = static_cast<double>(job.train_examples)};
+  const models::RateContext context{
+      .batch_size = job.batch.global,
+      .examples_per_epoch = static_cast<double>(job.train_examples),
+      .devices = job.config->num_gpus,
+      .replicated = job.config->variable_update == VariableUpdate::replicated};
   return models::learning_rate(job.config->rate, job.model->rate, context);
 }
 
-BatchSize over_devices(std::int64_t per_device) {
-  constexpr std::int64_t devices = 1;
+BatchSize over_devices(std::int64_t per_device, int devices) {
   return {.per_device = per_device, .global = per_device * devices};
 }
 
@@ -102,8 +104,10 @@ Job make_job(const Config& config, const Backend& backend) {
   job.eval_examples = row.validation_examples;
   open_data(job);
 
-  job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size));
-  job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch) : job.batch;
+  job.batch =
+      over_devices(per_device_batch(config.size.batch, job.model->batch_size), config.num_gpus);
+  job.eval_batch =
+      config.eval.batch > 0 ? over_devices(config.eval.batch, config.num_gpus) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
   job.length = run_length(config.size.length, job.batch.global, examples);

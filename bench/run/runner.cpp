@@ -43,7 +43,10 @@ Header header_for(const Job& job, const Backend& backend) {
   header.global_batch = job.batch.global;
   header.per_device_batch = job.batch.per_device;
   header.length = job.length;
-  header.devices = {backend.device_text};
+  header.devices.clear();
+  for (int rank = 0; rank < job.config->num_gpus; ++rank) {
+    header.devices.push_back(rank == 0 ? backend.device_text : fmt::format("/cpu:{}", rank));
+  }
   return header;
 }
 
@@ -76,6 +79,9 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.memory().total()) / mib,
       static_cast<double>(session.memory().lower_bound()) / mib));
+  if (job.config->num_gpus > 1) {
+    console.note(exchange_text(*job.config));
+  }
   if (const LmsReport* lms = session.lms()) {
     const LmsFlags& flags = job.config->lms;
     for (const std::string& line : lms_lines(*lms, flags.debug ? flags.debug_level : 0)) {
@@ -206,7 +212,9 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {
     file.publish(result);
-    add_roofline(job, backend, team.first().plan(), console, result);
+    if (config.num_gpus == 1) {  // else a rank has a part of what would be measured
+      add_roofline(job, backend, team.first().plan(), console, result);
+    }
   }
 }
 

@@ -169,8 +169,10 @@ std::int64_t Session::largest_batch() const {
 }
 
 void Session::allocate() {
-  storage_ = backend_.device->allocate(
-      std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment));
+  const std::size_t bytes =
+      std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment);
+  storage_ =
+      backend_.shared_memory ? backend_.shared_memory(bytes) : backend_.device->allocate(bytes);
   secure({storage_.data(), memory_.total()});
   host_.emplace(*backend_.device);
   secure(host_->at_least(memory_.host));
@@ -255,6 +257,8 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
       .seed = seed,
       .first_step = first_step,
+      .shard = backend_.rank,
+      .shards = backend_.ranks,
       .device = backend_.device.get()};
   if (config.data.distortions && phase == Phase::training) {
     options.transform = dataset->distortions(seed);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,16 +11,23 @@
 #include "bench/report/observer.h"
 #include "bench/run/restored.h"
 
+namespace cnn::allreduce {
+class PeerMemory;
+}
+
 namespace cnn::bench {
 
 struct Backend;
+struct Config;
 struct Job;
 class Session;
-class StepRunner;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
 // time of the slowest.
 StepValues merge(std::span<const StepValues> ranks);
+
+// What the ranks of a run do with their gradients, for stderr.
+std::string exchange_text(const Config& config);
 
 // The sessions of a run, one for each of its devices, that step as one. Use it in the order of a
 // session: construct, allocate, restore if wanted, start, then step.
@@ -45,13 +53,24 @@ class Team {
   StepValues evaluation_step(std::int64_t number);
 
   // What is the same for all: plan, facts, sizes, notices.
-  const Session& first() const { return *sessions_.front(); }
-  Session& first() { return *sessions_.front(); }
+  const Session& first() const;
+  Session& first();
 
  private:
-  std::vector<std::unique_ptr<Session>> sessions_;
-  std::vector<StepRunner*> evaluations_;  // of the sessions, since begin_evaluation()
-  std::vector<StepValues> values_;        // of the sessions, in the step that runs
+  struct Rank;  // one session, with what it computes by
+
+  void build(Rank& rank, int number);
+  void connect(Rank& rank, int number);
+  // Does it for each rank, at the same time; returns when all are done. Throws what the first one
+  // threw that failed by itself.
+  void each(const std::function<void(Rank&)>& work);
+  void only(Rank& rank, const std::function<void(Rank&)>& work);
+  StepValues merged() const;
+
+  const Job& job_;
+  const Backend& backend_;
+  std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
+  std::vector<std::unique_ptr<Rank>> ranks_;
 };
 
 }  // namespace cnn::bench

@@ -33,6 +33,17 @@ TEST(Choice, TakesTheMemoryOfPeersWhereTheyHaveOneHost) {
             "shared");
 }
 
+TEST(Choice, HasNoMoreChunksThanRanksHaveChannels) {
+  for (const std::size_t channels : {1, 20}) {
+    for (const Candidate& candidate :
+         candidates(ranks_on_hosts(2, 3), {.elements = 100'000, .channels = channels}, {})) {
+      const RankPlan plan =
+          make_plan(*candidate.algorithm, ranks_on_hosts(2, 3), 0, 100'000, candidate.options);
+      EXPECT_LE(plan.chunks.size(), channels) << candidate.algorithm->name;
+    }
+  }
+}
+
 TEST(Choice, GivesSlowLinksLessToSum) {
   Topology topology = ranks_on_hosts(8, 1);
   topology.link.assign(8, 1.0);

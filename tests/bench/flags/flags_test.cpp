@@ -107,8 +107,9 @@ TEST(Flags, RejectWithTheAlternative) {
 }
 
 TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
-  EXPECT_EQ(refusal({"--num_gpus=2"}),
-            "--num_gpus=2 is not in this version: one device computes; raise --batch_size instead");
+  EXPECT_EQ(refusal({"--num_gpus=2", "--device=gpu"}),
+            "--num_gpus: several devices are parts of a processor so far; add --device=cpu, or "
+            "leave it out and raise --batch_size");
   for (const char* flag : {"--all_reduce_spec=nccl",
                            "--hierarchical_copy",
                            "--gradient_repacking=2",

@@ -1,0 +1,55 @@
+#include "bench/run/rank_thread.h"
+
+#include <utility>
+
+namespace cnn::bench {
+
+RankThread::RankThread() : thread_([this] { loop(); }) {}
+
+RankThread::~RankThread() {
+  {
+    const std::lock_guard lock(mutex_);
+    ends_ = true;
+  }
+  changed_.notify_all();
+  thread_.join();
+}
+
+void RankThread::start(std::function<void()> work) {
+  {
+    const std::lock_guard lock(mutex_);
+    work_ = std::move(work);
+    error_ = nullptr;
+    busy_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::exception_ptr RankThread::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !busy_; });
+  return error_;
+}
+
+void RankThread::loop() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return busy_ || ends_; });
+    if (!busy_) {
+      return;
+    }
+    lock.unlock();
+    std::exception_ptr error;
+    try {
+      work_();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    error_ = error;
+    busy_ = false;
+    changed_.notify_all();
+  }
+}
+
+}  // namespace cnn::bench
