@@ -53,13 +53,14 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return is_set(c.eval.length.batches) && is_set(c.eval.length.epochs); },
      "--num_eval_batches and --num_eval_epochs both set the length; give one of them"},
     {[](const Config& c) { return c.variable_update == VariableUpdate::ddl; },
-     "--variable_update=ddl is IBM's distributed library; use replicated on this single device"},
+     "--variable_update=ddl is IBM's distributed library; this version runs one process: use "
+     "replicated"},
     {[](const Config& c) { return needs_others(c.variable_update); },
-     "--variable_update: this version runs one process with one device, so only "
-     "parameter_server, replicated and independent exist (and are equal)"},
+     "--variable_update: this version runs one process, so only "
+     "parameter_server, replicated and independent exist (equal on one device)"},
     {[](const Config& c) { return c.num_gpus > 1 && c.device != DeviceKind::cpu; },
-     "--num_gpus: several devices are parts of a processor so far; add --device=cpu, or leave it "
-     "out and raise --batch_size"},
+     "--num_gpus: in this version several devices are parts of a processor; add --device=cpu, or "
+     "leave it out and raise --batch_size"},
     {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled; },
      "--lms plans for one device so far; drop --num_gpus"},
     {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },

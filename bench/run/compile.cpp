@@ -190,6 +190,7 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   compiled.layout = layers::image_layout(*forward.graph, backend.preferred_layout(request.compute));
   layers::PipelineOptions options{.fusion = fusion_of(request, backend, compiled.layout),
                                   .layout = compiled.layout,
+                                  .largest_join = request.largest_join,
                                   .fixed = fixed};
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;

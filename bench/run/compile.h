@@ -31,7 +31,8 @@ struct CompileRequest {
   std::int64_t image_size = 0;
   DataType compute = DataType::f32;
   InputFormat input;
-  int rank = 0, ranks = 1;  // of those that exchange gradients
+  std::size_t largest_join = layers::any_size;  // of layers::PipelineOptions
+  int rank = 0, ranks = 1;                      // of those that exchange gradients
 };
 
 // Counts of the forward graph.

@@ -5,6 +5,7 @@
 
 #include "bench/run/largest_size.h"
 #include "bench/run/lms_plan.h"
+#include "bench/run/lms_step.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -54,7 +55,8 @@ std::int64_t largest(const Job& job, const Backend& backend, bool with_lms, std:
 Sizes sizes_of(const Job& job) {
   return {.batch = job.batch.per_device,
           .eval_batch = job.eval_batch.per_device,
-          .image_size = job.image_size};
+          .image_size = job.image_size,
+          .largest_join = layers::any_size};
 }
 
 Sizes with_batch(const Job& job, std::int64_t batch) {
@@ -76,6 +78,7 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
                     .image_size = sizes.image_size,
                     .compute = job.compute,
                     .input = job.input,
+                    .largest_join = sizes.largest_join,
                     .rank = backend.rank,
                     .ranks = backend.ranks},
                    backend, fixed);
@@ -129,11 +132,10 @@ bool Fitting::runs(const Sizes& sizes) const {
     if (!with_lms_) {
       return fits(memory, backend_);
     }
-    StepPlan& step = programs.main.value().plan;
-    LmsPlanner planner = planner_for(job_, backend_, memory);
-    step = planner.plan(step, expected_costs(step, backend_), false);
-    memory = device_memory(programs, backend_);
-    return planner.report().fits && memory.total() <= planner.budget() && fits(memory, backend_);
+    const LmsStep step = plan_step(job_, backend_, sizes, std::move(programs));
+    memory = device_memory(step.programs, backend_);
+    return step.planner.report().fits && memory.total() <= step.planner.budget() &&
+           fits(memory, backend_);
   } catch (const Error&) {
     return false;
   }

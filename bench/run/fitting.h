@@ -11,8 +11,10 @@
 namespace cnn::bench {
 
 // What makes a run larger or smaller. eval_batch: of evaluations beside or instead of training.
+// largest_join: of layers::PipelineOptions.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
+  std::size_t largest_join = layers::any_size;
 };
 // As the job has them.
 Sizes sizes_of(const Job& job);

@@ -132,8 +132,14 @@ void LmsPlanner::use(SavedPlan plan, std::string path) {
   file_ = std::move(path);
 }
 
+void LmsPlanner::use_joins(std::size_t largest_join, const LmsReport& whole) {
+  largest_join_ = largest_join;
+  whole_ = whole;
+}
+
 SavedPlan LmsPlanner::latest() const {
   return {.policy = report_.policy,
+          .largest_join = largest_join_,
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
@@ -176,7 +182,8 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
              .file = file_,
              .budget = budget_,
              .need = resident_bytes_ + unlimited.memory.device_bytes,
-             .resident = resident_bytes_};
+             .resident = resident_bytes_,
+             .largest_join = largest_join_};
   report_.necessary = report_.need > budget_;
   report_.measured = measured;
   for (const double seconds : costs.seconds) {
@@ -194,6 +201,9 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   }
   report_.notes = std::move(made.notes);
   describe(result, request);
+  if (whole_) {
+    compare();
+  }
   return result;
 }
 
@@ -207,11 +217,25 @@ void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
   const std::size_t candidates = lms::candidates(request).size();
   report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
   report_.recompute_seconds = seconds_again(graph, plan.schedule, request.costs);
+  report_.unlimited_seconds = report_.compute_seconds;
   predict(report_, plan, request.costs);
   floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
   report_.floor = resident_bytes_ + floor_;
   report_.lower_bound_seconds =
       report_.active() ? lms::lower_bound(request).seconds : report_.compute_seconds;
+}
+
+// What holds for the step however it is made.
+void LmsPlanner::compare() {
+  if (!report_.measured) {
+    whole_share_ = whole_->compute_seconds / report_.compute_seconds;
+    report_.lower_bound_seconds =
+        std::min(report_.lower_bound_seconds, whole_->lower_bound_seconds);
+  }
+  report_.unlimited_seconds = whole_share_ * report_.compute_seconds;
+  report_.need = whole_->need;
+  report_.necessary = whole_->necessary;
+  report_.floor = std::min(report_.floor > 0 ? report_.floor : whole_->floor, whole_->floor);
 }
 
 std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
@@ -229,6 +253,7 @@ std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& cost
 
 void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {
   report.compute_seconds = report_.compute_seconds;
+  report.unlimited_seconds = report_.unlimited_seconds;
   report.recompute_seconds = seconds_again(*plan.graph, plan.schedule, costs);
   report.lower_bound_seconds = report_.lower_bound_seconds;
   report.measured = report_.measured;
@@ -316,8 +341,10 @@ Json stalls_json(const lms::Stalls& stalls) {
 }
 
 Json lms_json(const LmsReport& report) {
+  const Json join = report.largest_join == layers::any_size ? Json() : Json(report.largest_join);
   return {{"policy", report.policy},
           {"necessary", report.necessary},
+          {"largest_join_bytes", join},
           {"budget_bytes", report.budget},
           {"need_bytes", report.need},
           {"floor_bytes", report.floor},
@@ -327,7 +354,7 @@ Json lms_json(const LmsReport& report) {
           {"recomputed_nodes", report.summary.recomputed},
           {"predicted_peak_bytes", report.peak},
           {"predicted_step_seconds", report.predicted_seconds},
-          {"unlimited_step_seconds", report.compute_seconds},
+          {"unlimited_step_seconds", report.unlimited_seconds},
           {"lower_bound_seconds", report.lower_bound_seconds},
           {"predicted_stall_seconds", stalls_json(report.predicted_stalls)},
           {"planning_seconds", report.planning_seconds},

@@ -9,6 +9,7 @@
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
 #include "bench/run/lms_plan_file.h"
+#include "layers/passes/fuse_gradients.h"
 #include "lms/policy.h"
 #include "lms/stalls.h"
 #include "lms/summary.h"
@@ -35,12 +36,15 @@ struct LmsReport {
   lms::Summary summary;
   double recompute_seconds = 0;  // of what runs again
   double compute_seconds = 0;    // of all nodes, once
+  double unlimited_seconds = 0;  // the same of the step as it is made without LMS
   Timeline timeline;             // of the step, simulated
   double predicted_seconds = 0;  // until its end
   lms::Stalls predicted_stalls;  // in it
   double lower_bound_seconds = 0;
   double planning_seconds = 0;
   std::vector<lms::Note> notes;  // of the policy
+  // Of the step: gradients of more bytes meet in nodes of their own.
+  std::size_t largest_join = layers::any_size;
 
   // The step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
@@ -61,6 +65,9 @@ class LmsPlanner {
   const LmsReport& report() const { return report_; }
   // Of the device, variables included, that the thriftiest plan takes.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
+  // The steps that it plans from now on are made of smaller joins than that of the report, which is
+  // the step without LMS.
+  void use_joins(std::size_t largest_join, const LmsReport& whole);
   // From now on that plan is what plan() gives, which throws Error, naming the file, where it is
   // wrong.
   void use(SavedPlan plan, std::string path);
@@ -72,13 +79,17 @@ class LmsPlanner {
   lms::Plan find(const lms::Request& request) const;
   StepPlan place(const StepPlan& unlimited) const;
   void describe(const StepPlan& plan, const lms::Request& request);
+  void compare();
 
   const Config& config_;
   std::size_t resident_bytes_;
   std::size_t budget_;
   lms::Budget limits_;
   lms::Options options_;
-  std::size_t floor_ = 0;  // bytes of the arena, once known: no cost changes it
+  std::size_t largest_join_ = layers::any_size;
+  std::optional<LmsReport> whole_;  // of the step without smaller joins
+  double whole_share_ = 1;          // of this step's seconds that that takes
+  std::size_t floor_ = 0;           // bytes of the arena, once known: no cost changes it
   LmsReport report_;
   Schedule schedule_;  // of the latest plan
   std::optional<SavedPlan> loaded_;

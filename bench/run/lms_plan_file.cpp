@@ -127,6 +127,12 @@ void check_origin(const Json& file, const PlanOrigin& origin) {
                     file.value("program", "not said"), make_anew));
 }
 
+// Null: any.
+std::size_t join_of(const Json& file) {
+  const Json& join = file.at("largest_join_bytes");
+  return join.is_null() ? layers::any_size : join.get<std::size_t>();
+}
+
 void check_format(const Json& file) {
   check(file.is_object() && file.value("format", "") == format_name,
         fmt::format("it is no plan of --lms_plan_out: its \"format\" is not \"{}\"", format_name));
@@ -139,6 +145,7 @@ void check_format(const Json& file) {
 SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
   check_origin(file, origin);
   SavedPlan plan{.policy = file.at("policy").get<std::string>(),
+                 .largest_join = join_of(file),
                  .budget = file.at("budget_bytes").get<std::size_t>(),
                  .peak = file.at("peak_bytes").get<std::size_t>(),
                  .host = file.at("host_bytes").get<std::size_t>(),
@@ -215,6 +222,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
   for (const Step& step : plan.schedule.steps) {
     steps.push_back(step_text(graph, step));
   }
+  const Json join = plan.largest_join == layers::any_size ? Json() : Json(plan.largest_join);
   return {{"format", format_name},
           {"version", format_version},
           {"program", build_version()},
@@ -225,6 +233,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"peak_bytes", plan.peak},
           {"host_bytes", plan.host},
           {"bucket_bytes", plan.bucket_bytes},
+          {"largest_join_bytes", join},
           {"steps", std::move(steps)}};
 }
 
@@ -241,6 +250,10 @@ std::size_t load_bucket_bytes(const std::string& path) {
     return with_json(text,
                      [](const Json& file) { return file.at("bucket_bytes").get<std::size_t>(); });
   });
+}
+
+std::size_t load_largest_join(const std::string& path) {
+  return with_text(path, [](const std::string& text) { return with_json(text, join_of); });
 }
 
 PlanFile::PlanFile(const std::string& path) : file_("--lms_plan_out", path) {}

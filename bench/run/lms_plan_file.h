@@ -9,6 +9,7 @@
 
 #include "bench/flags/json.h"
 #include "bench/report/output_file.h"
+#include "layers/passes/fuse_gradients.h"
 #include "runtime/graph.h"
 #include "runtime/schedule.h"
 
@@ -23,8 +24,9 @@ struct PlanOrigin {
 // A plan as a file keeps it. Bytes are of the device: variables and arena together.
 struct SavedPlan {
   std::string policy;
-  std::size_t budget = 0;  // that it was made for
-  std::size_t peak = 0;    // that it takes
+  std::size_t largest_join = layers::any_size;  // of the graph: see layers::PipelineOptions
+  std::size_t budget = 0;                       // that it was made for
+  std::size_t peak = 0;                         // that it takes
   std::size_t host = 0;
   std::size_t bucket_bytes = 0;  // of the updates in its graph
   // As the policy made it, without the waits that link() adds: places and waits follow from it.
@@ -47,6 +49,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 
 // What the graph is to be compiled with, to be that of the plan.
 std::size_t load_bucket_bytes(const std::string& path);
+std::size_t load_largest_join(const std::string& path);
 
 // Where --lms_plan_out goes.
 class PlanFile {

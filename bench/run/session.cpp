@@ -6,6 +6,7 @@
 
 #include "bench/run/fitting.h"
 #include "bench/run/lms_refusal.h"
+#include "bench/run/lms_step.h"
 #include "bench/run/out_of_memory.h"
 #include "data/checkpoint.h"
 #include "layers/update_rule.h"
@@ -71,13 +72,16 @@ void Session::plan_lms() {
   if (flags.plan_out) {
     plan_out_.emplace(*flags.plan_out);
   }
-  lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
-  StepPlan& plan = programs_.main.value().plan;
-  unlimited_ = plan;
   if (flags.plan_file) {
-    lms_->use(load_plan(*flags.plan_file, origin(), *plan.graph), *flags.plan_file);
+    plan_from(*flags.plan_file);
+  } else {
+    LmsStep step = plan_step(job_, backend_, sizes_of(job_), std::move(programs_));
+    programs_ = std::move(step.programs);
+    unlimited_ = std::move(step.unlimited);
+    lms_.emplace(std::move(step.planner));
   }
-  plan = lms_->plan(*unlimited_, expected_costs(), false);
+  const StepPlan& plan = programs_.main.value().plan;
+  variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, backend_);
   // An evaluation and the transfer of variables take turns in the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
@@ -88,6 +92,20 @@ void Session::plan_lms() {
         flags.plan_file ? "" : "; " + what_fits(true)));
   }
   save_plan();
+}
+
+void Session::plan_from(const std::string& file) {
+  if (const std::size_t join = load_largest_join(file); join != layers::any_size) {
+    Sizes sizes = sizes_of(job_);
+    sizes.largest_join = join;
+    programs_ = compile_programs(job_, backend_, sizes);
+    memory_ = device_memory(programs_, backend_);
+  }
+  StepPlan& plan = programs_.main.value().plan;
+  unlimited_ = plan;
+  lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+  lms_->use(load_plan(file, origin(), *plan.graph), file);
+  plan = lms_->plan(*unlimited_, expected_costs(), false);
 }
 
 PlanOrigin Session::origin() const {

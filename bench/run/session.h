@@ -69,6 +69,7 @@ class Session {
  private:
   Phase main_phase() const;
   void plan_lms();
+  void plan_from(const std::string& file);     // of --lms_plan_file
   PlanOrigin origin() const;                   // of the training step
   void save_plan() const;                      // where --lms_plan_out asks for it
   std::string what_fits(bool with_lms) const;  // for who asked for more than fits

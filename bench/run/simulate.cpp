@@ -120,8 +120,8 @@ void note_lms(const LmsReport& lms, Console& console) {
   console.note(fmt::format(
       "simulate: with --lms {:.1f} % of the speed without a limit of memory; no plan exceeds "
       "{:.1f} %, the distance to that bound is {:.1f} %",
-      100 * lms.compute_seconds / lms.predicted_seconds,
-      100 * lms.compute_seconds / lms.lower_bound_seconds,
+      100 * lms.unlimited_seconds / lms.predicted_seconds,
+      100 * lms.unlimited_seconds / lms.lower_bound_seconds,
       100 * (lms.predicted_seconds / lms.lower_bound_seconds - 1)));
 }
 

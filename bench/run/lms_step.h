@@ -1,0 +1,26 @@
+#pragma once
+
+#include "bench/machine/backend.h"
+#include "bench/run/device_memory.h"
+#include "bench/run/job.h"
+#include "bench/run/lms_plan.h"
+#include "runtime/program.h"
+
+namespace cnn::bench {
+
+struct Sizes;
+
+// A training step as LMS has it.
+struct LmsStep {
+  Programs programs;   // the main one runs by the plan
+  StepPlan unlimited;  // of the same graph
+  LmsPlanner planner;
+};
+
+// Plans the training step of the programs, which are those of the sizes. Where that stays far from
+// its bound, the step is made once more with the largest gradients meeting in nodes of their own,
+// which takes less at the peak and a little longer, and the faster is taken: in f32, where the sum
+// that is stored is the one that would be used, to the bit. References must outlive it.
+LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
+
+}  // namespace cnn::bench
