@@ -128,6 +128,9 @@ class Planner {
     if (!fits_) {
       const Found thrifty = find({.thriftiest = true, .work = work()});
       offer(thrifty, budget);
+      if (!fits_) {
+        offer(thrifty, 0);  // what floor_bytes() found
+      }
       approach(find({.device_bytes = budget, .work = work(), .start = &thrifty.fates}));
     }
     note_moves();
@@ -189,7 +192,8 @@ class Planner {
 
   Found find(SearchOptions options) const {
     options.sync = request_.options.sync_mode;
-    options.swaps = request_.budget.host > 0;
+    options.host_bytes = request_.budget.host;
+    options.swaps = options.host_bytes > 0;
     options.drops = request_.options.recompute != Recomputation::off;
     options.good_enough = good_enough_;
     return search(outline_, options);
@@ -218,7 +222,8 @@ class Planner {
 
   std::size_t offer(Schedule schedule) {
     const Outcome outcome = outcome_of(request_, schedule);
-    const bool fits = outcome.device_bytes <= request_.budget.device;
+    const bool fits = outcome.device_bytes <= request_.budget.device &&
+                      outcome.host_bytes <= request_.budget.host;
     if (best_.schedule.steps.empty() || (fits && (!fits_ || outcome.seconds < seconds_)) ||
         (!fits && !fits_ && outcome.device_bytes < bytes_)) {
       best_.schedule = std::move(schedule);

@@ -60,7 +60,21 @@ class Searcher {
   Found attempt(Fates fates, double seconds = std::numeric_limits<double>::infinity()) {
     const Unrolled& unrolled = unroller_.unroll(fates);
     work_ += unrolled.steps.size();
-    return {std::move(fates), evaluator_.estimate(unrolled, seconds)};
+    Evaluation evaluation = evaluator_.estimate(unrolled, seconds);
+    if (const std::size_t leaving = leaving_bytes(fates); leaving > options_.host_bytes) {
+      evaluation.fits = false;
+      evaluation.peak += leaving - options_.host_bytes;
+      evaluation.excess += static_cast<double>(leaving - options_.host_bytes);
+    }
+    return {std::move(fates), evaluation};
+  }
+
+  std::size_t leaving_bytes(const Fates& fates) const {
+    std::size_t bytes = 0;
+    for (const std::uint32_t r : movable_) {
+      bytes += fates[r] == Fate::swap ? outline_.roots[r].bytes : 0;
+    }
+    return bytes;
   }
 
   bool is_better(const Evaluation& a, const Evaluation& b) const {
@@ -107,11 +121,16 @@ class Searcher {
     }
   }
 
-  // The oldest that are kept leave, as few as suffice.
+  // The oldest that are kept leave, as few as suffice, as many as the host takes.
   Found with_swaps(const Fates& fates) {
     std::vector<std::uint32_t> kept;
-    std::ranges::copy_if(movable_, std::back_inserter(kept),
-                         [&](std::uint32_t r) { return fates[r] == Fate::keep; });
+    std::size_t bytes = 0;
+    for (const std::uint32_t r : movable_) {
+      bytes += fates[r] == Fate::keep ? outline_.roots[r].bytes : 0;
+      if (fates[r] == Fate::keep && bytes <= options_.host_bytes) {
+        kept.push_back(r);
+      }
+    }
     const auto swapped = [&](std::size_t count) {
       Fates more = fates;
       for (std::size_t i = 0; i < count; ++i) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "lms/evaluate.h"
 #include "lms/options.h"
@@ -12,6 +13,8 @@ namespace cnn::lms {
 struct SearchOptions {
   SyncMode sync = SyncMode::none;
   std::size_t device_bytes = 0;  // of the arena
+  // For what leaves; what leaves in one step is there all at once.
+  std::size_t host_bytes = std::numeric_limits<std::size_t>::max();
   bool swaps = true, drops = true;
   bool thriftiest = false;        // the fewest bytes at the peak, whatever the time
   double good_enough = 0;         // seconds: the search ends where a plan takes no longer

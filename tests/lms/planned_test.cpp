@@ -59,6 +59,33 @@ TEST(Planned, FitsWhereTheThriftiestPlanDoes) {
   });
 }
 
+TEST(Planned, FitsInExactlyItsFloor) {
+  for_random_steps(60, 6, [](StepCase& c) {
+    c.budget.device = floor_bytes(c.request());
+    const Outcome outcome =
+        outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
+    EXPECT_LE(outcome.device_bytes, c.budget.device);
+  });
+}
+
+TEST(Planned, LeavesNoMoreThanTheHostTakes) {
+  int less = 0;
+  for_random_steps(60, 6, [&](StepCase& c) {
+    const Outcome free = outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
+    c.budget.host = free.host_bytes / 2 / alignment * alignment;
+    // What may not be made again must leave.
+    if (c.options.recompute == Recomputation::off || floor_bytes(c.request()) > c.budget.device) {
+      return;
+    }
+    const Outcome outcome =
+        outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
+    EXPECT_LE(outcome.host_bytes, c.budget.host);
+    EXPECT_LE(outcome.device_bytes, c.budget.device);
+    less += outcome.host_bytes < free.host_bytes ? 1 : 0;
+  });
+  EXPECT_GT(less, 0);
+}
+
 TEST(Planned, IsNoFasterThanItsBound) {
   for_random_steps(1000, 6, [](StepCase& c) {
     const QuickPlan plan = quick_plan(c.request(), 2000);
