@@ -166,18 +166,22 @@ StepPlan LmsPlanner::place(const StepPlan& unlimited) const {
   }
 }
 
+lms::Request LmsPlanner::request_for(const StepPlan& unlimited, const Schedule& schedule,
+                                     const Costs& costs) const {
+  return {.graph = *unlimited.graph,
+          .specs = unlimited.specs,
+          .schedule = schedule,
+          .backward = first_backward(*unlimited.graph, schedule),
+          .costs = costs,
+          .budget = limits_,
+          .variable_bytes = resident_bytes_,
+          .options = options_};
+}
+
 StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
   const auto start = std::chrono::steady_clock::now();
-  const Graph& graph = *unlimited.graph;
-  const Schedule schedule = make_schedule(graph);
-  const lms::Request request{.graph = graph,
-                             .specs = unlimited.specs,
-                             .schedule = schedule,
-                             .backward = first_backward(graph, schedule),
-                             .costs = costs,
-                             .budget = limits_,
-                             .variable_bytes = resident_bytes_,
-                             .options = options_};
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  const lms::Request request = request_for(unlimited, schedule, costs);
   report_ = {.policy = loaded_ ? loaded_->policy : policy_of(config_.lms),
              .file = file_,
              .budget = budget_,
@@ -239,16 +243,8 @@ void LmsPlanner::compare() {
 }
 
 std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
-  const Graph& graph = *unlimited.graph;
-  const Schedule schedule = make_schedule(graph);
-  return resident_bytes_ + lms::floor_bytes({.graph = graph,
-                                             .specs = unlimited.specs,
-                                             .schedule = schedule,
-                                             .backward = first_backward(graph, schedule),
-                                             .costs = costs,
-                                             .budget = limits_,
-                                             .variable_bytes = resident_bytes_,
-                                             .options = options_});
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  return resident_bytes_ + lms::floor_bytes(request_for(unlimited, schedule, costs));
 }
 
 void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {

@@ -76,6 +76,8 @@ class LmsPlanner {
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
 
  private:
+  lms::Request request_for(const StepPlan& unlimited, const Schedule& schedule,
+                           const Costs& costs) const;  // refers to all three
   lms::Plan find(const lms::Request& request) const;
   StepPlan place(const StepPlan& unlimited) const;
   void describe(const StepPlan& plan, const lms::Request& request);
