@@ -122,6 +122,10 @@ class Planner {
     const std::size_t budget = request_.budget.device;
     const Found first = find({.device_bytes = budget, .work = work()});
     approach(first);
+    for (int again = 0; again < 2 && first.evaluation.fits && is_unlucky(); ++again) {
+      const Found other = find({.device_bytes = budget, .work = work(), .start = &latest_});
+      approach(other);
+    }
     if (!fits_ && first.evaluation.fits) {
       start_lower();
     }
@@ -162,11 +166,18 @@ class Planner {
     return fits_ && seconds_ <= as_evaluated * evaluated_;
   }
 
+  // Places cost much of what was evaluated: other plans of that speed may find better ones.
+  bool is_unlucky() const {
+    constexpr double much = 1.03;
+    return !fits_ || seconds_ > much * evaluated_;
+  }
+
   // From a plan to others nearby that take a little less each time.
   void approach(Found found) {
     constexpr int attempts = 10;
     constexpr double heat = 0.003;
-    evaluated_ = found.evaluation.seconds;
+    evaluated_ =
+        evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
     std::size_t target = request_.budget.device;
     for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
       const std::size_t taken = offer(found, target);
@@ -175,8 +186,8 @@ class Planner {
       }
       const std::size_t over = taken - std::min(taken, request_.budget.device);
       target -= std::clamp(over, target / 200, target / 60);
-      const Fates start = found.fates;
-      found = find({.device_bytes = target, .work = work() / 4, .heat = heat, .start = &start});
+      latest_ = found.fates;
+      found = find({.device_bytes = target, .work = work() / 4, .heat = heat, .start = &latest_});
     }
   }
 
@@ -242,6 +253,7 @@ class Planner {
 
   const Request& request_;
   Outline outline_;
+  Fates latest_;
   Plan best_;
   bool fits_ = false;
   double seconds_ = 0, evaluated_ = 0, good_enough_ = 0;

@@ -23,17 +23,13 @@ using SizesOf = std::function<Sizes(std::int64_t size)>;
 
 // The search guesses by what a run takes at least, which is quickly known. Its plan may take more,
 // of the host as well: then what runs lies below, and above what needs no plan.
-std::int64_t largest(const Job& job, const Backend& backend, bool with_lms, std::int64_t least,
-                     std::int64_t start, const SizesOf& sizes_of_size) {
-  if (backend.stop_tuning) {
-    backend.stop_tuning();
-  }
-  const Fitting fitting(job, backend, with_lms);
+std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t start,
+                     const SizesOf& sizes_of_size) {
   const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
     return fitting.least_bytes(sizes_of_size(size));
   });
   const auto runs = [&](std::int64_t size) { return fitting.runs(sizes_of_size(size)); };
-  if (!with_lms || found == 0 || runs(found)) {
+  if (!fitting.with_lms() || found == 0 || runs(found)) {
     return found;
   }
   // Mostly little is missing.
@@ -95,6 +91,9 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
 
 Fitting::Fitting(const Job& job, const Backend& backend, bool with_lms)
     : job_(job), backend_(backend), with_lms_(with_lms) {
+  if (backend.stop_tuning) {
+    backend.stop_tuning();  // by what is known: nothing is timed for sizes that do not run
+  }
   limit_ = with_lms ? planner_for(job, backend, {}).budget() : backend.memory_limit;
 }
 
@@ -113,13 +112,12 @@ std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
     return need(sizes);
   }
   try {
-    const Programs programs = compile_programs(job_, backend_, sizes);
+    Programs programs = compile_programs(job_, backend_, sizes);
     const DeviceMemory memory = device_memory(programs, backend_);
     if (memory.total() <= limit_) {
       return memory.total();
     }
-    const StepPlan& step = programs.main.value().plan;
-    return planner_for(job_, backend_, memory).least_bytes(step, expected_costs(step, backend_));
+    return least_step_bytes(job_, backend_, sizes, std::move(programs));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -143,7 +141,7 @@ bool Fitting::runs(const Sizes& sizes) const {
 
 std::int64_t largest_batch(const Job& job, const Backend& backend, bool with_lms) {
   const Sizes now = sizes_of(job);
-  return largest(job, backend, with_lms, 1,
+  return largest(Fitting(job, backend, with_lms), 1,
                  job.mode == Mode::evaluation ? now.eval_batch : now.batch,
                  [&](std::int64_t batch) { return with_batch(job, batch); });
 }
@@ -161,7 +159,7 @@ std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms
        least /= 2) {
     const std::optional<std::size_t> bytes = fitting.least_bytes(at(least));
     if (bytes && *bytes <= fitting.limit()) {
-      return image_step * largest(job, backend, with_lms, least, 2 * least, at);
+      return image_step * largest(fitting, least, 2 * least, at);
     }
   }
   return 0;

@@ -1,7 +1,9 @@
 #include "bench/run/lms_step.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "bench/flags/lms_policy.h"
 #include "bench/run/fitting.h"
 
 namespace cnn::bench {
@@ -20,24 +22,32 @@ void plan(LmsStep& step, const Backend& backend) {
       step.planner.plan(step.unlimited, expected_costs(step.unlimited, backend), false);
 }
 
-bool may_gain(const LmsReport& report, const Job& job) {
+bool may_divide(const Job& job) {
+  return policy_of(job.config->lms) == "planned" && job.compute == DataType::f32;
+}
+
+bool may_gain(const LmsReport& report) {
   constexpr double far = 1.05;
-  return report.necessary && report.policy == "planned" && job.compute == DataType::f32 &&
+  return report.necessary &&
          (!report.fits || report.predicted_seconds > far * report.lower_bound_seconds);
+}
+
+Sizes with_smaller_joins(Sizes sizes, const LmsPlanner& planner) {
+  constexpr std::size_t part = 10;  // of the arena: what is smaller does not make its peak
+  sizes.largest_join = planner.limits().device / part;
+  return sizes;
 }
 
 }  // namespace
 
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs) {
-  constexpr std::size_t part = 10;  // of the arena: what is smaller does not make its peak
   LmsStep step = step_of(job, backend, std::move(programs));
   plan(step, backend);
   const LmsReport& whole = step.planner.report();
-  if (!may_gain(whole, job)) {
+  if (!may_divide(job) || !may_gain(whole)) {
     return step;
   }
-  Sizes thrifty = sizes;
-  thrifty.largest_join = step.planner.limits().device / part;
+  const Sizes thrifty = with_smaller_joins(sizes, step.planner);
   LmsStep other = step_of(job, backend, compile_programs(job, backend, thrifty));
   if (other.unlimited.graph->nodes().size() == step.unlimited.graph->nodes().size()) {
     return step;  // none is as large
@@ -47,6 +57,20 @@ LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Pr
   const LmsReport& divided = other.planner.report();
   const bool faster = divided.predicted_seconds < whole.predicted_seconds;
   return divided.fits && (!whole.fits || faster) ? std::move(other) : std::move(step);
+}
+
+std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
+                             Programs programs) {
+  const auto least_of = [&](const LmsStep& step) {
+    return step.planner.least_bytes(step.unlimited, expected_costs(step.unlimited, backend));
+  };
+  const LmsStep step = step_of(job, backend, std::move(programs));
+  const std::size_t least = least_of(step);
+  if (!may_divide(job) || least <= step.planner.budget()) {
+    return least;
+  }
+  const Sizes thrifty = with_smaller_joins(sizes, step.planner);
+  return std::min(least, least_of(step_of(job, backend, compile_programs(job, backend, thrifty))));
 }
 
 }  // namespace cnn::bench

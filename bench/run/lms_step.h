@@ -23,4 +23,9 @@ struct LmsStep {
 // that is stored is the one that would be used, to the bit. References must outlive it.
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
 
+// Of the device, that the thriftiest plan of that step takes: made again with smaller joins only
+// where it does not fit without.
+std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
+                             Programs programs);
+
 }  // namespace cnn::bench
