@@ -55,6 +55,7 @@ void append_exchange(std::span<Value> gradients, const BucketSizes& sizes, float
     return producer ? index_of(*producer) + 1 : 0;
   });
   std::vector<std::size_t> bytes;
+  bytes.reserve(order.size());
   for (const std::size_t i : order) {
     bytes.push_back(gradients[i].desc().bytes());
   }
