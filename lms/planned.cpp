@@ -180,6 +180,12 @@ class Planner {
         evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
     std::size_t target = request_.budget.device;
     for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
+      // The search goes on from what moves more: it leaves room to change.
+      offer(find({.device_bytes = target, .work = 0, .start = &found.fates, .spares = true}),
+            target);
+      if (is_done()) {
+        return;
+      }
       const std::size_t taken = offer(found, target);
       if (is_done()) {
         return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <utility>
@@ -52,6 +53,9 @@ class Searcher {
       sweep();
     }
     improve();
+    if (options_.spares) {
+      spare();
+    }
     return best_;
   }
 
@@ -180,6 +184,26 @@ class Searcher {
                   : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
         offer(current);
+      }
+    }
+  }
+
+  // What need not move stays, the largest first.
+  void spare() {
+    if (!best_.evaluation.fits || options_.thriftiest) {
+      return;
+    }
+    std::vector<std::uint32_t> moved;
+    std::ranges::copy_if(movable_, std::back_inserter(moved),
+                         [&](std::uint32_t r) { return best_.fates[r] != Fate::keep; });
+    std::ranges::stable_sort(moved, std::greater<>(),
+                             [&](std::uint32_t r) { return outline_.roots[r].bytes; });
+    for (const std::uint32_t r : moved) {
+      Fates fates = best_.fates;
+      fates[r] = Fate::keep;
+      Found found = attempt(std::move(fates), best_.evaluation.seconds);
+      if (!is_better(best_.evaluation, found.evaluation)) {
+        best_ = std::move(found);
       }
     }
   }

@@ -21,6 +21,7 @@ struct SearchOptions {
   std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
   double heat = 0.01;             // how much slower a plan may be, in parts, on the way to another
   const Fates* start = nullptr;   // of a plan for nearly the same; else many simple ones are tried
+  bool spares = false;            // at last, what need not move for the time found stays
 };
 
 // The best fates found, and what they cost. Depends on nothing but its arguments.

@@ -46,6 +46,15 @@ TEST(Lms, TrainsByRecomputationAloneWhereAllMemoryIsOne) {
   EXPECT_EQ(losses(less.result), losses(whole.result));
 }
 
+TEST(Lms, MovesLittleWhereLittleIsMissing) {
+  const LmsRun run = lms_train({"--lms", "--device_memory_mb=90", "--emulate_link_gbps=2"});
+  ASSERT_EQ(run.run.status, 0) << run.run.err;
+  const json& lms = run.result.at("plan").at("lms");
+  const auto missing = lms.at("need_bytes").get<double>() - lms.at("budget_bytes").get<double>();
+  EXPECT_GT(missing, 0);
+  EXPECT_LE(lms.at("swapped_out_bytes").get<double>(), 2 * missing);
+}
+
 TEST(Lms, AddsGradientsInNodesOfTheirOwnNearTheFloor) {
   const TemporaryFolder folder;
   const std::string plan = folder / "plan.json";
@@ -61,6 +70,8 @@ TEST(Lms, AddsGradientsInNodesOfTheirOwnNearTheFloor) {
   const LmsRun loaded = lms_train({"--lms", "--lms_limit=26", "--lms_plan_file=" + plan});
   ASSERT_EQ(loaded.run.status, 0) << loaded.run.err;
   EXPECT_EQ(losses(loaded.result), losses(whole.result));
+  EXPECT_EQ(loaded.result.at("plan").at("lms").at("largest_join_bytes"),
+            lms.at("largest_join_bytes"));
 }
 
 TEST(Lms, PlansAgainAtTheEndOfTheWarmUp) {

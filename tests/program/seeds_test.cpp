@@ -57,7 +57,7 @@ void expect_shares(const std::vector<std::string>& words, const std::vector<Poin
 const std::vector<std::string> resnet50_on_p100{"--simulate=p100-pcie3", "--model=resnet50"};
 
 TEST(Seeds, ResNet50KeepsItsSpeedALittleBeyondTheMemoryOfAP100) {
-  expect_shares(resnet50_on_p100, {{216, 1.03, 99}, {314, 1.5, 98}});
+  expect_shares(resnet50_on_p100, {{216, 1.03, 99.5}, {314, 1.5, 98}});
 }
 
 TEST(Seeds, ResNet50KeepsMostOfItsSpeedFarBeyondTheMemoryOfAP100) {
