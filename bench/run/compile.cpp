@@ -156,6 +156,12 @@ layers::Fusion fusion_of(const CompileRequest& request, const Backend& backend, 
   return config.graph.fusion == FusionChoice::bn ? layers::Fusion::bn : layers::Fusion::conv;
 }
 
+// As asked; a plan that is loaded brings its own.
+std::size_t largest_join(const CompileRequest& request) {
+  const LmsFlags& lms = request.config.lms;
+  return lms.enabled && lms.plan_file ? load_largest_join(*lms.plan_file) : request.largest_join;
+}
+
 }  // namespace
 
 std::size_t bucket_bytes(const Config& config, const Backend& backend) {
@@ -190,7 +196,7 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   compiled.layout = layers::image_layout(*forward.graph, backend.preferred_layout(request.compute));
   layers::PipelineOptions options{.fusion = fusion_of(request, backend, compiled.layout),
                                   .layout = compiled.layout,
-                                  .largest_join = request.largest_join,
+                                  .largest_join = largest_join(request),
                                   .fixed = fixed};
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;

@@ -11,14 +11,6 @@
 namespace cnn::bench {
 namespace {
 
-Phase main_phase(const Job& job) {
-  return job.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
-}
-
-LmsPlanner planner_for(const Job& job, const Backend& backend, const DeviceMemory& memory) {
-  return {*job.config, backend, memory.variables + memory.staged};
-}
-
 using SizesOf = std::function<Sizes(std::int64_t size)>;
 
 // The search guesses by what a run takes at least, which is quickly known. Its plan may take more,
@@ -47,6 +39,10 @@ std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t st
 }
 
 }  // namespace
+
+Phase main_phase(const Job& job) {
+  return job.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
+}
 
 Sizes sizes_of(const Job& job) {
   return {.batch = job.batch.per_device,
@@ -94,7 +90,7 @@ Fitting::Fitting(const Job& job, const Backend& backend, bool with_lms)
   if (backend.stop_tuning) {
     backend.stop_tuning();  // by what is known: nothing is timed for sizes that do not run
   }
-  limit_ = with_lms ? planner_for(job, backend, {}).budget() : backend.memory_limit;
+  limit_ = with_lms ? LmsPlanner(*job.config, backend, 0).budget() : backend.memory_limit;
 }
 
 std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {

@@ -16,6 +16,8 @@ struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t largest_join = layers::any_size;
 };
+// Of the program that a job is about, where that is no evaluation.
+Phase main_phase(const Job& job);
 // As the job has them.
 Sizes sizes_of(const Job& job);
 // With another batch, which an evaluation that has none of its own follows.

@@ -128,6 +128,7 @@ LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t
       options_(options_of(config.lms)) {}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
+  largest_join_ = plan.largest_join;
   loaded_ = std::move(plan);
   file_ = std::move(path);
 }

@@ -45,10 +45,6 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
 
 }  // namespace
 
-Phase Session::main_phase() const {
-  return job_.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
-}
-
 Session::Session(const Job& job, const Backend& backend)
     : job_(job), backend_(backend), programs_(compile_programs(job, backend, sizes_of(job))) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
@@ -95,12 +91,6 @@ void Session::plan_lms() {
 }
 
 void Session::plan_from(const std::string& file) {
-  if (const std::size_t join = load_largest_join(file); join != layers::any_size) {
-    Sizes sizes = sizes_of(job_);
-    sizes.largest_join = join;
-    programs_ = compile_programs(job_, backend_, sizes);
-    memory_ = device_memory(programs_, backend_);
-  }
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
   lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
@@ -290,7 +280,7 @@ void Session::start(std::int64_t global_step) {
     const ProgramMemory memory = memory_of(*program, staged);
     staged += memory.staged.size();
     main_.emplace(*std::move(program), backend_, *variables_, memory,
-                  feed(main_phase(), global_step));
+                  feed(main_phase(job_), global_step));
   }
   if (auto program = std::exchange(programs_.evaluation, std::nullopt)) {
     const ProgramMemory memory = memory_of(*program, staged);

@@ -67,7 +67,6 @@ class Session {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
-  Phase main_phase() const;
   void plan_lms();
   void plan_from(const std::string& file);     // of --lms_plan_file
   PlanOrigin origin() const;                   // of the training step
