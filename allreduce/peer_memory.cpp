@@ -3,17 +3,16 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <poll.h>
 #include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
 
 #include "allreduce/board.h"
+#include "allreduce/watched_process.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -21,7 +20,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
-std::string name(int rank) { return "rank " + std::to_string(rank); }
 
 std::byte* map(int descriptor, std::size_t bytes) {
   const int kind = descriptor < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED;
@@ -33,41 +31,13 @@ std::byte* map(int descriptor, std::size_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
-// A descriptor of a process that can be polled for its end; -1: it has ended already, or none.
-class WatchedProcess {
- public:
-  explicit WatchedProcess(int process)
-      : process_(process),
-        descriptor_(process == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {}
-  WatchedProcess(WatchedProcess&& other) noexcept
-      : process_(other.process_), descriptor_(std::exchange(other.descriptor_, -1)) {}
-  WatchedProcess& operator=(WatchedProcess&&) = delete;
-  ~WatchedProcess() {
-    if (descriptor_ >= 0) {
-      ::close(descriptor_);
-    }
-  }
-
-  bool ended() const {
-    if (process_ == 0) {
-      return false;
-    }
-    pollfd asked{descriptor_, POLLIN, 0};
-    return descriptor_ < 0 || ::poll(&asked, 1, 0) > 0;
-  }
-  int process() const { return process_; }
-
- private:
-  int process_, descriptor_;
-};
-
 struct Incoming {  // posted and not yet received
   std::span<const Bytes> at_sender, to;
 };
 
 class PeerMemoryTransport final : public Transport {
  public:
-  PeerMemoryTransport(std::byte* memory, int rank, bool processes)
+  PeerMemoryTransport(std::byte* memory, int rank, bool processes, std::span<const int> called)
       : board_(memory),
         rank_(rank),
         ranks_(static_cast<int>(board_.dimensions().ranks)),
@@ -76,11 +46,12 @@ class PeerMemoryTransport final : public Transport {
         sent_(channels_ * index(ranks_)),
         received_(channels_ * index(ranks_)),
         come_(channels_),
-        incoming_(channels_ * index(ranks_)) {
+        incoming_(channels_ * index(ranks_)),
+        called_(called.begin(), called.end()) {
     Presence& mine = board_.presence(index(rank));
     mine.process.store(processes ? ::getpid() : 0, std::memory_order_relaxed);
     State before = State::absent;
-    check(mine.state.compare_exchange_strong(before, State::here), name(rank) + " joins twice");
+    check(mine.state.compare_exchange_strong(before, State::here), name_of(rank) + " joins twice");
     for (int other = 0; other < ranks_; ++other) {
       while (presence(other).state.load(std::memory_order_acquire) == State::absent) {
         idle(other);
@@ -150,7 +121,9 @@ class PeerMemoryTransport final : public Transport {
   }
 
   void idle(int waits_for) override {
-    constexpr unsigned spins = 200, between_looks = 1024;
+    constexpr unsigned spins = 200;
+    // By time: where others use the processor, a yield may take as long as a time slice.
+    constexpr std::chrono::milliseconds between_looks{2};
     if (idle_ == 0) {
       presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
     }
@@ -159,9 +132,11 @@ class PeerMemoryTransport final : public Transport {
       return;
     }
     ::sched_yield();
+    const Clock::time_point now = Clock::now();
     if (idle_ == spins) {
-      since_ = Clock::now();
-    } else if (idle_ % between_looks == 0) {
+      since_ = looked_ = now;
+    } else if (now - looked_ >= between_looks) {
+      looked_ = now;
       presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
       look_around(waits_for);
     }
@@ -205,10 +180,14 @@ class PeerMemoryTransport final : public Transport {
     }
   }
 
+  int number_of(int rank) const { return called_.empty() ? rank : called_[index(rank)]; }
+  std::string name_of(int rank) const { return "rank " + std::to_string(number_of(rank)); }
+
   [[noreturn]] void lost(int rank, const std::string& why) {
     presence(rank_).culprit.store(rank, std::memory_order_relaxed);
     presence(rank_).state.store(State::failed, std::memory_order_release);
-    throw PeerLost(rank, name(rank) + " is lost: " + why + " | seen by " + name(rank_));
+    throw PeerLost(number_of(rank),
+                   name_of(rank) + " is lost: " + why + " | seen by " + name_of(rank_));
   }
 
   // A rank that failed because of another is not to blame; nor is one that waits for another.
@@ -217,7 +196,7 @@ class PeerMemoryTransport final : public Transport {
       const Presence& other = presence(rank);
       if (other.state.load(std::memory_order_acquire) == State::failed) {
         const int culprit = other.culprit.load(std::memory_order_relaxed);
-        lost(culprit, name(rank) + " has given it up");
+        lost(culprit, name_of(rank) + " has given it up");
       }
       if (watched_[index(rank)].ended() && other.state.load() != State::left) {
         lost(rank, "process " + std::to_string(watched_[index(rank)].process()) + " has ended");
@@ -255,9 +234,10 @@ class PeerMemoryTransport final : public Transport {
   std::vector<std::uint64_t> sent_, received_, come_;  // so far
   std::vector<Incoming> incoming_;
   std::vector<WatchedProcess> watched_;  // by rank
+  std::vector<int> called_;              // see PeerMemory::join()
   std::size_t used_ = 0;                 // of the room
   unsigned idle_ = 0, left_seen_ = 0;
-  Clock::time_point since_;
+  Clock::time_point since_, looked_;
 };
 
 Dimensions dimensions(int ranks, const PeerMemoryOptions& options) {
@@ -308,8 +288,8 @@ PeerMemory::~PeerMemory() {
   }
 }
 
-std::unique_ptr<Transport> PeerMemory::join(int rank) {
-  return std::make_unique<PeerMemoryTransport>(memory_, rank, descriptor_ >= 0);
+std::unique_ptr<Transport> PeerMemory::join(int rank, std::span<const int> called) {
+  return std::make_unique<PeerMemoryTransport>(memory_, rank, descriptor_ >= 0, called);
 }
 
 }  // namespace cnn::allreduce

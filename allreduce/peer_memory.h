@@ -34,7 +34,8 @@ class PeerMemory {
   int descriptor() const { return descriptor_; }  // -1: of threads
   // Blocks until all ranks have joined. Every rank joins once; a transport that is destroyed
   // leaves, and who waits for it then is told. Throws PeerLost if one does not come in time.
-  std::unique_ptr<Transport> join(int rank);
+  // called: the numbers that messages give the ranks, where these are some of a larger run's.
+  std::unique_ptr<Transport> join(int rank, std::span<const int> called = {});
 
  private:
   PeerMemory(int descriptor, std::byte* memory, std::size_t bytes)

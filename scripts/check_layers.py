@@ -39,6 +39,7 @@ ARROWS = {
     "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "models", "layers/passes",
                   "layers", "runtime"],
     "bench/cuda": ["*"],
+    "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
     "bench": ["*"],
     # Fixtures of all tests: no fast kernels, no data, no program.
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
@@ -57,6 +58,7 @@ MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
     "tests/allreduce/simd": ["tests/allreduce"],
+    "tests/allreduce/mpi": ["tests/allreduce", "allreduce/simd"],
     # Steps as networks have them.
     "tests/lms": ["layers", "layers/passes"],
     # Whole networks against recorded values: by the plain loops they would take hours.

@@ -10,6 +10,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ ninja-build libfmt-dev libcxxopts-dev nlohmann-json3-dev zlib1g-dev libgtest-dev
   libgmock-dev python3 dataset-fashion-mnist)
+# Without these all works but runs of several processes.
+optional=(libopenmpi-dev openmpi-bin)
 cmake_needed=3.24
 deps=$root/build/deps
 
@@ -24,12 +26,13 @@ at_least() { dpkg --compare-versions "$1" ge "$2"; }
 candidate() { apt-cache policy "$1" | awk '/Candidate:/ {print ($2 == "(none)") ? "0" : $2}'; }
 has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
-# The packages of the list that are not installed, one per line; one dpkg-query for all, so that it stays quick.
-missing_packages() {
+# The packages of a list that are not installed, one per line; one dpkg-query for all, so that it stays quick.
+missing_packages() { missing_of "${packages[@]}"; }
+missing_of() {
   # It fails where it does not know a package; that one is just not listed.
-  { dpkg-query -W -f='${binary:Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true; } |
+  { dpkg-query -W -f='${binary:Package} ${db:Status-Status}\n' "$@" 2>/dev/null || true; } |
     awk '$2 == "installed" {sub(/:.*/, "", $1); print $1}' | sort >"$scratch/have"
-  printf '%s\n' "${packages[@]}" | sort | comm -23 - "$scratch/have"
+  printf '%s\n' "$@" | sort | comm -23 - "$scratch/have"
 }
 
 cmake_is_new_enough() {
@@ -128,6 +131,30 @@ install_missing() {
   onednn_is_there || (install_onednn_from_pypi) || has_cuda
 }
 
+install_needed() {
+  local lacking
+  install_missing
+  lacking=$(missing | tr '\n' ' ')
+  if [[ $lacking == "oneDNN>=3 " ]] && has_cuda; then
+    say "going on without oneDNN: GPUs do not need it, and on the CPU convolutions run in plain loops"
+    return 0
+  fi
+  [[ -z $lacking ]] || die "still missing after installation: $lacking"
+}
+
+# Once: where they cannot be had, the rest is set up all the same, and nobody waits for them again.
+install_optional() {
+  local wanted tried=$deps/optional_packages_were_tried
+  mapfile -t wanted < <(missing_of "${optional[@]}")
+  if ((${#wanted[@]} == 0)) || [[ -e $tried ]]; then
+    return 0
+  fi
+  (refresh_package_lists && install_packages "${wanted[@]}") || {
+    touch "$tried"
+    say "going on without ${wanted[*]}: all works but several processes under mpirun"
+  }
+}
+
 main() {
   [[ $# == 0 || $* == --check ]] || die "unknown arguments: $*. There is only --check"
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
@@ -140,15 +167,12 @@ main() {
   trap 'rm -rf "$scratch"' EXIT
   local lacking
   lacking=$(missing | tr '\n' ' ')
-  [[ -n $lacking ]] || return 0
-  [[ $* != --check ]] || die "missing: $lacking"
-  install_missing
-  lacking=$(missing | tr '\n' ' ')
-  if [[ $lacking == "oneDNN>=3 " ]] && has_cuda; then
-    say "going on without oneDNN: GPUs do not need it, and on the CPU convolutions run in plain loops"
+  if [[ $* == --check ]]; then
+    [[ -z $lacking ]] || die "missing: $lacking"
     return 0
   fi
-  [[ -z $lacking ]] || die "still missing after installation: $lacking"
+  [[ -z $lacking ]] || install_needed
+  install_optional
 }
 
 main "$@"

@@ -165,6 +165,22 @@ function(cnn_tests folder)
   cnn_discover_tests(${target}_tests "${ARG_LABELS}")
 endfunction()
 
+# One GoogleTest binary of tests/<folder> with a main of its own, run by mpirun as each number of ranks.
+function(cnn_tests_of_ranks folder)
+  cnn_target_name(${folder} target)
+  cnn_glob(sources cpp tests/${folder})
+  if(CNN_TESTS AND sources)
+    add_executable(${target}_tests ${sources})
+    target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
+    cnn_link(${target}_tests PUBLIC DEPENDS ${folder} LIBRARIES GTest::gtest)
+    foreach(ranks IN LISTS ARGN)
+      add_test(NAME ${target}_tests.${ranks}_ranks COMMAND bash ${PROJECT_SOURCE_DIR}/tests/scripts/as_ranks.sh ${ranks}
+               $<TARGET_FILE:${target}_tests> --gtest_brief=1)
+      set_tests_properties(${target}_tests.${ranks}_ranks PROPERTIES LABELS unit SKIP_RETURN_CODE 77 TIMEOUT 300)
+    endforeach()
+  endif()
+endfunction()
+
 # The tests of that folder which match the filter, once with each limit to the instruction sets that lets the machine
 # show what lesser ones do. Its own sets are those of the tests without a limit.
 function(cnn_tests_at_most_each_isa folder filter)

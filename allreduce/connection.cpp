@@ -1,0 +1,215 @@
+#include "allreduce/connection.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace cnn::allreduce {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+std::string link_of(const char* path) {
+  std::error_code ignored;
+  return std::filesystem::read_symlink(path, ignored).string();
+}
+
+Seat own_seat() {
+  Seat seat{.host = host_name(), .process = ::getpid()};
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> seat.kernel;
+  // A name and a network of its own make a host of its own, as tests of several hosts want.
+  seat.memory = seat.kernel + ":" + link_of("/proc/self/ns/pid") + ":" +
+                link_of("/proc/self/ns/net") + ":" + link_of("/proc/self/ns/uts") + ":" +
+                std::to_string(::geteuid());
+  return seat;
+}
+
+// Those that share memory with this rank, itself included, ascending.
+std::vector<int> mates_of(std::span<const Seat> seats, int rank) {
+  std::vector<int> mates;
+  for (std::size_t other = 0; other < seats.size(); ++other) {
+    if (seats[other].memory == seats[static_cast<std::size_t>(rank)].memory) {
+      mates.push_back(static_cast<int>(other));
+    }
+  }
+  return mates;
+}
+
+PeerMemory open_memory_of(const Seat& first, int descriptor) {
+  const std::string path =
+      "/proc/" + std::to_string(first.process) + "/fd/" + std::to_string(descriptor);
+  const int mine = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+  check(mine >= 0, "the memory that ranks on " + first.host + " share cannot be opened: " + path +
+                       ": " + std::strerror(errno) + "; --comm_transport=mpi does without");
+  return PeerMemory::open(mine);
+}
+
+// Memory for some of the ranks, messages for the others. Meetings and rooms are of memory: those
+// who meet share it.
+class MixedTransport final : public Transport {
+ public:
+  MixedTransport(World& world, std::unique_ptr<Transport> inside,
+                 std::unique_ptr<Transport> outside, std::span<const int> mates)
+      : world_(world),
+        inside_(std::move(inside)),
+        outside_(std::move(outside)),
+        place_(static_cast<std::size_t>(outside_->ranks()), -1) {
+    for (std::size_t place = 0; place < mates.size(); ++place) {
+      place_[static_cast<std::size_t>(mates[place])] = static_cast<int>(place);
+    }
+  }
+
+  int rank() const override { return outside_->rank(); }
+  int ranks() const override { return outside_->ranks(); }
+  std::size_t channels() const override { return outside_->channels(); }
+  Bytes room(std::size_t bytes) override { return inside_->room(bytes); }
+  std::byte* in_sight(int rank, std::byte* own) override {
+    const int place = place_of(rank);
+    return place < 0 ? nullptr : inside_->in_sight(place, own);
+  }
+
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
+    const auto [way, rank] = way_to(to);
+    way->send(rank, channel, pieces);
+  }
+  bool sent(int to, std::size_t channel) override {
+    const auto [way, rank] = way_to(to);
+    return way->sent(rank, channel);
+  }
+  void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+               std::span<const Bytes> to) override {
+    const auto [way, rank] = way_to(from);
+    way->receive(rank, channel, at_sender, to);
+  }
+  bool received(int from, std::size_t channel) override {
+    const auto [way, rank] = way_to(from);
+    return way->received(rank, channel);
+  }
+  void come(std::size_t channel) override {
+    inside_->come(channel);
+    outside_->come(channel);
+  }
+  bool have_come(std::span<const int> group, std::size_t channel) override {
+    return std::ranges::all_of(group, [&](int other) {
+      const auto [way, rank] = way_to(other);
+      return way->have_come({&rank, 1}, channel);
+    });
+  }
+
+  // Looks at both kinds of peers; first at the one that is waited for, whose time may be over.
+  void idle(int waits_for) override {
+    const int place = place_of(waits_for);
+    if (place < 0) {
+      outside_->idle(waits_for);
+    }
+    try {
+      inside_->idle(place < 0 ? inside_->rank() : place);
+    } catch (const PeerLost& lost) {
+      world_.give_up(lost.rank(), lost.what());
+      throw;
+    }
+    if (place >= 0) {
+      outside_->idle(waits_for);
+    }
+  }
+  void busy() override {
+    inside_->busy();
+    outside_->busy();
+  }
+  void leave() override { inside_->leave(); }
+
+ private:
+  struct Way {
+    Transport* transport;
+    int rank;
+  };
+  int place_of(int rank) const { return place_[static_cast<std::size_t>(rank)]; }
+  Way way_to(int rank) const {
+    const int place = place_of(rank);
+    return place < 0 ? Way{outside_.get(), rank} : Way{inside_.get(), place};
+  }
+
+  World& world_;
+  std::unique_ptr<Transport> inside_, outside_;
+  std::vector<int> place_;  // by rank: inside; -1: it is outside
+};
+
+}  // namespace
+
+std::vector<Seat> find_seats(World& world, bool apart) {
+  Seat mine = own_seat();
+  if (apart) {
+    mine.memory = std::to_string(world.rank());
+  }
+  std::ostringstream text;
+  text << mine.process << '\n' << mine.host << '\n' << mine.kernel << '\n' << mine.memory << '\n';
+  std::vector<Seat> seats;
+  for (const std::string& of_rank : world.gather(text.str())) {
+    std::istringstream lines(of_rank);
+    std::string process;
+    Seat& seat = seats.emplace_back();
+    std::getline(lines, process);
+    std::getline(lines, seat.host);
+    std::getline(lines, seat.kernel);
+    std::getline(lines, seat.memory);
+    seat.process = std::stoi(process);
+  }
+  return seats;
+}
+
+Topology topology_of(std::span<const Seat> seats) {
+  Topology topology;
+  std::vector<std::string> hosts;
+  for (const Seat& seat : seats) {
+    const auto place = std::ranges::find(hosts, seat.memory);
+    topology.host_of.push_back(static_cast<int>(place - hosts.begin()));
+    if (place == hosts.end()) {
+      hosts.push_back(seat.memory);
+    }
+  }
+  return topology;
+}
+
+Connection::Connection(World& world, std::span<const Seat> seats,
+                       const PeerMemoryOptions& options) {
+  const std::vector<int> mates = mates_of(seats, world.rank());
+  const bool shares = mates.size() > 1, first = mates.front() == world.rank();
+  if (shares && first) {
+    memory_ =
+        std::make_unique<PeerMemory>(PeerMemory::create(static_cast<int>(mates.size()), options));
+  }
+  const std::vector<std::string> descriptors =
+      world.gather(memory_ ? std::to_string(memory_->descriptor()) : std::string());
+  if (shares && !first) {
+    const auto host = static_cast<std::size_t>(mates.front());
+    memory_ =
+        std::make_unique<PeerMemory>(open_memory_of(seats[host], std::stoi(descriptors[host])));
+  }
+  world.gather({});  // all have it: joining is a matter of moments
+  std::unique_ptr<Transport> inside;
+  if (shares) {
+    const auto place = std::ranges::find(mates, world.rank()) - mates.begin();
+    inside = memory_->join(static_cast<int>(place), mates);
+  }
+  if (shares && mates.size() == seats.size()) {
+    transport_ = std::move(inside);
+    return;
+  }
+  std::unique_ptr<Transport> outside = world.connect(options.channels);
+  transport_ =
+      shares ? std::make_unique<MixedTransport>(world, std::move(inside), std::move(outside), mates)
+             : std::move(outside);
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,15 @@
+#include "allreduce/mpi/entry.h"
+
+#include "allreduce/mpi/world.h"
+
+namespace cnn::allreduce {
+
+const WorldEntry& mpi_entry() {
+  static constexpr WorldEntry entry{
+      .open = [](std::chrono::milliseconds patience) -> std::unique_ptr<World> {
+        return std::make_unique<MpiWorld>(patience);
+      }};
+  return entry;
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "allreduce/world.h"
+
+namespace cnn::allreduce {
+
+// What the MPI module hands over.
+const WorldEntry& mpi_entry();
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,166 @@
+#include "allreduce/mpi/transport.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <sys/mman.h>
+
+#include "allreduce/mpi/world.h"
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr std::size_t longest_block = std::size_t{1} << 30U;  // MPI counts in int
+
+// Pieces as one element of a type that is freed with this: messages under way keep it.
+class PiecesType {
+ public:
+  explicit PiecesType(std::span<const Bytes> pieces) {
+    std::vector<int> lengths;
+    std::vector<MPI_Aint> places;
+    for (Bytes rest : pieces) {
+      while (!rest.empty()) {
+        const Bytes block = rest.first(std::min(rest.size(), longest_block));
+        lengths.push_back(static_cast<int>(block.size()));
+        MPI_Get_address(block.data(), &places.emplace_back());
+        rest = rest.subspan(block.size());
+      }
+    }
+    MPI_Type_create_hindexed(static_cast<int>(lengths.size()), lengths.data(), places.data(),
+                             MPI_BYTE, &type_);
+    MPI_Type_commit(&type_);
+  }
+  ~PiecesType() { MPI_Type_free(&type_); }
+  PiecesType(const PiecesType&) = delete;
+  PiecesType& operator=(const PiecesType&) = delete;
+
+  MPI_Datatype type() const { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+// Calls with the address, count and type of the pieces.
+template <class Call>
+int with_pieces(std::span<const Bytes> pieces, const Call& call) {
+  if (pieces.size() == 1 && pieces.front().size() <= longest_block) {
+    return call(pieces.front().data(), static_cast<int>(pieces.front().size()), MPI_BYTE);
+  }
+  const PiecesType type(pieces);
+  return call(MPI_BOTTOM, 1, type.type());
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels)
+    : world_(world),
+      comm_(comm),
+      channels_(channels),
+      sends_(channels * static_cast<std::size_t>(world.ranks()), MPI_REQUEST_NULL),
+      receives_(sends_.size(), MPI_REQUEST_NULL),
+      come_(channels),
+      came_(sends_.size()) {}
+
+// The communicator stays: freeing it would wait for all ranks, and what ends first is the run.
+MpiTransport::~MpiTransport() {
+  for (const Bytes& room : rooms_) {
+    ::munmap(room.data(), room.size());
+  }
+}
+
+int MpiTransport::rank() const { return world_.rank(); }
+int MpiTransport::ranks() const { return world_.ranks(); }
+
+std::size_t MpiTransport::at(std::size_t channel, int rank) const {
+  return channel * static_cast<std::size_t>(ranks()) + static_cast<std::size_t>(rank);
+}
+
+Bytes MpiTransport::room(std::size_t bytes) {
+  const std::size_t size = std::max<std::size_t>(bytes, 1);
+  void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  check(memory != MAP_FAILED, "no memory for " + std::to_string(bytes >> 20U) +
+                                  " MiB that a rank exchanges: " + std::strerror(errno));
+  ::madvise(memory, size, MADV_HUGEPAGE);  // if the system likes
+  rooms_.emplace_back(static_cast<std::byte*>(memory), size);
+  return rooms_.back().first(bytes);
+}
+
+std::byte* MpiTransport::in_sight(int rank, std::byte* own) {
+  return rank == this->rank() ? own : nullptr;
+}
+
+void MpiTransport::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
+  const auto turn = world_.lock();
+  const int code = with_pieces(pieces, [&](const void* data, int count, MPI_Datatype type) {
+    return MPI_Isend(data, count, type, to, tag(channel), comm_, &sends_[at(channel, to)]);
+  });
+  world_.check_call(code, to);
+}
+
+void MpiTransport::receive(int from, std::size_t channel, std::span<const Bytes> /*at_sender*/,
+                           std::span<const Bytes> to) {
+  const auto turn = world_.lock();
+  const int code = with_pieces(to, [&](void* data, int count, MPI_Datatype type) {
+    return MPI_Irecv(data, count, type, from, tag(channel), comm_, &receives_[at(channel, from)]);
+  });
+  world_.check_call(code, from);
+}
+
+bool MpiTransport::complete(MPI_Request& request, int other) {
+  const auto turn = world_.lock();
+  int done = 0;
+  world_.check_call(MPI_Test(&request, &done, MPI_STATUS_IGNORE), other);
+  return done != 0;
+}
+
+bool MpiTransport::sent(int to, std::size_t channel) {
+  return complete(sends_[at(channel, to)], to);
+}
+
+bool MpiTransport::received(int from, std::size_t channel) {
+  return complete(receives_[at(channel, from)], from);
+}
+
+void MpiTransport::come(std::size_t channel) {
+  const auto turn = world_.lock();
+  ++come_[channel];
+  for (int to = 0; to < ranks(); ++to) {
+    if (to != rank()) {
+      MPI_Request request = MPI_REQUEST_NULL;
+      world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, meeting_tag(channel), comm_, &request),
+                        to);
+      world_.check_call(MPI_Request_free(&request), to);  // an empty message needs no memory
+    }
+  }
+}
+
+bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
+  const auto turn = world_.lock();
+  return std::ranges::all_of(group, [&](int other) {
+    std::uint64_t& came = came_[at(channel, other)];
+    while (other != rank() && came < come_[channel]) {
+      int here = 0;
+      world_.check_call(MPI_Iprobe(other, meeting_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
+                        other);
+      if (here == 0) {
+        return false;
+      }
+      world_.check_call(
+          MPI_Recv(nullptr, 0, MPI_BYTE, other, meeting_tag(channel), comm_, MPI_STATUS_IGNORE),
+          other);
+      ++came;
+    }
+    return true;
+  });
+}
+
+void MpiTransport::idle(int waits_for) {
+  const auto turn = world_.lock();
+  world_.idle(waits_for);
+}
+
+void MpiTransport::busy() { world_.busy(); }
+
+}  // namespace cnn::allreduce

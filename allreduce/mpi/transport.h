@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <mpi.h>
+#include <span>
+#include <vector>
+
+#include "allreduce/transport.h"
+
+namespace cnn::allreduce {
+
+class MpiWorld;
+
+// Messages of MPI between any two ranks: a channel is a tag. Rooms are private memory.
+class MpiTransport final : public Transport {
+ public:
+  // comm: of all ranks of the world, for this transport alone. The world must outlive it.
+  MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels);
+  ~MpiTransport() override;
+  MpiTransport(const MpiTransport&) = delete;
+  MpiTransport& operator=(const MpiTransport&) = delete;
+
+  int rank() const override;
+  int ranks() const override;
+  std::size_t channels() const override { return channels_; }
+
+  Bytes room(std::size_t bytes) override;
+  std::byte* in_sight(int rank, std::byte* own) override;
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override;
+  bool sent(int to, std::size_t channel) override;
+  void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+               std::span<const Bytes> to) override;
+  bool received(int from, std::size_t channel) override;
+  void come(std::size_t channel) override;
+  bool have_come(std::span<const int> group, std::size_t channel) override;
+  void idle(int waits_for) override;
+  void busy() override;
+  void leave() override {}  // MpiWorld::give_up() tells why
+
+ private:
+  std::size_t at(std::size_t channel, int rank) const;
+  int tag(std::size_t channel) const { return static_cast<int>(channel); }
+  int meeting_tag(std::size_t channel) const { return static_cast<int>(channels_ + channel); }
+  bool complete(MPI_Request& request, int other);
+
+  MpiWorld& world_;
+  MPI_Comm comm_;
+  std::size_t channels_;
+  std::vector<MPI_Request> sends_, receives_;  // [channel][rank]
+  std::vector<std::uint64_t> come_, came_;     // so far: [channel], [channel][rank]
+  std::vector<Bytes> rooms_;
+};
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,216 @@
+#include "allreduce/mpi/world.h"
+
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <sched.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "allreduce/mpi/transport.h"
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr int gather_tag = 1, give_up_tag = 2;
+
+std::string error_text(int code) {
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  return {text.data(), static_cast<std::size_t>(length)};
+}
+
+void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
+
+// Of processes that see one another's process numbers.
+std::string name_of_process_space() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  std::error_code ignored;
+  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+}
+
+}  // namespace
+
+MpiWorld::MpiWorld(std::chrono::milliseconds patience) : patience_(patience) {
+  int provided = MPI_THREAD_SINGLE;
+  check_set_up(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+  check(provided >= MPI_THREAD_SERIALIZED,
+        "this MPI cannot be called by several threads in turn; use Open MPI 4 or newer");
+  check_set_up(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
+  check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
+  check_set_up(MPI_Comm_rank(comm_, &rank_));
+  check_set_up(MPI_Comm_size(comm_, &ranks_));
+  watch_processes();
+}
+
+void MpiWorld::watch_processes() {
+  const std::string mine = name_of_process_space();
+  const std::vector<std::string> all = gather(std::to_string(::getpid()) + " " + mine);
+  for (int other = 0; other < ranks_; ++other) {
+    const std::string& text = all[static_cast<std::size_t>(other)];
+    const std::size_t blank = text.find(' ');
+    const bool seen = other != rank_ && text.substr(blank + 1) == mine;
+    watched_.emplace_back(seen ? std::stoi(text.substr(0, blank)) : 0);
+  }
+}
+
+bool MpiWorld::take(int from, std::string& text) {
+  int here = 0;
+  MPI_Status status;
+  check_call(MPI_Iprobe(from, gather_tag, comm_, &here, &status), from);
+  if (here == 0) {
+    return false;
+  }
+  int bytes = 0;
+  check_call(MPI_Get_count(&status, MPI_CHAR, &bytes), from);
+  text.resize(static_cast<std::size_t>(bytes));
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_call(MPI_Irecv(text.data(), bytes, MPI_CHAR, from, gather_tag, comm_, &request), from);
+  complete(request, from);
+  return true;
+}
+
+void MpiWorld::complete(MPI_Request& request, int other) {
+  int done = 0;
+  while (check_call(MPI_Test(&request, &done, MPI_STATUS_IGNORE), other), done == 0) {
+    idle(other);
+  }
+  busy();
+}
+
+std::vector<std::string> MpiWorld::gather(std::string_view mine) {
+  const auto turn = lock();
+  outgoing_ = mine;
+  const auto count = static_cast<std::size_t>(ranks_);
+  std::vector<MPI_Request> sends(count, MPI_REQUEST_NULL);
+  std::vector<std::string> all(count);
+  all[static_cast<std::size_t>(rank_)] = mine;
+  for (int to = 0; to < ranks_; ++to) {
+    if (to != rank_) {
+      check_call(MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to,
+                           gather_tag, comm_, &sends[static_cast<std::size_t>(to)]),
+                 to);
+    }
+  }
+  for (int from = 0; from < ranks_; ++from) {
+    while (from != rank_ && !take(from, all[static_cast<std::size_t>(from)])) {
+      idle(from);
+    }
+    busy();
+  }
+  for (int to = 0; to < ranks_; ++to) {
+    complete(sends[static_cast<std::size_t>(to)], to);
+  }
+  return all;
+}
+
+std::unique_ptr<Transport> MpiWorld::connect(std::size_t channels) {
+  const auto turn = lock();
+  MPI_Comm comm = MPI_COMM_NULL;
+  check_set_up(MPI_Comm_dup(comm_, &comm));
+  check_set_up(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
+  return std::make_unique<MpiTransport>(*this, comm, channels);
+}
+
+void MpiWorld::check_call(int code, int other) {
+  if (code != MPI_SUCCESS) {
+    miss(other, "MPI: " + error_text(code));
+  }
+}
+
+void MpiWorld::miss(int other, const std::string& why) {
+  lost(other, "rank " + std::to_string(other) + " is lost: " + why + " | seen by rank " +
+                  std::to_string(rank_));
+}
+
+void MpiWorld::lost(int culprit, const std::string& what) {
+  give_up(culprit, what);
+  throw PeerLost(culprit, what);
+}
+
+void MpiWorld::idle(int waits_for) {
+  constexpr std::chrono::milliseconds between_looks{2};
+  ::sched_yield();
+  const Clock::time_point now = Clock::now();
+  if (!std::exchange(idle_, true)) {
+    since_ = looked_ = now;
+  }
+  if (now - looked_ < between_looks) {
+    return;
+  }
+  looked_ = now;
+  look_around();
+  const auto waited = now - since_;
+  if (waited > patience_) {
+    const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count() / 100;
+    miss(waits_for, "nothing from it for " + std::to_string(tenths / 10) + "." +
+                        std::to_string(tenths % 10) + " s");
+  }
+}
+
+// Who has given up says because of whom: that comes before what its own end looks like.
+void MpiWorld::look_around() {
+  const auto turn = lock();
+  int here = 0;
+  MPI_Status status;
+  check_set_up(MPI_Iprobe(MPI_ANY_SOURCE, give_up_tag, comm_, &here, &status));
+  if (here != 0) {
+    int bytes = 0;
+    MPI_Get_count(&status, MPI_CHAR, &bytes);
+    std::string text(static_cast<std::size_t>(bytes), '\0');
+    const int from = status.MPI_SOURCE;
+    check_call(MPI_Recv(text.data(), bytes, MPI_CHAR, from, give_up_tag, comm_, MPI_STATUS_IGNORE),
+               from);
+    int culprit = from;
+    std::from_chars(text.data(), text.data() + text.size(), culprit);
+    text.erase(0, text.find(' ') + 1);
+    over_ = true;  // who said so has told all
+    throw PeerLost(culprit,
+                   culprit == from ? "rank " + std::to_string(from) + " is lost: " + text : text);
+  }
+  for (int other = 0; other < static_cast<int>(watched_.size()); ++other) {
+    const WatchedProcess& process = watched_[static_cast<std::size_t>(other)];
+    if (process.ended()) {
+      miss(other, "process " + std::to_string(process.process()) + " has ended");
+    }
+  }
+}
+
+void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
+  constexpr std::chrono::milliseconds most{300};
+  try {
+    const auto turn = lock();
+    if (std::exchange(over_, true)) {
+      return;
+    }
+    outgoing_ = std::to_string(culprit) + " " + std::string(why);
+    std::vector<MPI_Request> sends;
+    for (int to = 0; to < ranks_; ++to) {
+      if (to != rank_ && to != culprit) {
+        MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to, give_up_tag,
+                  comm_, &sends.emplace_back(MPI_REQUEST_NULL));
+      }
+    }
+    int all_sent = 0;
+    const Clock::time_point start = Clock::now();
+    while (all_sent == 0 && Clock::now() - start < most) {
+      MPI_Testall(static_cast<int>(sends.size()), sends.data(), &all_sent, MPI_STATUSES_IGNORE);
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } catch (const std::exception&) {  // no memory: others see that this process has ended
+    return;
+  }
+}
+
+void MpiWorld::finish() {
+  const auto turn = lock();
+  gather({});
+  MPI_Finalize();
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <mpi.h>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allreduce/watched_process.h"
+#include "allreduce/world.h"
+
+namespace cnn::allreduce {
+
+// By MPI, which is polled and never waits itself: its own waits do not notice who is gone. It and
+// its transports may be used by several threads, which take turns.
+class MpiWorld final : public World {
+ public:
+  explicit MpiWorld(std::chrono::milliseconds patience);
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::vector<std::string> gather(std::string_view mine) override;
+  std::unique_ptr<Transport> connect(std::size_t channels) override;
+  void look_around() override;
+  void give_up(int culprit, std::string_view why) noexcept override;
+  void finish() override;
+
+  // For transports. One call of MPI at a time, under the lock.
+  std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
+  // One turn of a wait for that rank. Throws PeerLost as look_around(), and if it takes too long.
+  void idle(int waits_for);
+  void busy() { idle_ = false; }  // the wait is over
+  // Throws PeerLost if the code of a call that concerns that rank is an error.
+  void check_call(int code, int other);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  bool take(int from, std::string& text);          // the next one of a gathering; false: not yet
+  void complete(MPI_Request& request, int other);  // waits for it
+  void watch_processes();
+  // Tells the others first: once it has been thrown memory is freed into which MPI may still write,
+  // and nothing more is asked of it.
+  [[noreturn]] void lost(int culprit, const std::string& what);
+  [[noreturn]] void miss(int other, const std::string& why);
+
+  std::chrono::milliseconds patience_;
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, ranks_ = 1;
+  std::recursive_mutex mutex_;
+  std::string outgoing_;                 // of a gathering, as long as MPI may read it
+  std::vector<WatchedProcess> watched_;  // by rank; nobody where it is not of this machine
+  bool over_ = false;                    // given up: MPI is not called any more
+  bool idle_ = false;
+  Clock::time_point since_, looked_;
+};
+
+}  // namespace cnn::allreduce

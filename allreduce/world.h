@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "allreduce/transport.h"
+
+namespace cnn::allreduce {
+
+// The processes that a launcher has started as one run: their number, and what connects any two of
+// them, on whatever hosts. Used by one thread at a time. Nothing waits for ever: where a rank has
+// failed, has ended or is silent for too long, who waits for it gets PeerLost, which names it.
+class World {
+ public:
+  virtual ~World() = default;
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  // What each rank has given, by rank. All ranks call it in the same order.
+  virtual std::vector<std::string> gather(std::string_view mine) = 0;
+  // Messages between any two ranks; none sees the memory of another. All ranks connect in the same
+  // order. The world must outlive it.
+  virtual std::unique_ptr<Transport> connect(std::size_t channels) = 0;
+
+  // Throws PeerLost if a rank that is still needed has failed or ended.
+  virtual void look_around() = 0;
+  // Tells all others that this rank gives up, because of that one (itself, or the one that it has
+  // lost). Returns soon, whatever they do.
+  virtual void give_up(int culprit, std::string_view why) noexcept = 0;
+  // The run has ended well. Blocks until all ranks have come here; nothing else may be called then.
+  virtual void finish() = 0;
+};
+
+// The entry of the module that talks to MPI, by which the program finds it.
+struct WorldEntry {
+  // patience: of one wait. The process may open one world in its life.
+  std::unique_ptr<World> (*open)(std::chrono::milliseconds patience) = nullptr;
+};
+inline constexpr const char* world_entry_name = "cnn_world_entry";
+using WorldEntryOf = const WorldEntry* (*)();
+
+}  // namespace cnn::allreduce

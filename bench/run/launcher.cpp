@@ -1,0 +1,90 @@
+#include "bench/run/launcher.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <system_error>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What launchers tell the processes that they start.
+struct LauncherNames {
+  std::string_view name;
+  const char* rank;
+  const char* ranks;
+};
+constexpr std::array<LauncherNames, 4> launchers{
+    {{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+     {"mpiexec", "PMI_RANK", "PMI_SIZE"},
+     {"mpiexec", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+     {"a PMIx launcher", "PMIX_RANK", "PMIX_SIZE"}}};
+
+std::optional<int> number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) {
+    return std::nullopt;
+  }
+  const std::string_view digits(text);
+  int number = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && stop == digits.data() + digits.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+std::string_view last_problem() {
+  const char* const problem = ::dlerror();
+  return problem == nullptr ? "unknown reason" : problem;
+}
+
+// Stays open: transports are code of it. Its symbols are for all: MPI opens modules of its own,
+// which look for MPI's among them.
+const allreduce::WorldEntry& open_module(std::string_view launcher) {
+  std::error_code ignored;
+  const fs::path path = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "cnn_mpi.so";
+  check(fs::is_regular_file(path, ignored),
+        fmt::format("{} has started several processes, but this build has no MPI: install "
+                    "libopenmpi-dev and openmpi-bin (scripts/setup.sh does) and build again, or "
+                    "start one process with --num_gpus=N",
+                    launcher));
+  void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr) {
+    throw Error(
+        fmt::format("MPI cannot be loaded: {}; is the Open MPI that the program was built "
+                    "with installed?",
+                    last_problem()));
+  }
+  void* const entry = ::dlsym(module, allreduce::world_entry_name);
+  check(entry != nullptr, fmt::format("{} is not this program's MPI module", path.string()));
+  return *reinterpret_cast<allreduce::WorldEntryOf>(entry)();
+}
+
+}  // namespace
+
+std::optional<Launched> launched() {
+  for (const LauncherNames& launcher : launchers) {
+    if (const std::optional<int> rank = number_of(launcher.rank)) {
+      return Launched{.by = launcher.name, .rank = *rank, .ranks = number_of(launcher.ranks)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::unique_ptr<allreduce::World> open_world(const Launched& by,
+                                             std::chrono::milliseconds patience) {
+  std::unique_ptr<allreduce::World> world = open_module(by.by).open(patience);
+  check(!by.ranks || *by.ranks == world->ranks(),
+        fmt::format("{} has started {} processes, but MPI knows of {}: it is not the launcher of "
+                    "the Open MPI that the program was built with",
+                    by.by, *by.ranks, world->ranks()));
+  return world;
+}
+
+}  // namespace cnn::bench

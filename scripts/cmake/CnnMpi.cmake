@@ -1,0 +1,17 @@
+# Makes ON or OFF of CNN_MPI. The program runs without MPI: only cnn_mpi.so needs it.
+set(CNN_MPI AUTO CACHE STRING "Several processes by MPI: AUTO (where Open MPI is found), ON or OFF")
+if(CNN_PORTABLE AND CNN_MPI STREQUAL "AUTO")  # modules are parts of the program there
+  set(CNN_MPI OFF)
+elseif(CNN_MPI)
+  set(MPI_CXX_SKIP_MPICXX ON)
+  find_package(MPI QUIET COMPONENTS CXX)
+  if(MPI_CXX_FOUND)
+    message(STATUS "Several processes: by MPI ${MPI_CXX_VERSION}")
+    set(CNN_MPI ON)
+  elseif(CNN_MPI STREQUAL "AUTO")
+    message(STATUS "Several processes: no, Open MPI was not found")
+    set(CNN_MPI OFF)
+  else()
+    message(FATAL_ERROR "CNN_MPI=ON needs Open MPI: scripts/setup.sh installs it, -DCNN_MPI=OFF does without.")
+  endif()
+endif()

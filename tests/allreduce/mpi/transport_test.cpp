@@ -1,0 +1,109 @@
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/connection.h"
+#include "tests/allreduce/mpi/ranks.h"
+#include "tests/allreduce/ranks.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using tests::Job;
+using tests::this_world;
+
+constexpr PeerMemoryOptions small_rooms{.room = std::size_t{1} << 26U};
+
+// The same reduction among threads of this process: its result of rank 0.
+std::vector<float> by_threads(const Topology& topology, const Job& job) {
+  std::vector<float> of_first;
+  tests::as_threads(topology.ranks(), small_rooms, [&](Transport& transport) {
+    const std::vector<float> result = tests::reduce(transport, topology, job);
+    if (transport.rank() == 0) {
+      of_first = result;
+    }
+  });
+  return of_first;
+}
+
+std::vector<Job> jobs_of(int ranks) {
+  std::vector<Job> jobs;
+  for (const char* const name : {"ring", "direct", "tree", "doubling", "halving", "weighted"}) {
+    for (const std::size_t elements : {1U, 3U, 1023U, 100'003U}) {
+      jobs.push_back({.algorithm = name, .elements = elements, .pieces = 3, .times = 2});
+      jobs.back().options.chunks = 4;
+    }
+  }
+  jobs.push_back({.algorithm = "direct",
+                  .elements = 5000,
+                  .options = {.wire = Wire::bf16, .chunks = 2},
+                  .pieces = 2,
+                  .factor = 0.5F});
+  jobs.push_back({.algorithm = "grid_of_direct",
+                  .elements = 30'000,
+                  .options = {.order = Order::rank,
+                              .dims = ranks == 4 ? std::vector<int>{2, 2} : std::vector{ranks},
+                              .chunks = 3}});
+  return jobs;
+}
+
+void expect_the_bits_of_threads(bool apart) {
+  World& world = this_world();
+  const std::vector<Seat> seats = find_seats(world, apart);
+  const Topology topology = topology_of(seats);
+  Connection connection(world, seats, small_rooms);
+  for (const Job& job : jobs_of(world.ranks())) {
+    EXPECT_EQ(tests::reduce(connection.transport(), topology, job), by_threads(topology, job))
+        << job.algorithm << " of " << job.elements << " elements";
+  }
+}
+
+TEST(Connection, ByMessagesHasTheBitsOfThreads) { expect_the_bits_of_threads(/*apart=*/true); }
+
+TEST(Connection, ByMemoryHasTheBitsOfThreads) { expect_the_bits_of_threads(/*apart=*/false); }
+
+// Ranks 0 and 1 on one host, the others on another.
+TEST(Connection, ByMemoryAndMessagesHasTheBitsOfThreads) {
+  World& world = this_world();
+  std::vector<Seat> seats = find_seats(world, /*apart=*/false);
+  for (std::size_t rank = 2; rank < seats.size(); ++rank) {
+    seats[rank].memory += " of another host";
+  }
+  const Topology topology = topology_of(seats);
+  Connection connection(world, seats, small_rooms);
+  for (const Job& job : jobs_of(world.ranks())) {
+    EXPECT_EQ(tests::reduce(connection.transport(), topology, job), by_threads(topology, job))
+        << job.algorithm << " of " << job.elements << " elements";
+  }
+}
+
+TEST(Connection, SeesMemoryOfThisHostOnly) {
+  World& world = this_world();
+  for (const bool apart : {true, false}) {
+    const std::vector<Seat> seats = find_seats(world, apart);
+    Connection connection(world, seats, small_rooms);
+    Transport& transport = connection.transport();
+    const Bytes room = transport.room(100);
+    for (int rank = 0; rank < world.ranks(); ++rank) {
+      const bool seen = transport.in_sight(rank, room.data()) != nullptr;
+      EXPECT_EQ(seen, rank == world.rank() || !apart);
+    }
+    EXPECT_EQ(topology_of(seats).host_of.back(), apart ? world.ranks() - 1 : 0);
+  }
+}
+
+TEST(World, GathersWhatEachRankGives) {
+  World& world = this_world();
+  for (const std::size_t length : {std::size_t{0}, std::size_t{3}, std::size_t{300'000}}) {
+    const std::vector<std::string> all =
+        world.gather(std::string(length, static_cast<char>('a' + world.rank())));
+    ASSERT_EQ(all.size(), static_cast<std::size_t>(world.ranks()));
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      EXPECT_EQ(all[rank], std::string(length, static_cast<char>('a' + rank)));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
