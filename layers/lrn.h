@@ -6,7 +6,7 @@
 namespace cnn::layers {
 
 struct LrnAttributes {
-  std::int64_t radius = 4;  // channels on either side
+  std::int64_t radius = 4;  // neighbours on either side
   double bias = 1, alpha = 1, beta = 0.75;
 };
 
@@ -35,6 +35,31 @@ class LrnBackward final : public Op {
   LrnAttributes attributes;
 };
 
+// The same within a channel: the neighbours of a pixel are the pixels at most `radius` rows and
+// columns from it, as far as the image reaches. in: x [N,C,H,W]. out: y.
+class WithinLrn final : public Op {
+ public:
+  explicit WithinLrn(LrnAttributes a) : attributes(a) {}
+  std::string_view name() const override { return "lrn_within"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+  std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
+
+  LrnAttributes attributes;
+};
+
+// in: x, dy. out: dx, as for LrnBackward.
+class WithinLrnBackward final : public Op {
+ public:
+  explicit WithinLrnBackward(LrnAttributes a) : attributes(a) {}
+  std::string_view name() const override { return "lrn_within_backward"; }
+  std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
+  void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
+
+  LrnAttributes attributes;
+};
+
 Value lrn(Value x, const LrnAttributes& attributes);
+Value lrn_within(Value x, const LrnAttributes& attributes);
 
 }  // namespace cnn::layers

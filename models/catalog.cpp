@@ -85,10 +85,13 @@ std::vector<Model> imagenet() {
 }
 
 std::vector<Model> cifar10() {
+  Model full = row("cifar10_full", 32, 100, {0.001, RateRule::constant}, cifar10_full);
+  full.head_stddev = 0.01;
   return on("cifar10", 3, 11,
             {
                 row("trivial", 32, 32, constant, trivial),
                 row("alexnet", 32, 128, cifar_alexnet_rate, alexnet_cifar),
+                full,
                 row("resnet20", 32, 128, cifar_resnet_rate, resnet_cifar_of<v1, 3>),
                 row("resnet20_v2", 32, 128, cifar_resnet_rate, resnet_cifar_of<v2, 3>),
                 row("resnet32", 32, 128, cifar_resnet_rate, resnet_cifar_of<v1, 5>),

@@ -15,6 +15,7 @@ Value trivial(Value images);
 Value lenet(Value images);
 Value alexnet(Value images);
 Value alexnet_cifar(Value images);
+Value cifar10_full(Value images);
 Value overfeat(Value images);
 Value googlenet(Value images);
 Value inception3(Value images);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -12,11 +11,13 @@
 #include "layers/concat.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
+#include "layers/device_layout.h"
 #include "layers/elementwise.h"
 #include "layers/fused_conv.h"
+#include "layers/lrn.h"
 #include "layers/optimizer.h"
 #include "layers/pool.h"
-#include "runtime/error.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::bench {
 namespace {
@@ -25,40 +26,9 @@ using Spec = std::optional<KernelSpec>;
 
 bool is_half(DataType type) { return type == DataType::f16 || type == DataType::bf16; }
 
-// Kernels count elements in 32 bits.
-void require_indexable(const TensorDesc& desc) {
-  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
-  const bool image = desc.pitch > 0 && desc.shape.rank() == 4;
-  const std::int64_t last =
-      image ? desc.shape[0] * desc.shape[2] * desc.shape[3] * desc.pitch : desc.shape.elements();
-  check(last <= most, "a tensor " + to_string(desc) + " has " + std::to_string(last) +
-                          " elements, but the CUDA backend takes at most " + std::to_string(most) +
-                          ": make the batch or the image smaller");
-}
-
-// What has four dimensions with channels innermost and no gaps between pixels, all else row-major.
-KernelSpec in_nhwc(const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (auto* descs : {&spec.in, &spec.out}) {
-    for (TensorDesc& desc : *descs) {
-      require_indexable(desc);
-      desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
-      desc.packing = nullptr;
-      desc.pitch = 0;
-    }
-  }
-  return spec;
-}
-
-// Pixels may lie apart where every one begins at a multiple of 16 bytes.
-void keep_pitch(TensorDesc& answer, const TensorDesc& asked) {
-  const bool aligned = asked.pitch * static_cast<std::int64_t>(size_of(asked.type)) % 16 == 0;
-  answer.pitch = asked.layout == Layout::nhwc && aligned ? asked.pitch : 0;
-}
-
 void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc>& asked) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
-    keep_pitch(answers[i], asked[i]);
+    layers::keep_pitch(answers[i], asked[i]);
   }
 }
 
@@ -71,8 +41,8 @@ Spec norm(const layers::BatchNorm& op, const Signature& asked) {
   if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
     return std::nullopt;
   }
-  KernelSpec spec = in_nhwc(asked);
-  keep_pitch(spec.out[0], asked.out[0]);
+  KernelSpec spec = layers::in_nhwc(asked);
+  layers::keep_pitch(spec.out[0], asked.out[0]);
   return spec;
 }
 
@@ -80,21 +50,21 @@ Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& asked) 
   if (op.attributes.mask && !has_gate_bytes(asked.in[0])) {
     return std::nullopt;
   }
-  KernelSpec spec = in_nhwc(asked);
-  keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
+  KernelSpec spec = layers::in_nhwc(asked);
+  layers::keep_pitch(spec.in[op.place_of_dy()], asked.in[op.place_of_dy()]);
   return spec;
 }
 
 // Its pixels may lie apart as asked: of the operands that it reads, or that it writes.
 template <class Op>
 Spec reads_apart(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+  KernelSpec spec = layers::in_nhwc(asked);
   keep_pitches(spec.in, asked.in);
   return spec;
 }
 template <class Op>
 Spec writes_apart(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+  KernelSpec spec = layers::in_nhwc(asked);
   keep_pitches(spec.out, asked.out);
   return spec;
 }
@@ -122,9 +92,9 @@ void pad_image(KernelSpec& spec, const TensorDesc& w, std::int64_t channels) {
 // Weights, and a bias that the engine adds, are of the images' type. An engine adds a bias, with or
 // without a ReLU, and nothing else.
 Spec convolution(const layers::Conv2d& op, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
-  keep_pitch(spec.in[0], asked.in[0]);
-  keep_pitch(spec.out[0], asked.out[0]);
+  KernelSpec spec = layers::in_nhwc(asked);
+  layers::keep_pitch(spec.in[0], asked.in[0]);
+  layers::keep_pitch(spec.out[0], asked.out[0]);
   const layers::ConvAttributes& a = op.attributes;
   const DataType type = spec.in[0].type;
   spec.in[1].type = type;
@@ -139,16 +109,16 @@ Spec convolution(const layers::Conv2d& op, const Signature& asked) {
 }
 
 Spec data_gradient(const layers::Conv2dBackwardData& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
-  keep_pitch(spec.in[0], asked.in[0]);
-  keep_pitch(spec.out[0], asked.out[0]);
+  KernelSpec spec = layers::in_nhwc(asked);
+  layers::keep_pitch(spec.in[0], asked.in[0]);
+  layers::keep_pitch(spec.out[0], asked.out[0]);
   spec.in[1].type = spec.in[0].type;
   return spec;
 }
 
 // An engine makes it in the images' type, and it is widened.
 Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+  KernelSpec spec = layers::in_nhwc(asked);
   keep_pitches(spec.in, asked.in);
   if (is_half(spec.in[0].type) && spec.in[0].shape[1] != 3) {
     pass_on(spec, spec.out[0].bytes() / 2, true);
@@ -161,7 +131,7 @@ constexpr std::size_t product_workspace = std::size_t{32} << 20U;  // of every p
 
 template <class Op>
 Spec product(const Op& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+  KernelSpec spec = layers::in_nhwc(asked);
   for (TensorDesc& desc : spec.in) {
     desc.type = spec.in[0].type;
   }
@@ -174,26 +144,20 @@ Spec convert(const layers::Convert& /*op*/, const Signature& asked) {
 }
 
 Spec fold(const layers::FoldBatchNorm& /*op*/, const Signature& asked) {
-  KernelSpec spec = in_nhwc(asked);
+  KernelSpec spec = layers::in_nhwc(asked);
   for (TensorDesc& desc : spec.in) {
     desc.type = DataType::f32;  // the master weights
   }
   return spec;
 }
 
-// A parameter's gradient, slots and copy lie as it does; copies keep their type.
 Spec update(const layers::Update& op, const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
-    spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
-  }
-  for (std::size_t i = 0; i < op.attributes.copied.size(); ++i) {
-    TensorDesc& copy = spec.in[op.first_copy() + i];
-    const DataType type = copy.type;
-    copy = spec.in[op.first_parameter() + op.attributes.copied[i]];
-    copy.type = type;
-  }
-  return spec;
+  return layers::like_parameters(op, asked);
+}
+
+// Its terms lie in the workspace.
+Spec window_gradient(const layers::WithinLrnBackward& /*op*/, const Signature& asked) {
+  return layers::in_nhwc(asked, aligned(asked.in[0].shape.elements() * sizeof(float)));
 }
 
 template <class... Ops>
@@ -206,7 +170,7 @@ Spec other(const Op& op, const Signature& asked) {
   using namespace layers;
   const bool refused = is_any_of<FusedConv, FusedConvBackwardWeights, ConvBackwardDataNorm,
                                  BatchNorm, BatchNormBackward>(op);
-  return refused ? std::nullopt : Spec(in_nhwc(asked));
+  return refused ? std::nullopt : Spec(layers::in_nhwc(asked));
 }
 
 std::unique_ptr<Kernel> none(const Op& /*op*/, const Signature& /*signature*/) { return nullptr; }
@@ -232,6 +196,7 @@ void add_assumed_kernels(KernelTable& table) {
   add<AveragePoolBackward>(table, reads_apart<AveragePoolBackward>, Provider::own);
   add<FoldBatchNorm>(table, fold, Provider::own);
   add<Convert>(table, convert, Provider::own);
+  add<WithinLrnBackward>(table, window_gradient, Provider::own);
   add<Update>(table, update, Provider::own);
   add<Conv2d>(table, convolution, Provider::cudnn);
   add<Conv2dBackwardData>(table, data_gradient, Provider::cudnn);

@@ -36,6 +36,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   add_half_convert_rows(table);
   add_library_rows(table, choice.isa);
   add_lrn_rows(table);
+  add_lrn_within_rows(table);
   if (choice.isa.avx2) {
     add_own_kernels(table, loops_for(choice.isa));
   }

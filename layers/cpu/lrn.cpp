@@ -1,11 +1,9 @@
 #include "layers/lrn.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstdint>
-#include <type_traits>
 
+#include "layers/cpu/lrn_parts.h"
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
@@ -15,29 +13,11 @@ namespace {
 
 // Sums run across channels, so that pixels are the lanes: a tile is all channels of some pixels of
 // one image, as f32 [C][lanes], whatever the layout of the image.
-constexpr std::int64_t lanes = 16;
-using Row = std::array<float, lanes>;
+constexpr std::int64_t lanes = lrn_lanes;
+using Row = LrnRow;
 
 // The tiles are dealt to this many shares at most, each with its own scratch memory.
 constexpr std::int64_t most_shares = 64;
-
-template <class T>
-float widened(T value) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_float(value);
-  } else {
-    return value;
-  }
-}
-
-template <class T>
-T narrowed(float value) {
-  if constexpr (std::is_same_v<T, BFloat16>) {
-    return to_bf16(value);
-  } else {
-    return value;
-  }
-}
 
 // One tile: image n, `count` pixels from `first`.
 struct Tile {
@@ -68,15 +48,6 @@ void store(const TensorView& image, const Place& place, const Tile& tile, const 
   }
 }
 
-// s^-beta. The usual beta of 3/4 needs only square roots.
-float power(float s, float beta) {
-  if (beta == 0.75F) {
-    const float root = std::sqrt(s);
-    return 1 / (root * std::sqrt(root));
-  }
-  return std::pow(s, -beta);
-}
-
 class Window {
  public:
   Window(const LrnAttributes& a, std::int64_t channels)
@@ -91,7 +62,7 @@ class Window {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const Row s = base(x, c);
       for (std::size_t i = 0; i < s.size(); ++i) {
-        y[c][i] = x[c][i] * power(s[i], beta_);
+        y[c][i] = x[c][i] * lrn_power(s[i], beta_);
       }
     }
   }
@@ -101,7 +72,7 @@ class Window {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const Row s = base(x, c);
       for (std::size_t i = 0; i < s.size(); ++i) {
-        g[c][i] = dy[c][i] * power(s[i], beta_);
+        g[c][i] = dy[c][i] * lrn_power(s[i], beta_);
         t[c][i] = g[c][i] * x[c][i] / s[i];
       }
     }

@@ -25,7 +25,8 @@ const Loops& loops_for(const Isa& isa);
 // The rows with own loops, see below.
 void add_own_kernels(KernelTable& table, const Loops& loops);
 
-void add_lrn_rows(KernelTable& table);  // Lrn and its gradient
+void add_lrn_rows(KernelTable& table);         // Lrn and its gradient
+void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
 
 // Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
 void add_winograd_rows(KernelTable& table, const Isa& isa);

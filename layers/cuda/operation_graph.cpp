@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "layers/cuda/index_limit.h"
+#include "layers/device_layout.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {

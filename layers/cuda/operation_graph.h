@@ -57,7 +57,7 @@ class OperationGraph {
   };
   using Operation = std::variant<Convolution, Elementwise, Statistics, NormBackward>;
 
-  // Throws Error on more elements than an engine counts, see index_limit.h.
+  // Throws Error on more elements than an engine counts, see require_indexable().
   Id stored(const Shape& shape, DataType type, std::int64_t pitch = 0);
   Id inner(const Shape& shape);  // f32
   // Throws Error if a tensor that it names does not exist.

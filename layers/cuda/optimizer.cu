@@ -306,18 +306,11 @@ class UpdateBucket {
 
 // A parameter's gradient, slots and copy lie as it does; copies are of one type.
 std::optional<KernelSpec> describe_update(const Update& op, const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (std::size_t i = op.first_gradient(); i < op.first_copy(); ++i) {
-    spec.in[i] = spec.in[op.first_parameter() + (i - op.first_gradient()) % op.parameters];
-  }
-  for (std::size_t i = 0; i < op.attributes.copied.size(); ++i) {
-    TensorDesc& copy = spec.in[op.first_copy() + i];
-    const DataType type = copy.type;
-    if (type != spec.in[op.first_copy()].type) {
+  KernelSpec spec = like_parameters(op, asked);
+  for (std::size_t i = 1; i < op.attributes.copied.size(); ++i) {
+    if (spec.in[op.first_copy() + i].type != spec.in[op.first_copy()].type) {
       return std::nullopt;
     }
-    copy = spec.in[op.first_parameter() + op.attributes.copied[i]];
-    copy.type = type;
   }
   spec.workspace = UpdateBucket(op, spec.in).workspace();
   return spec;

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "layers/cuda/index_limit.h"
+#include "layers/device_layout.h"
 #include "layers/workspace.h"
 #include "runtime/cuda/launch.h"
 #include "runtime/error.h"
@@ -21,29 +21,6 @@ namespace cnn::layers::cuda {
 // The types that activations and weights have on a device.
 inline bool is_float(DataType type) {
   return type == DataType::f32 || type == DataType::f16 || type == DataType::bf16;
-}
-
-// Every operand as a device keeps it: what has four dimensions with channels innermost and no gaps
-// between pixels, all else row-major. Types stay as asked. Throws Error on more elements than
-// kernels count, see index_limit.h.
-inline KernelSpec in_nhwc(const Signature& asked, std::size_t workspace = 0) {
-  KernelSpec spec{.workspace = workspace, .in = asked.in, .out = asked.out};
-  for (auto* descs : {&spec.in, &spec.out}) {
-    for (TensorDesc& desc : *descs) {
-      require_indexable(desc);
-      desc.layout = desc.shape.rank() == 4 ? Layout::nhwc : Layout::nchw;
-      desc.packing = nullptr;
-      desc.pitch = 0;
-    }
-  }
-  return spec;
-}
-
-// For operands that a kernel also takes with other channels between pixels: as asked, where every
-// pixel begins at a multiple of 16 bytes, as without them.
-inline void keep_pitch(TensorDesc& answer, const TensorDesc& asked) {
-  const bool aligned = asked.pitch * static_cast<std::int64_t>(size_of(asked.type)) % 16 == 0;
-  answer.pitch = asked.layout == Layout::nhwc && aligned ? asked.pitch : 0;
 }
 
 template <class T>

@@ -17,6 +17,7 @@ void add_own_kernels(KernelTable& table) {
       add_pool_backward_rows,
       add_spatial_mean_rows,
       add_lrn_rows,
+      add_lrn_within_rows,
       add_activation_rows,
       add_elementwise_rows,
       add_convert_rows,

@@ -15,6 +15,7 @@ void add_pool_rows(KernelTable& table);        // MaxPool, AveragePool
 void add_pool_backward_rows(KernelTable& table);
 void add_spatial_mean_rows(KernelTable& table);  // SpatialMean and its gradient
 void add_lrn_rows(KernelTable& table);           // Lrn and its gradient
+void add_lrn_within_rows(KernelTable& table);    // WithinLrn and its gradient
 
 void add_activation_rows(KernelTable& table);   // Relu and its gradient
 void add_elementwise_rows(KernelTable& table);  // Add, Scale, Fill

@@ -70,6 +70,7 @@ def imagenet() -> Iterator[Case]:
 def cifar10() -> Iterator[Case]:
     yield Case("trivial_cifar", "cifar10", 32, 0.01, scale=1, model="trivial")
     yield Case("alexnet_cifar", "cifar10", 32, 0.0005, scale=1, model="alexnet")
+    yield Case("cifar10_full", "cifar10", 32, 0.025, scale=10)
     yield Case("resnet20", "cifar10", 16, 2e-4)
     yield Case("resnet32", "cifar10", 16, 1e-4, fine_rate=1e-5)
     yield Case("resnet44", "cifar10", 16, 1e-4, fine_rate=5e-6)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Records 20-step losses of every model on the CPU, with tolerances that this machine's rounding justifies.
 
-Needs an x86 processor with AVX-512, for bf16. Writes one or two JSON files for each model (cases.py), with the exact
+Needs an x86 processor with AVX-512 for bf16, or --without_bf16. Writes one or two JSON files for each model (cases.py), with the exact
 flags; compare.py reads nothing else. Takes a quarter of an hour; run it again only if a model, an initial value or
 this folder's cases change, and look at the difference before it is committed.
 """
@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--program", required=True, help="a release build with oneDNN")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "tests/losses", help="default: %(default)s")
     parser.add_argument("--models", help="comma list (default: all)")
+    parser.add_argument("--without_bf16", action="store_true", help="measure no deviation of bf16 (tolerance.py)")
     options = parser.parse_args()
     known = [case.name for case in cases.all_cases()]
     options.models = options.models.split(",") if options.models else known
@@ -45,21 +46,22 @@ def short(values: list[float]) -> list[float]:
     return [float(f"{value:.8g}") for value in values]
 
 
-def measure(program: str, entry: dict[str, Any], losses: curve.Losses, kinds: tuple[str, ...]) -> dict[str, float]:
+def measure(program: str, entry: dict[str, Any], losses: curve.Losses, kinds: tuple[str, ...],
+            without_bf16: bool) -> dict[str, float]:
     def apart(setting: curve.Setting, environment: Optional[dict[str, str]] = None) -> float:
         return curve.deviation(losses, curve.run(program, entry, setting, TIMEOUT_S, environment)[0]).mean
     measured = {"order": apart(OTHER_ORDER, OTHER_KERNELS)}
-    if "bf16" in kinds:
+    if "bf16" in kinds and not without_bf16:
         measured["bf16"] = apart(curve.Setting(precision="bf16"))
-    if "fp32_strict" not in kinds:  # chaotic, so one sample says little
+    if "bf16" in measured and "fp32_strict" not in kinds:  # chaotic, so one sample says little
         measured["bf16"] = max(measured["bf16"], apart(curve.Setting(precision="bf16", threads=1)))
     return {name: float(f"{value:.2g}") for name, value in measured.items()}
 
 
-def record(program: str, case: cases.Case, rate: float, kinds: tuple[str, ...]) -> dict[str, Any]:
+def record(program: str, case: cases.Case, rate: float, kinds: tuple[str, ...], without_bf16: bool) -> dict[str, Any]:
     entry = described(case, rate)
     losses, report = curve.run(program, entry, curve.Setting(), TIMEOUT_S)
-    measured = measure(program, entry, losses, kinds)
+    measured = measure(program, entry, losses, kinds, without_bf16)
     still = curve.Losses([losses.base_loss[0]] * cases.STEPS, losses.weight_loss)  # of a program that does not learn
     fall = curve.deviation(losses, still).mean
     machine = report["machine"]
@@ -71,13 +73,13 @@ def record(program: str, case: cases.Case, rate: float, kinds: tuple[str, ...]) 
                               "cores": machine["cpu"]["cores_used"], "libraries": machine["libraries"]}}
 
 
-def curves(program: str, case: cases.Case) -> Iterator[tuple[str, dict[str, Any]]]:
+def curves(program: str, case: cases.Case, without_bf16: bool) -> Iterator[tuple[str, dict[str, Any]]]:
     """File name and content: one curve for all precisions, or two."""
     if case.fine_rate is None:
-        yield case.name, record(program, case, case.rate, tolerance.STRICT + tolerance.ROUNDED)
+        yield case.name, record(program, case, case.rate, tolerance.STRICT + tolerance.ROUNDED, without_bf16)
         return
-    yield case.name + curve.FINE, record(program, case, case.fine_rate, tolerance.STRICT)
-    yield case.name, record(program, case, case.rate, tolerance.ROUNDED)
+    yield case.name + curve.FINE, record(program, case, case.fine_rate, tolerance.STRICT, without_bf16)
+    yield case.name, record(program, case, case.rate, tolerance.ROUNDED, without_bf16)
 
 
 def text_of(entry: dict[str, Any]) -> str:
@@ -101,7 +103,7 @@ def main() -> None:
         if case.name not in options.models:
             continue
         try:
-            for name, entry in curves(options.program, case):
+            for name, entry in curves(options.program, case, options.without_bf16):
                 (options.out / f"{name}.json").write_text(text_of(entry))
                 print(line(name, entry), flush=True)
         except curve.RunFailed as failure:

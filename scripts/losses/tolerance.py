@@ -18,6 +18,9 @@ tf32         Operands of convolutions and matrix products have 11 bits instead o
              chaotic and each run is another sample: 2 x the worse of bf16 and order; at least 2 % of the fall.
 fp16         The same 11 bits, for activations too, as bf16 has them: 2 x, as for tf32; at least 2 % of the fall.
 bf16         Other places of rounding than the CPU's (fused epilogues, workspaces): 3 x; at least 3 % of the fall.
+
+Where bf16 was not measured, order and the floors stand alone. Only for networks without batch normalisation, whose bf16
+stays far below its floor.
 """
 
 STRICT = ("fp32_strict",)
@@ -26,12 +29,13 @@ OF_FALL = {"fp32_strict": 0.01, "tf32": 0.02, "fp16": 0.02, "bf16": 0.03}
 
 
 def tolerance(kind: str, fall: float, measured: dict[str, float]) -> float:
+    worst = max(measured.values())
     if kind == "fp32_strict":
         wanted = 10 * measured["order"]
     elif kind == "bf16":
-        wanted = 3 * max(measured["bf16"], measured["order"])
+        wanted = 3 * worst
     else:
-        wanted = 2 * max(measured["bf16"], measured["order"])
+        wanted = 2 * worst
     return float(f"{max(wanted, OF_FALL[kind] * fall):.2g}")
 
 

@@ -199,8 +199,11 @@ TEST(Feeder, SaysHowLongTheCallerWaited) {
   EXPECT_GT(feeder.next().seconds_waited, 0.005);
   const Counting fast(10);
   Feeder other(fast, {.batch = 1});
-  std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  EXPECT_LT(other.next().seconds_waited, 0.02);
+  double least = 1;
+  for (int i = 0; i < 50; ++i) {  // others use the processors too
+    least = std::min(least, other.next().seconds_waited);
+  }
+  EXPECT_LT(least, 0.005) << "where a batch is there already";
 }
 
 TEST(Feeder, ThrowsAReadersErrorAtTheBatchItBelongsTo) {

@@ -91,6 +91,10 @@ std::vector<Case> elementwise_cases() {
       unary("lrn_few_channels", {2, 5, 3, 4}, [](Value x) { return layers::lrn(x, {}); }),
       unary("lrn_odd_channels", {2, 17, 3, 4},
             [](Value x) { return layers::lrn(x, {.radius = 2, .bias = 2, .alpha = 0.5}); }),
+      unary("lrn_within_cifar10_full", {2, 32, 8, 8},
+            [](Value x) { return layers::lrn_within(x, {.radius = 1, .alpha = 0.3}); }),
+      unary("lrn_within_odd_channels", {2, 17, 3, 7},
+            [](Value x) { return layers::lrn_within(x, {.radius = 2, .bias = 2, .alpha = 0.5}); }),
   };
 }
 

@@ -124,5 +124,16 @@ TEST(Seeds, TheFirstBatchThatIsRefusedRunsWithLms) {
   EXPECT_GE(plan(words).share(), 99);
 }
 
+// caffe-ibm ran out of a P100's memory at 24000 images without LMS, and did them with it.
+TEST(Seeds, Cifar10FullTakesTheBatchThatCaffeRefusedWithoutLms) {
+  const TemporaryFolder folder;
+  const Finished run =
+      run_program({"--simulate=p100-pcie3", "--data_name=cifar10", "--model=cifar10_full",
+                   "--batch_size=24000", "--result_json=" + (folder / "r.json")});
+  ASSERT_EQ(run.status, 0) << run.err;
+  const json result = json::parse(read_file(folder / "r.json"));
+  EXPECT_LT(result.at("plan").at("arena_bytes"), std::size_t{5} << 30U);
+}
+
 }  // namespace
 }  // namespace cnn::tests

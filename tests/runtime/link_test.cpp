@@ -1,4 +1,4 @@
-#include <chrono>
+#include <ctime>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -200,10 +200,10 @@ TEST(Link, IsFastOnALongSchedule) {
                              .offset = 64 * step++,
                              .bytes = 64});
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: others may use the machine
   link(graph, schedule, memory);
   // A quadratic algorithm takes some 10^8 visits of blocks here.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
 }
 
 TEST(Knowledge, FollowsLanesAndWaits) {

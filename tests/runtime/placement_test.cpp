@@ -1,7 +1,7 @@
 #include "runtime/placement.h"
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -90,10 +90,10 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
     const std::uint32_t first = random() % 4000;
     intervals.push_back(interval(first, first + random() % 60, 64 * (1 + random() % 9000)));
   }
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of the processor: others may use the machine
   const Placement placement = place(intervals);
   // Some 10 ms; all rounds that a small network gets would take minutes.
-  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(1));
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
   expect_disjoint(intervals, placement);
   EXPECT_LE(static_cast<double>(placement.height),
             1.25 * static_cast<double>(lower_bound(intervals)));

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "layers/cuda/conv_parts.h"
-#include "layers/cuda/index_limit.h"
 #include "layers/cuda/library/cublas.h"
 #include "layers/cuda/library/library_rows.h"
+#include "layers/device_layout.h"
 
 namespace cnn::layers::cuda {
 namespace {

@@ -5,10 +5,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
-#include "bench/flags/flags.h"
-#include "bench/machine/cpu_backend.h"
-#include "runtime/cpu/device.h"
 #include "runtime/error.h"
+#include "tests/bench/run/device_run.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -17,90 +15,22 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
-using Words = std::vector<std::string>;
+using tests::with;
+using tests::Words;
 
-// A CPU that notes what it is asked for.
-class NotingDevice final : public Device {
+// ResNet-20 at batch 4 on a device of the test.
+class DeviceRun : public tests::DeviceRun {
  public:
-  NotingDevice(CpuOptions options, std::vector<std::size_t>& device, std::vector<std::size_t>& host)
-      : inner_(std::move(options)), device_(device), host_(host) {}
-  std::string name() const override { return inner_.name(); }
-  std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
-  std::unique_ptr<Stream> make_stream(Lane lane) override { return inner_.make_stream(lane); }
-  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
-  Buffer allocate(std::size_t bytes) override {
-    device_.push_back(bytes);
-    return inner_.allocate(bytes);
-  }
-  Buffer allocate_host(std::size_t bytes) override {
-    host_.push_back(bytes);
-    return inner_.allocate_host(bytes);
-  }
-
- private:
-  CpuDevice inner_;
-  std::vector<std::size_t>& device_;
-  std::vector<std::size_t>& host_;
-};
-
-// ResNet-20 at batch 4 on a device that has so many bytes, guard pages around them, and gives no
-// more; its host has the rest of the memory.
-class DeviceRun {
- public:
-  DeviceRun(const Words& more, std::size_t bytes, CopyJitter jitter = {}) {
-    Words words{"--device=cpu",          "--data_name=cifar10",    "--model=resnet20",
-                "--batch_size=4",        "--num_warmup_batches=0", "--num_batches=9",
-                "--lms_size_threshold=4"};
-    words.insert(words.end(), more.begin(), more.end());
-    config_ = parse_flags(words, {}).config;
-    backend_ = make_backend(config_, std::array{cpu_backend()});
-    backend_.host_memory_limit = backend_.memory_limit;
-    backend_.memory_limit = bytes;
-    backend_.memory_text = "a device of the test";
-    CpuOptions options{.memory_limit = bytes, .copy_jitter = jitter, .compute_on_caller = true};
-    backend_.device = std::make_unique<NotingDevice>(std::move(options), device_, host_);
-    job_ = make_job(config_, backend_);
-    session_.emplace(job_, backend_);
-  }
-
-  Session& session() { return *session_; }
-  const std::vector<std::size_t>& of_device() const { return device_; }
-  const std::vector<std::size_t>& of_host() const { return host_; }
-
-  // From the newest checkpoint, if there is one: returns the total losses.
-  std::vector<double> train(std::int64_t steps) {
-    session_->allocate();
-    const std::string& folder = config_.checkpoint.train_dir.value_or("");
-    const auto restored = folder.empty() ? std::nullopt : session_->restore(folder);
-    const std::int64_t first = restored ? restored->global_step : 0;
-    session_->start(first);
-    std::vector<double> losses;
-    for (std::int64_t step = first; step < first + steps; ++step) {
-      losses.push_back(job_.total_loss(session_->main().run(step, 0.1)));
-    }
-    if (!folder.empty()) {
-      session_->save(first + steps);
-    }
-    return losses;
-  }
-  double evaluate() { return session_->evaluation().run(0, 0).base_loss; }
-
- private:
-  Config config_;
-  std::vector<std::size_t> device_, host_;
-  Backend backend_;
-  Job job_;
-  std::optional<Session> session_;
+  DeviceRun(const Words& more, std::size_t bytes, const CopyJitter& jitter = {})
+      : tests::DeviceRun(with({"--data_name=cifar10", "--model=resnet20", "--batch_size=4",
+                               "--lms_size_threshold=4"},
+                              more),
+                         bytes, jitter) {}
 };
 
 constexpr std::size_t plenty = std::size_t{1} << 30U;
 const Words evaluating{"--eval_during_training_every_n_steps=2", "--eval_batch_size=2",
                        "--num_eval_batches=1"};
-
-Words with(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
 
 // Too few for a step without --lms.
 std::size_t some() { return DeviceRun({}, plenty).session().memory().total() / 8 * 7; }

@@ -25,6 +25,7 @@ class LrnDirections : public testing::TestWithParam<Parameter> {
   void expect_equal(const Op& op, const std::vector<Values>& in) const {
     KernelTable table;
     add_lrn_rows(table);
+    add_lrn_within_rows(table);
     add_convert_rows(table);
     const test::Ran ran = test::run_fast(table, op, in, std::get<1>(GetParam()));
     const double tolerance = std::get<2>(GetParam()) == DataType::bf16 ? 1.0 / 256 : 1e-6;
@@ -42,6 +43,16 @@ TEST_P(LrnDirections, ForwardWithAnotherPowerEqualsTheReference) {
 
 TEST_P(LrnDirections, BackwardEqualsTheReference) {
   expect_equal(LrnBackward({.radius = 4, .alpha = 0.3}), {image(1), image(2)});
+}
+
+TEST_P(LrnDirections, ForwardWithinChannelsEqualsTheReference) {
+  expect_equal(WithinLrn({.radius = 1, .alpha = 0.3}), {image(1)});
+}
+
+TEST_P(LrnDirections, BackwardWithinChannelsEqualsTheReference) {
+  expect_equal(WithinLrnBackward({.radius = 1, .alpha = 0.3}), {image(1), image(2)});
+  expect_equal(WithinLrnBackward({.radius = 3, .bias = 2, .alpha = 0.1, .beta = 0.6}),
+               {image(1), image(2)});
 }
 
 std::string name_of_case(const testing::TestParamInfo<Parameter>& info) {

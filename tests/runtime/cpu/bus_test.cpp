@@ -38,10 +38,11 @@ class Link {
     return seconds;
   }
 
-  // The fastest of some: others use the processors too.
-  double best_copy(std::size_t out, std::size_t in) {
+  // The fastest of some: others use the processors too. Tries until one took less than `enough`.
+  double best_copy(std::size_t out, std::size_t in, double enough) {
+    constexpr int attempts = 60;
     double best = copy(out, in);
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 1; i < attempts && best >= enough; ++i) {
       best = std::min(best, copy(out, in));
     }
     return best;
@@ -59,8 +60,8 @@ class Link {
 
 TEST(Bus, MovesEachDirectionAtItsSpeed) {
   Link link({.out = 200e6, .in = 50e6});
-  const double out = link.best_copy(2'000'000, 0);
-  const double in = link.best_copy(0, 2'000'000);
+  const double out = link.best_copy(2'000'000, 0, 0.02);
+  const double in = link.best_copy(0, 2'000'000, 0.06);
   EXPECT_GE(out, 0.01);
   EXPECT_LT(out, 0.02);
   EXPECT_GE(in, 0.04);
@@ -69,7 +70,8 @@ TEST(Bus, MovesEachDirectionAtItsSpeed) {
 
 TEST(Bus, LimitsNothingWhereNoSpeedIsGiven) {
   Link link({.in = 1e6});
-  EXPECT_LT(link.best_copy(4'000'000, 0), 1) << "it would take 4 s as slow as the other direction";
+  EXPECT_LT(link.best_copy(4'000'000, 0, 1), 1)
+      << "it would take 4 s as slow as the other direction";
 }
 
 TEST(Bus, LeavesOtherLanesAlone) {
@@ -85,21 +87,23 @@ TEST(Bus, LeavesOtherLanesAlone) {
 
 TEST(Bus, LetsBothDirectionsMoveAtOnce) {
   Link link({.out = 100e6, .in = 100e6});
-  EXPECT_GE(link.best_copy(4'000'000, 4'000'000), 0.04);
-  EXPECT_LT(link.best_copy(4'000'000, 4'000'000), 0.07);
+  const double both = link.best_copy(4'000'000, 4'000'000, 0.07);
+  EXPECT_GE(both, 0.04);
+  EXPECT_LT(both, 0.07);
 }
 
 TEST(Bus, SharesWhatBothDirectionsHaveTogether) {
   Link link({.out = 100e6, .in = 100e6, .both = 100e6});
-  EXPECT_LT(link.best_copy(4'000'000, 0), 0.06);
-  EXPECT_GE(link.best_copy(4'000'000, 4'000'000), 0.08);
+  EXPECT_LT(link.best_copy(4'000'000, 0, 0.06), 0.06);
+  EXPECT_GE(link.copy(4'000'000, 4'000'000), 0.08);
 }
 
 TEST(Bus, SharesInProportionAndGivesAllToTheOneThatIsLeft) {
   Link link({.out = 200e6, .in = 100e6, .both = 150e6});
   // Both at half speed until `out` is through, after 40 ms; then 2 of 4 MB are left of `in`.
-  EXPECT_GE(link.best_copy(4'000'000, 4'000'000), 0.0595);
-  EXPECT_LT(link.best_copy(4'000'000, 4'000'000), 0.075);
+  const double both = link.best_copy(4'000'000, 4'000'000, 0.075);
+  EXPECT_GE(both, 0.0595);
+  EXPECT_LT(both, 0.075);
 }
 
 TEST(Bus, TakesOneCopyOfADirectionAtATime) {
