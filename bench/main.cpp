@@ -1,9 +1,12 @@
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "allreduce/transport.h"
+#include "allreduce/world.h"
 #include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
 #include "bench/machine/backend.h"
@@ -14,6 +17,7 @@
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
 #include "bench/run/interruption.h"
+#include "bench/run/launcher.h"
 #include "bench/run/runner.h"
 #include "runtime/error.h"
 
@@ -46,25 +50,61 @@ int exit_code_of(const std::exception& error) {
   return own == nullptr ? 1 : own->exit_code();
 }
 
-// Runs what the flags say. Whatever happens, the result file tells what is known. Returns the exit
-// status; ends by the signal that interrupted the run.
-int run(const CommandLine& line, std::span<const BackendKind> backends, const RunIdentity& identity,
-        Console& console, std::chrono::steady_clock::time_point process_start) {
-  for (const std::string& notice : line.notices) {
-    console.note(notice);
+// How long a rank may keep another waiting: longer than any step or checkpoint takes.
+constexpr std::chrono::minutes patience{5};
+
+// What main has made of the command line.
+struct Start {
+  CommandLine line;
+  std::vector<BackendKind> backends;
+  RunIdentity identity;
+  std::chrono::steady_clock::time_point process_start;
+};
+
+// Files are the first rank's.
+void write_no_files(Config& config) {
+  config.report.result_json.reset();
+  config.report.log_dir.reset();
+  config.report.trace_file.clear();
+  config.checkpoint.train_dir.reset();
+}
+
+// The processes of the run; null: this is the only one.
+std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console) {
+  const std::optional<Launched> by = launched();
+  if (!by) {
+    return nullptr;
   }
-  Json result = new_result(identity);
-  ResultFile file(line.config.report.result_json);
-  const Interruption interruption(console);
+  if (by->ranks.value_or(2) > 1) {
+    console.become_rank(by->rank);
+  }
+  std::unique_ptr<cnn::allreduce::World> world = open_world(*by, patience);
+  if (world->rank() > 0) {
+    write_no_files(start.line.config);
+  }
+  return world;
+}
+
+// The run itself: whatever happens, the result file tells what is known. Returns the exit status of
+// an error, else 0.
+int run(const Start& start, cnn::allreduce::World* world, Interruption& interruption,
+        Console& console) {
+  Json result = new_result(start.identity);
+  ResultFile file(start.line.config.report.result_json);
   try {
-    run_benchmark({.config = line.config,
-                   .backends = backends,
-                   .identity = identity,
-                   .process_start = process_start,
-                   .interruption = interruption},
+    run_benchmark({.config = start.line.config,
+                   .backends = start.backends,
+                   .identity = start.identity,
+                   .process_start = start.process_start,
+                   .interruption = interruption,
+                   .world = world},
                   console, result, file);
   } catch (const std::exception& error) {
-    console.note(error.what());
+    console.note_own(error.what());
+    if (world != nullptr) {
+      const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
+      world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
+    }
     result["error"] = error.what();
     file.publish(result);
     return exit_code_of(error);
@@ -75,6 +115,23 @@ int run(const CommandLine& line, std::span<const BackendKind> backends, const Ru
     result["interrupted_by"] = interruption.reason();
   }
   file.publish(result);
+  return 0;
+}
+
+// Runs what the flags say, alone or with others. Returns the exit status; ends by the signal that
+// interrupted the run.
+int run(Start start, Console& console) {
+  const std::unique_ptr<cnn::allreduce::World> world = join_world(start, console);
+  for (const std::string& notice : start.line.notices) {
+    console.note(notice);
+  }
+  Interruption interruption(console);
+  if (const int failed = run(start, world.get(), interruption, console); failed != 0) {
+    return failed;
+  }
+  if (world) {
+    world->finish();
+  }
   if (const std::optional<int> signal = interruption.signal()) {
     end_by_signal(*signal);
   }
@@ -108,9 +165,10 @@ int main(int argc, char** argv) {
       console.print(help);
       return status_of(console, 1);  // as absl's flags do
     }
-    return run(line, backends, identity_of(line, words), console, process_start);
+    const RunIdentity identity = identity_of(line, words);
+    return run({line, backends, identity, process_start}, console);
   } catch (const std::exception& error) {
-    console.note(error.what());
+    console.note_own(error.what());
     return exit_code_of(error);
   }
 }

@@ -35,6 +35,8 @@ enum class VariableUpdate : std::uint8_t {
   ddl
 };
 
+enum class CommTransport : std::uint8_t { automatic, mpi };
+
 template <>
 inline constexpr auto words<DeviceKind> = std::to_array<Word<DeviceKind>>({{"cpu", DeviceKind::cpu},
                                                                            {"gpu", DeviceKind::gpu},
@@ -79,6 +81,10 @@ inline constexpr auto words<VariableUpdate> = std::to_array<Word<VariableUpdate>
      {"collective_all_reduce", VariableUpdate::collective_all_reduce},
      {"horovod", VariableUpdate::horovod},
      {"ddl", VariableUpdate::ddl}});
+
+template <>
+inline constexpr auto words<CommTransport> = std::to_array<Word<CommTransport>>(
+    {{"auto", CommTransport::automatic}, {"mpi", CommTransport::mpi}});
 
 using lms::Recomputation;
 using lms::TriggerRule;
@@ -146,6 +152,7 @@ struct ReportOptions {
   // What the header says and nothing else asks for:
   DataFormat data_format = DataFormat::nchw;
   std::optional<std::string> rewriter_config;
+  std::string horovod_device;  // empty: not said
 };
 
 struct CheckpointOptions {
@@ -237,6 +244,11 @@ struct LmsFlags {
   std::vector<double> emulate_link_gbps;  // out, in, both at once
 };
 
+// How ranks exchange.
+struct CommFlags {
+  CommTransport transport = CommTransport::automatic;
+};
+
 // For the largest of these that memory allows.
 struct SearchFlags {
   bool batch = false, image_size = false;
@@ -267,6 +279,7 @@ struct Config {
   GraphOptions graph;
   LmsFlags lms;
   SearchFlags search;
+  CommFlags comm;
   VariableUpdate variable_update = VariableUpdate::parameter_server;
   int num_gpus = 1;  // devices, of whatever kind
   int seed = 1234;

@@ -24,10 +24,9 @@ bool is_set(const std::optional<Number>& number) {
   return number.value_or(Number{}) != Number{};
 }
 
-// Where processes or hosts would have to exchange something.
-bool needs_others(VariableUpdate update) {
-  return update != VariableUpdate::parameter_server && update != VariableUpdate::replicated &&
-         update != VariableUpdate::independent;
+// Each process has one device.
+bool is_of_processes(VariableUpdate update) {
+  return update == VariableUpdate::horovod || update == VariableUpdate::ddl;
 }
 
 int ways_to_evaluate_during_training(const Config& c) {
@@ -52,12 +51,9 @@ constexpr Rule rules[] = {
      "--num_batches and --num_epochs both set the length; give one of them"},
     {[](const Config& c) { return is_set(c.eval.length.batches) && is_set(c.eval.length.epochs); },
      "--num_eval_batches and --num_eval_epochs both set the length; give one of them"},
-    {[](const Config& c) { return c.variable_update == VariableUpdate::ddl; },
-     "--variable_update=ddl is IBM's distributed library; this version runs one process: use "
-     "replicated"},
-    {[](const Config& c) { return needs_others(c.variable_update); },
-     "--variable_update: this version runs one process, so only "
-     "parameter_server, replicated and independent exist (equal on one device)"},
+    {[](const Config& c) { return c.num_gpus > 1 && is_of_processes(c.variable_update); },
+     "--variable_update=horovod and ddl have one device in each process: drop --num_gpus and start "
+     "more processes with mpirun -np N"},
     {[](const Config& c) { return c.num_gpus > 1 && c.device != DeviceKind::cpu; },
      "--num_gpus: in this version several devices are parts of a processor; add --device=cpu, or "
      "leave it out and raise --batch_size"},

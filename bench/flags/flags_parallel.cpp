@@ -9,7 +9,9 @@ using enum Type;
 
 constexpr std::string_view one_device =
     "one device computes, so nothing is exchanged; leave it out";
-constexpr std::string_view one_process = "the program is a single process; leave it out";
+constexpr std::string_view by_mpirun =
+    "mpirun starts the processes and knows the hosts: mpirun -np N -H host1:n,host2:n "
+    "cnn_benchmarks --variable_update=distributed_replicated";
 constexpr Flag reduce_rows[] = {
     {.name = "variable_update",
      .help = "how devices share variables and gradients; on one device the first three are equal",
@@ -38,7 +40,7 @@ constexpr Flag reduce_rows[] = {
      "relaxed applies the gradients of the step before",
      {},
      "strong|relaxed"},
-    {"staged_vars", boolean, "False", later, "each step uses the newest variables; leave it out",
+    {"staged_vars", boolean, "False", rejected, "each step uses the newest variables; leave it out",
      "compute with the variables of the step before"},
     {"agg_small_grads_max_bytes", integer, "0", later, one_device,
      "gradients up to this size travel together; 0 = off", at_least(0)},
@@ -52,20 +54,30 @@ constexpr Flag dist_rows[] = {
     {"job_name",
      text,
      "",
-     later,
-     one_process,
+     rejected,
+     by_mpirun,
      "role of this process among several",
      {},
      "ps|worker|controller|"},
-    {"ps_hosts", text, "", later, one_process, "addresses of the parameter servers"},
-    {"worker_hosts", text, "", later, one_process, "addresses of the workers"},
-    {"controller_host", text, "None", later, one_process, "address of the controller"},
-    {"task_index", integer, "0", later, one_process, "number of this process within its role",
+    {"ps_hosts", text, "", rejected, by_mpirun, "addresses of the parameter servers"},
+    {"worker_hosts", text, "", rejected, by_mpirun, "addresses of the workers"},
+    {"controller_host", text, "None", rejected, by_mpirun, "address of the controller"},
+    {"task_index", integer, "0", rejected, by_mpirun, "number of this process within its role",
      at_least(0)},
     {"server_protocol", text, "grpc", accepted, "there are no TensorFlow servers here",
      "protocol of TensorFlow's servers"},
-    {"cross_replica_sync", boolean, "True", later, one_process, "workers wait for each other"},
-    {"horovod_device", text, "", later, one_process, "where Horovod reduces", {}, "cpu|gpu|"},
+    {"cross_replica_sync", boolean, "True", rejected,
+     "all ranks make each step together, so that runs can be repeated; leave it out",
+     "workers wait for each other"},
+    {.name = "horovod_device",
+     .help = "where Horovod would reduce: for the header; ranks reduce where they compute",
+     .choices = "cpu|gpu|",
+     .member = &at<&Config::report, &ReportOptions::horovod_device>},
+    {.name = "comm_transport",
+     .help =
+         "how ranks reach one another: auto = by shared memory within a host and by MPI between "
+         "hosts; mpi = by MPI everywhere",
+     .member = &at<&Config::comm, &CommFlags::transport>},
 };
 
 constexpr Flag ibm_rows[] = {

@@ -5,12 +5,12 @@
 #include <fstream>
 
 #include "bench/machine/caches.h"
+#include "bench/machine/processors.h"
 #include "bench/machine/rapl.h"
 #include "bench/machine/secure_memory.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/threads.h"
-#include "runtime/cpu/cpu_mask.h"
 #include "runtime/cpu/device.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -179,17 +179,7 @@ Backend make(const Config& config) {
 // Its part of the processors that the program may use, or one of them where ranks are more; and its
 // part of the memory. Threads that this one starts inherit the processors.
 Backend for_rank(const Config& config, int rank, int ranks) {
-  const std::vector<int> all = layers::cpu::affinity_cpus();
-  const auto count = static_cast<int>(all.size());
-  const int begin = count < ranks ? rank % count : count * rank / ranks;
-  const int end = count < ranks ? begin + 1 : count * (rank + 1) / ranks;
-  CpuMask mine;
-  for (int i = begin; i < end; ++i) {
-    mine.add(all[static_cast<std::size_t>(i)]);
-  }
-  if (!layers::cpu::user_binds_threads()) {
-    check(mine.bind(), fmt::format("rank {} cannot be bound to its processors", rank));
-  }
+  stay_on(part_of(usable_processors(), rank, ranks));
   Backend backend = make(config);
   backend.rank = rank;
   backend.ranks = ranks;

@@ -27,6 +27,12 @@ void Console::clear_progress() {
 }
 
 void Console::print(std::string_view line) {
+  if (speaks()) {
+    print_own(line);
+  }
+}
+
+void Console::print_own(std::string_view line) {
   clear_progress();
   if (lost_) {
     return;
@@ -44,12 +50,20 @@ void Console::print(const std::vector<std::string>& lines) {
 }
 
 void Console::note(std::string_view line) {
+  if (speaks()) {
+    clear_progress();
+    write_to_stderr(fmt::format("{}\n", line));
+  }
+}
+
+void Console::note_own(std::string_view line) {
   clear_progress();
-  write_to_stderr(fmt::format("{}\n", line));
+  write_to_stderr(speaks() ? fmt::format("{}\n", line)
+                           : fmt::format("rank {}: {}\n", *rank_, line));
 }
 
 void Console::progress(std::string_view line) {
-  if (terminal_) {
+  if (terminal_ && speaks()) {
     write_to_stderr(fmt::format("\r\x1b[K{}", line));
     progress_shown_ = true;
   }

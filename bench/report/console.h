@@ -13,6 +13,12 @@ class Console {
  public:
   Console();  // finds out whether stderr is a terminal
 
+  // From now on this is one of several processes that say the same. Only the first, of rank 0, says
+  // it; of the others appears what follows as their own.
+  void become_rank(int rank) { rank_ = rank; }
+  void print_own(std::string_view line);  // stdout
+  void note_own(std::string_view line);   // stderr, with the rank in front
+
   void print(std::string_view line);  // stdout, at once
   void print(const std::vector<std::string>& lines);
   void note(std::string_view line);  // stderr; lost where that is closed or full
@@ -26,6 +32,9 @@ class Console {
  private:
   void clear_progress();
 
+  bool speaks() const { return rank_.value_or(0) == 0; }
+
+  std::optional<int> rank_;  // of several processes
   bool terminal_ = false;
   bool progress_shown_ = false;
   std::optional<std::string> lost_;

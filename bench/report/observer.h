@@ -33,7 +33,11 @@ struct FinishedStep {
   double total_loss = 0;
   double loss = 0;                       // as reported
   std::span<const double> step_seconds;  // of all timed steps so far
-  const Timeline* timeline = nullptr;    // if an observer wanted it
+  // Of this process alone, where others take part in the step; else the same.
+  StepValues own_values;
+  double own_loss = 0;
+  std::span<const double> own_step_seconds;
+  const Timeline* timeline = nullptr;  // if an observer wanted it
 
   bool timed() const { return number > 0; }
 };

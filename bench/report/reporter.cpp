@@ -41,8 +41,13 @@ Header header_of(const Config& config) {
                 .optimizer = std::string(layers::row_of(config.optimizer.rule).name),
                 .variable_update = std::string(word_of(config.variable_update)),
                 .rewriter_config = config.report.rewriter_config};
-  if (config.variable_update == VariableUpdate::replicated) {
+  const VariableUpdate update = config.variable_update;
+  if (update == VariableUpdate::replicated || update == VariableUpdate::distributed_all_reduce ||
+      update == VariableUpdate::collective_all_reduce) {
     header.all_reduce = "None";
+  }
+  if (update == VariableUpdate::horovod && !config.report.horovod_device.empty()) {
+    header.horovod_device = config.report.horovod_device;
   }
   return header;
 }

@@ -37,12 +37,21 @@ void StepPrinter::step_finished(const FinishedStep& step) {
                                      .images_per_second = batch / average}));
     return;
   }
+  print_step(step);
+}
+
+void StepPrinter::print_step(const FinishedStep& step) {
+  const bool own = options_.own_batch.has_value();
+  const StepValues& values = own ? step.own_values : step.values;
   std::optional<Accuracy> accuracy;
   if (options_.accuracies) {
-    accuracy = Accuracy{step.values.top_1, step.values.top_5};
+    accuracy = Accuracy{values.top_1, values.top_5};
   }
-  const Speed now = speed(step.step_seconds, batch, options_.ewma_weight);
-  console_.print(step_line(step.number, now, step.loss, accuracy));
+  const auto batch = static_cast<double>(options_.own_batch.value_or(run_.global_batch));
+  const Speed now =
+      speed(own ? step.own_step_seconds : step.step_seconds, batch, options_.ewma_weight);
+  const std::string line = step_line(step.number, now, own ? step.own_loss : step.loss, accuracy);
+  own ? console_.print_own(line) : console_.print(line);
 }
 
 void StepPrinter::end(const RunEnd& end) {

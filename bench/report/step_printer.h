@@ -17,6 +17,9 @@ struct PrinterOptions {
   std::string loss_type;
   std::optional<std::int64_t> rounded_warm_up;  // if a batch group made the warm-up longer
   std::int64_t asked_batches = 0;               // --num_batches, from global step 0
+  // Of several processes, each of which prints its own speed, loss and accuracies: the examples of
+  // a step of this one.
+  std::optional<std::int64_t> own_batch{};
 };
 
 // The lines of stdout from the warm-up to the totals, and a terminal's line of progress.
@@ -32,6 +35,7 @@ class StepPrinter final : public Observer {
   void interrupted(const RunEnd& end, std::string_view by) override;
 
  private:
+  void print_step(const FinishedStep& step);
   void print_totals(const RunEnd& end);
 
   Console& console_;

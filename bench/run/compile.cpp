@@ -118,7 +118,7 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
     decay = request.rank + 1 == request.ranks ? decay * ranks : 0;
     return;
   }
-  const bool sums = mode == VariableUpdate::replicated;
+  const bool sums = sums_gradients(mode);
   decay = sums ? decay * ranks : decay;
   options.on_gradients = [factor = sums ? 1 : 1 / static_cast<float>(ranks)](
                              std::span<const Value> /*parameters*/, std::span<Value> gradients) {
@@ -163,6 +163,10 @@ std::size_t largest_join(const CompileRequest& request) {
 }
 
 }  // namespace
+
+bool sums_gradients(VariableUpdate mode) {
+  return mode != VariableUpdate::parameter_server && mode != VariableUpdate::ddl;
+}
 
 std::size_t bucket_bytes(const Config& config, const Backend& backend) {
   constexpr std::size_t share = 32;  // of the memory

@@ -56,6 +56,9 @@ struct Compiled {
   std::size_t lower_bound_bytes() const;
 };
 
+// Whether the ranks of that mode sum their gradients; else they average them.
+bool sums_gradients(VariableUpdate mode);
+
 // Of the parameters in one update: gradients wait there for the last of them, so that with --lms
 // buckets are small where memory is, or those of the plan that --lms_plan_file names. No bit
 // depends on it. Throws Error if that file has none.

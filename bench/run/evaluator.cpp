@@ -74,17 +74,19 @@ void Evaluator::run() {
   const Config& config = *job_.config;
   team_.start(0);
   while (!interruption_.requested()) {
-    const std::optional<Restored> restored = team_.restore(config.checkpoint.train_dir.value());
+    const std::optional<Restored> restored = team_.follow_first(
+        config.checkpoint.train_dir ? team_.restore(*config.checkpoint.train_dir) : std::nullopt);
     if (restored) {
       console_.print(loaded_line(restored->path));
       console_.print(total_lines(evaluate(restored->global_step).images_per_sec));
     } else {
-      console_.print(not_found_line(config.checkpoint.train_dir.value()));
+      console_.print(not_found_line(config.checkpoint.train_dir.value_or("")));
     }
     if (config.eval.interval_secs <= 0) {
       break;
     }
     interruption_.wait(std::chrono::seconds(config.eval.interval_secs));
+    team_.agree();
   }
   if (interruption_.requested()) {
     console_.note(fmt::format("interrupted: {}", interruption_.reason()));

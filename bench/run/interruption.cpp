@@ -69,9 +69,18 @@ Interruption::~Interruption() {
   }
 }
 
-std::optional<int> Interruption::signal() const {
+int Interruption::wish() const {
   const int number = caught().signal;
-  return number != 0 ? std::optional(number) : std::nullopt;
+  return number == 0 && console_.lost() ? lost_line : number;
+}
+
+void Interruption::agree(int wish, int rank) { agreed_ = Agreed{.wish = wish, .rank = rank}; }
+
+bool Interruption::requested() const { return agreed_ ? agreed_->wish != 0 : wish() != 0; }
+
+std::optional<int> Interruption::signal() const {
+  const int number = agreed_ ? agreed_->wish : wish();
+  return number > 0 ? std::optional(number) : std::nullopt;
 }
 
 std::string Interruption::reason() const {
@@ -80,12 +89,13 @@ std::string Interruption::reason() const {
       return std::string(name);
     }
   }
-  return console_.lost().value_or("");
+  return console_.lost().value_or("a line of rank " + std::to_string(agreed_ ? agreed_->rank : 0) +
+                                  " was lost");
 }
 
 void Interruption::wait(std::chrono::seconds time) const {
   const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end && !requested()) {
+  while (std::chrono::steady_clock::now() < end && wish() == 0) {
     std::this_thread::sleep_for(moment);
   }
 }

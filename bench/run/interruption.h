@@ -19,15 +19,28 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  bool requested() const { return signal() || console_.lost(); }
+  bool requested() const;
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the line that was lost; only if requested
 
-  // Waits, or until the end is requested.
+  // Of several processes each ends when all agree to: from now on only that counts.
+  void follow_others() { agreed_.emplace(); }
+  // Why this process wants to end, for others: a signal's number, lost_line, or 0 if it does not.
+  static constexpr int lost_line = -1;
+  int wish() const;
+  // All have heard this wish of a rank, which is not 0.
+  void agree(int wish, int rank);
+
+  // Waits, or until this process wants to end.
   void wait(std::chrono::seconds time) const;
 
  private:
+  struct Agreed {
+    int wish = 0, rank = 0;
+  };
+
   const Console& console_;
+  std::optional<Agreed> agreed_;  // with others
 };
 
 // Ends the process as that signal does by default, so that whoever waits for it sees the signal.

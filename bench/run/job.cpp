@@ -61,10 +61,12 @@ void open_data(Job& job) {
 }
 
 models::LearningRate rate_of(const Job& job) {
+  // To the original a worker of that mode knows its own batch only.
+  const bool own = job.config->variable_update == VariableUpdate::distributed_replicated;
   const models::RateContext context{
-      .batch_size = job.batch.global,
+      .batch_size = own ? job.batch.per_device : job.batch.global,
       .examples_per_epoch = static_cast<double>(job.train_examples),
-      .devices = job.config->num_gpus,
+      .devices = job.ranks,
       .replicated = job.config->variable_update == VariableUpdate::replicated};
   return models::learning_rate(job.config->rate, job.model->rate, context);
 }
@@ -104,10 +106,9 @@ Job make_job(const Config& config, const Backend& backend) {
   job.eval_examples = row.validation_examples;
   open_data(job);
 
-  job.batch =
-      over_devices(per_device_batch(config.size.batch, job.model->batch_size), config.num_gpus);
-  job.eval_batch =
-      config.eval.batch > 0 ? over_devices(config.eval.batch, config.num_gpus) : job.batch;
+  job.ranks = backend.ranks * config.num_gpus;
+  job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size), job.ranks);
+  job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch, job.ranks) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
   job.length = run_length(config.size.length, job.batch.global, examples);

@@ -27,6 +27,7 @@ struct Job {
   const models::Model* model = nullptr;
   Mode mode = Mode::training;
   std::int64_t image_size = 0;
+  int ranks = 1;  // devices of the run, in whatever processes
   BatchSize batch, eval_batch;
   DataType compute = DataType::f32;
   InputFormat input;
@@ -49,8 +50,8 @@ struct Job {
   double reported_loss(const StepValues& values) const;
 };
 
-// Opens the data sets that the mode needs. Throws Error: unknown model, damaged data, images that
-// do not fit the model, contradictory lengths.
+// Backend::ranks counts the processes. Opens the data sets that the mode needs. Throws Error:
+// unknown model, damaged data, images that do not fit the model, contradictory lengths.
 Job make_job(const Config& config, const Backend& backend);
 
 }  // namespace cnn::bench

@@ -34,6 +34,15 @@ PrinterOptions printer_options(const Job& job) {
                          .totals = job.mode != Mode::training_and_evaluation,
                          .loss_type = std::string(word_of(config.report.loss_type)),
                          .asked_batches = job.length.batches};
+  const bool speaks_for_itself = config.variable_update == VariableUpdate::horovod ||
+                                 config.variable_update == VariableUpdate::ddl ||
+                                 config.variable_update == VariableUpdate::independent ||
+                                 config.variable_update == VariableUpdate::distributed_replicated ||
+                                 config.variable_update == VariableUpdate::collective_all_reduce;
+  const std::int64_t own = job.batch.per_device * config.num_gpus;
+  if (speaks_for_itself && own != job.batch.global) {
+    options.own_batch = own;
+  }
   if (job.warm_up != warm_up_batches(config.size.warm_up_batches, config.size.autotune_threshold)) {
     options.rounded_warm_up = job.warm_up;
   }

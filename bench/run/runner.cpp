@@ -10,10 +10,12 @@
 #include "bench/report/benchmark_log.h"
 #include "bench/report/build_info.h"
 #include "bench/report/reporter.h"
+#include "bench/run/alike.h"
 #include "bench/run/evaluator.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/observers.h"
+#include "bench/run/peers.h"
 #include "bench/run/roofline_report.h"
 #include "bench/run/search.h"
 #include "bench/run/session.h"
@@ -33,6 +35,23 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// As the original names them.
+std::string device_text(const Config& config, int processes, int rank) {
+  const std::string_view device = word_of(config.device);
+  if (processes == 1) {
+    return fmt::format("/{}:{}", device, rank);
+  }
+  switch (config.variable_update) {
+    case VariableUpdate::horovod:
+    case VariableUpdate::ddl:
+      return fmt::format("{}/{}:{}", word_of(config.variable_update), device, rank);
+    case VariableUpdate::distributed_all_reduce:
+      return fmt::format("job:worker/replica:0/task{}/{}:0", rank, device);
+    default:
+      return fmt::format("/job:worker/replica:0/task:{}/{}:0", rank, device);
+  }
+}
+
 Header header_for(const Job& job, const Backend& backend) {
   Header header = header_of(*job.config);
   const std::string_view full = build_version();
@@ -44,8 +63,10 @@ Header header_for(const Job& job, const Backend& backend) {
   header.per_device_batch = job.batch.per_device;
   header.length = job.length;
   header.devices.clear();
-  for (int rank = 0; rank < job.config->num_gpus; ++rank) {
-    header.devices.push_back(rank == 0 ? backend.device_text : fmt::format("/cpu:{}", rank));
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    header.devices.push_back(rank == 0 && backend.ranks == 1
+                                 ? backend.device_text
+                                 : device_text(*job.config, backend.ranks, rank));
   }
   return header;
 }
@@ -79,9 +100,6 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.memory().total()) / mib,
       static_cast<double>(session.memory().lower_bound()) / mib));
-  if (job.config->num_gpus > 1) {
-    console.note(exchange_text(*job.config));
-  }
   if (const LmsReport* lms = session.lms()) {
     const LmsFlags& flags = job.config->lms;
     for (const std::string& line : lms_lines(*lms, flags.debug ? flags.debug_level : 0)) {
@@ -103,11 +121,11 @@ std::unique_ptr<data::FolderLock> lock_folder(const Job& job) {
              : nullptr;
 }
 
-// Restores what --train_dir holds; returns the global step to start at.
-std::int64_t resume(const Job& job, Team& team, Console& console) {
+// Restores what --train_dir holds.
+std::optional<Restored> resume(const Job& job, Team& team, Console& console) {
   const Config& config = *job.config;
   if (!job.keeps_checkpoints()) {
-    return 0;
+    return std::nullopt;
   }
   const std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
   if (restored) {
@@ -117,7 +135,7 @@ std::int64_t resume(const Job& job, Team& team, Console& console) {
   for (const std::string& notice : team.first().notices()) {
     console.note(notice);
   }
-  return restored ? restored->global_step : 0;
+  return restored;
 }
 
 void write_description(const RunRequest& request, const Header& header,
@@ -145,6 +163,17 @@ Json memory_json(const Session& session) {
           {"process_peak_bytes", or_null(process_peak_bytes())}};
 }
 
+// The other processes of the run, if there are any; all of them started alike.
+std::optional<Peers> join_peers(const RunRequest& request) {
+  if (request.world == nullptr || request.world->ranks() == 1) {
+    check_update_mode(request.config, 1, request.world != nullptr);
+    return std::nullopt;
+  }
+  std::optional<Peers> peers(std::in_place, *request.world, request.config, request.interruption);
+  peers->compare(description(request.identity));
+  return peers;
+}
+
 // From the arena to the totals.
 void run_steps(const RunRequest& request, const Observed& run) {
   const Job& job = run.job;
@@ -152,18 +181,28 @@ void run_steps(const RunRequest& request, const Observed& run) {
     Evaluator(job, run.team, run.console, run.result, run.interruption).run();
     return;
   }
-  const std::int64_t global_step = resume(job, run.team, run.console);
+  const std::optional<Restored> restored =
+      run.team.follow_first(resume(job, run.team, run.console));
+  const std::int64_t global_step = restored ? restored->global_step : 0;
   run.team.start(global_step);
   run.result["start"]["process_to_first_step"] = seconds_since(request.process_start);
   Observers observers = make_observers(run);
-  TrainingLoop(job, run.team, observers, run.interruption, global_step).run();
+  TrainingLoop loop(job, run.team, observers, run.interruption, global_step);
+  loop.run();
+  if (job.ranks > 1) {
+    run.result["ranks"] = run.team.ranks_json(loop.own_images_per_sec());
+  }
 }
 
 }  // namespace
 
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
-  const Backend backend = make_backend(config, request.backends);
+  std::optional<Peers> peers = join_peers(request);
+  Backend backend = make_backend(config, request.backends);
+  if (peers) {
+    peers->connect(backend);
+  }
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
   const Job job = make_job(config, backend);
@@ -177,7 +216,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   write_description(request, header, machine);
   print_phases(job, console);
   const Clock::time_point plan_start = Clock::now();
-  Team team(job, backend);
+  Team team(job, backend, peers ? &*peers : nullptr);
   Json& start = result["start"];
   start = {{"process_to_first_step", 0.0},
            {"build", 0.0},
@@ -189,6 +228,12 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     console.note(to_string(team.first().plan()));
   }
   note_choices(job, backend, team.first(), console);
+  if (job.ranks > 1) {
+    console.note(exchange_text(config, peers ? &*peers : nullptr));
+  }
+  if (peers) {
+    peers->compare(exchange_plan(team.first().plan()));
+  }
   if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);
     return;
@@ -212,7 +257,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {
     file.publish(result);
-    if (config.num_gpus == 1) {  // else a rank has a part of what would be measured
+    if (job.ranks == 1) {  // else a rank has a part of what would be measured
       add_roofline(job, backend, team.first().plan(), console, result);
     }
   }

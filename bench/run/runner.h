@@ -3,6 +3,7 @@
 #include <chrono>
 #include <span>
 
+#include "allreduce/world.h"
 #include "bench/flags/config.h"
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
@@ -18,7 +19,8 @@ struct RunRequest {
   std::span<const BackendKind> backends;
   const RunIdentity& identity;
   std::chrono::steady_clock::time_point process_start;  // when main began
-  const Interruption& interruption;
+  Interruption& interruption;
+  allreduce::World* world = nullptr;  // of several processes; null: there is one
 };
 
 // The whole run that a checked configuration asks for: header, warm-up, timed steps, evaluations,

@@ -1,6 +1,7 @@
 #include "bench/run/session.h"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
 #include <utility>
 
@@ -31,14 +32,19 @@ std::vector<const Variable*> saved_variables(const Variables& variables) {
   return saved;
 }
 
+// Running averages of what a rank's own batches are like.
+bool is_statistic(const Variable& variable) {
+  const std::string& name = variable.info.name;
+  return name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
+}
+
 std::vector<data::NamedTensor> named(std::span<const Variable* const> variables) {
   std::vector<data::NamedTensor> tensors;
   for (const Variable* variable : variables) {
-    const std::string& name = variable->info.name;
-    const bool statistic = name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
-    tensors.push_back({.name = name,
-                       .shape = saved_shape(variable->info),
-                       .required = variable->info.role == Role::parameter || statistic});
+    tensors.push_back(
+        {.name = variable->info.name,
+         .shape = saved_shape(variable->info),
+         .required = variable->info.role == Role::parameter || is_statistic(*variable)});
   }
   return tensors;
 }
@@ -249,6 +255,35 @@ std::string Session::save(std::int64_t global_step) {
                                   .global_step = global_step,
                                   .max_to_keep = job_.config->checkpoint.max_to_keep};
   return data::save(options, named(saved), source).string();
+}
+
+void Session::change_saved(Which which, const std::function<void(std::span<float>)>& change) {
+  std::vector<float> values;
+  for (const Variable* variable : saved_variables(*variables_)) {
+    if (which == Which::all || is_statistic(*variable)) {
+      values.resize(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+      io_->read(*variable, values);
+      change(values);
+      io_->write(*variable, values);
+    }
+  }
+  prepare();
+}
+
+// FNV-1a over the bits of each value.
+std::uint64_t Session::weights_hash() {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  std::vector<float> values;
+  for (const Variable* variable : saved_variables(*variables_)) {
+    if (!is_statistic(*variable)) {
+      values.resize(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+      io_->read(*variable, values);
+      for (const float value : values) {
+        hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3U;
+      }
+    }
+  }
+  return hash;
 }
 
 std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step) const {

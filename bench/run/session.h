@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +43,13 @@ class Session {
 
   // Writes the variables to --train_dir; returns the checkpoint's path.
   std::string save(std::int64_t global_step);
+
+  // Gives the values of each saved variable, or of those only that follow the batches of a rank, to
+  // `change`, and keeps what it makes of them.
+  enum class Which : std::uint8_t { all, statistics };
+  void change_saved(Which which, const std::function<void(std::span<float>)>& change);
+  // Of trainable variables and slots: equal for ranks that have trained alike.
+  std::uint64_t weights_hash();
 
   // The timed program: training or forward only. There is none in evaluation mode.
   // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.

@@ -2,29 +2,23 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <sstream>
 #include <string_view>
 
-#include "allreduce/communicator.h"
 #include "allreduce/peer_memory.h"
-#include "allreduce/simd/table.h"
 #include "allreduce/transport.h"
 #include "bench/machine/backend.h"
+#include "bench/machine/machine_info.h"
+#include "bench/run/compile.h"
 #include "bench/run/job.h"
+#include "bench/run/peers.h"
+#include "bench/run/rank_exchange.h"
 #include "bench/run/rank_thread.h"
 #include "bench/run/session.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
-
-const allreduce::simd::Loops& loops_for(std::string_view instruction_sets) {
-  const auto has = [&](std::string_view set) {
-    return instruction_sets.find(set) != std::string_view::npos;
-  };
-  return has("avx512") ? allreduce::simd::avx512_loops()
-         : has("avx2") ? allreduce::simd::avx2_loops()
-                       : allreduce::simd::plain_loops();
-}
 
 // Rethrows the first error of a rank that failed by itself, else the first of all.
 void rethrow(const std::vector<std::exception_ptr>& errors) {
@@ -63,27 +57,36 @@ StepValues merge(std::span<const StepValues> ranks) {
   return sum;
 }
 
-std::string exchange_text(const Config& config) {
+std::string exchange_text(const Config& config, const Peers* peers) {
   const std::string_view what =
       config.variable_update == VariableUpdate::independent ? "nothing is exchanged"
-      : config.variable_update == VariableUpdate::replicated
+      : sums_gradients(config.variable_update)
           ? "gradients and weight decay are summed, as the original's replicated does"
           : "gradients are averaged";
-  return fmt::format("{} ranks on threads of this process: {}", config.num_gpus, what);
+  if (peers == nullptr) {
+    return fmt::format("{} ranks on threads of this process: {}", config.num_gpus, what);
+  }
+  const int hosts = peers->hosts();
+  const std::string where = hosts == 1 ? "that share memory"
+                            : hosts == peers->ranks()
+                                ? "that send messages by MPI"
+                                : fmt::format("that share memory on each of {} hosts", hosts);
+  return fmt::format("{} ranks in processes {}: {}", peers->ranks(), where, what);
 }
 
 // One session with what it computes by. Of several each has a thread, on which all is done.
 struct Team::Rank {
   std::optional<Backend> part;  // of the backend, with several ranks
   std::unique_ptr<allreduce::Transport> transport;
-  std::unique_ptr<Communicator> communicator;
+  std::unique_ptr<RankExchange> exchange;
   std::unique_ptr<Session> session;
   StepRunner* evaluation = nullptr;  // since begin_evaluation()
   StepValues values;                 // in the step that runs
   std::unique_ptr<RankThread> thread;
 };
 
-Team::Team(const Job& job, const Backend& backend) : job_(job), backend_(backend) {
+Team::Team(const Job& job, const Backend& backend, Peers* peers)
+    : job_(job), backend_(backend), peers_(peers) {
   const int count = job.config->num_gpus;
   for (int number = 0; number < count; ++number) {
     ranks_.push_back(std::make_unique<Rank>());
@@ -122,17 +125,10 @@ void Team::build(Rank& rank, int number) {
 
 void Team::connect(Rank& rank, int number) {
   rank.transport = memory_->join(number);
-  // Messages within a process are copies; sums over the memory of all have none.
-  constexpr allreduce::Links memory_speed{.latency = 5e-7, .rank = 4e9, .memory = 20e9};
-  const allreduce::Settings settings{
-      .topology = allreduce::ranks_on_hosts(1, job_.config->num_gpus), .links = memory_speed};
-  rank.communicator = std::make_unique<allreduce::BucketCommunicator>(
-      *rank.transport, loops_for(rank.part->instruction_sets), settings);
-  backend_.add_exchange(rank.part->kernels, *rank.communicator);
-  rank.part->shared_memory = [transport = rank.transport.get()](std::size_t bytes) {
-    const allreduce::Bytes room = transport->room(bytes);
-    return Buffer(room.data(), room.size(), [](std::byte*) {});  // goes with the team
-  };
+  rank.exchange = std::make_unique<RankExchange>(
+      *rank.transport, allreduce::ranks_on_hosts(1, job_.config->num_gpus),
+      rank.part->instruction_sets);
+  rank.exchange->serve(*rank.part);
 }
 
 void Team::each(const std::function<void(Rank&)>& work) {
@@ -168,14 +164,18 @@ void Team::only(Rank& rank, const std::function<void(Rank&)>& work) {
   rethrow({rank.thread->wait()});
 }
 
-StepValues Team::merged() const {
+StepValues Team::merged() {
   std::vector<StepValues> values;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     values.push_back(rank->values);
   }
-  StepValues all = merge(values);
+  own_ = merge(values);
+  StepValues all = peers_ == nullptr ? own_ : merge(peers_->share(own_));
   if (job_.config->variable_update == VariableUpdate::independent) {
-    all.l2 *= static_cast<double>(ranks_.size());  // one rank alone has it
+    all.l2 *= static_cast<double>(job_.ranks);  // one rank alone has it
+  }
+  if (peers_ == nullptr) {
+    own_ = all;
   }
   return all;
 }
@@ -195,6 +195,26 @@ std::optional<Restored> Team::restore(const std::string& folder_or_path) {
   return restored;
 }
 
+std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
+  if (peers_ == nullptr) {
+    return of_first;
+  }
+  const std::string told =
+      peers_
+          ->gather(of_first ? fmt::format("{} {}", of_first->global_step, of_first->path)
+                            : std::string())
+          .front();
+  Session& session = first();
+  session.change_saved(Session::Which::all,
+                       [&](std::span<float> values) { peers_->broadcast(values); });
+  peers_->compare(fmt::format("weights of hash {:016x}", session.weights_hash()));
+  if (told.empty()) {
+    return std::nullopt;
+  }
+  const std::size_t blank = told.find(' ');
+  return Restored{.path = told.substr(blank + 1), .global_step = std::stoll(told.substr(0, blank))};
+}
+
 void Team::start(std::int64_t global_step) {
   each([&](Rank& rank) { rank.session->start(global_step); });
 }
@@ -211,7 +231,70 @@ StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* 
   return merged();
 }
 
+void Team::agree() {
+  if (peers_ != nullptr) {
+    peers_->share({});
+  }
+}
+
+void Team::timing_starts() {
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    if (rank->exchange) {
+      rank->exchange->forget_times();
+    }
+  }
+  if (peers_ != nullptr) {
+    peers_->exchange().forget_times();
+  }
+}
+
+std::vector<Team::Record> Team::records(double own_images_per_sec) {
+  std::vector<std::string> told;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    only(*rank, [&](Rank& of) {
+      const RankExchange* const exchange =
+          peers_ != nullptr ? &peers_->exchange() : of.exchange.get();
+      told.push_back(fmt::format("{:016x} {} {}", of.session->weights_hash(),
+                                 exchange == nullptr ? 0 : exchange->seconds(),
+                                 own_images_per_sec / static_cast<double>(ranks_.size())));
+    });
+  }
+  std::vector<Record> all;
+  for (const std::string& text : peers_ == nullptr ? told : peers_->gather(told.front())) {
+    std::istringstream words(text);
+    Record& record = all.emplace_back();
+    words >> record.hash >> record.exchange_seconds >> record.images_per_sec;
+  }
+  return all;
+}
+
+Json Team::ranks_json(double own_images_per_sec) {
+  const std::vector<Record> all = records(own_images_per_sec);
+  const bool alike = job_.trains() && job_.config->variable_update != VariableUpdate::independent;
+  Json ranks = Json::array();
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    const Record& record = all[number];
+    check(
+        !alike || record.hash == all.front().hash,
+        fmt::format("the weights of rank {} are not those of rank 0 at the end: do not trust this "
+                    "run, and have the machine checked",
+                    number));
+    ranks.push_back(
+        {{"rank", number},
+         {"host", peers_ == nullptr ? read_machine_info().host : peers_->seats()[number].host},
+         {"images_per_sec", record.images_per_sec},
+         {"weights_hash", record.hash},
+         {"exchange_seconds", record.exchange_seconds},
+         {"exposed_exchange_seconds", nullptr}});
+  }
+  return ranks;
+}
+
 void Team::begin_evaluation() {
+  if (peers_ != nullptr && job_.trains()) {
+    first().change_saved(Session::Which::statistics,
+                         [&](std::span<float> values) { peers_->broadcast(values); });
+  }
   each([](Rank& rank) { rank.evaluation = &rank.session->evaluation(); });
 }
 

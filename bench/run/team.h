@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/json.h"
 #include "bench/report/observer.h"
 #include "bench/run/restored.h"
 
@@ -20,35 +21,51 @@ namespace cnn::bench {
 struct Backend;
 struct Config;
 struct Job;
+class Peers;
 class Session;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
 // time of the slowest.
 StepValues merge(std::span<const StepValues> ranks);
 
-// What the ranks of a run do with their gradients, for stderr.
-std::string exchange_text(const Config& config);
+// What the ranks of a run do with their gradients, for stderr. peers: as Team takes it.
+std::string exchange_text(const Config& config, const Peers* peers);
 
-// The sessions of a run, one for each of its devices, that step as one. Use it in the order of a
-// session: construct, allocate, restore if wanted, start, then step.
+// The sessions of a run, one for each of its devices, that step as one: those of this process, and
+// one in each other process. Use it in the order of a session: construct, allocate, restore if
+// wanted, follow_first, start, then step. All processes call the same.
 class Team {
  public:
-  // As Session. References must outlive the team.
-  Team(const Job& job, const Backend& backend);
+  // As Session. peers: the other processes; null: there are none. References must outlive the team.
+  Team(const Job& job, const Backend& backend, Peers* peers = nullptr);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
 
   void allocate();
+  // In the first process only.
   std::optional<Restored> restore(const std::string& folder_or_path);
+  // All have the variables of the first rank, which may have restored them; each process learns
+  // what. Throws Error if one has not got them.
+  std::optional<Restored> follow_first(std::optional<Restored> of_first);
   void start(std::int64_t global_step);
   // All ranks hold the same variables, so the first one saves.
   void save(std::int64_t global_step);
 
   // timeline: if given, takes the times of the first session.
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
+  // Of the latest step, in this process.
+  const StepValues& own() const { return own_; }
+  void timing_starts();
+  // All processes agree on whether to go on, as they do in each step.
+  void agree();
+  // Section "ranks" of the result file. Throws Error if two ranks that should have trained alike
+  // have not.
+  // own_images_per_sec: of the timed steps, in this process.
+  Json ranks_json(double own_images_per_sec);
 
   // Rewinds the examples of the evaluation; its steps come next, from 0.
+  // All ranks evaluate what the first has of running averages, if they are of several processes.
   void begin_evaluation();
   StepValues evaluation_step(std::int64_t number);
 
@@ -65,10 +82,17 @@ class Team {
   // threw that failed by itself.
   void each(const std::function<void(Rank&)>& work);
   void only(Rank& rank, const std::function<void(Rank&)>& work);
-  StepValues merged() const;
+  StepValues merged();
+  struct Record {
+    std::string hash;
+    double exchange_seconds = 0, images_per_sec = 0;
+  };
+  std::vector<Record> records(double own_images_per_sec);  // of all ranks
 
   const Job& job_;
   const Backend& backend_;
+  Peers* peers_;
+  StepValues own_;
   std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

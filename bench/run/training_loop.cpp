@@ -27,6 +27,7 @@ TrainingLoop::TrainingLoop(const Job& job, Team& team, Observers& observers,
       timing_start_(Clock::now()) {
   const std::int64_t expected = std::clamp<std::int64_t>(run_.timed_steps, 0, most_reserved);
   seconds_.reserve(static_cast<std::size_t>(expected));
+  own_seconds_.reserve(static_cast<std::size_t>(expected));
 }
 
 void TrainingLoop::run() {
@@ -69,6 +70,7 @@ void TrainingLoop::timing_starts() {
   for (const auto& observer : observers_) {
     observer->timing_starts();
   }
+  team_.timing_starts();
   timing_start_ = Clock::now();
 }
 
@@ -83,9 +85,13 @@ void TrainingLoop::step(std::int64_t number) {
   ++finished_.global_step;
   finished_.total_loss = job_.total_loss(finished_.values);
   finished_.loss = job_.reported_loss(finished_.values);
+  finished_.own_values = team_.own();
+  finished_.own_loss = job_.reported_loss(finished_.own_values);
   if (finished_.timed()) {
     seconds_.push_back(finished_.values.seconds);
+    own_seconds_.push_back(finished_.own_values.seconds);
     finished_.step_seconds = seconds_;
+    finished_.own_step_seconds = own_seconds_;
   }
   for (const auto& observer : observers_) {
     observer->step_finished(finished_);
@@ -114,6 +120,11 @@ Next TrainingLoop::work_between_steps() {
     observer->resume();
   }
   return Next::go_on;
+}
+
+double TrainingLoop::own_images_per_sec() const {
+  const auto own_batch = static_cast<double>(job_.batch.per_device * job_.config->num_gpus);
+  return own_seconds_.empty() ? 0 : own_batch / average_seconds(own_seconds_);
 }
 
 RunEnd TrainingLoop::so_far() const {

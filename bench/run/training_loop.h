@@ -27,6 +27,9 @@ class TrainingLoop {
   // interrupted; a step that runs is finished. Throws Error.
   void run();
 
+  // Of the timed steps, in this process.
+  double own_images_per_sec() const;
+
  private:
   using Clock = std::chrono::steady_clock;
 
@@ -41,7 +44,7 @@ class TrainingLoop {
   Observers& observers_;
   const Interruption& interruption_;
   RunStart run_;
-  std::vector<double> seconds_;  // of the timed steps
+  std::vector<double> seconds_, own_seconds_;  // of the timed steps
   Timeline timeline_;
   FinishedStep finished_;  // the latest
   Clock::time_point timing_start_;

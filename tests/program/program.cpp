@@ -113,6 +113,28 @@ Finished run_and_signal(const std::vector<std::string>& flags,
   return finished;
 }
 
+Finished run_and(const std::vector<std::string>& words,
+                 const std::function<bool(const Finished&)>& when,
+                 const std::function<void()>& then) {
+  const TemporaryFolder folder;
+  const auto so_far = [&] {
+    return Finished{.out = read_file(folder / "out"), .err = read_file(folder / "err")};
+  };
+  const pid_t child = start(words, folder / "out", folder / "err");
+  int status = 0;
+  while (waitpid(child, &status, WNOHANG) == 0) {
+    if (when(so_far())) {
+      then();
+      waitpid(child, &status, 0);
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  Finished finished = so_far();
+  finished.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return finished;
+}
+
 void run_and_kill(const std::vector<std::string>& flags, int milliseconds) {
   const TemporaryFolder folder;
   const pid_t child = start(with_program(flags), folder / "out", folder / "err");

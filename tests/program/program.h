@@ -32,6 +32,12 @@ Finished run_and_signal(const std::vector<std::string>& flags,
                         const std::function<bool(const Finished&)>& when,
                         const std::vector<int>& signals);
 
+// Starts these words; calls `when` over and over until it is true or the process has ended; then,
+// if it is true, calls `then` once; waits for the end.
+Finished run_and(const std::vector<std::string>& words,
+                 const std::function<bool(const Finished&)>& when,
+                 const std::function<void()>& then);
+
 // Starts the program, kills it with SIGKILL after that many milliseconds, and waits for it.
 void run_and_kill(const std::vector<std::string>& flags, int milliseconds);
 

@@ -48,7 +48,7 @@ Finished run(Backend (*make)(const Config&), std::vector<std::string> more) {
   const RunIdentity identity{.version = "0.1"};
   Finished finished{.result = new_result(identity), .notes = ""};
   Console console;
-  const Interruption interruption(console);
+  Interruption interruption(console);
   ResultFile file(std::nullopt);
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "bench/report/result_json.h"
+#include "runtime/program.h"
+
+namespace cnn::bench {
+
+// What the ranks of a run must have alike, as lines that they compare.
+
+// The program and its flags, less those that say where files are or how this host computes.
+std::string description(const RunIdentity& identity);
+
+// What a step exchanges, bucket by bucket, as it lies in memory.
+std::string exchange_plan(const StepPlan& plan);
+
+// The first line in which the texts of the ranks differ, told as an error; empty: they are equal.
+std::string first_difference(std::span<const std::string> of_ranks);
+
+}  // namespace cnn::bench

@@ -1,0 +1,154 @@
+#include "bench/run/peers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <type_traits>
+
+#include "bench/machine/backend.h"
+#include "bench/machine/processors.h"
+#include "bench/run/alike.h"
+#include "bench/run/interruption.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// What a rank tells after each step.
+struct Told {
+  StepValues values;
+  int wish = 0;  // of its interruption
+};
+static_assert(std::is_trivially_copyable_v<Told>);
+
+bool exchanges(const Config& config) {
+  return config.variable_update != VariableUpdate::independent && !config.mode.forward_only &&
+         !config.mode.eval;
+}
+
+void check_one_process(const Config& config, bool by_launcher) {
+  const VariableUpdate update = config.variable_update;
+  if (config.gpu.simulate) {
+    return;
+  }
+  check(update != VariableUpdate::ddl || by_launcher,
+        "Could not initialize DDL. Run this program using mpirun.");
+  const bool needs_others =
+      update == VariableUpdate::distributed_replicated ||
+      update == VariableUpdate::distributed_all_reduce ||
+      (update == VariableUpdate::collective_all_reduce && config.num_gpus == 1);
+  check(!needs_others || by_launcher,
+        fmt::format("--variable_update={0} is for several processes: mpirun -np N cnn_benchmarks "
+                    "--variable_update={0} starts them; in one process use replicated with "
+                    "--num_gpus=N",
+                    word_of(update)));
+}
+
+}  // namespace
+
+void check_update_mode(const Config& config, int processes, bool by_launcher) {
+  if (processes == 1) {
+    check_one_process(config, by_launcher);
+    return;
+  }
+  check(config.variable_update != VariableUpdate::parameter_server,
+        fmt::format("{} processes with --variable_update=parameter_server would train {} models "
+                    "that know nothing of one another: use --variable_update=horovod, or "
+                    "independent if that is what you want",
+                    processes, processes));
+  check(config.num_gpus == 1,
+        fmt::format("--num_gpus={} in each of {} processes: a process has one device; start "
+                    "mpirun -np {} with --num_gpus=1",
+                    config.num_gpus, processes, processes * config.num_gpus));
+  check(config.device == DeviceKind::cpu,
+        "several processes compute on processors in this version; add --device=cpu");
+  check(!config.lms.enabled, "--lms plans for one device so far; start one process");
+  check(!config.gpu.simulate, "--simulate predicts one device; start one process");
+  check(!config.search.any(),
+        "--find_max_batch and --find_max_image_size search on one device; start one process");
+}
+
+Peers::Peers(allreduce::World& world, const Config& config, Interruption& interruption)
+    : world_(world), config_(config), interruption_(interruption) {
+  check_update_mode(config, world.ranks(), /*by_launcher=*/true);
+  interruption.follow_others();
+  seats_ = allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
+  take_processors();
+  shared_.resize(static_cast<std::size_t>(world.ranks()));
+}
+
+int Peers::hosts() const {
+  const allreduce::Topology topology = allreduce::topology_of(seats_);
+  return std::ranges::max(topology.host_of) + 1;
+}
+
+// Those that may use the same processors divide them; where the launcher has bound each to its own
+// there is nothing to divide.
+void Peers::take_processors() {
+  const std::vector<int> mine = usable_processors();
+  const std::vector<std::string> all = gather(
+      fmt::format("{} {}", seats_[static_cast<std::size_t>(rank())].kernel, fmt::join(mine, ",")));
+  const std::string& own = all[static_cast<std::size_t>(rank())];
+  const auto alike = static_cast<int>(std::ranges::count(all, own));
+  const auto before = static_cast<int>(std::count(all.begin(), all.begin() + rank(), own));
+  if (alike > 1) {
+    stay_on(part_of(mine, before, alike));
+  }
+}
+
+// Each measured what is free before any took of it.
+std::size_t Peers::part_of_memory(std::size_t free_bytes) {
+  const std::vector<std::string> all = gather(std::to_string(free_bytes));
+  std::size_t sharers = 0;
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
+      free_bytes = std::min<std::size_t>(free_bytes, std::stoull(all[other]));
+      ++sharers;
+    }
+  }
+  return free_bytes / sharers;
+}
+
+void Peers::compare(const std::string& text) {
+  const std::string difference = first_difference(gather(text));
+  check(difference.empty(), difference);
+}
+
+void Peers::connect(Backend& backend) {
+  constexpr std::size_t beside = std::size_t{16} << 20U;  // rooms for what is not the backend's
+  backend.rank = rank();
+  backend.ranks = ranks();
+  backend.memory_limit = part_of_memory(backend.memory_limit);
+  backend.memory_text += ", divided among the ranks of this machine";
+  connection_.emplace(world_, seats_,
+                      allreduce::PeerMemoryOptions{.room = backend.memory_limit + beside});
+  allreduce::Transport& transport = connection_->transport();
+  gathering_.emplace(transport, sizeof(Told));
+  broadcast_.emplace(transport);
+  exchange_ = std::make_unique<RankExchange>(transport, allreduce::topology_of(seats_),
+                                             backend.instruction_sets);
+  if (exchanges(config_)) {
+    exchange_->serve(backend);
+  }
+}
+
+std::span<const StepValues> Peers::share(const StepValues& mine) {
+  const Told told{.values = mine, .wish = interruption_.wish()};
+  std::memcpy(gathering_->mine().data(), &told, sizeof(told));
+  gathering_->run();
+  for (int other = ranks() - 1; other >= 0; --other) {
+    Told theirs;
+    std::memcpy(&theirs, gathering_->of(other).data(), sizeof(theirs));
+    shared_[static_cast<std::size_t>(other)] = theirs.values;
+    if (theirs.wish != 0) {
+      interruption_.agree(theirs.wish, other);
+    }
+  }
+  return shared_;
+}
+
+void Peers::broadcast(std::span<float> values) { broadcast_->run(std::as_writable_bytes(values)); }
+
+}  // namespace cnn::bench

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "allreduce/connection.h"
+#include "allreduce/gathering.h"
+#include "allreduce/world.h"
+#include "bench/report/observer.h"
+#include "bench/run/rank_exchange.h"
+
+namespace cnn::bench {
+
+struct Backend;
+struct Config;
+class Interruption;
+
+// Throws Error if these processes cannot train by --variable_update, naming what can.
+// by_launcher: something like mpirun has started them.
+void check_update_mode(const Config& config, int processes, bool by_launcher);
+
+// The processes of a run as one of them sees the others. All call the same functions in the same
+// order; each that exchanges something throws PeerLost if a rank is lost.
+class Peers {
+ public:
+  // From now on this process keeps to its part of the processors that it shares with others. The
+  // interruption follows what all agree on. References must outlive it.
+  Peers(allreduce::World& world, const Config& config, Interruption& interruption);
+
+  int rank() const { return world_.rank(); }
+  int ranks() const { return world_.ranks(); }
+  const std::vector<allreduce::Seat>& seats() const { return seats_; }
+  int hosts() const;
+
+  // Throws Error that names the first line in which ranks differ.
+  void compare(const std::string& text);
+  // What each rank has to say, by rank.
+  std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
+
+  // The backend becomes that of this rank: of its part of the memory, and exchanging.
+  void connect(Backend& backend);
+  // After each step: what it gave on each rank. All agree on whether to go on.
+  std::span<const StepValues> share(const StepValues& mine);
+  // These values become those of rank 0.
+  void broadcast(std::span<float> values);
+  RankExchange& exchange() { return *exchange_; }
+
+ private:
+  void take_processors();
+  std::size_t part_of_memory(std::size_t free_bytes);
+
+  allreduce::World& world_;
+  const Config& config_;
+  Interruption& interruption_;
+  std::vector<allreduce::Seat> seats_;
+  std::optional<allreduce::Connection> connection_;
+  std::unique_ptr<RankExchange> exchange_;
+  std::optional<allreduce::Gathering> gathering_;
+  std::optional<allreduce::Broadcast> broadcast_;
+  std::vector<StepValues> shared_;  // by rank
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+
+#include "allreduce/communicator.h"
+#include "allreduce/transport.h"
+#include "runtime/communicator.h"
+
+namespace cnn::bench {
+
+struct Backend;
+
+// One rank's exchange of gradients, timed.
+class RankExchange final : public Communicator {
+ public:
+  // instruction_sets: as Backend's. All ranks make theirs at the same time. The transport must
+  // outlive it.
+  RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
+               std::string_view instruction_sets);
+
+  int rank() const override { return buckets_.rank(); }
+  int ranks() const override { return buckets_.ranks(); }
+  void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                  float factor) override;
+
+  // In reductions since the start, or since forget_times(); not while a step runs.
+  double seconds() const { return seconds_; }
+  void forget_times() { seconds_ = 0; }
+
+  // Steps of the backend exchange by this, in memory that the transport's peers see.
+  void serve(Backend& backend);
+
+ private:
+  allreduce::Transport& transport_;
+  allreduce::BucketCommunicator buckets_;
+  double seconds_ = 0;
+};
+
+}  // namespace cnn::bench

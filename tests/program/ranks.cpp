@@ -1,0 +1,98 @@
+#include "tests/program/ranks.h"
+
+#include <charconv>
+#include <cstdlib>
+#include <filesystem>
+#include <unistd.h>
+
+namespace cnn::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* mark_name = "CNN_TEST_OF_RANKS";
+
+std::string mark() { return std::to_string(::getpid()); }
+
+// Whether the process has all of these in its environment and runs the program.
+bool matches(const fs::path& process, const std::vector<std::string>& variables) {
+  std::error_code ignored;
+  if (fs::read_symlink(process / "exe", ignored) != fs::path(CNN_PROGRAM)) {
+    return false;
+  }
+  const std::string environment = '\0' + read_file(process / "environ");
+  for (const std::string& variable : variables) {
+    if (environment.find('\0' + variable + '\0') == std::string::npos) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::vector<pid_t> processes_with(const std::vector<std::string>& variables) {
+  std::vector<pid_t> found;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename().string();
+    pid_t number = 0;
+    const auto [stop, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+    if (error == std::errc() && stop == name.data() + name.size() &&
+        matches(entry.path(), variables)) {
+      found.push_back(number);
+    }
+  }
+  return found;
+}
+
+// Each process says on stderr how it has ended, as mpirun tells of one only.
+std::vector<std::string> words_for(int ranks, const std::vector<std::string>& flags) {
+  std::vector<std::string> words{
+      "/bin/bash",
+      CNN_SOURCE_DIR "/tests/scripts/as_ranks.sh",
+      std::to_string(ranks),
+      "/bin/sh",
+      "-c",
+      "trap : TERM; \"$@\"; code=$?; "
+      "echo \"rank $OMPI_COMM_WORLD_RANK left with $code\" >&2; exit $code",
+      "sh",
+      CNN_PROGRAM,
+      "--device=cpu"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return words;
+}
+
+}  // namespace
+
+std::string why_no_ranks() {
+  if (std::system("command -v mpirun >/dev/null") != 0) {
+    return "there is no mpirun; scripts/setup.sh installs it";
+  }
+  return fs::exists(fs::path(CNN_PROGRAM).parent_path() / "cnn_mpi.so")
+             ? ""
+             : "the program was built without MPI";
+}
+
+Finished run_ranks(int ranks, const std::vector<std::string>& flags) {
+  return run_ranks(
+      ranks, flags, [](const Finished&) { return false; }, [] {});
+}
+
+Finished run_ranks(int ranks, const std::vector<std::string>& flags,
+                   const std::function<bool(const Finished&)>& when,
+                   const std::function<void()>& then) {
+  const std::string value = mark();
+  const Environment marked(mark_name, value.c_str());
+  return run_and(words_for(ranks, flags), when, then);
+}
+
+pid_t process_of_rank(int rank) {
+  const std::vector<pid_t> found = processes_with(
+      {std::string(mark_name) + "=" + mark(), "OMPI_COMM_WORLD_RANK=" + std::to_string(rank)});
+  return found.empty() ? 0 : found.front();
+}
+
+std::vector<pid_t> processes_of_ranks() {
+  return processes_with({std::string(mark_name) + "=" + mark()});
+}
+
+}  // namespace cnn::tests
