@@ -50,9 +50,6 @@ int exit_code_of(const std::exception& error) {
   return own == nullptr ? 1 : own->exit_code();
 }
 
-// How long a rank may keep another waiting: longer than any step or checkpoint takes.
-constexpr std::chrono::minutes patience{5};
-
 // What main has made of the command line.
 struct Start {
   CommandLine line;
@@ -78,7 +75,7 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
   if (by->ranks.value_or(2) > 1) {
     console.become_rank(by->rank);
   }
-  std::unique_ptr<cnn::allreduce::World> world = open_world(*by, patience);
+  std::unique_ptr<cnn::allreduce::World> world = open_world(*by, {});
   if (world->rank() > 0) {
     write_no_files(start.line.config);
   }
@@ -100,9 +97,11 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
                    .world = world},
                   console, result, file);
   } catch (const std::exception& error) {
-    console.note_own(error.what());
+    const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
+    if (world == nullptr || lost != nullptr || !world->first_says(error.what())) {
+      console.note_own(error.what());
+    }
     if (world != nullptr) {
-      const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
       world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
     }
     result["error"] = error.what();

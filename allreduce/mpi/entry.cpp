@@ -6,8 +6,8 @@ namespace cnn::allreduce {
 
 const WorldEntry& mpi_entry() {
   static constexpr WorldEntry entry{
-      .open = [](std::chrono::milliseconds patience) -> std::unique_ptr<World> {
-        return std::make_unique<MpiWorld>(patience);
+      .open = [](const WorldOptions& options) -> std::unique_ptr<World> {
+        return std::make_unique<MpiWorld>(options);
       }};
   return entry;
 }

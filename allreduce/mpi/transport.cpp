@@ -108,19 +108,12 @@ void MpiTransport::receive(int from, std::size_t channel, std::span<const Bytes>
   world_.check_call(code, from);
 }
 
-bool MpiTransport::complete(MPI_Request& request, int other) {
-  const auto turn = world_.lock();
-  int done = 0;
-  world_.check_call(MPI_Test(&request, &done, MPI_STATUS_IGNORE), other);
-  return done != 0;
-}
-
 bool MpiTransport::sent(int to, std::size_t channel) {
-  return complete(sends_[at(channel, to)], to);
+  return world_.test(sends_[at(channel, to)], to);
 }
 
 bool MpiTransport::received(int from, std::size_t channel) {
-  return complete(receives_[at(channel, from)], from);
+  return world_.test(receives_[at(channel, from)], from);
 }
 
 void MpiTransport::come(std::size_t channel) {
@@ -156,11 +149,7 @@ bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
   });
 }
 
-void MpiTransport::idle(int waits_for) {
-  const auto turn = world_.lock();
-  world_.idle(waits_for);
-}
-
+void MpiTransport::idle(int waits_for) { world_.idle(waits_for); }
 void MpiTransport::busy() { world_.busy(); }
 
 }  // namespace cnn::allreduce

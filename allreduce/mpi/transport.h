@@ -42,7 +42,6 @@ class MpiTransport final : public Transport {
   std::size_t at(std::size_t channel, int rank) const;
   int tag(std::size_t channel) const { return static_cast<int>(channel); }
   int meeting_tag(std::size_t channel) const { return static_cast<int>(channels_ + channel); }
-  bool complete(MPI_Request& request, int other);
 
   MpiWorld& world_;
   MPI_Comm comm_;

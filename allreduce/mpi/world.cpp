@@ -1,5 +1,6 @@
 #include "allreduce/mpi/world.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <filesystem>
@@ -24,6 +25,11 @@ std::string error_text(int code) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
+std::string in_seconds(std::chrono::steady_clock::duration time) {
+  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
+}
+
 void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
 
 // Of processes that see one another's process numbers.
@@ -36,7 +42,7 @@ std::string name_of_process_space() {
 
 }  // namespace
 
-MpiWorld::MpiWorld(std::chrono::milliseconds patience) : patience_(patience) {
+MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   int provided = MPI_THREAD_SINGLE;
   check_set_up(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
   check(provided >= MPI_THREAD_SERIALIZED,
@@ -45,21 +51,28 @@ MpiWorld::MpiWorld(std::chrono::milliseconds patience) : patience_(patience) {
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   check_set_up(MPI_Comm_rank(comm_, &rank_));
   check_set_up(MPI_Comm_size(comm_, &ranks_));
-  watch_processes();
+  watch();
 }
 
-void MpiWorld::watch_processes() {
+// By its process where that is of this machine, else by its signs of life.
+void MpiWorld::watch() {
   const std::string mine = name_of_process_space();
   const std::vector<std::string> all = gather(std::to_string(::getpid()) + " " + mine);
+  std::vector<int> far;
   for (int other = 0; other < ranks_; ++other) {
     const std::string& text = all[static_cast<std::size_t>(other)];
     const std::size_t blank = text.find(' ');
-    const bool seen = other != rank_ && text.substr(blank + 1) == mine;
-    watched_.emplace_back(seen ? std::stoi(text.substr(0, blank)) : 0);
+    const bool near = options_.watches_processes && text.substr(blank + 1) == mine;
+    watched_.emplace_back(near && other != rank_ ? std::stoi(text.substr(0, blank)) : 0);
+    if (!near && other != rank_) {
+      far.push_back(other);
+    }
   }
+  heartbeats_.emplace(comm_, far, mutex_);
 }
 
-bool MpiWorld::take(int from, std::string& text) {
+bool MpiWorld::take(int from, std::string& text, MPI_Request& request) {
+  const auto turn = lock();
   int here = 0;
   MPI_Status status;
   check_call(MPI_Iprobe(from, gather_tag, comm_, &here, &status), from);
@@ -69,22 +82,25 @@ bool MpiWorld::take(int from, std::string& text) {
   int bytes = 0;
   check_call(MPI_Get_count(&status, MPI_CHAR, &bytes), from);
   text.resize(static_cast<std::size_t>(bytes));
-  MPI_Request request = MPI_REQUEST_NULL;
   check_call(MPI_Irecv(text.data(), bytes, MPI_CHAR, from, gather_tag, comm_, &request), from);
-  complete(request, from);
   return true;
 }
 
 void MpiWorld::complete(MPI_Request& request, int other) {
-  int done = 0;
-  while (check_call(MPI_Test(&request, &done, MPI_STATUS_IGNORE), other), done == 0) {
+  while (!test(request, other)) {
     idle(other);
   }
   busy();
 }
 
-std::vector<std::string> MpiWorld::gather(std::string_view mine) {
+bool MpiWorld::test(MPI_Request& request, int other) {
   const auto turn = lock();
+  int done = 0;
+  check_call(MPI_Test(&request, &done, MPI_STATUS_IGNORE), other);
+  return done != 0;
+}
+
+std::vector<std::string> MpiWorld::gather(std::string_view mine) {
   outgoing_ = mine;
   const auto count = static_cast<std::size_t>(ranks_);
   std::vector<MPI_Request> sends(count, MPI_REQUEST_NULL);
@@ -92,16 +108,19 @@ std::vector<std::string> MpiWorld::gather(std::string_view mine) {
   all[static_cast<std::size_t>(rank_)] = mine;
   for (int to = 0; to < ranks_; ++to) {
     if (to != rank_) {
+      const auto turn = lock();
       check_call(MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to,
                            gather_tag, comm_, &sends[static_cast<std::size_t>(to)]),
                  to);
     }
   }
   for (int from = 0; from < ranks_; ++from) {
-    while (from != rank_ && !take(from, all[static_cast<std::size_t>(from)])) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    while (from != rank_ && !take(from, all[static_cast<std::size_t>(from)], request)) {
       idle(from);
     }
     busy();
+    complete(request, from);
   }
   for (int to = 0; to < ranks_; ++to) {
     complete(sends[static_cast<std::size_t>(to)], to);
@@ -115,6 +134,12 @@ std::unique_ptr<Transport> MpiWorld::connect(std::size_t channels) {
   check_set_up(MPI_Comm_dup(comm_, &comm));
   check_set_up(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   return std::make_unique<MpiTransport>(*this, comm, channels);
+}
+
+void MpiWorld::all_reduce(std::span<float> values) {
+  const auto turn = lock();
+  check_set_up(MPI_Allreduce(MPI_IN_PLACE, values.data(), static_cast<int>(values.size()),
+                             MPI_FLOAT, MPI_SUM, comm_));
 }
 
 void MpiWorld::check_call(int code, int other) {
@@ -146,32 +171,46 @@ void MpiWorld::idle(int waits_for) {
   looked_ = now;
   look_around();
   const auto waited = now - since_;
-  if (waited > patience_) {
-    const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(waited).count() / 100;
-    miss(waits_for, "nothing from it for " + std::to_string(tenths / 10) + "." +
-                        std::to_string(tenths % 10) + " s");
+  if (waited > options_.patience) {
+    miss(waits_for, "nothing from it for " + in_seconds(waited));
   }
+}
+
+// Of two hosts whose link is cut each names the other.
+void MpiWorld::listen() {
+  const Heartbeats::Silence silence = heartbeats_ ? heartbeats_->longest() : Heartbeats::Silence{};
+  if (silence.rank >= 0 && silence.lasts > options_.silence) {
+    miss(silence.rank, "no sign of life for " + in_seconds(silence.lasts));
+  }
+}
+
+std::optional<std::string> MpiWorld::take_reason(int from, int& source) {
+  int here = 0;
+  MPI_Status status;
+  check_set_up(MPI_Iprobe(from, give_up_tag, comm_, &here, &status));
+  if (here == 0) {
+    return std::nullopt;
+  }
+  int bytes = 0;
+  MPI_Get_count(&status, MPI_CHAR, &bytes);
+  std::string text(static_cast<std::size_t>(bytes), '\0');
+  source = status.MPI_SOURCE;
+  check_call(MPI_Recv(text.data(), bytes, MPI_CHAR, source, give_up_tag, comm_, MPI_STATUS_IGNORE),
+             source);
+  return text;
 }
 
 // Who has given up says because of whom: that comes before what its own end looks like.
 void MpiWorld::look_around() {
   const auto turn = lock();
-  int here = 0;
-  MPI_Status status;
-  check_set_up(MPI_Iprobe(MPI_ANY_SOURCE, give_up_tag, comm_, &here, &status));
-  if (here != 0) {
-    int bytes = 0;
-    MPI_Get_count(&status, MPI_CHAR, &bytes);
-    std::string text(static_cast<std::size_t>(bytes), '\0');
-    const int from = status.MPI_SOURCE;
-    check_call(MPI_Recv(text.data(), bytes, MPI_CHAR, from, give_up_tag, comm_, MPI_STATUS_IGNORE),
-               from);
+  int from = 0;
+  if (std::optional<std::string> text = take_reason(MPI_ANY_SOURCE, from)) {
     int culprit = from;
-    std::from_chars(text.data(), text.data() + text.size(), culprit);
-    text.erase(0, text.find(' ') + 1);
-    over_ = true;  // who said so has told all
+    std::from_chars(text->data(), text->data() + text->size(), culprit);
+    text->erase(0, text->find(' ') + 1);
+    end_calls();  // who said so has told all
     throw PeerLost(culprit,
-                   culprit == from ? "rank " + std::to_string(from) + " is lost: " + text : text);
+                   culprit == from ? "rank " + std::to_string(from) + " is lost: " + *text : *text);
   }
   for (int other = 0; other < static_cast<int>(watched_.size()); ++other) {
     const WatchedProcess& process = watched_[static_cast<std::size_t>(other)];
@@ -179,15 +218,24 @@ void MpiWorld::look_around() {
       miss(other, "process " + std::to_string(process.process()) + " has ended");
     }
   }
+  listen();
+}
+
+void MpiWorld::end_calls() {
+  over_ = true;
+  if (heartbeats_) {
+    heartbeats_->end();
+  }
 }
 
 void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
   constexpr std::chrono::milliseconds most{300};
   try {
     const auto turn = lock();
-    if (std::exchange(over_, true)) {
+    if (over_) {
       return;
     }
+    end_calls();
     outgoing_ = std::to_string(culprit) + " " + std::string(why);
     std::vector<MPI_Request> sends;
     for (int to = 0; to < ranks_; ++to) {
@@ -207,9 +255,44 @@ void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
   }
 }
 
+void MpiWorld::watchful_all_reduce(std::span<float> values) {
+  constexpr std::size_t most = std::size_t{1} << 30U;  // MPI counts in int
+  const int next = (rank_ + 1) % ranks_;
+  while (!values.empty()) {
+    const std::span<float> part = values.first(std::min(values.size(), most));
+    MPI_Request request = MPI_REQUEST_NULL;
+    auto turn = lock();
+    check_call(MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
+                              MPI_SUM, comm_, &request),
+               next);
+    turn.unlock();
+    complete(request, next);
+    values = values.subspan(part.size());
+  }
+}
+
+bool MpiWorld::first_says(std::string_view why) noexcept {
+  constexpr std::chrono::milliseconds most{500};
+  try {
+    const Clock::time_point start = Clock::now();
+    while (rank_ > 0 && !over_ && Clock::now() - start < most) {
+      const auto turn = lock();
+      int from = 0;
+      if (const std::optional<std::string> text = take_reason(0, from)) {
+        return *text == "0 " + std::string(why);
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  } catch (const std::exception&) {  // no memory, or rank 0 is lost: then it does not say so
+    return false;
+  }
+  return false;
+}
+
 void MpiWorld::finish() {
-  const auto turn = lock();
   gather({});
+  heartbeats_->stop();
+  const auto turn = lock();
   MPI_Finalize();
 }
 

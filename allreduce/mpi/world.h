@@ -5,10 +5,13 @@
 #include <memory>
 #include <mpi.h>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "allreduce/mpi/heartbeats.h"
 #include "allreduce/watched_process.h"
 #include "allreduce/world.h"
 
@@ -18,19 +21,24 @@ namespace cnn::allreduce {
 // its transports may be used by several threads, which take turns.
 class MpiWorld final : public World {
  public:
-  explicit MpiWorld(std::chrono::milliseconds patience);
+  explicit MpiWorld(const WorldOptions& options);
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::vector<std::string> gather(std::string_view mine) override;
   std::unique_ptr<Transport> connect(std::size_t channels) override;
+  void all_reduce(std::span<float> values) override;
   void look_around() override;
   void give_up(int culprit, std::string_view why) noexcept override;
+  void watchful_all_reduce(std::span<float> values) override;
+  bool first_says(std::string_view why) noexcept override;
   void finish() override;
 
   // For transports. One call of MPI at a time, under the lock.
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
-  // One turn of a wait for that rank. Throws PeerLost as look_around(), and if it takes too long.
+  bool test(MPI_Request& request, int other);  // whether it is complete
+  // One turn of a wait for that rank, not under the lock. Throws PeerLost as look_around(), and if
+  // it takes too long.
   void idle(int waits_for);
   void busy() { idle_ = false; }  // the wait is over
   // Throws PeerLost if the code of a call that concerns that rank is an error.
@@ -39,15 +47,20 @@ class MpiWorld final : public World {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool take(int from, std::string& text);          // the next one of a gathering; false: not yet
+  // Begins to receive the next one of a gathering; false: it has not come yet.
+  bool take(int from, std::string& text, MPI_Request& request);
   void complete(MPI_Request& request, int other);  // waits for it
-  void watch_processes();
+  // What a rank gives up for: the culprit, a blank, the reason. Nothing: none has so far.
+  std::optional<std::string> take_reason(int from, int& source);
+  void listen();  // throws PeerLost if a rank is silent
+  void watch();
+  void end_calls();
   // Tells the others first: once it has been thrown memory is freed into which MPI may still write,
   // and nothing more is asked of it.
   [[noreturn]] void lost(int culprit, const std::string& what);
   [[noreturn]] void miss(int other, const std::string& why);
 
-  std::chrono::milliseconds patience_;
+  WorldOptions options_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, ranks_ = 1;
   std::recursive_mutex mutex_;
@@ -56,6 +69,7 @@ class MpiWorld final : public World {
   bool over_ = false;                    // given up: MPI is not called any more
   bool idle_ = false;
   Clock::time_point since_, looked_;
+  std::optional<Heartbeats> heartbeats_;  // last: its thread calls MPI
 };
 
 }  // namespace cnn::allreduce

@@ -36,6 +36,7 @@ enum class VariableUpdate : std::uint8_t {
 };
 
 enum class CommTransport : std::uint8_t { automatic, mpi };
+enum class CommBackend : std::uint8_t { own, mpi };
 
 template <>
 inline constexpr auto words<DeviceKind> = std::to_array<Word<DeviceKind>>({{"cpu", DeviceKind::cpu},
@@ -85,6 +86,10 @@ inline constexpr auto words<VariableUpdate> = std::to_array<Word<VariableUpdate>
 template <>
 inline constexpr auto words<CommTransport> = std::to_array<Word<CommTransport>>(
     {{"auto", CommTransport::automatic}, {"mpi", CommTransport::mpi}});
+
+template <>
+inline constexpr auto words<CommBackend> =
+    std::to_array<Word<CommBackend>>({{"ring", CommBackend::own}, {"mpi", CommBackend::mpi}});
 
 using lms::Recomputation;
 using lms::TriggerRule;
@@ -247,6 +252,7 @@ struct LmsFlags {
 // How ranks exchange.
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
+  CommBackend backend = CommBackend::own;
 };
 
 // For the largest of these that memory allows.

@@ -78,6 +78,11 @@ constexpr Flag dist_rows[] = {
          "how ranks reach one another: auto = by shared memory within a host and by MPI between "
          "hosts; mpi = by MPI everywhere",
      .member = &at<&Config::comm, &CommFlags::transport>},
+    {.name = "comm_backend",
+     .help =
+         "who adds up the gradients of several processes: ring = this program, by the algorithm "
+         "that is the fastest; mpi = MPI_Iallreduce, to compare",
+     .member = &at<&Config::comm, &CommFlags::backend>},
 };
 
 constexpr Flag ibm_rows[] = {

@@ -78,8 +78,8 @@ std::optional<Launched> launched() {
 }
 
 std::unique_ptr<allreduce::World> open_world(const Launched& by,
-                                             std::chrono::milliseconds patience) {
-  std::unique_ptr<allreduce::World> world = open_module(by.by).open(patience);
+                                             const allreduce::WorldOptions& options) {
+  std::unique_ptr<allreduce::World> world = open_module(by.by).open(options);
   check(!by.ranks || *by.ranks == world->ranks(),
         fmt::format("{} has started {} processes, but MPI knows of {}: it is not the launcher of "
                     "the Open MPI that the program was built with",

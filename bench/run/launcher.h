@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -19,9 +18,9 @@ struct Launched {
 std::optional<Launched> launched();
 
 // The processes of the run, by the module cnn_mpi.so beside the program, which alone knows MPI; a
-// build without MPI has no such file. patience: how long one wait for a rank may take. Throws Error
-// where it is missing, or where MPI does not know of the launcher.
+// build without MPI has no such file. Throws Error where it is missing, or where MPI does not know
+// of the launcher.
 std::unique_ptr<allreduce::World> open_world(const Launched& by,
-                                             std::chrono::milliseconds patience);
+                                             const allreduce::WorldOptions& options);
 
 }  // namespace cnn::bench

@@ -129,6 +129,9 @@ void Peers::connect(Backend& backend) {
   broadcast_.emplace(transport);
   exchange_ = std::make_unique<RankExchange>(transport, allreduce::topology_of(seats_),
                                              backend.instruction_sets);
+  if (config_.comm.backend == CommBackend::mpi) {
+    exchange_->reduce_by(world_);
+  }
   if (exchanges(config_)) {
     exchange_->serve(backend);
   }

@@ -41,8 +41,23 @@ RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Top
 void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                               float factor) {
   const auto start = std::chrono::steady_clock::now();
-  buckets_.all_reduce(bucket, pieces, factor);
+  world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor) : reduce_by_world(pieces, factor);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// MPI takes one row of numbers.
+void RankExchange::reduce_by_world(std::span<const std::span<float>> pieces, float factor) {
+  joined_.clear();
+  for (const std::span<float>& piece : pieces) {
+    joined_.insert(joined_.end(), piece.begin(), piece.end());
+  }
+  world_->watchful_all_reduce(joined_);
+  const float* from = joined_.data();
+  for (const std::span<float>& piece : pieces) {
+    std::ranges::transform(std::span(from, piece.size()), piece.begin(),
+                           [factor](float sum) { return sum * factor; });
+    from += piece.size();
+  }
 }
 
 void RankExchange::serve(Backend& backend) {

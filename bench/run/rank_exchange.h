@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "allreduce/communicator.h"
 #include "allreduce/transport.h"
+#include "allreduce/world.h"
 #include "runtime/communicator.h"
 
 namespace cnn::bench {
@@ -25,6 +27,9 @@ class RankExchange final : public Communicator {
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
+  // From now on MPI adds. The world must outlive this.
+  void reduce_by(allreduce::World& world) { world_ = &world; }
+
   // In reductions since the start, or since forget_times(); not while a step runs.
   double seconds() const { return seconds_; }
   void forget_times() { seconds_ = 0; }
@@ -35,6 +40,10 @@ class RankExchange final : public Communicator {
  private:
   allreduce::Transport& transport_;
   allreduce::BucketCommunicator buckets_;
+  void reduce_by_world(std::span<const std::span<float>> pieces, float factor);
+
+  allreduce::World* world_ = nullptr;  // that adds, if not buckets_
+  std::vector<float> joined_;          // pieces for it
   double seconds_ = 0;
 };
 

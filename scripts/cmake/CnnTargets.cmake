@@ -165,11 +165,12 @@ function(cnn_tests folder)
   cnn_discover_tests(${target}_tests "${ARG_LABELS}")
 endfunction()
 
-# One GoogleTest binary of tests/<folder> with a main of its own, run by mpirun as each number of ranks.
+# One GoogleTest binary of tests/<folder> with a main of its own, run by mpirun as each number of ranks. Not under
+# sanitizers, which would judge MPI's own memory.
 function(cnn_tests_of_ranks folder)
   cnn_target_name(${folder} target)
   cnn_glob(sources cpp tests/${folder})
-  if(CNN_TESTS AND sources)
+  if(CNN_TESTS AND sources AND NOT CNN_SANITIZE)
     add_executable(${target}_tests ${sources})
     target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
     cnn_link(${target}_tests PUBLIC DEPENDS ${folder} LIBRARIES GTest::gtest)

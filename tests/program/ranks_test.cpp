@@ -93,6 +93,10 @@ TEST_F(Ranks, ThatExchangeByMessagesHaveTheBitsOfTowers) {
                             {"--variable_update=distributed_all_reduce", "--comm_transport=mpi"});
 }
 
+TEST_F(Ranks, WhoseGradientsMpiAddsHaveTheBitsOfTwoTowers) {
+  expect_the_bits_of_towers(2, {"--variable_update=horovod", "--comm_backend=mpi"});
+}
+
 TEST_F(Ranks, EachPrintTheirSpeedAndTheFirstTheRest) {
   const TemporaryFolder folder;
   const Finished run = run_ranks(
@@ -186,6 +190,7 @@ TEST_F(Ranks, RefuseWhatHasNoMeaningInOneLine) {
         run_ranks(2, {"--model=trivial", "--batch_size=2", "--variable_update=replicated", flag});
     EXPECT_NE(run.status, 0);
     EXPECT_TRUE(mentions(run.err, why)) << run.err;
+    EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << run.err;
   }
 }
 

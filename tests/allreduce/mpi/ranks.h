@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 
 #include "allreduce/mpi/entry.h"
@@ -8,10 +9,15 @@
 
 namespace cnn::tests {
 
+// Whether ranks are to be as if each were on a host of its own, for the one test that wants it.
+inline bool is_unwatched() { return std::getenv("CNN_TEST_UNWATCHED") != nullptr; }
+
 // That of the mpirun which has started this test.
 inline allreduce::World& this_world() {
   static const std::unique_ptr<allreduce::World> world =
-      allreduce::mpi_entry().open(std::chrono::seconds(30));
+      allreduce::mpi_entry().open({.patience = std::chrono::seconds(30),
+                                   .silence = std::chrono::seconds(2),
+                                   .watches_processes = !is_unwatched()});
   return *world;
 }
 

@@ -1,0 +1,66 @@
+#include "allreduce/mpi/heartbeats.h"
+
+#include <algorithm>
+#include <span>
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr int heartbeat_tag = 3;
+constexpr std::chrono::milliseconds between_beats{250};
+
+}  // namespace
+
+Heartbeats::Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn)
+    : comm_(comm), turn_(turn) {
+  for (const int rank : others) {
+    others_.push_back({.rank = rank, .heard = Clock::now()});
+  }
+  if (!others_.empty()) {
+    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  }
+}
+
+Heartbeats::~Heartbeats() { stop(); }
+
+void Heartbeats::stop() {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+}
+
+void Heartbeats::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    beat();
+    std::unique_lock lock(sleep_);
+    wake_.wait_for(lock, stop, between_beats, [] { return false; });
+  }
+}
+
+// A sign that has not left yet is not followed by another. What MPI thinks of a lost peer does not
+// matter here: nothing is heard of it.
+void Heartbeats::beat() {
+  const std::lock_guard lock(turn_);
+  for (Other& other : std::span(others_).first(ended_ ? 0 : others_.size())) {
+    int left = 0;
+    if (MPI_Test(&other.sending, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
+      MPI_Isend(nullptr, 0, MPI_BYTE, other.rank, heartbeat_tag, comm_, &other.sending);
+    }
+    int here = 1;
+    while (MPI_Iprobe(other.rank, heartbeat_tag, comm_, &here, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
+           here != 0) {
+      MPI_Recv(nullptr, 0, MPI_BYTE, other.rank, heartbeat_tag, comm_, MPI_STATUS_IGNORE);
+      other.heard = Clock::now();
+    }
+  }
+}
+
+Heartbeats::Silence Heartbeats::longest() const {
+  const std::lock_guard lock(turn_);
+  const auto quietest = std::ranges::min_element(others_, {}, &Other::heard);
+  return quietest == others_.end() ? Silence{}
+                                   : Silence{quietest->rank, Clock::now() - quietest->heard};
+}
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# silent_rank.sh TESTS: of three ranks, which cannot see one another's processes, one stops; the others must name it.
+set -uo pipefail
+command -v mpirun >/dev/null || {
+  echo "skipped: there is no mpirun; scripts/setup.sh installs it"
+  exit 77
+}
+said=$(CNN_TEST_UNWATCHED=1 bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" 3 "$1" --gtest_filter='Silence.*' 2>&1)
+named=$(grep -c 'names rank 2: rank 2 is lost: no sign of life for' <<<"$said")
+((named == 2)) || {
+  echo "$named of 2 ranks named it: $said"
+  exit 1
+}
