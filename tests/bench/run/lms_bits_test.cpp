@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <iterator>
 #include <map>
 #include <optional>
 
@@ -48,7 +46,7 @@ constexpr int steps = 2;
 
 struct Trained {
   std::vector<double> losses;
-  std::vector<char> weights;  // the checkpoint, as it stands in its file
+  std::string weights;  // the checkpoint, as it stands in its file
   bool moved = false, had_to_move = false;
 };
 
@@ -122,9 +120,8 @@ class BitsOfNetwork {
       trained.had_to_move = lms->necessary;
     }
     EXPECT_LE(run->session().measured_peak_bytes(), bytes);
-    std::ifstream file(folder.path() / ("model.ckpt-" + std::to_string(steps) + ".safetensors"),
-                       std::ios::binary);
-    trained.weights.assign(std::istreambuf_iterator<char>(file), {});
+    trained.weights =
+        tests::read_file(folder.path() / ("model.ckpt-" + std::to_string(steps) + ".safetensors"));
     EXPECT_FALSE(trained.weights.empty());
     return trained;
   }
