@@ -38,6 +38,9 @@ ARROWS = {
     "bench/report": ["bench/machine", "bench/flags", "data", "lms", "models", "layers", "runtime"],
     "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "models", "layers/passes",
                   "layers", "runtime"],
+    # A verdict over result files: needs nothing of what made them.
+    "bench/compare": ["runtime"],
+    "bench/page": ["bench/compare", "runtime"],
     "bench/cuda": ["*"],
     "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
     "bench": ["*"],
@@ -68,6 +71,7 @@ MORE_FOR_TESTS = {
     "tests/layers/cuda": ["layers/passes", "tests/layers"],
     "tests/layers/cuda/library": ["layers/passes", "tests/layers", "tests/layers/cuda"],
     "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
+    "tests/bench/page": ["tests/bench/compare"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
@@ -80,9 +84,9 @@ LIBRARIES = {
     r"nccl": ["allreduce/cuda"],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "bench", "bench/flags", "bench/machine", "bench/report", "bench/run", "bench/cuda", "tests/models",
-                   "tests/program"],
-    r"fmt/|cxxopts": ["bench", "bench/flags", "bench/machine", "bench/report", "bench/run", "bench/cuda"],
+    r"nlohmann/": ["data", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",
+                   "tests/models", "tests/program"],
+    r"fmt/|cxxopts": ["bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda"],
     r"gtest/|gmock/": [],
 }
 

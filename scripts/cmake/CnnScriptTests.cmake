@@ -22,6 +22,7 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
     cnn_script_test(scripts.silent_rank LABEL unit
                     COMMAND bash tests/scripts/silent_rank.sh $<TARGET_FILE:cnn_allreduce_mpi_tests>)
   endif()
+  cnn_script_test(scripts.compare LABEL program COMMAND bash tests/scripts/compare.sh $<TARGET_FILE:cnn_compare>)
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   if(dnnl_FOUND)  # by plain loops they would take an hour
     set(compare_losses Python3::Interpreter ${scripts}/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks>

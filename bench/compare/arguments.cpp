@@ -1,0 +1,120 @@
+#include "bench/compare/arguments.h"
+
+#include <charconv>
+#include <fmt/format.h>
+#include <functional>
+#include <map>
+
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+constexpr std::string_view usage =
+    R"(cnn_compare BASE.json... -- NEW.json...   is the step of NEW slower than that of BASE?
+
+Takes results of cnn_benchmarks --result_json, several runs a side (five or more); those of several
+models or batches are sorted out and judged each. Runs that took turns (--take_turns) are compared
+in pairs. Options may stand anywhere:
+
+  --minimum_effect=PERCENT   smaller slowdowns are no regressions (0.5)
+  --confidence=PERCENT       of a verdict, one-sided, over all configurations together (99)
+  --resolution=PERCENT       "no regression" is said only if this slowdown would have shown (3)
+  --across_machines          compare runs of unlike processors or GPUs
+  --json[=FILE]              the findings for other tools, in place of the table or into a file
+  --markdown[=FILE]          a table for the summary of a CI job, likewise
+  --html=FILE                a page that shows the runs
+  --help
+
+Exit code: 0 no regression, 1 regression, 2 cannot tell (and how many more runs would), 3 an error,
+or things that cannot be compared.
+)";
+
+struct Word {
+  std::string name;
+  std::optional<std::string> value;
+};
+
+// "--name=value", "--name" or "-name".
+Word split(const std::string& word) {
+  const std::string text = word.substr(word.starts_with("--") ? 2 : 1);
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    return {text, std::nullopt};
+  }
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+// A percentage between two others, as a fraction.
+double fraction(const Word& word, double least, double most) {
+  const std::string& text = word.value.value();
+  double value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  check(
+      problem == std::errc() && end == text.data() + text.size() && value >= least && value <= most,
+      fmt::format("--{}={}: wants a percentage from {:g} to {:g}", word.name, text, least, most));
+  return value / 100;
+}
+
+enum class Value { none, may, must };
+struct Option {
+  Value value;
+  std::function<void(Arguments&, const Word&)> set;
+};
+
+const std::map<std::string, Option, std::less<>>& options() {
+  static const std::map<std::string, Option, std::less<>> table{
+      {"minimum_effect",
+       {Value::must,
+        [](Arguments& a, const Word& w) { a.settings.minimum_effect = fraction(w, 0, 100); }}},
+      {"confidence",
+       {Value::must,
+        [](Arguments& a, const Word& w) { a.settings.confidence = fraction(w, 50, 99.9999); }}},
+      {"resolution",
+       {Value::must,
+        [](Arguments& a, const Word& w) { a.settings.resolution = fraction(w, 0.01, 1000); }}},
+      {"across_machines",
+       {Value::none, [](Arguments& a, const Word&) { a.across_machines = true; }}},
+      {"json", {Value::may, [](Arguments& a, const Word& w) { a.json = w.value.value_or(""); }}},
+      {"markdown",
+       {Value::may, [](Arguments& a, const Word& w) { a.markdown = w.value.value_or(""); }}},
+      {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = *w.value; }}},
+      {"help", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
+      {"h", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
+  };
+  return table;
+}
+
+}  // namespace
+
+Arguments parse_arguments(std::span<const std::string> words) {
+  Arguments arguments;
+  std::vector<std::string>* side = &arguments.base;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--") {
+      check(side == &arguments.base, "more than one -- : there are two sides, BASE... -- NEW...");
+      side = &arguments.fresh;
+    } else if (words[i].size() < 2 || words[i].front() != '-') {
+      side->push_back(words[i]);
+    } else {
+      Word word = split(words[i]);
+      const auto option = options().find(word.name);
+      check(option != options().end(),
+            fmt::format("no option {}; cnn_compare --help lists them", words[i]));
+      const Value wants = option->second.value;
+      check(wants != Value::none || !word.value, fmt::format("--{} takes no value", word.name));
+      if (wants == Value::must && !word.value) {
+        check(i + 1 < words.size(), fmt::format("--{} wants a value", word.name));
+        word.value = words[++i];
+      }
+      option->second.set(arguments, word);
+    }
+  }
+  check(arguments.help || side == &arguments.fresh,
+        "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");
+  return arguments;
+}
+
+std::string_view help_text() { return usage; }
+
+}  // namespace cnn::compare

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bench/compare/verdict.h"
+
+namespace cnn::compare {
+
+// What the command line of cnn_compare asks for. An output is a path, or empty for stdout in place
+// of the table.
+struct Arguments {
+  std::vector<std::string> base, fresh;
+  Settings settings;
+  bool across_machines = false;
+  bool help = false;
+  std::optional<std::string> json, markdown, html;
+};
+
+// Options may stand anywhere, also behind the files; the first -- divides the two sides. Throws
+// Error in one line.
+Arguments parse_arguments(std::span<const std::string> words);
+
+std::string_view help_text();
+
+}  // namespace cnn::compare

@@ -1,0 +1,188 @@
+#include "bench/compare/configurations.h"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+using Traits = std::map<std::string, std::string>;
+
+constexpr std::array of_the_machine = {"GPU", "cores", "instruction sets", "processor"};
+
+// Names of what both know and have different.
+std::vector<std::string> unlike_traits(const Traits& a, const Traits& b) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : a) {
+    const auto other = b.find(name);
+    if (other != b.end() && other->second != value) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+void forget_machines(std::vector<Run>& runs) {
+  for (Run& run : runs) {
+    for (const char* name : of_the_machine) {
+      run.identity.erase(name);
+    }
+  }
+}
+
+void refuse_repeated(const std::vector<Run>& runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      const bool same = !runs[i].started.empty() && runs[i].started == runs[j].started &&
+                        runs[i].surroundings == runs[j].surroundings &&
+                        runs[i].steps.front().seconds == runs[j].steps.front().seconds;
+      check(!same, fmt::format("{} and {} are one run: count it once", runs[j].path, runs[i].path));
+    }
+  }
+}
+
+using Group = std::vector<Run>;
+
+std::vector<Group> groups_of(std::vector<Run> runs) {
+  refuse_repeated(runs);
+  std::ranges::stable_sort(runs, {}, &Run::started);
+  std::vector<Group> groups;
+  for (Run& run : runs) {
+    const auto alike = std::ranges::find_if(groups, [&](const Group& group) {
+      return unlike_traits(group.front().identity, run.identity).empty();
+    });
+    if (alike == groups.end()) {
+      groups.emplace_back().push_back(std::move(run));
+    } else {
+      alike->push_back(std::move(run));
+    }
+  }
+  return groups;
+}
+
+// Says how this one differs from the most similar one on the other side.
+[[noreturn]] void refuse_alone(const Run& run, const std::vector<Group>& others) {
+  const Group* nearest = &others.front();
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const Group& other : others) {
+    const std::size_t count = unlike_traits(run.identity, other.front().identity).size();
+    if (count < least) {
+      least = count;
+      nearest = &other;
+    }
+  }
+  const Run& other = nearest->front();
+  std::vector<std::string> parts;
+  for (const std::string& name : unlike_traits(run.identity, other.identity)) {
+    parts.push_back(
+        fmt::format("{} ({} and {})", name, run.identity.at(name), other.identity.at(name)));
+  }
+  throw Error(fmt::format("not comparable: {} and {} differ in {}", run.path, other.path,
+                          fmt::join(parts, ", ")));
+}
+
+std::string shown(const std::string& name, const std::string& value) {
+  if (name == "model") {
+    return value;
+  }
+  if (name == "images per step") {
+    return value + " images";
+  }
+  return name.starts_with("--") ? name + "=" + value : name + " " + value;
+}
+
+// What sets configurations apart, behind model and batch. The model's name says what follows of it.
+void add_labels(std::vector<Configuration>& all) {
+  std::set<std::string> apart;
+  for (const Configuration& one : all) {
+    for (const std::string& name :
+         unlike_traits(all.front().base.front().identity, one.base.front().identity)) {
+      apart.insert(name);
+    }
+  }
+  const bool several_models = apart.contains("model") || apart.contains("--model");
+  for (const char* implied : {"model", "images per step", "--model"}) {
+    apart.erase(implied);
+  }
+  if (several_models) {
+    apart.erase("trainable parameters");
+    apart.erase("image size");
+  }
+  for (Configuration& one : all) {
+    const Traits& traits = one.base.front().identity;
+    std::vector<std::string> parts{
+        shown("model", traits.contains("model") ? traits.at("model") : "unknown"),
+        shown("images per step", traits.at("images per step"))};
+    for (const std::string& name : apart) {
+      if (const auto found = traits.find(name); found != traits.end()) {
+        parts.push_back(shown(name, found->second));
+      }
+    }
+    one.label = fmt::format("{}", fmt::join(parts, ", "));
+  }
+}
+
+}  // namespace
+
+std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> fresh,
+                                               bool across_machines) {
+  check(!base.empty() && !fresh.empty(),
+        "nothing to compare: give files on both sides, BASE.json... -- NEW.json...");
+  if (across_machines) {
+    forget_machines(base);
+    forget_machines(fresh);
+  }
+  std::vector<Group> bases = groups_of(std::move(base)), news = groups_of(std::move(fresh));
+  std::vector<Configuration> all;
+  std::vector<bool> taken(news.size(), false);
+  for (const Group& group : bases) {
+    std::size_t partner = 0;
+    while (partner < news.size() &&
+           (taken[partner] ||
+            !unlike_traits(group.front().identity, news[partner].front().identity).empty())) {
+      ++partner;
+    }
+    if (partner == news.size()) {
+      refuse_alone(group.front(), news);
+    }
+    taken[partner] = true;
+    all.push_back({.base = group, .fresh = news[partner]});
+  }
+  const auto alone = std::ranges::find(taken, false);
+  if (alone != taken.end()) {
+    refuse_alone(news[static_cast<std::size_t>(alone - taken.begin())].front(), bases);
+  }
+  add_labels(all);
+  return all;
+}
+
+std::vector<std::string> unlike_surroundings(const Configuration& configuration) {
+  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> values;
+  for (const Run& run : configuration.base) {
+    for (const auto& [name, value] : run.surroundings) {
+      values[name].first.insert(value);
+    }
+  }
+  for (const Run& run : configuration.fresh) {
+    for (const auto& [name, value] : run.surroundings) {
+      values[name].second.insert(value);
+    }
+  }
+  std::vector<std::string> lines;
+  for (const auto& [name, sides] : values) {
+    if (sides.first != sides.second && !sides.first.empty() && !sides.second.empty()) {
+      lines.push_back(fmt::format("{}: {} before, {} now", name, fmt::join(sides.first, " and "),
+                                  fmt::join(sides.second, " and ")));
+    }
+  }
+  return lines;
+}
+
+}  // namespace cnn::compare

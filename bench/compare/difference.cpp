@@ -1,0 +1,127 @@
+#include "bench/compare/difference.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "bench/compare/distributions.h"
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+constexpr double unknown = std::numeric_limits<double>::infinity();
+
+double mean_of(std::span<const double> values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// Of the population that the values are drawn from; 0 for a single one.
+double variance_of(std::span<const double> values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double value : values) {
+    squares += (value - mean) * (value - mean);
+  }
+  return values.size() < 2 ? 0 : squares / static_cast<double>(values.size() - 1);
+}
+
+// Welch's and Satterthwaite's approximation, of variances of the two means.
+double welch_degrees(double base, double base_runs, double fresh, double fresh_runs) {
+  const double sum = base + fresh;
+  return sum == 0 ? base_runs + fresh_runs - 2
+                  : sum * sum / (base * base / (base_runs - 1) + fresh * fresh / (fresh_runs - 1));
+}
+
+}  // namespace
+
+double Difference::p_slower() const {
+  if (error == 0) {
+    return estimate > 0 ? 0 : 1;
+  }
+  return std::isinf(error) ? 0.5 : student_cdf(-estimate / error, degrees);
+}
+
+double Difference::p_faster() const {
+  if (error == 0) {
+    return estimate < 0 ? 0 : 1;
+  }
+  return std::isinf(error) ? 0.5 : student_cdf(estimate / error, degrees);
+}
+
+double Difference::lower(double confidence) const {
+  return std::isinf(error) ? -unknown : estimate - student_quantile(confidence, degrees) * error;
+}
+
+double Difference::upper(double confidence) const {
+  return std::isinf(error) ? unknown : estimate + student_quantile(confidence, degrees) * error;
+}
+
+Difference independent_difference(std::span<const double> base, std::span<const double> fresh) {
+  check(!base.empty() && !fresh.empty(), "a side without runs has no difference to the other");
+  Difference result{.estimate = mean_of(fresh) - mean_of(base),
+                    .error = unknown,
+                    .base_deviation = std::sqrt(variance_of(base)),
+                    .new_deviation = std::sqrt(variance_of(fresh))};
+  if (base.size() < 2 || fresh.size() < 2) {
+    return result;
+  }
+  const auto base_runs = static_cast<double>(base.size());
+  const auto fresh_runs = static_cast<double>(fresh.size());
+  const double base_variance = variance_of(base) / base_runs;
+  const double fresh_variance = variance_of(fresh) / fresh_runs;
+  result.error = std::sqrt(base_variance + fresh_variance);
+  result.degrees = welch_degrees(base_variance, base_runs, fresh_variance, fresh_runs);
+  return result;
+}
+
+Difference paired_difference(std::span<const double> base, std::span<const double> fresh) {
+  check(base.size() == fresh.size() && !base.empty(), "pairs need as many runs on either side");
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < base.size(); ++i) {
+    differences.push_back(fresh[i] - base[i]);
+  }
+  const double deviation = std::sqrt(variance_of(differences));
+  Difference result{.estimate = mean_of(differences),
+                    .error = unknown,
+                    .paired = true,
+                    .base_deviation = deviation,
+                    .new_deviation = deviation};
+  if (differences.size() >= 2) {
+    result.error = deviation / std::sqrt(static_cast<double>(differences.size()));
+    result.degrees = static_cast<double>(differences.size() - 1);
+  }
+  return result;
+}
+
+Difference with_runs(const Difference& difference, std::size_t runs) {
+  Difference result = difference;
+  const auto count = static_cast<double>(runs);
+  if (result.paired) {
+    result.error = difference.base_deviation / std::sqrt(count);
+    result.degrees = count - 1;
+    return result;
+  }
+  const double base = difference.base_deviation * difference.base_deviation / count;
+  const double fresh = difference.new_deviation * difference.new_deviation / count;
+  result.error = std::sqrt(base + fresh);
+  result.degrees = welch_degrees(base, count, fresh, count);
+  return result;
+}
+
+std::vector<double> holm(std::span<const double> p_values) {
+  std::vector<std::size_t> order(p_values.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t i) { return p_values[i]; });
+  std::vector<double> adjusted(p_values.size());
+  double least = 0;
+  for (std::size_t rank = 0; rank < order.size(); ++rank) {
+    const auto left = static_cast<double>(order.size() - rank);
+    least = std::max(least, std::min(1.0, left * p_values[order[rank]]));
+    adjusted[order[rank]] = least;
+  }
+  return adjusted;
+}
+
+}  // namespace cnn::compare

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+namespace cnn::compare {
+
+// How much slower the new side is, with its uncertainty, all in natural logarithms of the step
+// time: 0.03 is 3.05 % slower. The unit is the run, of which one number comes in here: steps of one
+// run share its placement in memory, its clock and its neighbours, so they are no independent
+// samples (Georges, Buytaert, Eeckhout: Statistically Rigorous Java Performance Evaluation, 2007;
+// Kalibera, Jones: Rigorous Benchmarking in Reasonable Time, 2013). Logarithms, since what disturbs
+// runs multiplies their times.
+struct Difference {
+  double estimate = 0;
+  double error = 0;    // its standard error; infinite where there are too few runs to tell
+  double degrees = 1;  // of freedom, for Student's t
+  bool paired = false;
+  // Deviation of a run around its side's mean, or of a pair's difference around theirs.
+  double base_deviation = 0, new_deviation = 0;
+
+  // Of the hypothesis that the new side is not slower (one-sided); not faster.
+  double p_slower() const;
+  double p_faster() const;
+  // The bound that the true difference exceeds, or stays below, with this confidence each.
+  double lower(double confidence) const;
+  double upper(double confidence) const;
+};
+
+// Two sides that know nothing of each other: Welch's test (Biometrika 34, 1947), which lets one
+// side be noisier than the other.
+Difference independent_difference(std::span<const double> base, std::span<const double> fresh);
+
+// Run i of both sides took turns with the other, so that what disturbs a machine for longer than a
+// turn disturbs both alike: Student's test of the differences. Throws Error unless the sides have
+// one length.
+Difference paired_difference(std::span<const double> base, std::span<const double> fresh);
+
+// The standard error, and its degrees of freedom, that as many runs a side (or pairs) as `runs`
+// would give if they scatter as these do.
+Difference with_runs(const Difference& difference, std::size_t runs);
+
+// Holm's step-down correction (Scandinavian Journal of Statistics 6, 1979): p values, in the order
+// given, of which each may be compared with one level, however many there are.
+std::vector<double> holm(std::span<const double> p_values);
+
+}  // namespace cnn::compare

@@ -1,0 +1,237 @@
+#include "bench/compare/run.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+constexpr std::size_t least_undisturbed = 5;
+
+// Flags that name files, or say how long and how loud a run is: they change no step. Sizes and
+// precision are compared as they came out, not as they were asked for.
+constexpr std::array flags_of_no_step = {
+    "allow_growth",
+    "batch_size",
+    "benchmark_log_dir",
+    "benchmark_test_id",
+    "display_every",
+    "display_perf_ewma",
+    "flagfile",
+    "graph_file",
+    "help",
+    "helpfull",
+    "helpshort",
+    "helpxml",
+    "html_report",
+    "image_size",
+    "lms_debug",
+    "lms_debug_level",
+    "lms_plan_out",
+    "lms_stats",
+    "lms_stats_average",
+    "lms_trace",
+    "log_dir",
+    "loss_type_to_report",
+    "max_ckpts_to_keep",
+    "measure_ceilings",
+    "num_batches",
+    "num_epochs",
+    "num_warmup_batches",
+    "output_dir",
+    "plan_cache",
+    "print_plan",
+    "result_json",
+    "save_model_secs",
+    "save_model_steps",
+    "take_turns",
+    "tfprof_file",
+    "trace_file",
+    "train_dir",
+    "undefok",
+    "verbosity",
+};
+
+[[noreturn]] void refuse_file(const std::string& path, std::string_view why) {
+  throw Error(fmt::format("{}: {}", path, why));
+}
+
+std::string text_of(const Json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+// The value at a path such as {"machine", "cpu", "name"}, as text; empty if there is none.
+std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
+  const Json* at = &json;
+  for (const char* key : keys) {
+    if (!at->is_object() || !at->contains(key)) {
+      return {};
+    }
+    at = &at->at(key);
+  }
+  return at->is_null() ? std::string() : text_of(*at);
+}
+
+void check_form(const std::string& path, const Json& json) {
+  if (!json.is_object() || text_at(json, {"program"}) != "cnn_benchmarks") {
+    refuse_file(path, "JSON, but no result of cnn_benchmarks; write one with --result_json");
+  }
+  const Json form = json.value("format", Json(1));
+  if (!form.is_number_integer() || form.get<int>() < 1 || form.get<int>() > newest_format) {
+    refuse_file(path, fmt::format("a result of form {}, and this program reads 1 to {}; take the "
+                                  "cnn_compare of the build that wrote it",
+                                  form.dump(), newest_format));
+  }
+  if (json.contains("error")) {
+    refuse_file(path, "the run failed: " + text_at(json, {"error"}));
+  }
+  if (!json.contains("steps") || !json.at("steps").is_array() || json.at("steps").empty()) {
+    refuse_file(path, "a result without timed steps; a simulation, a search and --eval have none");
+  }
+}
+
+bool was_profiled(const Json& row) { return row.value("profiled", false); }
+
+void add_steps(Run& run) {
+  const Json& rows = run.json.at("steps");
+  // Steps that were profiled are a little slower; where all were, both sides are alike.
+  const bool all = std::ranges::all_of(rows, was_profiled);
+  for (const Json& row : rows) {
+    if (!all && was_profiled(row)) {
+      continue;
+    }
+    const TimedStep step{.seconds = row.at("seconds").get<double>(),
+                         .disturbed = row.value("disturbed", false)};
+    if (!(step.seconds > 0) || std::isinf(step.seconds)) {
+      refuse_file(run.path, "a step that took no time");
+    }
+    run.steps.push_back(step);
+  }
+  const Json& first = rows.front();
+  run.images_per_step =
+      std::round(first.at("images_per_sec").get<double>() * first.at("seconds").get<double>());
+}
+
+void add_identity(Run& run) {
+  const Json& json = run.json;
+  const auto add = [&run](const char* name, std::string text) {
+    if (!text.empty()) {
+      run.identity.emplace(name, std::move(text));
+    }
+  };
+  add("model", text_at(json, {"model", "name"}));
+  add("data set", text_at(json, {"model", "data_set"}));
+  add("image size", text_at(json, {"model", "image_size"}));
+  add("trainable parameters", text_at(json, {"model", "trainable_parameters"}));
+  add("images per step", fmt::format("{:.0f}", run.images_per_step));
+  add("precision", text_at(json, {"plan", "precision"}));
+  const std::string gpu = text_at(json, {"machine", "gpu", "name"});
+  add("GPU", gpu.empty() ? "none" : gpu);
+  add("processor", text_at(json, {"machine", "cpu", "name"}));
+  add("cores", text_at(json, {"machine", "cpu", "cores_used"}));
+  add("instruction sets", text_at(json, {"machine", "cpu", "instruction_sets"}));
+  const Json flags = json.value("config", Json::object());
+  for (const auto& [name, value] : flags.items()) {
+    if (std::ranges::find(flags_of_no_step, name) == flags_of_no_step.end()) {
+      run.identity.emplace("--" + name, text_of(value));
+    }
+  }
+}
+
+void add_surroundings(Run& run) {
+  const Json& json = run.json;
+  const auto add = [&run](std::string name, std::string text) {
+    if (!text.empty()) {
+      run.surroundings.emplace(std::move(name), std::move(text));
+    }
+  };
+  add("commit", text_at(json, {"commit"}));
+  add("host", text_at(json, {"machine", "host"}));
+  add("memory bytes", text_at(json, {"machine", "memory_bytes"}));
+  add("driver", text_at(json, {"machine", "gpu", "driver"}));
+  add("layout", text_at(json, {"plan", "layout"}));
+  const Json machine = json.value("machine", Json::object());
+  if (machine.is_object() && machine.contains("libraries")) {
+    for (const auto& [name, version] : machine.at("libraries").items()) {
+      add(name, text_of(version));
+    }
+  }
+}
+
+}  // namespace
+
+Run parse_run(const std::string& path, const std::string& text) {
+  Run run{.path = path};
+  try {
+    run.json = Json::parse(text);
+  } catch (const Json::parse_error& error) {
+    const bool cut = error.byte > text.size() || text.empty();
+    refuse_file(path, cut ? "cut off: the JSON ends too early; was the run killed?"
+                          : fmt::format("not JSON from byte {} on", error.byte));
+  }
+  check_form(path, run.json);
+  try {
+    run.started = text_at(run.json, {"started"});
+    run.turns = text_at(run.json, {"config", "take_turns"});
+    add_steps(run);
+    add_identity(run);
+    add_surroundings(run);
+  } catch (const Json::exception& error) {
+    refuse_file(path, fmt::format("a result with a damaged section ({})", error.what()));
+  }
+  return run;
+}
+
+Run read_run(const std::string& path) {
+  std::error_code problem;
+  const std::filesystem::file_status status = std::filesystem::status(path, problem);
+  if (!std::filesystem::exists(status)) {
+    refuse_file(path, "no such file");
+  }
+  if (std::filesystem::is_directory(status)) {
+    refuse_file(path, "a folder; name the files in it, as FOLDER/*.json");
+  }
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    refuse_file(path, std::strerror(errno));
+  }
+  return parse_run(path, {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+}
+
+RunSummary summarise(const std::vector<TimedStep>& steps) {
+  check(!steps.empty(), "a run without steps has no summary");
+  std::vector<double> counted;
+  for (const TimedStep& step : steps) {
+    if (!step.disturbed) {
+      counted.push_back(step.seconds);
+    }
+  }
+  RunSummary summary{.steps = steps.size(), .disturbed = steps.size() - counted.size()};
+  if (summary.disturbed > 0 &&
+      (counted.size() < least_undisturbed || 2 * counted.size() < steps.size())) {
+    summary.disturbed_run = 2 * counted.size() < steps.size();
+    counted.clear();
+    for (const TimedStep& step : steps) {
+      counted.push_back(step.seconds);
+    }
+  }
+  const auto middle = counted.begin() + static_cast<std::ptrdiff_t>(counted.size() / 2);
+  std::ranges::nth_element(counted, middle);
+  const double upper = *middle;
+  summary.seconds =
+      counted.size() % 2 == 1 ? upper : (*std::max_element(counted.begin(), middle) + upper) / 2;
+  return summary;
+}
+
+}  // namespace cnn::compare

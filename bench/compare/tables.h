@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "bench/compare/verdict.h"
+
+namespace cnn::compare {
+
+// The findings as text; nothing here prints. All end with a line break.
+
+// For a terminal: a table, then a sentence on each configuration and its notes.
+std::string terminal_text(const std::vector<Finding>& findings, const Settings& settings);
+
+// The same for the summary of a CI job.
+std::string markdown_text(const std::vector<Finding>& findings, const Settings& settings);
+
+// For other tools: one object with "settings", "exit_code" and "configurations". Times in seconds,
+// effects in per cent of the step time (slower is positive); null where nothing can be said.
+std::string json_text(const std::vector<Finding>& findings, const Settings& settings);
+
+// "slower by 3.1 % (99 % sure of more than 2.2 %)"
+std::string sentence(const Finding& finding, const Settings& settings);
+
+}  // namespace cnn::compare

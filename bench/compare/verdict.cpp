@@ -1,0 +1,241 @@
+#include "bench/compare/verdict.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+#include <map>
+#include <set>
+
+namespace cnn::compare {
+namespace {
+
+constexpr std::size_t least_runs = 3;  // a side keeps when disturbed ones are left out
+constexpr std::size_t most_runs = 200;
+
+std::vector<std::string> turns_of(const std::vector<Run>& runs) {
+  std::vector<std::string> turns;
+  turns.reserve(runs.size());
+  for (const Run& run : runs) {
+    turns.push_back(run.turns);
+  }
+  return turns;
+}
+
+// For each base run the new one that it took turns with; nothing unless all have a partner.
+std::optional<std::vector<std::size_t>> partners(const Configuration& configuration) {
+  const std::vector<std::string> base = turns_of(configuration.base);
+  const std::vector<std::string> fresh = turns_of(configuration.fresh);
+  const std::set<std::string> names(base.begin(), base.end());
+  if (base.size() != fresh.size() || names.size() != base.size() || names.contains("")) {
+    return std::nullopt;
+  }
+  std::vector<std::size_t> partner;
+  for (const std::string& name : base) {
+    const auto found = std::ranges::find(fresh, name);
+    if (found == fresh.end()) {
+      return std::nullopt;
+    }
+    partner.push_back(static_cast<std::size_t>(found - fresh.begin()));
+  }
+  return partner;
+}
+
+Side side_of(const std::vector<Run>& runs) {
+  Side side;
+  for (const Run& run : runs) {
+    side.runs.push_back(summarise(run.steps));
+    side.counts.push_back(!side.runs.back().disturbed_run);
+  }
+  return side;
+}
+
+bool has_enough(const Side& side) {
+  return side.counted() >= std::min(least_runs, side.runs.size());
+}
+
+void count_all(Side& side) { side.counts.assign(side.runs.size(), true); }
+
+std::vector<double> log_seconds(const Side& side) {
+  std::vector<double> values;
+  for (std::size_t i = 0; i < side.runs.size(); ++i) {
+    if (side.counts[i]) {
+      values.push_back(std::log(side.runs[i].seconds));
+    }
+  }
+  return values;
+}
+
+void add_speed(Side& side, double images_per_step) {
+  double sum = 0;
+  const std::vector<double> values = log_seconds(side);
+  for (const double value : values) {
+    sum += value;
+  }
+  side.seconds = std::exp(sum / static_cast<double>(values.size()));
+  side.images_per_sec = images_per_step / side.seconds;
+}
+
+void note_left_out(Finding& finding) {
+  const std::size_t base = finding.base.runs.size() - finding.base.counted();
+  const std::size_t fresh = finding.fresh.runs.size() - finding.fresh.counted();
+  if (base + fresh > 0) {
+    finding.notes.push_back(fmt::format(
+        "{} of the base's and {} of the new runs do not count: other work or throttling "
+        "disturbed more than half of their steps",
+        base, fresh));
+  }
+}
+
+// A pair counts or does not as a whole: the same work went on beside both.
+void pair_up(const Configuration& configuration, const std::vector<std::size_t>& partner,
+             Finding& finding) {
+  Side fresh;
+  for (std::size_t i = 0; i < partner.size(); ++i) {
+    fresh.runs.push_back(finding.fresh.runs[partner[i]]);
+    fresh.counts.push_back(finding.fresh.counts[partner[i]] && finding.base.counts[i]);
+    finding.base.counts[i] = fresh.counts[i];
+  }
+  finding.fresh = fresh;
+  if (!has_enough(finding.base)) {
+    count_all(finding.base);
+    count_all(finding.fresh);
+  }
+  finding.difference = paired_difference(log_seconds(finding.base), log_seconds(finding.fresh));
+  note_left_out(finding);
+  add_speed(finding.base, configuration.base.front().images_per_step);
+  add_speed(finding.fresh, configuration.fresh.front().images_per_step);
+}
+
+// Where both sides were disturbed throughout, that is how this machine is, and shows as scatter.
+// Where only one was, its slowness says nothing about the program.
+void compare_sides(const Configuration& configuration, Finding& finding) {
+  const bool base_enough = has_enough(finding.base), fresh_enough = has_enough(finding.fresh);
+  if (!base_enough && !fresh_enough) {
+    count_all(finding.base);
+    count_all(finding.fresh);
+  } else if (!base_enough || !fresh_enough) {
+    Side& side = base_enough ? finding.fresh : finding.base;
+    const std::size_t left_out = side.runs.size() - side.counted();
+    finding.notes.push_back(
+        fmt::format("other work or throttling disturbed {} of the {} {} runs, "
+                    "and not the other side: run again on a quiet machine",
+                    left_out, side.runs.size(), base_enough ? "new" : "base's"));
+    finding.more_runs = left_out;
+    count_all(side);
+  }
+  finding.difference =
+      independent_difference(log_seconds(finding.base), log_seconds(finding.fresh));
+  note_left_out(finding);
+  add_speed(finding.base, configuration.base.front().images_per_step);
+  add_speed(finding.fresh, configuration.fresh.front().images_per_step);
+}
+
+Finding measure(const Configuration& configuration) {
+  Finding finding{.label = configuration.label,
+                  .base = side_of(configuration.base),
+                  .fresh = side_of(configuration.fresh)};
+  if (const auto partner = partners(configuration)) {
+    pair_up(configuration, *partner, finding);
+  } else {
+    compare_sides(configuration, finding);
+    const std::vector<std::string> turns = turns_of(configuration.base);
+    if (std::ranges::any_of(turns, [](const std::string& name) { return !name.empty(); })) {
+      finding.notes.emplace_back(
+          "runs took turns, but not each with one of the other side: compared as independent");
+    }
+  }
+  for (const std::string& line : unlike_surroundings(configuration)) {
+    finding.notes.push_back(line);
+  }
+  return finding;
+}
+
+// How many more until one of the two answers is certain, if the estimate and the scatter stay.
+std::optional<std::size_t> missing_runs(const Finding& finding, const Settings& settings,
+                                        double strict_confidence) {
+  const Difference& difference = finding.difference;
+  const std::size_t runs = std::min(finding.base.counted(), finding.fresh.counted());
+  if (std::isinf(difference.error)) {
+    return least_runs + 2 - std::min(runs, least_runs + 1);
+  }
+  for (std::size_t more = 1; runs + more <= most_runs; ++more) {
+    const Difference then = with_runs(difference, runs + more);
+    if (then.upper(settings.confidence) < std::log1p(settings.resolution) ||
+        (then.estimate >= std::log1p(settings.minimum_effect) &&
+         then.lower(strict_confidence) > 0)) {
+      return more;
+    }
+  }
+  return std::nullopt;
+}
+
+void decide(Finding& finding, const Settings& settings, std::size_t configurations) {
+  const double level = 1 - settings.confidence;
+  const double effect = std::log1p(settings.minimum_effect);
+  const Difference& difference = finding.difference;
+  if (finding.more_runs) {
+    return;  // one side was disturbed
+  }
+  if (finding.p_slower <= level && difference.estimate >= effect) {
+    finding.verdict = Verdict::regression;
+  } else if (finding.p_faster <= level && difference.estimate <= -effect) {
+    finding.verdict = Verdict::improvement;
+  } else if (difference.upper(settings.confidence) < std::log1p(settings.resolution)) {
+    finding.verdict = Verdict::no_regression;
+  } else {
+    finding.more_runs =
+        missing_runs(finding, settings, 1 - level / static_cast<double>(configurations));
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::no_regression:
+      return "no regression";
+    case Verdict::improvement:
+      return "improvement";
+    case Verdict::regression:
+      return "regression";
+    case Verdict::cannot_tell:
+      break;
+  }
+  return "cannot tell";
+}
+
+std::size_t Side::counted() const {
+  return static_cast<std::size_t>(std::ranges::count(counts, true));
+}
+
+double percent(double log_difference) { return 100 * std::expm1(log_difference); }
+
+std::vector<Finding> judge(const std::vector<Configuration>& configurations,
+                           const Settings& settings) {
+  std::vector<Finding> findings;
+  std::vector<double> slower, faster;
+  for (const Configuration& configuration : configurations) {
+    findings.push_back(measure(configuration));
+    slower.push_back(findings.back().difference.p_slower());
+    faster.push_back(findings.back().difference.p_faster());
+  }
+  const std::vector<double> slower_of_all = holm(slower), faster_of_all = holm(faster);
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    findings[i].p_slower = slower_of_all[i];
+    findings[i].p_faster = faster_of_all[i];
+    decide(findings[i], settings, findings.size());
+  }
+  return findings;
+}
+
+int exit_code_of(const std::vector<Finding>& findings) {
+  const auto has = [&](Verdict verdict) {
+    return std::ranges::find(findings, verdict, &Finding::verdict) != findings.end();
+  };
+  if (has(Verdict::regression)) {
+    return 1;
+  }
+  return has(Verdict::cannot_tell) ? 2 : 0;
+}
+
+}  // namespace cnn::compare

@@ -1,0 +1,88 @@
+// cnn_compare: a verdict over result files. Needs no engine, no device and no library of either.
+#include <cstdio>
+#include <fmt/format.h>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/compare/arguments.h"
+#include "bench/compare/configurations.h"
+#include "bench/compare/run.h"
+#include "bench/compare/tables.h"
+#include "bench/compare/verdict.h"
+#include "bench/page/page.h"
+#include "runtime/error.h"
+
+namespace {
+
+using namespace cnn::compare;
+
+constexpr int exit_error = 3;
+
+std::vector<Run> read_runs(const std::vector<std::string>& paths) {
+  std::vector<Run> runs;
+  runs.reserve(paths.size());
+  for (const std::string& path : paths) {
+    runs.push_back(read_run(path));
+  }
+  return runs;
+}
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  cnn::check(file.good(), path + ": cannot be written");
+}
+
+// To the file, or to stdout if there is none.
+void put(const std::string& path, const std::string& text) {
+  if (!path.empty()) {
+    write_file(path, text);
+    return;
+  }
+  const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
+  cnn::check(whole && std::fflush(stdout) == 0, "stdout: cannot be written");
+}
+
+void report(const Arguments& arguments, const std::vector<Finding>& findings) {
+  const bool replaces_table = (arguments.json && arguments.json->empty()) ||
+                              (arguments.markdown && arguments.markdown->empty());
+  if (!replaces_table) {
+    put("", terminal_text(findings, arguments.settings));
+  }
+  if (arguments.markdown) {
+    put(*arguments.markdown, markdown_text(findings, arguments.settings));
+  }
+  if (arguments.json) {
+    put(*arguments.json, json_text(findings, arguments.settings));
+  }
+}
+
+int compare_files(const std::vector<std::string>& words) {
+  const Arguments arguments = parse_arguments(words);
+  if (arguments.help) {
+    put("", std::string(help_text()));
+    return 0;
+  }
+  const std::vector<Configuration> configurations = find_configurations(
+      read_runs(arguments.base), read_runs(arguments.fresh), arguments.across_machines);
+  const std::vector<Finding> findings = judge(configurations, arguments.settings);
+  report(arguments, findings);
+  if (arguments.html) {
+    write_file(*arguments.html,
+               cnn::page::comparison_page(configurations, findings, arguments.settings));
+  }
+  return exit_code_of(findings);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return compare_files({argv + (argc > 0 ? 1 : 0), argv + argc});
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "cnn_compare: {}\n", error.what());
+    return exit_error;
+  }
+}

@@ -1,0 +1,185 @@
+#include "bench/page/chart.h"
+
+#include <algorithm>
+#include <cmath>
+#include <fmt/format.h>
+
+namespace cnn::page {
+namespace {
+
+// In units of the drawing. A phone's column is about as wide, so letters keep their size there.
+constexpr double width = 460, usual_height = 260, top = 12, bottom = 38, right = 12;
+constexpr double left_of_numbers = 52, left_of_names = 96, row_height = 30;
+
+std::string about_text(std::string_view about) {
+  return about.empty() ? std::string() : fmt::format("<title>{}</title>", escaped(about));
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      default:
+        result += c;
+    }
+  }
+  return result;
+}
+
+Range range_of(const std::vector<double>& values, bool from_zero) {
+  std::vector<double> finite;
+  std::ranges::copy_if(values, std::back_inserter(finite),
+                       [](double value) { return std::isfinite(value); });
+  if (finite.empty()) {
+    return {};
+  }
+  const auto [least, most] = std::ranges::minmax(finite);
+  const double low = from_zero ? std::min(0.0, least) : least;
+  const double room = most > low ? (most - low) / 20 : std::max(std::abs(most) / 20, 1e-9);
+  return {from_zero && least >= 0 ? 0 : low - room, most + room};
+}
+
+std::vector<double> ticks(Range range, int count) {
+  const double rough = (range.high - range.low) / count;
+  const double power = std::pow(10, std::floor(std::log10(rough)));
+  const double share = rough / power;
+  const double step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+  std::vector<double> result;
+  for (double i = std::ceil(range.low / step); i * step <= range.high; ++i) {
+    result.push_back(i * step);
+  }
+  return result;
+}
+
+std::string short_number(double value) {
+  constexpr std::pair<double, const char*> units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
+  for (const auto& [unit, name] : units) {
+    if (std::abs(value) >= unit) {
+      return fmt::format("{:.4g}{}", value / (unit == 1e4 ? 1e3 : unit), name);
+    }
+  }
+  return fmt::format("{:.4g}", std::abs(value) < 1e-12 ? 0.0 : value);
+}
+
+Chart::Chart(Titles titles, Range x, Range y)
+    : titles_(std::move(titles)), x_(x), y_(y), left_(left_of_numbers), height_(usual_height) {}
+
+Chart::Chart(Titles titles, Range x, std::vector<std::string> rows)
+    : titles_(std::move(titles)),
+      x_(x),
+      y_{static_cast<double>(rows.size()), 0},
+      rows_(std::move(rows)),
+      left_(left_of_names),
+      height_(top + bottom + row_height * static_cast<double>(rows_.size())) {}
+
+double Chart::at_x(double value) const {
+  return left_ + (width - left_ - right) * (value - x_.low) / (x_.high - x_.low);
+}
+
+double Chart::at_y(double value) const {
+  return height_ - bottom - (height_ - top - bottom) * (value - y_.low) / (y_.high - y_.low);
+}
+
+void Chart::line(const Points& points, std::string_view style, std::string_view about) {
+  std::string path;
+  for (const auto& [x, y] : points) {
+    if (std::isfinite(y)) {
+      path += fmt::format("{}{:.2f},{:.2f}", path.empty() ? "M" : "L", at_x(x), at_y(y));
+    }
+  }
+  body_ +=
+      fmt::format("<path class=\"line {}\" d=\"{}\">{}</path>\n", style, path, about_text(about));
+}
+
+void Chart::area(const Points& points, std::string_view style, std::string_view about) {
+  if (points.empty()) {
+    return;
+  }
+  std::string path = fmt::format("M{:.2f},{:.2f}", at_x(points.front().first), at_y(y_.low));
+  for (const auto& [x, y] : points) {
+    path += fmt::format("L{:.2f},{:.2f}", at_x(x), at_y(y));
+  }
+  path += fmt::format("L{:.2f},{:.2f}Z", at_x(points.back().first), at_y(y_.low));
+  body_ +=
+      fmt::format("<path class=\"area {}\" d=\"{}\">{}</path>\n", style, path, about_text(about));
+}
+
+void Chart::dot(double x, double y, std::string_view style, std::string_view about) {
+  body_ += fmt::format("<circle class=\"dot {}\" cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3\">{}</circle>\n",
+                       style, at_x(x), at_y(y), about_text(about));
+}
+
+void Chart::bar(std::pair<double, double> x, std::pair<double, double> y, std::string_view style,
+                std::string_view about) {
+  const double from = std::min(at_x(x.first), at_x(x.second));
+  const double upper = std::min(at_y(y.first), at_y(y.second));
+  body_ += fmt::format(
+      "<rect class=\"bar {}\" x=\"{:.2f}\" y=\"{:.2f}\" width=\"{:.2f}\" "
+      "height=\"{:.2f}\">{}</rect>\n",
+      style, from, upper, std::max(0.3, std::abs(at_x(x.second) - at_x(x.first))),
+      std::abs(at_y(y.second) - at_y(y.first)), about_text(about));
+}
+
+void Chart::level(double y, std::string_view style, std::string_view label) {
+  body_ += fmt::format(
+      "<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>"
+      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n",
+      style, left_, width - right, at_y(y), at_y(y), width - right - 2, at_y(y) - 4,
+      escaped(label));
+}
+
+void Chart::upright(double x, std::string_view style, std::string_view label) {
+  body_ += fmt::format(
+      "<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>"
+      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\">{}</text>\n",
+      style, at_x(x), at_x(x), top, height_ - bottom, at_x(x) + 3, top + 9, escaped(label));
+}
+
+std::string Chart::axes() const {
+  std::string text;
+  const double floor = height_ - bottom;
+  for (const double value : ticks(x_, 5)) {
+    text += fmt::format(
+        "<line class=\"grid\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"{1}\" y2=\"{2}\"/><text "
+        "x=\"{0:.2f}\" "
+        "y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+        at_x(value), top, floor, floor + 14, short_number(value));
+  }
+  for (const double value : rows_.empty() ? ticks(y_, 5) : std::vector<double>()) {
+    text += fmt::format(
+        "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\"/><text x=\"{3}\" "
+        "y=\"{4:.2f}\" text-anchor=\"end\">{5}</text>\n",
+        left_, width - right, at_y(value), left_ - 5, at_y(value) + 4, short_number(value));
+  }
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    text += fmt::format("<text x=\"{}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n", left_ - 5,
+                        at_y(static_cast<double>(i) + 0.5) + 4, escaped(rows_[i]));
+  }
+  return text + fmt::format("<text x=\"{:.2f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
+                            (left_ + width - right) / 2, height_ - 6, escaped(titles_.x));
+}
+
+std::string Chart::svg() const {
+  const std::string unit =
+      titles_.y.empty() ? "" : fmt::format(" <small>{}</small>", escaped(titles_.y));
+  return fmt::format(
+      "<figure><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" "
+      "aria-label=\"{}\">\n{}{}</svg></figure>\n",
+      escaped(titles_.chart), unit, width, height_, escaped(titles_.chart), axes(), body_);
+}
+
+}  // namespace cnn::page

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace cnn::page {
+
+// Text for HTML and SVG, attributes included.
+std::string escaped(std::string_view text);
+
+struct Range {
+  double low = 0, high = 1;
+};
+
+// The least range that holds all values, widened by a twentieth on both sides; from 0 on if
+// from_zero. A range of nothing is 0 to 1.
+Range range_of(const std::vector<double>& values, bool from_zero);
+
+// About `count` round numbers inside the range: 1, 2 or 5 times a power of ten apart.
+std::vector<double> ticks(Range range, int count);
+
+// A number as an axis shows it: at most four digits, k, M or G behind large ones.
+std::string short_number(double value);
+
+struct Titles {
+  std::string chart, x, y;
+};
+
+// A chart as inline SVG, which a page scales to its column. Colours come from the page's classes,
+// so that one drawing serves light and dark. Coordinates are those of the data.
+class Chart {
+ public:
+  Chart(Titles titles, Range x, Range y);
+  // Lanes or names instead of numbers along the y axis: row i lies between i and i + 1, from the
+  // top.
+  Chart(Titles titles, Range x, std::vector<std::string> rows);
+
+  using Points = std::vector<std::pair<double, double>>;
+  // `about` is what a pointer that rests on the thing is told.
+  void line(const Points& points, std::string_view style, std::string_view about);
+  void area(const Points& points, std::string_view style, std::string_view about);
+  void dot(double x, double y, std::string_view style, std::string_view about);
+  void bar(std::pair<double, double> x, std::pair<double, double> y, std::string_view style,
+           std::string_view about);
+  void level(double y, std::string_view style, std::string_view label);    // across the chart
+  void upright(double x, std::string_view style, std::string_view label);  // from top to bottom
+
+  std::string svg() const;
+
+ private:
+  double at_x(double value) const;
+  double at_y(double value) const;
+  std::string axes() const;
+
+  Titles titles_;
+  Range x_, y_;
+  std::vector<std::string> rows_;
+  double left_, height_;
+  std::string body_;
+};
+
+}  // namespace cnn::page

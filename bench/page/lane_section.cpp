@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "bench/page/chart.h"
+#include "bench/page/json_text.h"
+#include "bench/page/run_sections.h"
+
+namespace cnn::page {
+namespace {
+
+// One row of bars: the spans of a lane between two keys.
+struct LaneRow {
+  std::string name;
+  const Json* spans = nullptr;
+  const char* start = nullptr;
+  const char* end = nullptr;
+  bool planned = false;
+};
+
+std::vector<LaneRow> rows_of(const Json& lanes) {
+  std::vector<LaneRow> rows;
+  for (const Json& lane : lanes) {
+    const Json& spans = at(lane, {"spans"});
+    const std::string name = text_of(at(lane, {"lane"}));
+    if (!spans.is_array() || spans.empty()) {
+      continue;
+    }
+    if (spans.front().contains("planned_start")) {
+      rows.push_back({name + ", plan", &spans, "planned_start", "planned_end", true});
+    }
+    rows.push_back({name, &spans, "start", "end", false});
+  }
+  return rows;
+}
+
+void add_bars(Chart& chart, const LaneRow& row, std::size_t index, const std::string& style) {
+  const double upper = static_cast<double>(index) + 0.15, lower = upper + 0.7;
+  std::size_t count = 0;
+  for (const Json& span : *row.spans) {
+    const double start = 1e3 * number_or(span, row.start, 0);
+    const double end = 1e3 * number_or(span, row.end, 0);
+    // Two shades in turn, so that neighbours can be told apart.
+    chart.bar(
+        {start, end}, {upper, lower},
+        fmt::format("{}{}{}", style, row.planned ? " planned" : "", count++ % 2 == 1 ? " odd" : ""),
+        fmt::format("{}: {:.3f} ms", text_of(at(span, {"name"})), end - start));
+  }
+}
+
+std::string lane_chart(const ShownRun& run, const std::vector<LaneRow>& rows) {
+  std::vector<double> ends{0};
+  std::vector<std::string> names;
+  for (const LaneRow& row : rows) {
+    names.push_back(row.name);
+    for (const Json& span : *row.spans) {
+      ends.push_back(1e3 * number_or(span, row.end, 0));
+    }
+  }
+  Chart chart({fmt::format("Lanes of a step, {}", run.label), "ms", "plan beside measured"},
+              range_of(ends, true), names);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    add_bars(chart, rows[i], i, run.style);
+  }
+  return chart.svg();
+}
+
+}  // namespace
+
+std::string lane_section(std::span<const ShownRun> runs) {
+  std::string text;
+  for (const ShownRun& run : runs) {
+    const std::vector<LaneRow> rows = rows_of(at(*run.json, {"profile", "lanes"}));
+    text += rows.empty() ? std::string() : lane_chart(run, rows);
+  }
+  return text;
+}
+
+}  // namespace cnn::page

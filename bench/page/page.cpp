@@ -1,0 +1,179 @@
+#include "bench/page/page.h"
+
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <span>
+
+#include "bench/compare/tables.h"
+#include "bench/page/chart.h"
+#include "bench/page/json_text.h"
+#include "bench/page/run_sections.h"
+#include "bench/page/style.h"
+#include "runtime/error.h"
+
+namespace cnn::page {
+namespace {
+
+using compare::Configuration;
+using compare::Finding;
+using compare::percent;
+using compare::Settings;
+using compare::Side;
+using compare::Verdict;
+
+constexpr double mib = 1024.0 * 1024.0;
+
+std::string sections_of(std::span<const ShownRun> runs) {
+  return "<main>\n" + step_section(runs) + loss_section(runs) + lane_section(runs) +
+         memory_section(runs) + bound_section(runs) + operation_section(runs) +
+         machine_section(runs) + "</main>\n";
+}
+
+std::string tile(const std::string& value, const std::string& name) {
+  return value.empty() ? std::string()
+                       : fmt::format("<div><b>{}</b>{}</div>\n", escaped(value), escaped(name));
+}
+
+std::string tiles_of(const Json& json) {
+  const Json& summary = at(json, {"summary"});
+  const auto number = [&](const char* key, const char* form) {
+    const auto value = number_at(summary, {key});
+    return value ? fmt::format(fmt::runtime(form), *value) : std::string();
+  };
+  const std::string speed = number("images_per_sec", "{:.2f}");
+  const std::string median = number("median_step_seconds", "{:.4f} s");
+  const std::string roofline = number("percent_of_roofline", "{:.1f} %");
+  const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
+  return "<div class=\"tiles\">\n" +
+         tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
+              "images/sec") +
+         tile(median, "median step") + tile(roofline, "of the roofline") +
+         tile(peak ? fmt::format("{:.1f} MiB", *peak / mib) : "", "peak of the arena") +
+         tile(number("disturbed_steps", "{:.0f}"), "disturbed steps") + "</div>\n";
+}
+
+// What each configuration became, in per cent of its step time.
+std::string effect_chart(const std::vector<Finding>& findings, const Settings& settings) {
+  std::vector<double> values{-1, 1, 100 * settings.minimum_effect};
+  std::vector<std::string> names;
+  for (const Finding& finding : findings) {
+    names.push_back(finding.label.substr(0, finding.label.find(',')));
+    values.push_back(percent(finding.difference.estimate));
+    for (const double bound : {finding.difference.lower(settings.confidence),
+                               finding.difference.upper(settings.confidence)}) {
+      if (std::isfinite(bound)) {
+        values.push_back(percent(bound));
+      }
+    }
+  }
+  Chart chart(
+      {fmt::format("Change of the step time, with {:g} % bounds", 100 * settings.confidence),
+       "% (right: slower)", ""},
+      range_of(values, false), names);
+  chart.upright(0, "rule", "as before");
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    const compare::Difference& difference = findings[i].difference;
+    const double middle = static_cast<double>(i) + 0.5;
+    if (std::isfinite(difference.error)) {
+      chart.line({{percent(difference.lower(settings.confidence)), middle},
+                  {percent(difference.upper(settings.confidence)), middle}},
+                 "b", findings[i].label);
+    }
+    chart.dot(percent(difference.estimate), middle, "b",
+              fmt::format("{}: {:+.2f} %", findings[i].label, percent(difference.estimate)));
+  }
+  return chart.svg();
+}
+
+void add_side(Chart& chart, const Side& side, double row, const char* style, double images) {
+  for (std::size_t i = 0; i < side.runs.size(); ++i) {
+    chart.dot(
+        images / side.runs[i].seconds, row,
+        side.counts[i] ? style : fmt::format("{} disturbed", style),
+        fmt::format("run {}: {:.2f} images/sec, {} of {} steps disturbed", i + 1,
+                    images / side.runs[i].seconds, side.runs[i].disturbed, side.runs[i].steps));
+  }
+  chart.bar({side.images_per_sec, side.images_per_sec}, {row - 0.3, row + 0.3}, style,
+            fmt::format("mean: {:.2f} images/sec", side.images_per_sec));
+}
+
+std::string speed_chart(const Configuration& configuration, const Finding& finding) {
+  const double images = configuration.base.front().images_per_step;
+  std::vector<double> speeds;
+  for (const Side* side : {&finding.base, &finding.fresh}) {
+    for (const compare::RunSummary& run : side->runs) {
+      speeds.push_back(images / run.seconds);
+    }
+  }
+  Chart chart({"Speed of each run (hollow: does not count)", "images/sec", ""},
+              range_of(speeds, false), std::vector<std::string>{"base", "new"});
+  add_side(chart, finding.base, 0.5, "a", images);
+  add_side(chart, finding.fresh, 1.5, "b", images);
+  return chart.svg();
+}
+
+// The one to show: the first that counts.
+const Json* shown_of(const std::vector<compare::Run>& runs, const Side& side) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (side.counts.size() == runs.size() && side.counts[i]) {
+      return &runs[i].json;
+    }
+  }
+  return &runs.front().json;
+}
+
+std::string configuration_part(const Configuration& configuration, const Finding& finding,
+                               const Settings& settings) {
+  const char* style = finding.verdict == Verdict::regression    ? "regression"
+                      : finding.verdict == Verdict::improvement ? "improvement"
+                                                                : "";
+  std::string text = fmt::format("<h2>{}</h2>\n<p class=\"{}\">{}</p>\n", escaped(finding.label),
+                                 style, escaped(sentence(finding, settings)));
+  for (const std::string& note : finding.notes) {
+    text += fmt::format("<p><small>{}</small></p>\n", escaped(note));
+  }
+  const ShownRun shown[] = {{"base", "a", shown_of(configuration.base, finding.base)},
+                            {"new", "b", shown_of(configuration.fresh, finding.fresh)}};
+  return text + "<main>\n" + speed_chart(configuration, finding) + "</main>\n<p></p>\n" +
+         sections_of(shown);
+}
+
+std::string title_of(const Json& json) {
+  return fmt::format("{} on {}", text_of(at(json, {"model", "name"})),
+                     at(json, {"machine", "gpu", "name"}).is_null()
+                         ? text_of(at(json, {"machine", "cpu", "name"}))
+                         : text_of(at(json, {"machine", "gpu", "name"})));
+}
+
+}  // namespace
+
+std::string comparison_page(const std::vector<Configuration>& configurations,
+                            const std::vector<Finding>& findings, const Settings& settings) {
+  std::string body =
+      "<h1>Is it slower than before?</h1>\n<p><span class=\"key a\">base</span> "
+      "<span class=\"key b\">new</span></p>\n<main>\n";
+  body += effect_chart(findings, settings) + "<figure><figcaption>Verdicts</figcaption>\n";
+  for (const Finding& finding : findings) {
+    body += fmt::format("<p><b>{}</b>: {}</p>\n", escaped(finding.label),
+                        escaped(sentence(finding, settings)));
+  }
+  body += "</figure>\n</main>\n";
+  for (std::size_t i = 0; i < findings.size(); ++i) {
+    body += configuration_part(configurations[i], findings[i], settings);
+  }
+  return document("cnn_compare", body);
+}
+
+std::string run_page(const std::string& result_text) {
+  const Json json = Json::parse(result_text, nullptr, false);
+  check(!json.is_discarded(), "a page needs a whole result, and this one is not JSON");
+  std::string body = fmt::format("<h1>{}</h1>\n", escaped(title_of(json)));
+  if (json.contains("error")) {
+    body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(text_of(json.at("error"))));
+  }
+  const ShownRun only[] = {{"this run", "a", &json}};
+  return document(title_of(json), body + tiles_of(json) + sections_of(only));
+}
+
+}  // namespace cnn::page

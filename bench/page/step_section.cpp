@@ -1,0 +1,90 @@
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+
+#include "bench/page/chart.h"
+#include "bench/page/json_text.h"
+#include "bench/page/run_sections.h"
+
+namespace cnn::page {
+namespace {
+
+constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
+
+// What disturbed a step, for whoever points at it.
+std::string causes_of(const Json& step) {
+  std::string text;
+  for (const Json& cause : at(step, {"disturbance", "causes"})) {
+    text += (text.empty() ? ": " : ", ") + text_of(cause);
+  }
+  return text;
+}
+
+void add_steps(Chart& chart, const ShownRun& run) {
+  for (const Json& step : at(*run.json, {"steps"})) {
+    const bool disturbed = step.value("disturbed", false);
+    const double milliseconds = 1e3 * number_or(step, "seconds", no_value);
+    chart.dot(number_or(step, "step", 0), milliseconds, run.style + (disturbed ? " disturbed" : ""),
+              fmt::format("{} step {}: {:.3f} ms{}{}", run.label, text_of(at(step, {"step"})),
+                          milliseconds, disturbed ? ", disturbed" : "", causes_of(step)));
+  }
+}
+
+Chart::Points losses_of(const Json& json) {
+  Chart::Points points;
+  const Json& warm_up = at(json, {"warm_up_losses"});
+  double x = 1 - static_cast<double>(warm_up.size());
+  for (const Json& loss : warm_up) {
+    points.emplace_back(x++, loss.is_number() ? loss.get<double>() : no_value);
+  }
+  for (const Json& step : at(json, {"steps"})) {
+    points.emplace_back(number_or(step, "step", 0), number_or(step, "total_loss", no_value));
+  }
+  return points;
+}
+
+}  // namespace
+
+std::string step_section(std::span<const ShownRun> runs) {
+  std::vector<double> numbers, times;
+  for (const ShownRun& run : runs) {
+    for (const Json& step : at(*run.json, {"steps"})) {
+      numbers.push_back(number_or(step, "step", 0));
+      times.push_back(1e3 * number_or(step, "seconds", no_value));
+    }
+  }
+  if (numbers.empty()) {
+    return {};
+  }
+  Chart chart({"Step times (hollow: disturbed)", "step", "ms"}, range_of(numbers, false),
+              range_of(times, true));
+  for (const ShownRun& run : runs) {
+    add_steps(chart, run);
+    if (const auto median = number_at(*run.json, {"summary", "median_step_seconds"})) {
+      chart.level(1e3 * *median, "rule " + run.style,
+                  fmt::format("{} median {:.2f} ms", run.label, 1e3 * *median));
+    }
+  }
+  return chart.svg();
+}
+
+std::string loss_section(std::span<const ShownRun> runs) {
+  std::vector<double> numbers, losses;
+  for (const ShownRun& run : runs) {
+    for (const auto& [x, y] : losses_of(*run.json)) {
+      numbers.push_back(x);
+      losses.push_back(y);
+    }
+  }
+  if (numbers.empty() || std::ranges::all_of(losses, [](double loss) { return loss == 0; })) {
+    return {};  // forward only
+  }
+  Chart chart({"Total loss (up to 0: warm-up)", "step", ""}, range_of(numbers, false),
+              range_of(losses, false));
+  for (const ShownRun& run : runs) {
+    chart.line(losses_of(*run.json), run.style, run.label);
+  }
+  return chart.svg();
+}
+
+}  // namespace cnn::page

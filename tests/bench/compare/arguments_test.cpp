@@ -1,0 +1,51 @@
+#include "bench/compare/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Arguments parsed(std::vector<std::string> words) { return parse_arguments(words); }
+
+std::string complaint(std::vector<std::string> words) {
+  try {
+    parse_arguments(words);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+TEST(Arguments, MayHaveOptionsAnywhere) {
+  const Arguments found = parsed({"a.json", "--confidence=95", "b.json", "--", "--html", "p.html",
+                                  "c.json", "--minimum_effect=1", "--json", "--markdown=s.md"});
+  EXPECT_THAT(found.base, ElementsAre("a.json", "b.json"));
+  EXPECT_THAT(found.fresh, ElementsAre("c.json"));
+  EXPECT_DOUBLE_EQ(found.settings.confidence, 0.95);
+  EXPECT_DOUBLE_EQ(found.settings.minimum_effect, 0.01);
+  EXPECT_EQ(found.html, "p.html");
+  EXPECT_EQ(found.json, "");
+  EXPECT_EQ(found.markdown, "s.md");
+}
+
+TEST(Arguments, ThatMakeNoSenseAreNamed) {
+  EXPECT_THAT(complaint({"a.json", "b.json"}), HasSubstr("which are the new runs?"));
+  EXPECT_THAT(complaint({"a.json", "--", "b.json", "--", "c.json"}), HasSubstr("two sides"));
+  EXPECT_THAT(complaint({"--confidnce=95"}), HasSubstr("no option --confidnce=95"));
+  EXPECT_THAT(complaint({"--confidence=often"}), HasSubstr("wants a percentage from 50"));
+  EXPECT_THAT(complaint({"--confidence=100"}), HasSubstr("wants a percentage"));
+  EXPECT_THAT(complaint({"--minimum_effect=1%"}), HasSubstr("wants a percentage"));
+  EXPECT_THAT(complaint({"a", "--", "b", "--html"}), HasSubstr("--html wants a value"));
+  EXPECT_THAT(complaint({"--across_machines=yes"}), HasSubstr("takes no value"));
+}
+
+TEST(Arguments, AskForHelpWithoutFiles) { EXPECT_TRUE(parsed({"--help"}).help); }
+
+}  // namespace
+}  // namespace cnn::compare

@@ -1,0 +1,135 @@
+#include "bench/compare/verdict.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/bench/compare/runs.h"
+
+namespace cnn::compare {
+namespace {
+
+using testing::HasSubstr;
+
+Configuration sides(std::vector<Run> base, std::vector<Run> fresh) {
+  return {.label = "synthetic", .base = std::move(base), .fresh = std::move(fresh)};
+}
+
+struct Verdicts {
+  int regressions = 0, improvements = 0, clean = 0, untold = 0;
+};
+
+// Of 500 comparisons of as many runs a side, the new ones slower by `slower`.
+Verdicts verdicts_of(SyntheticRuns::Machine machine, std::size_t runs, double slower) {
+  SyntheticRuns draws(20260101, machine);
+  Verdicts found;
+  for (int i = 0; i < 500; ++i) {
+    const Verdict verdict =
+        judge({sides(draws.draw(runs, 0.1), draws.draw(runs, 0.1 * (1 + slower)))}, {})
+            .front()
+            .verdict;
+    found.regressions += verdict == Verdict::regression ? 1 : 0;
+    found.improvements += verdict == Verdict::improvement ? 1 : 0;
+    found.clean += verdict == Verdict::no_regression ? 1 : 0;
+    found.untold += verdict == Verdict::cannot_tell ? 1 : 0;
+  }
+  return found;
+}
+
+TEST(Verdict, FindsThreePerCentWithFiveRunsASide) {
+  EXPECT_GE(verdicts_of({}, 5, 0.03).regressions, 475);
+}
+
+TEST(Verdict, FindsOnePerCentWithTwentyRunsASide) {
+  EXPECT_GE(verdicts_of({}, 20, 0.01).regressions, 475);
+}
+
+TEST(Verdict, OfOneProgramAndItselfIsSeldomAnAlarmAndSeldomUntold) {
+  const Verdicts found = verdicts_of({}, 5, 0);
+  EXPECT_LE(found.regressions, 10);
+  EXPECT_LE(found.improvements, 10);
+  EXPECT_LE(found.untold, 50);
+}
+
+TEST(Verdict, IsNotMovedByHogsThatTheRunsRecorded) {
+  const Verdicts found = verdicts_of({.hogged = 0.33}, 5, 0);
+  EXPECT_LE(found.regressions, 10);
+  EXPECT_LE(found.improvements, 10);
+}
+
+TEST(Verdict, IsNotMovedByHogsThatNobodySaw) {
+  const Verdicts found = verdicts_of({.hogged = 0.33, .hogs_are_seen = false}, 5, 0);
+  EXPECT_LE(found.regressions, 10);
+  EXPECT_LE(found.improvements, 10);
+}
+
+TEST(Verdict, LeavesOutWhatIsLessThanTheMinimumEffect) {
+  const SyntheticRuns::Machine steady{.drift = 0.0001, .scatter = 0.0001};
+  EXPECT_EQ(verdicts_of(steady, 5, 0.003).clean, 500);
+  EXPECT_EQ(verdicts_of(steady, 5, 0.02).regressions, 500);
+  EXPECT_EQ(verdicts_of(steady, 5, -0.02).improvements, 500);
+}
+
+TEST(Verdict, OnANoisyMachineSaysHowManyMoreRunsItTakes) {
+  SyntheticRuns draws(7, {.drift = 0.04});
+  const Finding few = judge({sides(draws.draw(5, 0.1), draws.draw(5, 0.1))}, {}).front();
+  ASSERT_EQ(few.verdict, Verdict::cannot_tell);
+  ASSERT_TRUE(few.more_runs);
+  EXPECT_GT(*few.more_runs, 3U);
+  SyntheticRuns worse(7, {.drift = 0.4});
+  const Runs same = worse.draw(5, 0.1);
+  EXPECT_FALSE(judge({sides(same, same)}, {}).front().more_runs);
+}
+
+TEST(Verdict, OfASingleRunASideCannotBeTold) {
+  SyntheticRuns draws(1, {});
+  const Finding found = judge({sides(draws.draw(1, 0.1), draws.draw(1, 0.2))}, {}).front();
+  EXPECT_EQ(found.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(found.more_runs, 4U);
+  EXPECT_EQ(exit_code_of({found}), 2);
+}
+
+// Pairs that a slow neighbour disturbs alike: each pair has its own speed.
+TEST(Verdict, OfRunsThatTookTurnsIsAboutTheirDifferences) {
+  const SyntheticRuns::Machine steady{.drift = 0.002};
+  SyntheticRuns draws(3, steady);
+  Runs base, fresh;
+  for (int pair = 0; pair < 8; ++pair) {
+    const double speed = 0.1 * (1 + 0.05 * pair);
+    base.push_back(draws.draw(1, speed).front());
+    fresh.push_back(draws.draw(1, 1.03 * speed).front());
+    base.back().turns = fresh.back().turns = "turns." + std::to_string(pair);
+  }
+  std::reverse(fresh.begin(), fresh.end());  // found by name, not by place
+  const Finding paired = judge({sides(base, fresh)}, {}).front();
+  EXPECT_TRUE(paired.difference.paired);
+  EXPECT_EQ(paired.verdict, Verdict::regression);
+  EXPECT_NEAR(percent(paired.difference.estimate), 3, 0.5);
+  fresh.front().turns = "another";
+  const Finding loose = judge({sides(base, fresh)}, {}).front();
+  EXPECT_FALSE(loose.difference.paired);
+  EXPECT_EQ(loose.verdict, Verdict::cannot_tell);
+  EXPECT_THAT(loose.notes, testing::Contains(HasSubstr("compared as independent")));
+}
+
+TEST(Verdict, DoesNotBlameTheProgramForWorkBesideOneSide) {
+  SyntheticRuns quiet(5, {}), busy(6, {.hogged = 1});
+  const Finding found = judge({sides(quiet.draw(5, 0.1), busy.draw(5, 0.1))}, {}).front();
+  EXPECT_EQ(found.verdict, Verdict::cannot_tell);
+  EXPECT_EQ(found.more_runs, 5U);
+  EXPECT_THAT(found.notes, testing::Contains(HasSubstr("disturbed 5 of the 5 new runs")));
+}
+
+TEST(Verdict, OfSeveralConfigurationsIsCorrectedForTheirNumber) {
+  SyntheticRuns draws(11, {});
+  const Configuration same = sides(draws.draw(5, 0.1), draws.draw(5, 0.1));
+  const Finding alone = judge({same}, {}).front();
+  const std::vector<Finding> many = judge(std::vector<Configuration>(10, same), {});
+  EXPECT_GE(many.front().p_slower, alone.p_slower);
+  const Configuration slow = sides(draws.draw(5, 0.1), draws.draw(5, 0.105));
+  const std::vector<Finding> mixed = judge({same, slow, same}, {});
+  EXPECT_EQ(mixed[1].verdict, Verdict::regression);
+  EXPECT_EQ(exit_code_of(mixed), 1);
+}
+
+}  // namespace
+}  // namespace cnn::compare

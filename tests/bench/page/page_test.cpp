@@ -1,0 +1,140 @@
+#include "bench/page/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/page/chart.h"
+#include "runtime/error.h"
+#include "tests/bench/compare/runs.h"
+
+namespace cnn::page {
+namespace {
+
+using compare::Json;
+using compare::result_of;
+using compare::run_of;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+// A result as a run with --lms and --html_report leaves it.
+Json rich_result() {
+  Json json = result_of({0.10, 0.11, 0.10, 0.25, 0.10, 0.10});
+  json["steps"][3]["disturbed"] = true;
+  json["steps"][3]["disturbance"] = {{"causes", {"other processes"}}};
+  for (Json& step : json["steps"]) {
+    step["total_loss"] = 7.5;
+  }
+  json["warm_up_losses"] = {8.0, nullptr};
+  json["summary"] = {{"images_per_sec", 160.0},
+                     {"uncertainty", 1.5},
+                     {"median_step_seconds", 0.1},
+                     {"percent_of_roofline", 66.5},
+                     {"disturbed_steps", 1}};
+  json["plan"]["lower_bound_bytes"] = 900;
+  json["plan"]["arena_bytes"] = 1000;
+  json["plan"]["lms"] = {
+      {"necessary", true},       {"policy", "planned"},          {"need_bytes", 3 << 20},
+      {"budget_bytes", 1 << 20}, {"swapped_out_bytes", 5 << 20}, {"swapped_in_bytes", 6 << 20},
+      {"recomputed_nodes", 3}};
+  const Json span{{"name", "conv <1>"},
+                  {"start", 0.01},
+                  {"end", 0.02},
+                  {"planned_start", 0.0},
+                  {"planned_end", 0.015}};
+  json["profile"] = {
+      {"steps", 10},
+      {"ops",
+       {{{"op", "conv"},
+         {"nodes", 20},
+         {"seconds", 0.08},
+         {"flops", 1e9},
+         {"bytes", 1e7},
+         {"roofline_seconds", 0.06}}}},
+      {"lanes", {{{"lane", "compute"}, {"spans", {span, span}}}}},
+      {"memory",
+       {{"arena_bytes", 2 << 20},
+        {"peak_step", 1},
+        {"steps", {{{"start", 0.0}, {"bytes", 1 << 20}}, {{"start", 0.02}, {"bytes", 2 << 20}}}},
+        {"biggest", {{{"tensor", "v/cg/conv0"}, {"bytes", 1 << 20}}}},
+        {"moved", {{{"tensor", "v/cg/conv7"}, {"bytes", 1 << 19}}}}}}};
+  return json;
+}
+
+TEST(RunPage, ShowsEverythingThatTheResultTells) {
+  const std::string page = run_page(rich_result().dump());
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("resnet20 on Some CPU"), HasSubstr("160.00 ± 1.50"),
+                    HasSubstr("Step times"), HasSubstr("Total loss"), HasSubstr("Lanes of a step"),
+                    HasSubstr("compute, plan"), HasSubstr("Memory over the step")));
+  EXPECT_THAT(page, AllOf(HasSubstr("Biggest tensors at the peak"), HasSubstr("v/cg/conv0"),
+                          HasSubstr("Moved to the host"), HasSubstr("v/cg/conv7"),
+                          HasSubstr("Policy planned moves 5.0 MiB out"),
+                          HasSubstr("How near the bounds"), HasSubstr("Operations of a step")));
+  EXPECT_THAT(page, HasSubstr("step 4: 250.000 ms, disturbed: other processes"));
+  EXPECT_THAT(page, AllOf(HasSubstr("conv &lt;1&gt;"), Not(HasSubstr("conv <1>"))));
+}
+
+TEST(RunPage, LoadsNothingAndRunsNothing) {
+  const std::string page = run_page(rich_result().dump());
+  EXPECT_THAT(page,
+              AllOf(Not(HasSubstr("http:")), Not(HasSubstr("https:")), Not(HasSubstr("<script")),
+                    Not(HasSubstr("@import")), Not(HasSubstr("nan"))));
+  EXPECT_THAT(page,
+              AllOf(HasSubstr("prefers-color-scheme: dark"), HasSubstr("width=device-width")));
+}
+
+TEST(RunPage, LeavesOutWhatARunThatFailedNeverHad) {
+  const std::string page =
+      run_page(R"({"program": "cnn_benchmarks", "error": "no <room>", "model": null})");
+  EXPECT_THAT(page, AllOf(HasSubstr("no &lt;room&gt;"), Not(HasSubstr("Step times")),
+                          Not(HasSubstr("Lanes of a step"))));
+  EXPECT_THROW(run_page("{"), Error);
+}
+
+TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
+  std::vector<compare::Run> base, fresh;
+  for (int i = 0; i < 3; ++i) {
+    base.push_back(run_of(rich_result()));
+    Json slower = rich_result();
+    slower["machine"]["libraries"]["oneDNN"] = "3.4.1";
+    for (Json& step : slower["steps"]) {
+      step["seconds"] = 1.5 * step["seconds"].get<double>() + 0.0001 * i;
+      step["images_per_sec"] = 16 / step["seconds"].get<double>();
+    }
+    fresh.push_back(run_of(slower));
+  }
+  const auto configurations = compare::find_configurations(base, fresh, false);
+  const std::string page = comparison_page(configurations, compare::judge(configurations, {}), {});
+  EXPECT_THAT(
+      page,
+      AllOf(HasSubstr("Change of the step time"), HasSubstr("regression: a step takes"),
+            HasSubstr("Speed of each run"), HasSubstr("base median"), HasSubstr("new median"),
+            HasSubstr("<tr class=\"unlike\">"), HasSubstr("oneDNN: 3.2.0 before, 3.4.1 now")));
+}
+
+TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
+  const auto configurations = compare::find_configurations({run_of(result_of({0.1, 0.2}))},
+                                                           {run_of(result_of({0.1, 0.2}))}, false);
+  EXPECT_THAT(comparison_page(configurations, compare::judge(configurations, {}), {}),
+              AllOf(HasSubstr("cannot tell from a single run"), Not(HasSubstr("inf"))));
+}
+
+TEST(Chart, HasRoundNumbersOnItsAxes) {
+  EXPECT_THAT(ticks({0, 1}, 5),
+              testing::Pointwise(testing::DoubleNear(1e-9), {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}));
+  EXPECT_THAT(ticks({-3, 12}, 4), ElementsAre(0, 5, 10));
+  EXPECT_EQ(short_number(1234567), "1.235M");
+  EXPECT_EQ(short_number(0.25), "0.25");
+}
+
+TEST(Chart, OfAConstantHasRoomAroundIt) {
+  const Range range = range_of({5, 5}, false);
+  EXPECT_LT(range.low, 5);
+  EXPECT_GT(range.high, 5);
+  EXPECT_EQ(range_of({}, true).high, 1);
+}
+
+}  // namespace
+}  // namespace cnn::page
