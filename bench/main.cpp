@@ -12,8 +12,10 @@
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/machine/gpu_module.h"
+#include "bench/page/page.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
+#include "bench/report/output_file.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
 #include "bench/run/interruption.h"
@@ -58,11 +60,15 @@ struct Start {
   std::chrono::steady_clock::time_point process_start;
 };
 
-// Files are the first rank's.
+// Files are the first rank's, and so are turns: the others wait for it.
 void write_no_files(Config& config) {
   config.report.result_json.reset();
   config.report.log_dir.reset();
   config.report.trace_file.clear();
+  config.report.html_report.reset();
+  config.report.tfprof_file.reset();
+  config.report.graph_file.reset();
+  config.report.take_turns.reset();
   config.checkpoint.train_dir.reset();
 }
 
@@ -82,12 +88,36 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
   return world;
 }
 
+// --result_json and --html_report: the same, for programs and for people.
+class Reports {
+ public:
+  // Throws Error if a path cannot be written.
+  explicit Reports(const ReportOptions& options) : file_(options.result_json) {
+    if (options.html_report) {
+      page_.emplace("--html_report", *options.html_report);
+    }
+  }
+  ResultFile& file() { return file_; }
+
+  // At the end of the run, however it ended.
+  void publish(const Json& result) {
+    file_.publish(result);
+    if (page_) {
+      page_->write(cnn::page::run_page(result_text(result)));
+    }
+  }
+
+ private:
+  ResultFile file_;
+  std::optional<OutputFile> page_;
+};
+
 // The run itself: whatever happens, the result file tells what is known. Returns the exit status of
 // an error, else 0.
 int run(const Start& start, cnn::allreduce::World* world, Interruption& interruption,
         Console& console) {
   Json result = new_result(start.identity);
-  ResultFile file(start.line.config.report.result_json);
+  Reports reports(start.line.config.report);
   try {
     run_benchmark({.config = start.line.config,
                    .backends = start.backends,
@@ -95,7 +125,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
                    .process_start = start.process_start,
                    .interruption = interruption,
                    .world = world},
-                  console, result, file);
+                  console, result, reports.file());
   } catch (const std::exception& error) {
     const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
     if (world == nullptr || lost != nullptr || !world->first_says(error.what())) {
@@ -105,7 +135,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
       world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
     }
     result["error"] = error.what();
-    file.publish(result);
+    reports.publish(result);
     return exit_code_of(error);
   }
   if (console.lost()) {
@@ -113,7 +143,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
   } else if (interruption.requested()) {
     result["interrupted_by"] = interruption.reason();
   }
-  file.publish(result);
+  reports.publish(result);
   return 0;
 }
 

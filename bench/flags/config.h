@@ -152,6 +152,8 @@ struct ReportOptions {
   std::optional<std::string> test_id;
   std::string trace_file;  // empty: none
   std::optional<std::string> result_json;
+  std::optional<std::string> html_report, tfprof_file, graph_file;
+  std::optional<std::string> take_turns;  // file by which programs agree on them
   bool print_plan = false;
   bool measure_ceilings = true;
   // What the header says and nothing else asks for:

@@ -49,6 +49,16 @@ constexpr Flag our_rows[] = {
     {.name = "result_json",
      .help = "write the numbers of the run to this file, also when it fails",
      .member = &at<&Config::report, &ReportOptions::result_json>},
+    {.name = "html_report",
+     .help = "write a page that shows the run to this file: steps, losses, memory, lanes, "
+             "operations; ten timed steps are profiled for it",
+     .member = &at<&Config::report, &ReportOptions::html_report>},
+    {.name = "take_turns",
+     .help = "share the machine with another run that names the same file: each builds, warms up "
+             "and then times steps for half a second at a time while the other waits, so that "
+             "their speeds can be compared",
+     .member = &at<&Config::report, &ReportOptions::take_turns>,
+     .idle = {{simulates, "--take_turns does not act with --simulate: nothing is run"}}},
     {.name = "measure_ceilings",
      .help = "after the last step, measure for a second what the device reaches at best, and say "
              "how near the steps came to it",

@@ -7,6 +7,7 @@ namespace cnn::bench {
 
 Json new_result(const RunIdentity& run) {
   return {{"program", "cnn_benchmarks"},
+          {"format", 2},
           {"version", run.version},
           {"commit", or_null(run.commit)},
           {"command", run.command},

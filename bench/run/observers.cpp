@@ -20,8 +20,10 @@
 #include "bench/run/lms_observer.h"
 #include "bench/run/lms_stats.h"
 #include "bench/run/lms_trace.h"
+#include "bench/run/profile.h"
 #include "bench/run/session.h"
 #include "bench/run/team.h"
+#include "bench/run/turn_taker.h"
 
 namespace cnn::bench {
 namespace {
@@ -60,6 +62,9 @@ Observers make_observers(const Observed& run) {
   const auto add = [&all](std::unique_ptr<Observer> observer) {
     all.push_back(std::move(observer));
   };
+  if (run.turns != nullptr) {
+    add(std::make_unique<TurnTaker>(*run.turns, run.result));
+  }
   std::function<std::optional<std::uint64_t>()> throttled;
   if (run.backend.telemetry) {
     auto telemetry =
@@ -71,6 +76,9 @@ Observers make_observers(const Observed& run) {
       run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
   add(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled), run.console,
                                           run.result));
+  if (run.profile != nullptr) {
+    add(std::make_unique<ProfileRecord>(*run.profile, run.result));
+  }
   if (!config.report.trace_file.empty()) {
     add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
                                       run.team.first().plan()));

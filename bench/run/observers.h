@@ -10,6 +10,8 @@ struct Backend;
 class Interruption;
 struct Job;
 class Team;
+class Turns;
+struct MeasuredProfile;
 
 // What the observers of a run read and write.
 struct Observed {
@@ -19,6 +21,8 @@ struct Observed {
   Console& console;
   Json& result;
   const Interruption& interruption;
+  Turns* turns = nullptr;              // where it takes turns with others
+  MeasuredProfile* profile = nullptr;  // where steps are profiled
 };
 
 // Everybody who hears of the steps of this run, in the order in which they are told. All that is

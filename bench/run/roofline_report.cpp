@@ -7,11 +7,11 @@
 
 namespace cnn::bench {
 
-void add_roofline(const Job& job, const Backend& backend, const StepPlan& plan, Console& console,
-                  Json& result) {
+std::optional<Ceilings> add_roofline(const Job& job, const Backend& backend, const StepPlan& plan,
+                                     Console& console, Json& result) {
   Json& summary = result["summary"];
   if (summary.is_null() || !job.config->report.measure_ceilings) {
-    return;
+    return std::nullopt;
   }
   const MeasuredCeilings measured = measure_ceilings(backend, job.compute);
   if (measured.ceilings) {
@@ -27,6 +27,7 @@ void add_roofline(const Job& job, const Backend& backend, const StepPlan& plan, 
   for (const std::string& note : measured.notes) {
     console.note(note);
   }
+  return measured.ceilings;
 }
 
 }  // namespace cnn::bench

@@ -12,16 +12,19 @@
 #include "bench/report/reporter.h"
 #include "bench/run/alike.h"
 #include "bench/run/evaluator.h"
+#include "bench/run/graph_dot.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/observers.h"
 #include "bench/run/peers.h"
+#include "bench/run/profile_report.h"
 #include "bench/run/roofline_report.h"
 #include "bench/run/search.h"
 #include "bench/run/session.h"
 #include "bench/run/simulate.h"
 #include "bench/run/team.h"
 #include "bench/run/training_loop.h"
+#include "bench/run/turns.h"
 #include "data/folder_lock.h"
 #include "layers/passes/concat_in_place.h"
 
@@ -86,6 +89,9 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   std::string libraries;
   for (const auto& [name, running] : backend.libraries) {
     libraries += fmt::format(", {} {}", name, running);
+  }
+  if (job.config->report.print_plan) {
+    console.note(to_string(session.plan()));
   }
   console.note(fmt::format("device: {}{}", backend.description, libraries));
   for (const std::string& note : backend.notes) {
@@ -174,6 +180,16 @@ std::optional<Peers> join_peers(const RunRequest& request) {
   return peers;
 }
 
+// Building and warming up are work too; null unless turns are asked for.
+std::unique_ptr<Turns> first_turn(const Config& config) {
+  std::unique_ptr<Turns> turns;
+  if (config.report.take_turns && !config.gpu.simulate) {
+    turns = std::make_unique<Turns>(*config.report.take_turns);
+    turns->begin();
+  }
+  return turns;
+}
+
 // From the arena to the totals.
 void run_steps(const RunRequest& request, const Observed& run) {
   const Job& job = run.job;
@@ -194,6 +210,35 @@ void run_steps(const RunRequest& request, const Observed& run) {
   }
 }
 
+// What ranks do with their gradients, which all must do alike.
+void settle_exchange(const Job& job, const Session& session, Peers* peers, Console& console) {
+  if (job.ranks > 1) {
+    console.note(exchange_text(*job.config, peers));
+  }
+  if (peers != nullptr) {
+    peers->compare(exchange_plan(session.plan()));
+  }
+}
+
+void write_graph(const Config& config, const Session& session, Console& console) {
+  if (const std::optional<std::string>& path = config.report.graph_file) {
+    make_folder_of(*path);
+    console.print(fmt::format("Writing graph as DOT to {}", *path));
+    OutputFile("--graph_file", *path).write(graph_dot(*session.plan().graph));
+  }
+}
+
+// What is measured when the last step is done; the steps are safe by then.
+void report_speed(const Observed& run, const ProfileReport& profile, ResultFile& file) {
+  file.publish(run.result);
+  const Session& session = run.team.first();
+  std::optional<Ceilings> ceilings;
+  if (run.job.ranks == 1) {  // else a rank has a part of what would be measured
+    ceilings = add_roofline(run.job, run.backend, session.plan(), run.console, run.result);
+  }
+  profile.finish(session, ceilings, run.console, run.result);
+}
+
 }  // namespace
 
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
@@ -211,6 +256,8 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     return;
   }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
+  ProfileReport profile(config);
+  const std::unique_ptr<Turns> turns = first_turn(config);
   const Header header = header_for(job, backend);
   console.print(header_lines(header));
   write_description(request, header, machine);
@@ -224,42 +271,32 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
            {"warm_up", 0.0}};
   result["model"] = model_json(job, team.first().facts());
   result["plan"] = team.first().plan_json();
-  if (config.report.print_plan) {
-    console.note(to_string(team.first().plan()));
-  }
   note_choices(job, backend, team.first(), console);
-  if (job.ranks > 1) {
-    console.note(exchange_text(config, peers ? &*peers : nullptr));
-  }
-  if (peers) {
-    peers->compare(exchange_plan(team.first().plan()));
-  }
+  settle_exchange(job, team.first(), peers ? &*peers : nullptr, console);
+  write_graph(config, team.first(), console);
   if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);
     return;
   }
-  if (config.lms.enabled && config.lms.simulate_only) {
-    return;
-  }
-  if (request.interruption.requested()) {
+  if ((config.lms.enabled && config.lms.simulate_only) || request.interruption.requested()) {
     return;
   }
   console.print(initializing_line);
   const Clock::time_point build_start = Clock::now();
   team.allocate();
   start["build"] = seconds_since(build_start);
-  run_steps(request, {.job = job,
-                      .backend = backend,
-                      .team = team,
-                      .console = console,
-                      .result = result,
-                      .interruption = request.interruption});
+  const Observed run{.job = job,
+                     .backend = backend,
+                     .team = team,
+                     .console = console,
+                     .result = result,
+                     .interruption = request.interruption,
+                     .turns = turns.get(),
+                     .profile = profile.measured()};
+  run_steps(request, run);
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {
-    file.publish(result);
-    if (job.ranks == 1) {  // else a rank has a part of what would be measured
-      add_roofline(job, backend, team.first().plan(), console, result);
-    }
+    report_speed(run, profile, file);
   }
 }
 

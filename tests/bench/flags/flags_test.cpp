@@ -119,10 +119,9 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
             "--device=cpu, or leave it out and raise --batch_size");
   for (const char* flag :
        {"--all_reduce_spec=nccl", "--hierarchical_copy", "--gradient_repacking=2", "--lms_slice=4",
-        "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1",
-        "--tfprof_file=f", "--graph_file=f", "--ml_perf", "--resize_method=area",
-        "--nofuse_decode_and_crop", "--use_unified_memory", "--nouse_nccl", "--cache_data",
-        "--fp16_vars"}) {
+        "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1", "--ml_perf",
+        "--resize_method=area", "--nofuse_decode_and_crop", "--use_unified_memory", "--nouse_nccl",
+        "--cache_data", "--fp16_vars"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
   }
 }

@@ -1,0 +1,130 @@
+#include "bench/run/turns.h"
+
+#include <atomic>
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "bench/run/turn_taker.h"
+#include "runtime/error.h"
+#include "tests/support/files.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr auto no_time = Turns::Clock::duration::zero();
+
+// Returns as soon as somebody waits behind the one that works: it holds the second byte.
+void wait_until_somebody_is_next(const std::string& path) {
+  const int file = open(path.c_str(), O_RDWR);
+  struct flock range {};
+  do {
+    range = {};
+    range.l_type = F_WRLCK;
+    range.l_whence = SEEK_SET;
+    range.l_start = 1;
+    range.l_len = 1;
+    std::this_thread::yield();
+  } while (fcntl(file, F_OFD_GETLK, &range) == 0 && range.l_type == F_UNLCK);
+  close(file);
+}
+
+TEST(Turns, GoToTheOneThatWaits) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "turns";
+  std::vector<std::string> order;
+  Turns first(path, no_time);
+  first.begin();
+  order.emplace_back("first");
+  std::thread other([&] {
+    Turns second(path, no_time);
+    second.begin();
+    order.emplace_back("second");
+    wait_until_somebody_is_next(path);
+    second.pass();
+    order.emplace_back("second again");
+  });
+  wait_until_somebody_is_next(path);
+  first.pass();
+  order.emplace_back("first again");
+  wait_until_somebody_is_next(path);
+  first.pass();
+  other.join();
+  EXPECT_THAT(order, ElementsAre("first", "second", "first again", "second again"));
+  EXPECT_EQ(first.passed(), 2);
+}
+
+TEST(Turns, AreNeverTakenByTwoAtOnce) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "turns";
+  std::atomic<int> working{0}, most{0};
+  const auto work = [&] {
+    Turns turns(path, no_time);
+    turns.begin();
+    for (int i = 0; i < 200; ++i) {
+      const int now = ++working;
+      most = std::max(most.load(), now);
+      std::this_thread::yield();
+      --working;
+      turns.pass();
+    }
+  };
+  std::thread other(work);
+  work();
+  other.join();
+  EXPECT_EQ(most, 1);
+}
+
+TEST(Turns, OfOneThatIsAloneNeverWait) {
+  const tests::TemporaryFolder folder;
+  Turns alone(folder / "turns", no_time);
+  alone.begin();
+  alone.pass();
+  alone.pass();
+  EXPECT_EQ(alone.passed(), 2);
+  EXPECT_TRUE(alone.is_over());
+  EXPECT_FALSE(Turns(folder / "turns", std::chrono::hours(1)).is_over());
+}
+
+TEST(Turns, OfOneThatEndsGoOn) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "turns";
+  {
+    Turns ends(path, no_time);
+    ends.begin();
+  }
+  Turns next(path, no_time);
+  next.begin();
+  EXPECT_EQ(next.passed(), 0);
+}
+
+TEST(Turns, NeedAFileThatCanBeMade) {
+  try {
+    Turns turns("/no/such/folder/turns");
+    FAIL() << "made";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--take_turns=/no/such/folder/turns: No such file"));
+  }
+}
+
+TEST(TurnTaker, PassesTheTurnBeforeTimingAndBetweenSteps) {
+  const tests::TemporaryFolder folder;
+  Turns turns(folder / "turns", no_time);
+  turns.begin();
+  Json result;
+  TurnTaker taker(turns, result);
+  taker.timing_starts();
+  EXPECT_TRUE(taker.work_is_due({}));
+  EXPECT_EQ(taker.work({}), Next::go_on);
+  taker.end({});
+  EXPECT_EQ(result["turns"]["passed"], 2);
+}
+
+}  // namespace
+}  // namespace cnn::bench
