@@ -110,7 +110,7 @@ run_pair() {
 }
 
 # speed_of FILE: the images/sec of its summary.
-speed_of() { sed -n '/^ "summary"/,/^ }/s/.*"images_per_sec": *\([0-9.]*\).*/\1/p' "$1" | head -n 1; }
+speed_of() { sed -n '/^ "summary"/,/^ }/s/.*"images_per_sec": *\([0-9]*\.\?[0-9]\{0,2\}\).*/\1/p' "$1" | head -n 1; }
 
 is_done() {
   [[ -s $out/new/${names[$1]}.$2.json && (-z $base || -s $out/base/${names[$1]}.$2.json) ]]
@@ -165,8 +165,7 @@ for ((run = 1; run <= runs; ++run)); do
       say "[$number/$total] ${names[case]}, run $run: FAILED; $left"
       tail -n 3 "$out/log/${names[case]}.$run".*.log >&2
     else
-      say "[$number/$total] ${names[case]}, run $run: $(speed_of "$out/new/${names[case]}.$run.json") images/sec${base:+,}" \
-        "${base:+base $(speed_of "$out/base/${names[case]}.$run.json");} $left"
+      say "[$number/$total] ${names[case]}, run $run: $(speed_of "$out/new/${names[case]}.$run.json") images/sec${base:+, base }${base:+$(speed_of "$out/base/${names[case]}.$run.json")}; $left"
     fi
   done
 done
