@@ -134,19 +134,22 @@ void Chart::bar(std::pair<double, double> x, std::pair<double, double> y, std::s
       std::abs(at_y(y.second) - at_y(y.first)), about_text(about));
 }
 
-void Chart::level(double y, std::string_view style, std::string_view label) {
+void Chart::level(double y, std::string_view style, std::string_view label, End at) {
+  const bool right_end = at == End::right;
   body_ += fmt::format(
       "<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>"
-      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n",
-      style, left_, width - right, at_y(y), at_y(y), width - right - 2, at_y(y) - 4,
-      escaped(label));
+      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\" text-anchor=\"{}\">{}</text>\n",
+      style, left_, width - right, at_y(y), at_y(y), right_end ? width - right - 2 : left_ + 2,
+      at_y(y) - 4, right_end ? "end" : "start", escaped(label));
 }
 
 void Chart::upright(double x, std::string_view style, std::string_view label) {
+  const bool near_end = at_x(x) > width - 80;  // a label would leave the drawing
   body_ += fmt::format(
       "<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>"
-      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\">{}</text>\n",
-      style, at_x(x), at_x(x), top, height_ - bottom, at_x(x) + 3, top + 9, escaped(label));
+      "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\"{}>{}</text>\n",
+      style, at_x(x), at_x(x), top, height_ - bottom, near_end ? at_x(x) - 3 : at_x(x) + 3, top + 9,
+      near_end ? " text-anchor=\"end\"" : "", escaped(label));
 }
 
 std::string Chart::axes() const {

@@ -44,7 +44,9 @@ class Chart {
   void dot(double x, double y, std::string_view style, std::string_view about);
   void bar(std::pair<double, double> x, std::pair<double, double> y, std::string_view style,
            std::string_view about);
-  void level(double y, std::string_view style, std::string_view label);    // across the chart
+  // Across the chart, with its label at the right end or at the left.
+  enum class End { right, left };
+  void level(double y, std::string_view style, std::string_view label, End at = End::right);
   void upright(double x, std::string_view style, std::string_view label);  // from top to bottom
 
   std::string svg() const;

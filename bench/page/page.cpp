@@ -24,8 +24,9 @@ using compare::Verdict;
 
 constexpr double mib = 1024.0 * 1024.0;
 
-std::string sections_of(std::span<const ShownRun> runs) {
-  return "<main>\n" + step_section(runs) + loss_section(runs) + lane_section(runs) +
+// first: a figure that comes before the others.
+std::string sections_of(const std::string& first, std::span<const ShownRun> runs) {
+  return "<main>\n" + first + step_section(runs) + loss_section(runs) + lane_section(runs) +
          memory_section(runs) + bound_section(runs) + operation_section(runs) +
          machine_section(runs) + "</main>\n";
 }
@@ -135,8 +136,7 @@ std::string configuration_part(const Configuration& configuration, const Finding
   }
   const ShownRun shown[] = {{"base", "a", shown_of(configuration.base, finding.base)},
                             {"new", "b", shown_of(configuration.fresh, finding.fresh)}};
-  return text + "<main>\n" + speed_chart(configuration, finding) + "</main>\n<p></p>\n" +
-         sections_of(shown);
+  return text + sections_of(speed_chart(configuration, finding), shown);
 }
 
 std::string title_of(const Json& json) {
@@ -172,8 +172,8 @@ std::string run_page(const std::string& result_text) {
   if (json.contains("error")) {
     body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(text_of(json.at("error"))));
   }
-  const ShownRun only[] = {{"this run", "a", &json}};
-  return document(title_of(json), body + tiles_of(json) + sections_of(only));
+  const ShownRun only[] = {{"run", "a", &json}};
+  return document(title_of(json), body + tiles_of(json) + sections_of("", only));
 }
 
 }  // namespace cnn::page

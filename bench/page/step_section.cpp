@@ -62,7 +62,8 @@ std::string step_section(std::span<const ShownRun> runs) {
     add_steps(chart, run);
     if (const auto median = number_at(*run.json, {"summary", "median_step_seconds"})) {
       chart.level(1e3 * *median, "rule " + run.style,
-                  fmt::format("{} median {:.2f} ms", run.label, 1e3 * *median));
+                  fmt::format("{} median {:.2f} ms", run.label, 1e3 * *median),
+                  run.style == "a" ? Chart::End::left : Chart::End::right);
     }
   }
   return chart.svg();

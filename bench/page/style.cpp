@@ -19,21 +19,24 @@ body { margin: 0 auto; padding: 1rem; max-width: 76rem; background: var(--paper)
   font: 16px/1.45 system-ui, sans-serif; }
 h1 { font-size: 1.4rem; margin: 0.2rem 0 0.6rem; } h2 { font-size: 1.15rem; margin: 1.6rem 0 0.4rem; }
 p { margin: 0.3rem 0; } small { color: var(--soft); font-weight: normal; }
-main { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(min(100%, 30rem), 1fr)); }
+main { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(100%, 30rem), 1fr)); }
 main > p, main > .wide { grid-column: 1 / -1; }
 figure { margin: 0; padding: 0.6rem; background: var(--panel); border-radius: 0.5rem; min-width: 0; }
 figcaption { font-weight: 600; margin-bottom: 0.3rem; }
 svg { display: block; width: 100%; height: auto; font: 11px system-ui, sans-serif; }
-svg text { fill: var(--soft); } svg .label { fill: var(--ink); }
+svg text { fill: var(--soft); }
+svg .label { fill: var(--ink); paint-order: stroke; stroke: var(--panel); stroke-width: 3px; }
 .grid { stroke: var(--rule); } .rule { stroke: var(--soft); stroke-dasharray: 4 3; }
 .line { fill: none; stroke-width: 1.5; } .area { fill-opacity: 0.25; stroke-width: 1; }
 .a { stroke: var(--a); fill: var(--a); } .b { stroke: var(--b); fill: var(--b); }
 .line.a, .line.b { fill: none; } .bar { stroke: none; } .bar.odd { fill-opacity: 0.65; }
 .bar.planned { fill: var(--soft); } .rule.a { stroke: var(--a); } .rule.b { stroke: var(--b); }
-.dot { fill-opacity: 0.7; stroke: none; } .dot.disturbed { fill: var(--panel); stroke: var(--bad); fill-opacity: 1; }
+.dot { fill-opacity: 0.7; stroke: none; } .dot.disturbed { fill: var(--panel); fill-opacity: 1; }
+.dot.a.disturbed { stroke: var(--a); } .dot.b.disturbed { stroke: var(--b); }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 0.85rem; width: 100%; }
 th, td { padding: 0.2rem 0.5rem; text-align: right; border-bottom: 1px solid var(--rule); vertical-align: top; }
 td.name, th:first-child { text-align: left; overflow-wrap: anywhere; } th { color: var(--soft); }
+.wide td:first-child { white-space: nowrap; }
 tr.unlike td { color: var(--b); font-weight: 600; }
 .regression { color: var(--bad); font-weight: 600; } .improvement { color: var(--good); font-weight: 600; }
 .tiles { display: flex; flex-wrap: wrap; gap: 0.6rem; margin: 0.6rem 0; }

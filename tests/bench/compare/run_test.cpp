@@ -35,6 +35,15 @@ TEST(RunFile, TellsWhatMakesRunsComparable) {
   EXPECT_EQ(run.surroundings.at("oneDNN"), "3.2.0");
 }
 
+TEST(RunFile, DoesNotCountStepsThatWereProfiledWhereOthersAreLeft) {
+  Json json = result_of({0.3, 0.1, 0.1});
+  json["steps"][0]["profiled"] = true;
+  EXPECT_EQ(run_of(json).steps.size(), 2U);
+  EXPECT_EQ(run_of(json).images_per_step, 16);
+  json["steps"][1]["profiled"] = json["steps"][2]["profiled"] = true;
+  EXPECT_EQ(run_of(json).steps.size(), 3U);
+}
+
 TEST(RunFile, OfAnotherFormIsRefusedByName) {
   Json json = result_of({0.1});
   json["format"] = newest_format + 1;
