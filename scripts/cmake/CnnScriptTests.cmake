@@ -23,8 +23,7 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
                     COMMAND bash tests/scripts/silent_rank.sh $<TARGET_FILE:cnn_allreduce_mpi_tests>)
   endif()
   cnn_script_test(scripts.compare LABEL program COMMAND bash tests/scripts/compare.sh $<TARGET_FILE:cnn_compare>)
-  cnn_script_test(scripts.page LABEL program COMMAND bash tests/scripts/page.sh $<TARGET_FILE:cnn_benchmarks>
-                  $<TARGET_FILE:cnn_compare>)
+  cnn_script_test(scripts.page LABEL program COMMAND bash tests/scripts/page.sh $<TARGET_FILE:cnn_benchmarks> $<TARGET_FILE:cnn_compare>)
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   if(dnnl_FOUND)  # by plain loops they would take an hour
     set(compare_losses Python3::Interpreter ${scripts}/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks>

@@ -52,7 +52,8 @@ for page in run compare; do
   python3 - "$folder/dom" "$page" <<'PYTHON'
 import re, sys
 dom, page = open(sys.argv[1], encoding="utf-8").read(), sys.argv[2]
-charts = re.findall(r"<figcaption>([^<]*).*?</figcaption><svg.*?</svg>", dom, re.S)
+figures = [figure for figure in re.findall(r"<figure.*?</figure>", dom, re.S) if "<svg" in figure]
+charts = [re.search(r"<figcaption>([^<]*)", figure)[1] for figure in figures]
 wanted = {"run": ["Step times", "Total loss", "Lanes of a step", "Memory over the step", "How near the bounds"],
           "compare": ["Change of the step time", "Speed of each run", "Step times", "Total loss", "Lanes of a step"]}[page]
 missing = [name for name in wanted if not any(chart.startswith(name) for chart in charts)]
