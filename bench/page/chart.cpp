@@ -67,8 +67,9 @@ std::vector<double> ticks(Range range, int count) {
 
 std::string short_number(double value) {
   constexpr std::pair<double, const char*> units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
+  constexpr double too_large = 1e13;  // a loss that diverged: plainly, with an exponent
   for (const auto& [unit, name] : units) {
-    if (std::abs(value) >= unit) {
+    if (std::abs(value) >= unit && std::abs(value) < too_large) {
       return fmt::format("{:.4g}{}", value / (unit == 1e4 ? 1e3 : unit), name);
     }
   }

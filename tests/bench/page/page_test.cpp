@@ -127,6 +127,7 @@ TEST(Chart, HasRoundNumbersOnItsAxes) {
   EXPECT_THAT(ticks({-3, 12}, 4), ElementsAre(0, 5, 10));
   EXPECT_EQ(short_number(1234567), "1.235M");
   EXPECT_EQ(short_number(0.25), "0.25");
+  EXPECT_EQ(short_number(4e32), "4e+32");
 }
 
 TEST(Chart, OfAConstantHasRoomAroundIt) {
