@@ -8,13 +8,13 @@
 namespace cnn::page {
 namespace {
 
-constexpr double mib = 1024.0 * 1024.0;
+constexpr double one_mib = 1024.0 * 1024.0;
 constexpr std::size_t most_rows = 12;
 
 Chart::Points live_memory(const Json& memory) {
   Chart::Points points;
   for (const Json& step : at(memory, {"steps"})) {
-    const double x = 1e3 * number_or(step, "start", 0), y = number_or(step, "bytes", 0) / mib;
+    const double x = 1e3 * number_or(step, "start", 0), y = number_or(step, "bytes", 0) / one_mib;
     if (!points.empty()) {
       points.emplace_back(x, points.back().second);  // what lives changes between steps, at once
     }
@@ -26,7 +26,7 @@ Chart::Points live_memory(const Json& memory) {
 
 std::string memory_chart(const ShownRun& run, const Json& memory) {
   const Chart::Points points = live_memory(memory);
-  const double arena = number_or(memory, "arena_bytes", 0) / mib;
+  const double arena = number_or(memory, "arena_bytes", 0) / one_mib;
   std::vector<double> times, sizes{arena};
   for (const auto& [x, y] : points) {
     times.push_back(x);
@@ -47,9 +47,9 @@ std::string tensor_rows(const Json& tensors) {
     if (++count > most_rows) {
       break;
     }
-    rows +=
-        fmt::format("<tr><td class=\"name\">{}</td><td>{:.2f}</td></tr>\n",
-                    escaped(text_of(at(tensor, {"tensor"}))), number_or(tensor, "bytes", 0) / mib);
+    rows += fmt::format("<tr><td class=\"name\">{}</td><td>{:.2f}</td></tr>\n",
+                        escaped(text_of(at(tensor, {"tensor"}))),
+                        number_or(tensor, "bytes", 0) / one_mib);
   }
   return rows;
 }
@@ -65,7 +65,7 @@ std::string tensor_table(const std::string& title, const Json& tensors) {
   return fmt::format(
       "<figure><figcaption>{} <small>{} of {:.1f} MiB together</small></figcaption><div "
       "class=\"scroll\"><table><tr><th>tensor</th><th>MiB</th></tr>\n{}</table></div></figure>\n",
-      escaped(title), tensors.size(), all / mib, tensor_rows(tensors));
+      escaped(title), tensors.size(), all / one_mib, tensor_rows(tensors));
 }
 
 std::string lms_sentence(const Json& json) {
@@ -76,9 +76,9 @@ std::string lms_sentence(const Json& json) {
   return fmt::format(
       "<p>Large model support: {:.1f} MiB would be needed, {:.1f} MiB are allowed. Policy {} moves "
       "{:.1f} MiB out and {:.1f} MiB in each step and computes {} nodes again.</p>\n",
-      number_or(lms, "need_bytes", 0) / mib, number_or(lms, "budget_bytes", 0) / mib,
-      escaped(text_of(at(lms, {"policy"}))), number_or(lms, "swapped_out_bytes", 0) / mib,
-      number_or(lms, "swapped_in_bytes", 0) / mib, text_of(at(lms, {"recomputed_nodes"})));
+      number_or(lms, "need_bytes", 0) / one_mib, number_or(lms, "budget_bytes", 0) / one_mib,
+      escaped(text_of(at(lms, {"policy"}))), number_or(lms, "swapped_out_bytes", 0) / one_mib,
+      number_or(lms, "swapped_in_bytes", 0) / one_mib, text_of(at(lms, {"recomputed_nodes"})));
 }
 
 }  // namespace

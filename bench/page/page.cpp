@@ -22,7 +22,7 @@ using compare::Settings;
 using compare::Side;
 using compare::Verdict;
 
-constexpr double mib = 1024.0 * 1024.0;
+constexpr double bytes_per_mib = 1024.0 * 1024.0;
 
 // first: a figure that comes before the others.
 std::string sections_of(const std::string& first, std::span<const ShownRun> runs) {
@@ -50,7 +50,7 @@ std::string tiles_of(const Json& json) {
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(median, "median step") + tile(roofline, "of the roofline") +
-         tile(peak ? fmt::format("{:.1f} MiB", *peak / mib) : "", "peak of the arena") +
+         tile(peak ? fmt::format("{:.1f} MiB", *peak / bytes_per_mib) : "", "peak of the arena") +
          tile(number("disturbed_steps", "{:.0f}"), "disturbed steps") + "</div>\n";
 }
 
