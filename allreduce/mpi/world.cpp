@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sched.h>
+#include <sstream>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -32,13 +33,31 @@ std::string in_seconds(std::chrono::steady_clock::duration time) {
 
 void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
 
-// Of processes that see one another's process numbers.
-std::string name_of_process_space() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+std::string name_of_space(const char* kind) {
   std::error_code ignored;
-  return boot + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
+  return std::filesystem::read_symlink(kind, ignored).string();
 }
+
+// What tells a rank how it can notice the end of another.
+struct Whereabouts {
+  int process = 0;
+  std::string processes;  // equal for those that see one another's process numbers
+  std::string network;    // equal for those that no cable connects
+
+  static Whereabouts own() {
+    std::string boot;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+    return {.process = ::getpid(),
+            .processes = boot + name_of_space("/proc/self/ns/pid"),
+            .network = boot + name_of_space("/proc/self/ns/net")};
+  }
+  std::string text() const { return std::to_string(process) + " " + processes + " " + network; }
+  static Whereabouts read(const std::string& text) {
+    Whereabouts where;
+    std::istringstream(text) >> where.process >> where.processes >> where.network;
+    return where;
+  }
+};
 
 }  // namespace
 
@@ -54,17 +73,16 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   watch();
 }
 
-// By its process where that is of this machine, else by its signs of life.
+// By its process where that can be seen, and by its signs of life where a cable is between.
 void MpiWorld::watch() {
-  const std::string mine = name_of_process_space();
-  const std::vector<std::string> all = gather(std::to_string(::getpid()) + " " + mine);
+  const Whereabouts mine = Whereabouts::own();
+  const std::vector<std::string> all = gather(mine.text());
   std::vector<int> far;
   for (int other = 0; other < ranks_; ++other) {
-    const std::string& text = all[static_cast<std::size_t>(other)];
-    const std::size_t blank = text.find(' ');
-    const bool near = options_.watches_processes && text.substr(blank + 1) == mine;
-    watched_.emplace_back(near && other != rank_ ? std::stoi(text.substr(0, blank)) : 0);
-    if (!near && other != rank_) {
+    const Whereabouts where = Whereabouts::read(all[static_cast<std::size_t>(other)]);
+    const bool sees = options_.watches_processes && where.processes == mine.processes;
+    watched_.emplace_back(sees && other != rank_ ? where.process : 0);
+    if (other != rank_ && !(sees && where.network == mine.network)) {
       far.push_back(other);
     }
   }
