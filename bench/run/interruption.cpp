@@ -74,6 +74,8 @@ int Interruption::wish() const {
   return number == 0 && console_.lost() ? lost_line : number;
 }
 
+void Interruption::follow_others() { agreed_ = Agreed{}; }
+
 void Interruption::agree(int wish, int rank) { agreed_ = Agreed{.wish = wish, .rank = rank}; }
 
 bool Interruption::requested() const { return agreed_ ? agreed_->wish != 0 : wish() != 0; }
