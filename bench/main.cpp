@@ -62,8 +62,11 @@ struct Start {
 
 // Files are the first rank's, and so are turns: the others wait for it.
 void write_no_files(Config& config) {
-  config.report.result_json.reset();
-  config.report.log_dir.reset();
+  for (std::optional<std::string>* const file :
+       {&config.report.result_json, &config.report.log_dir, &config.report.html_report,
+        &config.report.tfprof_file, &config.report.graph_file}) {
+    file->reset();
+  }
   config.report.trace_file.clear();
   config.report.html_report.reset();
   config.report.tfprof_file.reset();

@@ -65,6 +65,7 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
   check(config.device == DeviceKind::cpu,
         "several processes compute on processors in this version; add --device=cpu");
   check(!config.lms.enabled, "--lms plans for one device so far; start one process");
+  check(!config.report.take_turns, "--take_turns is for programs of one process each; drop it");
   check(!config.gpu.simulate, "--simulate predicts one device; start one process");
   check(!config.search.any(),
         "--find_max_batch and --find_max_image_size search on one device; start one process");
