@@ -27,6 +27,7 @@ struct Options {
   int chunks = 1;              // of the buffer, or of a ring's part of it
   int window = 8;              // chunks at once
   bool rotate = false;         // chunks take the dimensions in different orders
+  int owners = 0;              // of a shuffle: the first so many ranks sum; 0: all
 };
 
 // One way to reduce: a row of the catalog.

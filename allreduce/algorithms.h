@@ -20,6 +20,7 @@ RankPlan doubling(const Topology& topology, int rank, std::size_t elements, cons
 RankPlan halving(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan tree(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan weighted(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan shuffle(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan shared(const Topology& topology, int rank, std::size_t elements, const Options& options);
 
 }  // namespace cnn::allreduce

@@ -26,7 +26,7 @@ double exchange(const std::vector<double>& links, double bytes) {
 
 }  // namespace
 
-double bound(const Topology& topology, double bytes, const Links& links) {
+double bound(const Topology& topology, double bytes, const Links& links, bool peers_memory) {
   std::vector<double> of_hosts;
   std::map<int, std::vector<double>> of_ranks;  // by host
   for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
@@ -38,12 +38,18 @@ double bound(const Topology& topology, double bytes, const Links& links) {
     of_host.push_back(links.rank * factor);
   }
   double seconds = exchange(of_hosts, bytes);
+  const double in_memory = 2 * bytes / links.memory;
   for (const auto& [host, of_host] : of_ranks) {
-    seconds = std::max(seconds, exchange(of_host, bytes));
+    const double by_messages = exchange(of_host, bytes);
+    seconds = std::max(seconds, peers_memory ? std::min(by_messages, in_memory) : by_messages);
   }
   const auto n = static_cast<double>(topology.ranks());
   const auto steps = static_cast<int>(std::bit_width(static_cast<unsigned>(topology.ranks() - 1)));
-  return std::max({seconds, steps * links.latency, (n - 1) / n * bytes * links.add});
+  const double message = steps * links.latency;
+  const bool meets = peers_memory && of_hosts.size() == 1 && links.meeting;
+  const double latency = meets ? std::min(message, *links.meeting) : message;
+  const double adding = peers_memory && of_hosts.size() == 1 ? 0 : (n - 1) / n * bytes * links.add;
+  return std::max({seconds, latency, adding});
 }
 
 }  // namespace cnn::allreduce

@@ -10,7 +10,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::array<Algorithm, 10> rows{{
+constexpr std::array<Algorithm, 11> rows{{
     {"ring", "slices go round one ring", ring},
     {"multi_ring", "rings side by side, each over another rank to the next host", multi_ring},
     {"direct", "everyone sends each slice straight to who sums it", direct, true, true, true},
@@ -22,6 +22,7 @@ constexpr std::array<Algorithm, 10> rows{{
     {"halving", "halves, quarters, ... over distances 1, 2, 4, ... and back", halving, false, true},
     {"tree", "up and down two binary trees", tree},
     {"weighted", "direct exchange in which slow links sum less", weighted, true, true, true},
+    {"shuffle", "a few ranks sum for all", shuffle, true, true, true},
     {"shared", "everyone sums a slice in the memory of all", shared, true, true, false, false,
      true},
 }};
@@ -94,6 +95,9 @@ RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int ran
   check(rank >= 0 && rank < topology.ranks(), "an all-reduce has no rank " + std::to_string(rank));
   check(options.rings > 0 && options.chunks > 0 && options.window > 0,
         "rings, chunks and window of an all-reduce must be positive");
+  check(options.owners >= 0 && options.owners <= topology.ranks(),
+        "a shuffle over " + std::to_string(options.owners) + " ranks needs as many; there are " +
+            std::to_string(topology.ranks()));
   check(topology.link.empty() || topology.link.size() == topology.host_of.size(),
         "an all-reduce needs the speed of each rank's link, or of none");
   check_dims(algorithm, topology, options);

@@ -1,16 +1,22 @@
 #include "allreduce/choose.h"
 
 #include <algorithm>
+#include <bit>
+#include <string>
 #include <utility>
 
+#include "allreduce/estimate.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {
 
-constexpr int widest = 16;            // a dimension of more members is divided
-constexpr int most_flat = 64;         // ranks that all talk to all
-constexpr std::size_t small = 16384;  // elements from which chunks are worth their messages
+constexpr int widest = 16;               // a dimension of more members is divided
+constexpr int most_flat = 64;            // ranks that all talk to all
+constexpr int most_in_window = 8;        // of the pieces that are asked for
+constexpr std::size_t small = 16384;     // elements from which chunks are worth their messages
+constexpr int few_ranks = 16;            // for whom every way is simulated
+constexpr double most_messages = 1.2e6;  // that are simulated
 
 bool prime(int n) {
   for (int d = 2; d * d <= n; ++d) {
@@ -75,7 +81,9 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
       row.grid ? grids(topology) : std::vector<std::vector<int>>{{}};
   // Windows that keep links busy without the first chunk waiting behind all others.
   std::vector<std::pair<int, int>> chunks{{1, 1}};
-  if (wish.elements >= small && !row.peers_memory) {
+  if (wish.pieces > 0) {
+    chunks = {{wish.pieces, std::min(wish.pieces, most_in_window)}};
+  } else if (wish.elements >= small && !row.peers_memory) {
     chunks.insert(chunks.end(), {{2, 2}, {16, 3}});
     if (topology.ranks() <= most_flat) {
       chunks.insert(chunks.end(), {{4, 4}, {32, 6}});
@@ -90,6 +98,7 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
     const int rings = std::min(8, ranks_each(topology));
     for (Options& options : all) {
       options.rings = rings;
+      options.window *= rings;  // all of them advance together
     }
   }
   return all;
@@ -99,6 +108,9 @@ bool worth_a_look(const Algorithm& row, const Topology& topology, const Wish& wi
   const bool one_host = topology.host_of.front() == topology.host_of.back();
   if (row.peers_memory) {
     return wish.peers_memory && one_host;
+  }
+  if (row.name == "shuffle") {  // never faster than direct: for who asks for it
+    return false;
   }
   const bool all_to_all = row.name == "direct" || row.name == "weighted";
   return !all_to_all || topology.ranks() <= most_flat;
@@ -113,26 +125,127 @@ bool can(const Algorithm& row, const Topology& topology, const Options& options)
   }
 }
 
-}  // namespace
+// Where sums have an order, its bits depend on the dimensions unless all of them are powers of two
+// in a tree: then one cut is for all links and sizes. Hosts are one dimension or a few of about the
+// same size, ranks of a host another; empty: all ranks are one.
+std::vector<int> dims_for_order(const Topology& topology) {
+  const int inside = ranks_each(topology);
+  if (topology.ranks() == inside || (inside == 1 && topology.ranks() <= widest)) {
+    return {};
+  }
+  const std::vector<std::vector<int>> all = grids(topology);
+  const auto worse = [](const std::vector<int>& a, const std::vector<int>& b) {
+    return std::pair(a.size(), a.back()) < std::pair(b.size(), b.back());
+  };
+  return all.empty() ? std::vector<int>() : *std::ranges::min_element(all, worse);
+}
 
-std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links) {
+bool keeps_bits(const Options& options, const Topology& topology, const Wish& wish) {
+  const bool pairs =
+      wish.order == Order::tree && std::has_single_bit(static_cast<unsigned>(topology.ranks()));
+  return wish.order == Order::fast || pairs || options.dims == dims_for_order(topology);
+}
+
+std::vector<Candidate> ways_of_catalog(const Topology& topology, const Wish& wish) {
   std::vector<Candidate> all;
   for (const Algorithm& row : catalog()) {
     if (!worth_a_look(row, topology, wish)) {
       continue;
     }
     for (const Options& options : ways(row, topology, wish)) {
-      if (can(row, topology, options)) {
-        const auto plans = plans_of_all(row, topology, wish.elements, options);
-        if (plans[0].chunks.size() <= wish.channels) {
-          all.push_back({&row, options, simulate(plans, topology, links)});
-        }
+      if (keeps_bits(options, topology, wish) && can(row, topology, options)) {
+        all.push_back({&row, options, 0});
       }
     }
   }
-  check(!all.empty(), "no all-reduce keeps the order of sums and the wire that were asked for");
+  return all;
+}
+
+void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
+                      const Links& links) {
+  for (Candidate& candidate : all) {
+    candidate.seconds =
+        estimate(*candidate.algorithm, candidate.options, topology, wish.elements, links).seconds;
+  }
+  const std::size_t kept = topology.ranks() <= most_flat ? 8 : 2;
+  std::ranges::stable_sort(all, {}, &Candidate::seconds);
+  all.resize(std::min(all.size(), kept));
+}
+
+// Gives all of them their seconds; those that need too many channels are left out.
+void simulate_all(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
+                  const Links& links) {
+  std::vector<Candidate> fitting;
+  for (Candidate& candidate : all) {
+    const Algorithm& row = *candidate.algorithm;
+    if (make_plan(row, topology, 0, wish.elements, candidate.options).chunks.size() >
+        wish.channels) {
+      continue;
+    }
+    const Estimate rough = estimate(row, candidate.options, topology, wish.elements, links);
+    const bool quick = topology.ranks() <= few_ranks || rough.messages <= most_messages;
+    candidate.seconds =
+        quick ? simulate(plans_of_all(row, topology, wish.elements, candidate.options), topology,
+                         links)
+              : rough.seconds;
+    fitting.push_back(std::move(candidate));
+  }
+  all = std::move(fitting);
+}
+
+Wish wish_of(const Settings& settings, std::size_t elements, std::size_t channels) {
+  return {elements, settings.order, settings.wire, settings.peers_memory,
+          channels, settings.pieces};
+}
+
+}  // namespace
+
+std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links) {
+  std::vector<Candidate> all = ways_of_catalog(topology, wish);
+  if (topology.ranks() > few_ranks) {
+    keep_the_fastest(all, topology, wish, links);
+  }
+  simulate_all(all, topology, wish, links);
+  check(!all.empty(),
+        wish.pieces > 0 ? "no all-reduce in " + std::to_string(wish.pieces) +
+                              " pieces has as few chunks as ranks have channels, " +
+                              std::to_string(wish.channels) + "; ask for fewer pieces"
+                        : "no all-reduce keeps the order of sums and the wire that were asked for");
   std::ranges::stable_sort(all, {}, &Candidate::seconds);
   return all;
+}
+
+std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
+                               std::size_t channels) {
+  const Wish wish = wish_of(settings, elements, channels);
+  const auto rule =
+      std::ranges::find_if(settings.rules, [&](const Rule& r) { return elements <= r.most; });
+  if (rule == settings.rules.end() || rule->algorithm == nullptr) {
+    return candidates(settings.topology, wish, settings.links);
+  }
+  Candidate fixed{rule->algorithm, rule->options, 0};
+  fixed.options.order = wish.order;
+  fixed.options.wire = wish.wire;
+  if (wish.pieces > 0) {
+    fixed.options.chunks = wish.pieces;
+    fixed.options.window = std::min(wish.pieces, most_in_window);
+  }
+  make_plan(*fixed.algorithm, settings.topology, 0, 0, fixed.options);  // throws if it cannot be
+  std::vector<Candidate> all{fixed};
+  simulate_all(all, settings.topology, wish, settings.links);
+  check(!all.empty(), "all-reduce '" + std::string(fixed.algorithm->name) + "' in " +
+                          std::to_string(fixed.options.chunks) +
+                          " chunks needs more channels than ranks have, " +
+                          std::to_string(channels) + "; ask for fewer");
+  return all;
+}
+
+std::string dims_text(const Options& options) {
+  std::string text;
+  for (const int size : options.dims) {
+    text += (text.empty() ? "" : "x") + std::to_string(size);
+  }
+  return text.empty() ? "-" : text;
 }
 
 }  // namespace cnn::allreduce

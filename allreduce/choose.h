@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
+#include <string>
 #include <vector>
 
 #include "allreduce/algorithm.h"
@@ -22,12 +24,41 @@ struct Wish {
   Wire wire = Wire::f32;
   bool peers_memory = false;  // ranks of a host see one another's
   std::size_t channels = 64;  // that ranks have: a list may have as many chunks
+  int pieces = 0;             // that it is cut into; 0: as the model likes
 };
 
 // All ways that the catalog has for these ranks and this order, the fastest first: grids over the
 // factors of ranks in a host and of hosts (none above 16 where it can be divided), one or more
-// rings, and chunks as many as hide one dimension under another. A function of its arguments alone,
-// so that all ranks choose alike.
+// rings, and chunks as many as hide one dimension under another. Where an order of sums is asked
+// for, those only that give the same bits whatever the links do. Of more than 16 ranks those that
+// estimate() finds the fastest are simulated, the others left out. A function of its arguments
+// alone, so that all ranks choose alike.
 std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links);
+
+// What reduces buckets of up to so many elements: this algorithm, or null: the fastest.
+struct Rule {
+  std::size_t most = std::numeric_limits<std::size_t>::max();
+  const Algorithm* algorithm = nullptr;
+  Options options = {};
+};
+
+// How buckets are reduced, the same on all ranks.
+struct Settings {
+  Topology topology;
+  Order order = Order::fast;
+  Wire wire = Wire::f32;
+  bool peers_memory = true;      // ranks of a host see one another's
+  Links links = {};              // what the choice of an algorithm goes by
+  std::vector<Rule> rules = {};  // ascending; the first that is large enough holds. Empty: fastest
+  int pieces = 0;                // of each bucket; 0: as the model likes
+};
+
+// candidates() for a bucket, or the one way that the rules leave. Throws Error if that cannot be
+// made of these ranks.
+std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
+                               std::size_t channels = Wish{}.channels);
+
+// "4x8", "-" without dimensions.
+std::string dims_text(const Options& options);
 
 }  // namespace cnn::allreduce

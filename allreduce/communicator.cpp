@@ -65,22 +65,19 @@ void BucketCommunicator::compare(std::size_t number, std::span<const std::span<f
 
 void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
   compare(number, pieces);
-  Wish wish{.order = settings_.order,
-            .wire = settings_.wire,
-            .peers_memory = settings_.peers_memory,
-            .channels = transport_.channels()};
+  std::size_t elements = 0;
   for (const std::span<float>& piece : pieces) {
-    wish.elements += piece.size();
+    elements += piece.size();
   }
   if (buckets_.size() <= number) {
     buckets_.resize(number + 1);
   }
   Bucket& bucket = buckets_[number];
   bucket.pieces.assign(pieces.begin(), pieces.end());
-  bucket.choice = candidates(settings_.topology, wish, settings_.links).front();
+  bucket.choice = ways_of(settings_, elements, transport_.channels()).front();
   bucket.engine = std::make_unique<Engine>(transport_, loops_,
                                            make_plan(*bucket.choice.algorithm, settings_.topology,
-                                                     rank(), wish.elements, bucket.choice.options),
+                                                     rank(), elements, bucket.choice.options),
                                            pieces);
 }
 

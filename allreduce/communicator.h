@@ -15,15 +15,6 @@
 
 namespace cnn::allreduce {
 
-// How buckets are reduced, the same on all ranks.
-struct Settings {
-  Topology topology;
-  Order order = Order::fast;
-  Wire wire = Wire::f32;
-  bool peers_memory = true;  // ranks of a host see one another's
-  Links links;               // what the choice of an algorithm goes by
-};
-
 // Reduces each bucket by the algorithm that the model finds the fastest for its size. What a
 // bucket's first reduction has prepared serves all later ones, which allocate nothing.
 class BucketCommunicator final : public Communicator {
@@ -40,6 +31,7 @@ class BucketCommunicator final : public Communicator {
   // What was chosen for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }
+  const Settings& settings() const { return settings_; }
 
  private:
   struct Bucket {

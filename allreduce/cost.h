@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 
 #include "allreduce/algorithm.h"
@@ -17,6 +18,7 @@ struct Links {
   double rank = 20e9;     // bytes per second between ranks of a host: out of each, and into each
   double host = 12.5e9;   // out of each host, and into it, for all its ranks together
   double memory = 10e9;   // that a rank reads or writes in sums over the memory of others
+  std::optional<double> meeting = {};  // of ranks that see one another's memory; else as latency
 };
 // Topology::link makes the links of ranks slower or faster than these: that of a host by its first
 // rank.
@@ -26,7 +28,8 @@ struct Links {
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links);
 
 // What no algorithm that adds in the ranks can fall below, of a buffer of so many bytes: the
-// largest of what each link, latency and adding take.
-double bound(const Topology& topology, double bytes, const Links& links);
+// largest of what each link, latency and adding take. With the memory of peers in sight nothing
+// need travel inside a host: every rank reads and writes as much as a buffer.
+double bound(const Topology& topology, double bytes, const Links& links, bool peers_memory = false);
 
 }  // namespace cnn::allreduce

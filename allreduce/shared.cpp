@@ -11,14 +11,13 @@ RankPlan shared(const Topology& topology, int rank, std::size_t elements, const 
   for (const int peer : group.ranks) {
     parts.push_back(peer == rank ? Part{} : Part{Part::At::peer, static_cast<std::size_t>(peer)});
   }
-  Writer writer(options);
-  writer.begin_chunk();
-  if (group.size() > 1 && elements > 0) {
-    writer.meet(group.ranks);
-    writer.sum(slice({0, elements}, group.self, group.size()), parts, true, group.ranks);
-    writer.meet(group.ranks);
-  }
-  return std::move(writer).finish();
+  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+    if (group.size() > 1 && !range.empty()) {
+      writer.meet(group.ranks);
+      writer.sum(slice(range, group.self, group.size()), parts, true, group.ranks);
+      writer.meet(group.ranks);
+    }
+  });
 }
 
 }  // namespace cnn::allreduce

@@ -218,7 +218,8 @@ class Simulation {
     }
     for (const int rank : group) {
       woken_[{static_cast<std::size_t>(rank), chunk_}] = mine + 1;
-      schedule_go_on(latest + links_.latency, static_cast<std::size_t>(rank), chunk_);
+      schedule_go_on(latest + links_.meeting.value_or(links_.latency),
+                     static_cast<std::size_t>(rank), chunk_);
     }
     return false;
   }
@@ -229,9 +230,9 @@ class Simulation {
     const auto parts = plans_[rank_].parts_of(sum);
     const bool of_others =
         std::ranges::any_of(parts, [](const Part& part) { return part.at == Part::At::peer; });
-    if (of_others || sum.into) {
+    if (of_others || sum.into) {  // by the speed of memory, which has no time for more
       const std::size_t written = sum.into ? plans_[rank_].groups[*sum.into].size() : 1;
-      seconds += static_cast<double>(sum.parts + written) * bytes / links_.memory;
+      seconds = static_cast<double>(sum.parts + written) * bytes / links_.memory;
     }
     course().time = use_processor(seconds);
     return true;

@@ -7,6 +7,23 @@
 #include "runtime/error.h"
 
 namespace cnn::layers {
+namespace {
+
+std::vector<std::size_t> join_small(std::span<const std::size_t> bytes, const BucketSizes& sizes) {
+  std::vector<std::size_t> ends;
+  std::size_t begin = 0;  // of the bucket that is open
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    const bool follows_small = i > begin && bytes[i - 1] <= sizes.small;
+    if (i > begin && (bytes[i] > sizes.small || !follows_small || i - begin >= sizes.joined)) {
+      ends.push_back(i);
+      begin = i;
+    }
+  }
+  ends.push_back(bytes.size());
+  return ends;
+}
+
+}  // namespace
 
 std::vector<TensorDesc> AllReduce::infer(std::span<const TensorDesc> in) const {
   for (const TensorDesc& desc : in) {
@@ -23,6 +40,9 @@ void AllReduce::reference(std::span<const TensorView> /*in*/,
 std::vector<std::size_t> cut_buckets(std::span<const std::size_t> bytes, const BucketSizes& sizes) {
   if (bytes.empty()) {
     return {};
+  }
+  if (sizes.small > 0) {
+    return join_small(bytes, sizes);
   }
   std::size_t tail = bytes.size() - 1;  // where the last bucket begins
   for (std::size_t size = bytes[tail]; tail > 0 && size + bytes[tail - 1] <= sizes.last; --tail) {

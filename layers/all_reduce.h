@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,13 @@ struct BucketSizes {
   std::size_t first = std::size_t{1} << 20U;
   std::size_t others = std::size_t{8} << 20U;
   std::size_t last = std::size_t{1} << 20U;
+  // If not 0, instead of the above: tensors up to this size join their neighbours, at most so many;
+  // larger ones stay alone.
+  std::size_t small = 0, joined = 10;
 };
+
+// All tensors in one bucket.
+constexpr BucketSizes one_bucket() { return {.first = 0, .others = 0, .last = SIZE_MAX}; }
 
 // Cuts a row of tensors of these sizes: where each bucket ends. None is larger than its limit,
 // unless it is a single tensor.

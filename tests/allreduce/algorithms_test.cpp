@@ -122,6 +122,19 @@ TEST(Algorithms, KeepTheOrderOfSumsThatTheyPromise) {
   }
 }
 
+TEST(Algorithms, OfAShuffleLetOnlyItsOwnersSum) {
+  for (const int owners : {1, 2, 5}) {
+    const auto traffic =
+        proved("shuffle", ranks_on_hosts(1, 5), 1003, {.chunks = 3, .owners = owners});
+    for (int rank = 0; rank < 5; ++rank) {
+      EXPECT_EQ(traffic[static_cast<std::size_t>(rank)].elements_added > 0, rank < owners)
+          << rank << " of " << owners;
+    }
+  }
+  EXPECT_NE(error_of([] { plans_of_all(find("shuffle"), ranks_on_hosts(1, 2), 9, {.owners = 3}); }),
+            "");
+}
+
 TEST(Algorithms, InPairsGiveTheSameSumsForAllGridsOfPowersOfTwo) {
   for (const std::vector<int>& dims : factorisations(64)) {
     const auto plans = plans_of_all(find("grid_of_direct"), ranks_on_hosts(16, 4), 640,
@@ -197,7 +210,7 @@ TEST(Algorithms, SayWhatTheyCannotDo) {
   };
   EXPECT_EQ(error("rong", {}),
             "no all-reduce is called 'rong'; use one of ring, multi_ring, direct, grid_of_rings, "
-            "grid_of_direct, doubling, halving, tree, weighted, shared");
+            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared");
   EXPECT_EQ(error("grid_of_rings", {.dims = {3, 2}}),
             "invalid dimensions 3x2: their product is 6, there are 4 ranks");
   EXPECT_NE(error("ring", {.order = Order::rank}), "");

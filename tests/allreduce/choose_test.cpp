@@ -6,7 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "allreduce/estimate.h"
 #include "allreduce/proof.h"
+#include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -59,6 +61,78 @@ TEST(Choice, KeepsOrderAndWire) {
       const auto plans = plans_of_all(*candidate.algorithm, topology, 5000, candidate.options);
       prove(plans, {5000, order, candidate.options.dims});
       EXPECT_EQ(plans[0].wire, Wire::bf16);
+    }
+  }
+}
+
+// Dimensions would change the bits of an order of sums: they do not follow the links.
+TEST(Choice, HasTheSameBitsOnAllLinksWhereSumsHaveAnOrder) {
+  for (const Topology& topology :
+       {ranks_on_hosts(3, 4), ranks_on_hosts(1, 6), ranks_on_hosts(12, 1), ranks_on_hosts(6, 2)}) {
+    std::vector<std::vector<int>> dims;
+    for (const double latency : {1e-7, 1e-4}) {
+      for (const double host : {1e7, 1e10}) {
+        for (const std::size_t elements : {64U, 100'000U}) {
+          for (const Candidate& candidate : candidates(
+                   topology, {.elements = elements, .order = Order::rank, .peers_memory = true},
+                   {.latency = latency, .host = host})) {
+            dims.push_back(candidate.options.dims);
+          }
+        }
+      }
+    }
+    EXPECT_EQ(dims, std::vector<std::vector<int>>(dims.size(), dims.front()));
+  }
+}
+
+TEST(Choice, OfATreeIsFreeWhereAllDimensionsArePowersOfTwo) {
+  const Wish wish{.elements = 100'000, .order = Order::tree};
+  bool flat = false, grid = false;
+  for (const Candidate& candidate : candidates(ranks_on_hosts(4, 2), wish, {})) {
+    (candidate.options.dims.empty() ? flat : grid) = true;
+  }
+  EXPECT_TRUE(flat && grid);
+}
+
+TEST(Choice, CutsIntoThePiecesThatAreAskedFor) {
+  for (const Candidate& candidate : candidates(
+           ranks_on_hosts(1, 2), {.elements = 1000, .peers_memory = true, .pieces = 5}, {})) {
+    const RankPlan plan =
+        make_plan(*candidate.algorithm, ranks_on_hosts(1, 2), 0, 1000, candidate.options);
+    EXPECT_EQ(plan.chunks.size() % 5, 0U) << candidate.algorithm->name;
+  }
+  EXPECT_THROW(candidates(ranks_on_hosts(1, 2), {.elements = 1000, .pieces = 65}, {}), Error);
+}
+
+TEST(Choice, FollowsRulesBySize) {
+  Settings settings{.topology = ranks_on_hosts(1, 4)};
+  settings.rules = {{.most = 100, .algorithm = &find("doubling")},
+                    {.algorithm = &find("shuffle"), .options = {.owners = 2}}};
+  EXPECT_EQ(ways_of(settings, 100).size(), 1U);
+  EXPECT_EQ(ways_of(settings, 100).front().algorithm->name, "doubling");
+  const Candidate large = ways_of(settings, 101).front();
+  EXPECT_EQ(large.algorithm->name, "shuffle");
+  EXPECT_EQ(large.options.owners, 2);
+  EXPECT_GT(large.seconds, 0);
+  settings.rules.back().options.owners = 5;
+  EXPECT_THROW(ways_of(settings, 101), Error);
+  settings.rules = {{.algorithm = &find("ring")}};
+  settings.order = Order::rank;
+  EXPECT_THROW(ways_of(settings, 101), Error);
+}
+
+// Close enough that the fastest of very many ranks are among those that are simulated.
+TEST(Choice, IsEstimatedNearlyAsItIsSimulated) {
+  const Links links{.latency = 2e-6, .post = 3e-7, .add = 1e-11};
+  for (const Topology& topology : {ranks_on_hosts(8, 1), ranks_on_hosts(4, 4)}) {
+    for (const std::size_t elements : {1000U, 1'000'000U}) {
+      for (const Candidate& way : candidates(topology, {.elements = elements}, links)) {
+        const double rough =
+            estimate(*way.algorithm, way.options, topology, elements, links).seconds;
+        const double slack = way.algorithm->name == "tree" ? 2 : 1;
+        EXPECT_LT(rough / way.seconds, 1.7 * slack) << way.algorithm->name << " " << elements;
+        EXPECT_GT(rough / way.seconds, 0.4 / slack) << way.algorithm->name << " " << elements;
+      }
     }
   }
 }

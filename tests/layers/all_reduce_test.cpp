@@ -30,6 +30,17 @@ TEST(Buckets, AreCutWhereTheyAreFull) {
   EXPECT_EQ(cut_buckets(Sizes{100, 1, 100, 100}, sizes), (Sizes{1, 2, 3, 4}));
 }
 
+TEST(Buckets, AreOneWhereNothingOverlaps) {
+  EXPECT_EQ(cut_buckets(Sizes{100, 1, 100, 3}, one_bucket()), Sizes{4});
+}
+
+TEST(Buckets, JoinSmallTensorsAndLeaveLargeOnesAlone) {
+  const BucketSizes sizes{.small = 10, .joined = 3};
+  EXPECT_EQ(cut_buckets(Sizes{1, 10, 11, 2, 12, 13, 1, 1, 1, 1}, sizes),
+            (Sizes{2, 3, 4, 5, 6, 9, 10}));
+  EXPECT_EQ(cut_buckets(Sizes{1}, sizes), Sizes{1});
+}
+
 // A communicator of ranks that all have what this one has.
 class Alike final : public Communicator {
  public:
