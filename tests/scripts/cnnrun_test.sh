@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# cnnrun writes the mpirun line that it says, refuses what cannot be, and makes a table of a series. mpirun is a stand-in
+# that says what it was given, and is as fast as 90 % of its ranks.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+cat >"$folder/mpirun" <<'FAKE'
+#!/usr/bin/env bash
+echo "mpirun: $*"
+[[ $2 == 3 ]] && exit 7
+echo "total images/sec: $(($2 == 1 ? 100 : $2 * 90)).00"
+FAKE
+cat >"$folder/ssh" <<'FAKE'
+#!/usr/bin/env bash
+[[ $* == *gone* ]] && { echo "ssh: connect to host gone port 22: Connection refused" >&2; exit 255; }
+nproc --all
+FAKE
+printf '#!/usr/bin/env bash\nexit 1\n' >"$folder/nvidia-smi"
+chmod +x "$folder"/*
+export PATH="$folder:$PATH"
+
+fail() { echo "cnnrun_test: $*" >&2; exit 1; }
+# has TEXT PART...: each part occurs.
+has() {
+  local text=$1 part
+  shift
+  for part; do [[ $text == *"$part"* ]] || fail "no '$part' in: $text"; done
+}
+# refuses PART OPTIONS...: ends with an error that says so.
+refuses() {
+  local part=$1 said
+  shift
+  if said=$(scripts/cnnrun "$@" prog 2>&1); then fail "accepted: $*"; fi
+  has "$said" "$part"
+}
+
+line=$(scripts/cnnrun --accelerators 2 prog --model=resnet50 2>&1)
+has "$line" "cnnrun: mpirun -np 2 " "-H localhost:2" "--bind-to none" "odls_base_sigkill_timeout 30" "DDL_OPTIONS=-mode p:2x1x1x1" \
+  "prog --model=resnet50" "mpirun: -np 2"
+line=$(scripts/cnnrun -H a,b,c,d --accelerators 6 --nodes 2 --racks 2 --tcp --mpiarg '--mca x y' -m b --ddlarg '-dump_iter 10' prog 2>&1)
+has "$line" "-np 24" "-H a:6,b:6,c:6,d:6" "--mca btl self,vader,tcp" "--mca x y" "DDL_OPTIONS=-mode b:6x2x2x1 -dump_iter 10"
+line=$(scripts/cnnrun --no_ddloptions --dry_run prog 2>&1)
+has "$line" "-np 1"
+[[ $line != *DDL_OPTIONS* && $line != *"mpirun: "* ]] || fail "$line"
+printf 'rank 0=a slot=0:0-3\nrank 1=b slot=0:0-3\n' >"$folder/ranks"
+has "$(scripts/cnnrun --rankfile "$folder/ranks" prog 2>&1)" "-np 2" "--rankfile $folder/ranks"
+printf 'a slots=4 # first\n\nb\n' >"$folder/hosts"
+has "$(scripts/cnnrun --hostfile "$folder/hosts" prog 2>&1)" "-np 2" "-H a:1,b:1"
+
+refuses "are 6 hosts, but there are 4" -H a,b,c,d --nodes 3 --racks 2
+refuses "one of b n r m c p" -m q
+refuses "dimensions of 6 ranks, but there are 4" -m r:2x3 --accelerators 4
+refuses "host gone does not answer to ssh" -H gone
+refuses "not a whole number" --scale 1,0
+refuses "No such file" --hostfile "$folder/none"
+
+table=$(scripts/cnnrun --scale=1,2,4 prog 2>/dev/null)
+has "$table" "ranks   images/sec   per rank efficiency" "4       360.00      90.00     90.00%" "1       100.00     100.00    100.00%"
+if said=$(scripts/cnnrun --scale=1,3 prog 2>&1); then fail "a failed run counted"; fi
+has "$said" "3 ranks ended with status 7"
+echo "cnnrun: all as it should be"
