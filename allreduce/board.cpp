@@ -20,7 +20,7 @@ std::size_t counters_of(const Dimensions& of) {
 }  // namespace
 
 std::size_t Board::front(const Dimensions& of) {
-  return whole_pages(sizeof(Dimensions) + of.ranks * sizeof(Presence) +
+  return whole_pages(sizeof(Dimensions) + of.ranks * (sizeof(Presence) + sizeof(Doorbell)) +
                      counters_of(of) * sizeof(Counter));
 }
 
@@ -33,6 +33,7 @@ void Board::build(const Dimensions& of) {
   mine.room = whole_pages(of.room);
   for (std::size_t rank = 0; rank < of.ranks; ++rank) {
     new (&presence(rank)) Presence;
+    new (&doorbell(rank)) Doorbell;
   }
   for (std::size_t i = 0; i < counters_of(of); ++i) {
     new (counters() + i) Counter;
@@ -43,9 +44,13 @@ Presence& Board::presence(std::size_t rank) const {
   return reinterpret_cast<Presence*>(memory_ + sizeof(Dimensions))[rank];
 }
 
+Doorbell& Board::doorbell(std::size_t rank) const {
+  return reinterpret_cast<Doorbell*>(memory_ + sizeof(Dimensions) +
+                                     dimensions().ranks * sizeof(Presence))[rank];
+}
+
 Counter* Board::counters() const {
-  return reinterpret_cast<Counter*>(memory_ + sizeof(Dimensions) +
-                                    dimensions().ranks * sizeof(Presence));
+  return reinterpret_cast<Counter*>(&doorbell(dimensions().ranks));
 }
 
 Counter& Board::arrivals(std::size_t channel, std::size_t rank) const {

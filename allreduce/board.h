@@ -22,6 +22,13 @@ struct alignas(64) Presence {
   std::atomic<std::int32_t> culprit{-1};    // rank, if it failed because of another
 };
 
+// Who sleeps until another rank has done something is woken by it.
+struct alignas(64) Doorbell {
+  std::atomic<std::uint32_t> rings{0};  // so far
+  std::atomic<std::uint32_t> sleeps{0};
+};
+static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
+
 struct alignas(64) Dimensions {
   std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0;
 };
@@ -36,6 +43,7 @@ class Board {
 
   const Dimensions& dimensions() const { return *reinterpret_cast<const Dimensions*>(memory_); }
   Presence& presence(std::size_t rank) const;
+  Doorbell& doorbell(std::size_t rank) const;
   Counter& arrivals(std::size_t channel, std::size_t rank) const;  // at meetings
   Counter& posted(std::size_t channel, std::size_t from, std::size_t to) const;
   Counter& taken(std::size_t channel, std::size_t from, std::size_t to) const;

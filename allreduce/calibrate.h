@@ -11,9 +11,9 @@ namespace cnn::allreduce {
 
 // How much a measurement of links may take.
 struct CalibrationLimits {
-  double seconds = 0.3;                       // about
-  std::size_t bytes = std::size_t{4} << 20U;  // of the largest message
-  bool peers_memory = true;                   // ranks of a host see one another's
+  double seconds = 0.3;                        // about
+  std::size_t bytes = std::size_t{16} << 20U;  // of the largest message and sum
+  bool peers_memory = true;                    // ranks of a host see one another's
 };
 
 // Measures what Links says of these ranks: meetings, messages to a neighbour in the host and to one

@@ -167,7 +167,8 @@ void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology, con
     candidate.seconds =
         estimate(*candidate.algorithm, candidate.options, topology, wish.elements, links).seconds;
   }
-  const std::size_t kept = topology.ranks() <= most_flat ? 8 : 2;
+  const int ranks = topology.ranks();
+  const std::size_t kept = ranks <= most_flat ? 8 : ranks <= 4 * most_flat ? 2 : 1;
   std::ranges::stable_sort(all, {}, &Candidate::seconds);
   all.resize(std::min(all.size(), kept));
 }

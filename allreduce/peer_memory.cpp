@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
+#include <ctime>
+#include <linux/futex.h>
 #include <sched.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -18,6 +22,9 @@ namespace cnn::allreduce {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr std::chrono::microseconds taken_away{100};  // longer than a processor that nobody wants
+constexpr unsigned crowded_waits = 64;
 
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -86,11 +93,11 @@ class PeerMemoryTransport final : public Transport {
 
   void send(int to, std::size_t channel, std::span<const Bytes> /*pieces*/) override {
     const std::uint64_t number = ++sent_[at(channel, to)];
-    board_.posted(channel, index(rank_), index(to)).value.store(number, std::memory_order_release);
+    board_.posted(channel, index(rank_), index(to)).value.store(number);
+    wake(to);
   }
   bool sent(int to, std::size_t channel) override {
-    return board_.taken(channel, index(rank_), index(to)).value.load(std::memory_order_acquire) >=
-           sent_[at(channel, to)];
+    return board_.taken(channel, index(rank_), index(to)).value.load() >= sent_[at(channel, to)];
   }
 
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
@@ -99,27 +106,32 @@ class PeerMemoryTransport final : public Transport {
   }
   bool received(int from, std::size_t channel) override {
     std::uint64_t& number = received_[at(channel, from)];
-    const auto posted =
-        board_.posted(channel, index(from), index(rank_)).value.load(std::memory_order_acquire);
+    const auto posted = board_.posted(channel, index(from), index(rank_)).value.load();
     if (posted <= number) {
       return false;
     }
     copy(from, incoming_[at(channel, from)]);
     ++number;
-    board_.taken(channel, index(from), index(rank_)).value.store(number, std::memory_order_release);
+    board_.taken(channel, index(from), index(rank_)).value.store(number);
+    wake(from);
     return true;
   }
 
   void come(std::size_t channel) override {
-    board_.arrivals(channel, index(rank_)).value.store(++come_[channel], std::memory_order_release);
+    board_.arrivals(channel, index(rank_)).value.store(++come_[channel]);
+    for (int rank = 0; rank < ranks_; ++rank) {
+      wake(rank);
+    }
   }
   bool have_come(std::span<const int> group, std::size_t channel) override {
     return std::ranges::all_of(group, [&](int rank) {
-      return board_.arrivals(channel, index(rank)).value.load(std::memory_order_acquire) >=
-             come_[channel];
+      return board_.arrivals(channel, index(rank)).value.load() >= come_[channel];
     });
   }
 
+  // A short wait spins. A longer one gives the processor away; where somebody else takes it, that
+  // is for a whole slice of time, so that then and in the next waits this rank sleeps until it is
+  // woken.
   void idle(int waits_for) override {
     constexpr unsigned spins = 200;
     // By time: where others use the processor, a yield may take as long as a time slice.
@@ -131,8 +143,16 @@ class PeerMemoryTransport final : public Transport {
       __builtin_ia32_pause();
       return;
     }
-    ::sched_yield();
+    const Clock::time_point before = Clock::now();
+    if (crowded_ > 0) {
+      sleep();
+    } else {
+      ::sched_yield();
+    }
     const Clock::time_point now = Clock::now();
+    if (crowded_ == 0 && now - before > taken_away) {
+      crowded_ = crowded_waits;
+    }
     if (idle_ == spins) {
       since_ = looked_ = now;
     } else if (now - looked_ >= between_looks) {
@@ -144,6 +164,11 @@ class PeerMemoryTransport final : public Transport {
   void leave() override { take_leave(); }
   void busy() override {
     if (idle_ > 0) {
+      if (listens_) {
+        board_.doorbell(index(rank_)).sleeps.store(0);
+        listens_ = false;
+        --crowded_;
+      }
       idle_ = left_seen_ = 0;
       presence(rank_).waits_for.store(-1, std::memory_order_relaxed);
     }
@@ -154,6 +179,28 @@ class PeerMemoryTransport final : public Transport {
     return channel * index(ranks_) + index(rank);
   }
   Presence& presence(int rank) const { return board_.presence(index(rank)); }
+
+  void wake(int rank) {
+    Doorbell& bell = board_.doorbell(index(rank));
+    if (bell.sleeps.load() != 0) {
+      bell.rings.fetch_add(1);
+      ::syscall(SYS_futex, &bell.rings, FUTEX_WAKE, 1, nullptr, nullptr, 0);
+    }
+  }
+  // Listens first, so that who waits looks once more before it sleeps. Not for long: messages that
+  // come on other ways ring no bell.
+  void sleep() {
+    constexpr timespec longest{0, 200'000};
+    Doorbell& bell = board_.doorbell(index(rank_));
+    if (listens_) {
+      ::syscall(SYS_futex, &bell.rings, FUTEX_WAIT, heard_, &longest, nullptr, 0);
+    }
+    heard_ = bell.rings.load();
+    if (!listens_) {
+      bell.sleeps.store(1);
+      listens_ = true;
+    }
+  }
 
   void take_leave() {
     State here = State::here;  // who failed has left already
@@ -237,6 +284,9 @@ class PeerMemoryTransport final : public Transport {
   std::vector<int> called_;              // see PeerMemory::join()
   std::size_t used_ = 0;                 // of the room
   unsigned idle_ = 0, left_seen_ = 0;
+  unsigned crowded_ = 0;  // waits that are still taken to have others on the processor
+  bool listens_ = false;
+  std::uint32_t heard_ = 0;  // rings
   Clock::time_point since_, looked_;
 };
 

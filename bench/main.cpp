@@ -171,7 +171,7 @@ int run(Start start, Console& console) {
 }
 
 Abilities abilities_of(std::span<const BackendKind> backends) {
-  Abilities abilities{.bf16 = cpu_computes_bf16()};
+  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched().has_value()};
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
     abilities.gpu_backend = true;
     abilities.missing_gpu = gpu->missing;

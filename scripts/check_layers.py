@@ -41,6 +41,9 @@ ARROWS = {
     # A verdict over result files: needs nothing of what made them.
     "bench/compare": ["runtime"],
     "bench/page": ["bench/compare", "runtime"],
+    # A program of its own.
+    "bench/all_reduce": ["bench/run", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data",
+                         "models", "layers/passes", "layers", "runtime"],
     "bench/cuda": ["*"],
     "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
     "bench": ["*"],
@@ -86,7 +89,8 @@ LIBRARIES = {
     r"jpeglib|turbojpeg|zlib": ["data"],
     r"nlohmann/": ["data", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",
                    "tests/models", "tests/program"],
-    r"fmt/|cxxopts": ["bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda"],
+    r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report",
+                      "bench/run", "bench/cuda"],
     r"gtest/|gmock/": [],
 }
 

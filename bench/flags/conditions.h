@@ -15,6 +15,16 @@ inline bool on_synthetic_data(const Config& config) { return !config.data.dir; }
 
 inline bool on_real_data(const Config& config) { return !on_synthetic_data(config); }
 
+// One device, or several that keep their gradients; where mpirun's ranks exchange, the mode says
+// it.
+inline bool exchanges_nothing(const Config& config) {
+  const VariableUpdate mode = config.variable_update;
+  const bool local = mode == VariableUpdate::parameter_server || mode == VariableUpdate::replicated;
+  return mode == VariableUpdate::independent ||
+         (local && config.num_gpus <= 1 && !config.comm.launched &&
+          config.comm.simulate_ranks.empty());
+}
+
 inline bool evaluates(const Config& config) {
   const Mode mode = mode_of(config);
   return mode == Mode::evaluation || mode == Mode::training_and_evaluation;

@@ -37,6 +37,10 @@ enum class VariableUpdate : std::uint8_t {
 
 enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { own, mpi };
+enum class CommOrder : std::uint8_t { fast, rank, tree };
+enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
+enum class LinkCalibration : std::uint8_t { automatic, off, force };
+enum class GpuNetwork : std::uint8_t { dgx1, gcp_v100 };
 
 template <>
 inline constexpr auto words<DeviceKind> = std::to_array<Word<DeviceKind>>({{"cpu", DeviceKind::cpu},
@@ -90,6 +94,27 @@ inline constexpr auto words<CommTransport> = std::to_array<Word<CommTransport>>(
 template <>
 inline constexpr auto words<CommBackend> =
     std::to_array<Word<CommBackend>>({{"ring", CommBackend::own}, {"mpi", CommBackend::mpi}});
+
+template <>
+inline constexpr auto words<CommOrder> = std::to_array<Word<CommOrder>>(
+    {{"fast", CommOrder::fast}, {"rank", CommOrder::rank}, {"tree", CommOrder::tree}});
+
+template <>
+inline constexpr auto words<CommWire> = std::to_array<Word<CommWire>>({{"auto",
+                                                                        CommWire::automatic},
+                                                                       {"fp32", CommWire::fp32},
+                                                                       {"bf16", CommWire::bf16},
+                                                                       {"fp16", CommWire::fp16}});
+
+template <>
+inline constexpr auto words<LinkCalibration> =
+    std::to_array<Word<LinkCalibration>>({{"auto", LinkCalibration::automatic},
+                                          {"off", LinkCalibration::off},
+                                          {"force", LinkCalibration::force}});
+
+template <>
+inline constexpr auto words<GpuNetwork> = std::to_array<Word<GpuNetwork>>(
+    {{"dgx1", GpuNetwork::dgx1}, {"gcp_v100", GpuNetwork::gcp_v100}});
 
 using lms::Recomputation;
 using lms::TriggerRule;
@@ -251,10 +276,28 @@ struct LmsFlags {
   std::vector<double> emulate_link_gbps;  // out, in, both at once
 };
 
-// How ranks exchange.
+// How ranks exchange gradients.
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::own;
+  std::optional<std::string> spec;  // see bench/flags/reduce_spec.h
+  bool hierarchical_copy = false;
+  GpuNetwork network = GpuNetwork::dgx1;
+  int repacking = 0;  // pieces of all gradients together; 0: off
+  bool compact = true;
+  int small_bytes = 0, small_group = 10;  // of gradients that travel together; 0 bytes: off
+  CommOrder order = CommOrder::fast;
+  CommWire wire = CommWire::automatic;
+  bool overlap = true;
+  int bucket_mb = 8, first_bucket_kb = 1024, last_bucket_kb = 1024;
+  bool print_plan = false;
+  LinkCalibration calibrate = LinkCalibration::automatic;
+  std::optional<std::string> calibration_file;
+  // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
+  std::optional<double> host_gbps, rank_gbps, latency_us;
+  std::vector<std::int64_t> simulate_ranks;
+  int simulate_ranks_per_host = 1;
+  bool launched = false;  // by mpirun or its like, as one of several processes
 };
 
 // For the largest of these that memory allows.

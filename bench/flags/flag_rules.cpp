@@ -6,6 +6,8 @@
 
 #include "bench/flags/flag_table.h"
 #include "bench/flags/lms_policy.h"
+#include "bench/flags/reduce_spec.h"
+#include "bench/flags/sizes.h"
 #include "models/learning_rate.h"
 #include "runtime/error.h"
 
@@ -60,7 +62,34 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled; },
      "--lms plans for one device so far; drop --num_gpus"},
     {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },
-     "--simulate predicts one device; drop --num_gpus"},
+     "--simulate predicts one device; drop --num_gpus, or use --simulate_ranks=N"},
+    {[](const Config& c) { return !c.comm.simulate_ranks.empty() && !c.gpu.simulate; },
+     "--simulate_ranks predicts steps of a machine that --simulate names"},
+    {[](const Config& c) {
+       return std::ranges::any_of(c.comm.simulate_ranks,
+                                  [](std::int64_t n) { return n < 1 || n > 4096; });
+     },
+     "--simulate_ranks takes numbers of ranks from 1 to 4096"},
+    {[](const Config& c) { return !c.comm.simulate_ranks.empty() && c.lms.enabled; },
+     "--simulate_ranks predicts steps without --lms so far; drop one of them"},
+    {[](const Config& c) { return !c.comm.simulate_ranks.empty() && mode_of(c) != Mode::training; },
+     "--simulate_ranks predicts the exchange of gradients; drop --eval and --forward_only"},
+    {[](const Config& c) {
+       return c.comm.hierarchical_copy && c.num_gpus <= 1 && !c.comm.launched;
+     },
+     "--hierarchical_copy needs several devices: add --num_gpus"},
+    {[](const Config& c) {
+       return c.comm.hierarchical_copy && c.num_gpus > 1 && c.num_gpus % 2 != 0;
+     },
+     "--hierarchical_copy has two halves of devices: make --num_gpus even"},
+    {[](const Config& c) {
+       return c.comm.hierarchical_copy && c.comm.network == GpuNetwork::gcp_v100 && c.num_gpus != 8;
+     },
+     "--network_topology=gcp_v100 has 8 devices: use --num_gpus=8 or dgx1"},
+    {[](const Config& c) { return c.comm.repacking > 0 && c.comm.small_bytes > 0; },
+     "--gradient_repacking joins all gradients and --agg_small_grads_max_bytes the small ones; "
+     "drop "
+     "one of them"},
     {[](const Config& c) { return c.num_gpus > 1 && (c.search.batch || c.search.image_size); },
      "--find_max_batch and --find_max_image_size search on one device; drop --num_gpus"},
     {[](const Config& c) { return c.checkpoint.save_secs != 0 && is_set(c.checkpoint.save_steps); },
@@ -112,6 +141,9 @@ void check_rules(const Config& config) {
     check(!rule.broken(config), rule.message);
   }
   models::check_options(config.rate);
+  if (config.comm.spec) {
+    parse_reduce_spec(*config.comm.spec);
+  }
 }
 
 std::vector<std::string> idle_flags(const Config& config) {

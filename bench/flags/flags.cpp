@@ -133,6 +133,7 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
 
 // The values in force replace those that were asked for.
 void settle(CommandLine& line, const Abilities& abilities) {
+  line.config.comm.launched = abilities.launched;
   const Config asked = line.config;
   settle_device(line, abilities);
   settle_data_set(line.config);

@@ -13,6 +13,7 @@ namespace cnn::bench {
 // What this build on this machine can do; main fills it from the backends it has.
 struct Abilities {
   bool bf16 = false;         // bf16 products on the CPU
+  bool launched = false;     // the process is one of several that mpirun or its like has started
   bool gpu_backend = false;  // computes on GPUs and plans for one that is not there
   // Why there is no GPU here; empty if there is one. Asked only where one could be used, as it may
   // load libraries. Null: there is one.

@@ -1,3 +1,4 @@
+#include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -12,26 +13,44 @@ constexpr std::string_view one_device =
 constexpr std::string_view by_mpirun =
     "mpirun starts the processes and knows the hosts: mpirun -np N -H host1:n,host2:n "
     "cnn_benchmarks --variable_update=distributed_replicated";
+constexpr Idle alone{exchanges_nothing,
+                     "nothing is exchanged by one device or with --variable_update=independent: "
+                     "the flags of the exchange have no effect"};
+constexpr Idle without_spec{[](const Config& c) { return !c.comm.spec; },
+                            "--agg_small_grads_* act with --all_reduce_spec only"};
 constexpr Flag reduce_rows[] = {
     {.name = "variable_update",
      .help = "how devices share variables and gradients; on one device the first three are equal",
      .member = &at<&Config::variable_update>},
-    {"all_reduce_spec", text, "None", later, one_device,
-     "which reduction algorithm serves which gradient size"},
-    {"hierarchical_copy", boolean, "False", later, one_device,
-     "reduce over two halves of the devices first"},
-    {"network_topology",
-     text,
-     "dgx1",
-     later,
-     one_device,
-     "machine that --hierarchical_copy assumes",
-     {},
-     "dgx1|gcp_v100"},
-    {"gradient_repacking", integer, "0", later, one_device,
-     "join all gradients and cut them into this many pieces; 0 = off", at_least(0)},
-    {"compact_gradient_transfer", boolean, "True", later, one_device,
-     "send gradients in 16 bits when computing in 16 bits"},
+    {.name = "all_reduce_spec",
+     .help = "which reduction algorithm serves which size, in elements of a bucket: ALG[#shards]"
+             "[@dims][%chunks][:LIMIT:ALG...], ALG being auto, ring, direct, weighted, rd, hd, "
+             "tree, shm or one of the original's",
+     .member = &at<&Config::comm, &CommFlags::spec>,
+     .idle = {alone}},
+    {.name = "hierarchical_copy",
+     .help = "reduce in each half of the devices first, then between the halves",
+     .member = &at<&Config::comm, &CommFlags::hierarchical_copy>,
+     .idle = {{[](const Config& c) { return c.comm.spec.has_value(); },
+               "--hierarchical_copy has no effect: --all_reduce_spec names the algorithm"}}},
+    {.name = "network_topology",
+     .help = "machine that --hierarchical_copy assumes: which devices lead its halves",
+     .member = &at<&Config::comm, &CommFlags::network>,
+     .idle = {{[](const Config&) { return true; },
+               "--network_topology has no effect: each device leads for a part of the gradients"}}},
+    {.name = "gradient_repacking",
+     .help = "exchange all gradients together, after the last one, in this many pieces; 0 = off",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::repacking>,
+     .idle = {alone}},
+    {.name = "compact_gradient_transfer",
+     .help = "send gradients in 16 bits between hosts when computing in 16 bits",
+     .member = &at<&Config::comm, &CommFlags::compact>,
+     .idle = {alone,
+              {[](const Config& c) {
+                 return c.precision.type != Precision::fp16 && c.precision.type != Precision::bf16;
+               },
+               "--compact_gradient_transfer acts when computing in 16 bits only"}}},
     {"variable_consistency",
      text,
      "strong",
@@ -42,11 +61,20 @@ constexpr Flag reduce_rows[] = {
      "strong|relaxed"},
     {"staged_vars", boolean, "False", rejected, "each step uses the newest variables; leave it out",
      "compute with the variables of the step before"},
-    {"agg_small_grads_max_bytes", integer, "0", later, one_device,
-     "gradients up to this size travel together; 0 = off", at_least(0)},
-    {"agg_small_grads_max_group", integer, "10", later, one_device,
-     "how many gradients may travel together", at_least(0)},
-    {"allreduce_merge_scope", integer, "1", later, one_device, "gradients of one grouped launch",
+    {.name = "agg_small_grads_max_bytes",
+     .help =
+         "with --all_reduce_spec, gradients up to this size travel together, larger ones alone; "
+         "0 = off",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::small_bytes>,
+     .idle = {alone, without_spec}},
+    {.name = "agg_small_grads_max_group",
+     .help = "how many small gradients may travel together",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::small_group>,
+     .idle = {alone, without_spec}},
+    {"allreduce_merge_scope", integer, "1", accepted,
+     "gradients travel in buckets (--comm_bucket_mb)", "gradients of one grouped launch",
      at_least(1)},
 };
 
@@ -94,8 +122,81 @@ constexpr Flag ibm_rows[] = {
      .member = &at<&Config::model, &ModelOptions::image_size>},
 };
 
+constexpr Flag comm_rows[] = {
+    {.name = "comm_order",
+     .help =
+         "order of sums: fast = as the algorithm likes; rank = rank after rank, tree = pairwise: "
+         "the same bits whatever the links do, tree also for all powers of two",
+     .member = &at<&Config::comm, &CommFlags::order>,
+     .idle = {alone}},
+    {.name = "comm_wire",
+     .help = "type of what ranks send one another; auto = fp32, see --compact_gradient_transfer",
+     .member = &at<&Config::comm, &CommFlags::wire>,
+     .idle = {alone}},
+    {.name = "comm_overlap",
+     .help =
+         "exchange buckets of gradients while others are still computed; false = all at the end",
+     .member = &at<&Config::comm, &CommFlags::overlap>,
+     .idle = {alone}},
+    {.name = "comm_bucket_mb",
+     .help = "MiB of gradients that are exchanged together",
+     .range = at_least(1),
+     .member = &at<&Config::comm, &CommFlags::bucket_mb>,
+     .idle = {alone}},
+    {.name = "comm_first_bucket_kb",
+     .help = "KiB of the first bucket, which is small to start early",
+     .range = at_least(1),
+     .member = &at<&Config::comm, &CommFlags::first_bucket_kb>,
+     .idle = {alone}},
+    {.name = "comm_last_bucket_kb",
+     .help = "KiB of the last bucket, whose time nothing hides",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::last_bucket_kb>,
+     .idle = {alone}},
+    {.name = "comm_print_plan",
+     .help =
+         "print for each bucket the algorithms with the time that the model gives them, and the "
+         "lower bound",
+     .member = &at<&Config::comm, &CommFlags::print_plan>,
+     .idle = {alone}},
+    {.name = "comm_calibrate",
+     .help =
+         "measure links and memory before the first step, for the choice of algorithms: auto = "
+         "where --comm_calibration_file has nothing yet; off = take usual speeds; force = always",
+     .member = &at<&Config::comm, &CommFlags::calibrate>,
+     .idle = {alone, {simulates, "--comm_calibrate has no effect with --simulate: nothing runs"}}},
+    {.name = "comm_calibration_file",
+     .help = "where measured speeds are kept, for the next run with as many ranks on as many hosts",
+     .member = &at<&Config::comm, &CommFlags::calibration_file>,
+     .idle = {alone}},
+    {.name = "comm_host_gbps",
+     .help = "10^9 bytes a second of a host's link, instead of what is measured or assumed",
+     .range = at_least(1e-6),
+     .member = &at<&Config::comm, &CommFlags::host_gbps>,
+     .idle = {alone}},
+    {.name = "comm_rank_gbps",
+     .help = "the same of a link inside a host",
+     .range = at_least(1e-6),
+     .member = &at<&Config::comm, &CommFlags::rank_gbps>,
+     .idle = {alone}},
+    {.name = "comm_latency_us",
+     .help = "microseconds of a message, instead of what is measured or assumed",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::latency_us>,
+     .idle = {alone}},
+    {.name = "simulate_ranks",
+     .help = "with --simulate, predict the step of so many ranks too; a list",
+     .member = &at<&Config::comm, &CommFlags::simulate_ranks>},
+    {.name = "simulate_ranks_per_host",
+     .help = "ranks that share a host's link there",
+     .range = at_least(1),
+     .member = &at<&Config::comm, &CommFlags::simulate_ranks_per_host>,
+     .idle = {{[](const Config& c) { return c.comm.simulate_ranks.empty(); },
+               "--simulate_ranks_per_host acts with --simulate_ranks only"}}},
+};
+
 constexpr Flag allreduce_rows[] = {
-    {"iters_per_step", integer, "5", later, "this program trains networks; leave it out",
+    {"iters_per_step", integer, "5", rejected, "the program all_reduce_benchmark takes it",
      "reductions per timed step of the all-reduce benchmark", at_least(1)},
 };
 
@@ -103,6 +204,7 @@ constexpr Flag allreduce_rows[] = {
 
 std::vector<FlagGroup> parallel_flags() {
   return {{"reduce", "Variables and gradients on several devices", reduce_rows},
+          {"comm", "Exchange of gradients", comm_rows},
           {"dist", "Several processes", dist_rows},
           {"ibm", "Of IBM's variant", ibm_rows},
           {"allreduce_bench", "All-reduce benchmark", allreduce_rows}};

@@ -11,4 +11,7 @@ namespace cnn::bench {
 // that --fusion gets as far as bn. No kernel of this table can be made.
 void add_assumed_kernels(KernelTable& table);
 
+// The exchange of gradients among ranks, which takes them as they lie.
+void add_assumed_exchange(KernelTable& table);
+
 }  // namespace cnn::bench

@@ -47,6 +47,10 @@ Backend simulated_backend(const Config& config, const BackendKind* kind) {
   const double flops = profile.flops(config.precision.type);
   const bool asks = kind != nullptr && kind->describe != nullptr && profile.cudnn;
   Backend backend = asks ? kind->describe(config, profile) : assumed_backend(profile, arithmetic);
+  if (!config.comm.simulate_ranks.empty()) {
+    add_assumed_exchange(backend.kernels);
+    backend.ranks = 2;  // the steps of more have the same nodes
+  }
   backend.compute = arithmetic.compute;
   backend.precision = arithmetic.products;
   backend.memory_limit = usable_memory(config, profile);

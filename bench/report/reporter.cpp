@@ -44,7 +44,7 @@ Header header_of(const Config& config) {
   const VariableUpdate update = config.variable_update;
   if (update == VariableUpdate::replicated || update == VariableUpdate::distributed_all_reduce ||
       update == VariableUpdate::collective_all_reduce) {
-    header.all_reduce = "None";
+    header.all_reduce = config.comm.spec.value_or("None");
   }
   if (update == VariableUpdate::horovod && !config.report.horovod_device.empty()) {
     header.horovod_device = config.report.horovod_device;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "bench/run/exchange_flags.h"
 #include "bench/run/lms_plan_file.h"
 #include "layers/all_reduce.h"
 #include "layers/dropout.h"
@@ -120,9 +121,10 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   }
   const bool sums = sums_gradients(mode);
   decay = sums ? decay * ranks : decay;
-  options.on_gradients = [factor = sums ? 1 : 1 / static_cast<float>(ranks)](
+  options.on_gradients = [factor = sums ? 1 : 1 / static_cast<float>(ranks),
+                          sizes = bucket_sizes(request.config.comm)](
                              std::span<const Value> /*parameters*/, std::span<Value> gradients) {
-    layers::append_exchange(gradients, {}, factor);
+    layers::append_exchange(gradients, sizes, factor);
   };
 }
 

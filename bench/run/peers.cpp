@@ -23,11 +23,6 @@ struct Told {
 };
 static_assert(std::is_trivially_copyable_v<Told>);
 
-bool exchanges(const Config& config) {
-  return config.variable_update != VariableUpdate::independent && !config.mode.forward_only &&
-         !config.mode.eval;
-}
-
 void check_one_process(const Config& config, bool by_launcher) {
   const VariableUpdate update = config.variable_update;
   if (config.gpu.simulate) {
@@ -118,7 +113,7 @@ void Peers::compare(const std::string& text) {
 }
 
 void Peers::connect(Backend& backend) {
-  constexpr std::size_t beside = std::size_t{16} << 20U;  // rooms for what is not the backend's
+  constexpr std::size_t beside = std::size_t{64} << 20U;  // rooms for what is not the backend's
   backend.rank = rank();
   backend.ranks = ranks();
   backend.memory_limit = part_of_memory(backend.memory_limit);
@@ -128,12 +123,12 @@ void Peers::connect(Backend& backend) {
   allreduce::Transport& transport = connection_->transport();
   gathering_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);
-  exchange_ = std::make_unique<RankExchange>(transport, allreduce::topology_of(seats_),
+  exchange_ = std::make_unique<RankExchange>(transport, allreduce::topology_of(seats_), config_,
                                              backend.instruction_sets);
   if (config_.comm.backend == CommBackend::mpi) {
     exchange_->reduce_by(world_);
   }
-  if (exchanges(config_)) {
+  if (exchanges_gradients(config_)) {
     exchange_->serve(backend);
   }
 }

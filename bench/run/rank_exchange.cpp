@@ -3,40 +3,29 @@
 #include <algorithm>
 #include <chrono>
 
-#include "allreduce/simd/table.h"
 #include "bench/machine/backend.h"
+#include "bench/run/exchange.h"
 
 namespace cnn::bench {
 namespace {
 
-const allreduce::simd::Loops& loops_for(std::string_view instruction_sets) {
-  const auto has = [&](std::string_view set) {
-    return instruction_sets.find(set) != std::string_view::npos;
-  };
-  return has("avx512") ? allreduce::simd::avx512_loops()
-         : has("avx2") ? allreduce::simd::avx2_loops()
-                       : allreduce::simd::plain_loops();
-}
-
-// Messages within a host are copies; sums over the memory of all have none. Between hosts as over
-// 10 Gbit/s.
-allreduce::Settings settings_of(const allreduce::Topology& topology) {
-  const bool one_host = std::ranges::all_of(
-      topology.host_of, [&](int host) { return host == topology.host_of.front(); });
-  allreduce::Links links{.latency = 5e-7, .rank = 4e9, .memory = 20e9};
-  if (!one_host) {
-    links.latency = 2e-5;
-    links.host = 1.2e9;
+Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& topology,
+                   const Config& config, std::string_view instruction_sets) {
+  Exchange rules = make_exchange(config, topology, /*peers_memory=*/true);
+  if (exchanges_gradients(config) && config.comm.backend == CommBackend::own) {
+    rules.settings.links =
+        calibrated_links(config.comm, rules.settings, transport, loops_for(instruction_sets));
   }
-  return {.topology = topology, .links = links};
+  return rules;
 }
 
 }  // namespace
 
 RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
-                           std::string_view instruction_sets)
+                           const Config& config, std::string_view instruction_sets)
     : transport_(transport),
-      buckets_(transport, loops_for(instruction_sets), settings_of(topology)) {}
+      rules_(rules_for(transport, topology, config, instruction_sets)),
+      buckets_(transport, loops_for(instruction_sets), rules_.settings) {}
 
 void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                               float factor) {

@@ -8,6 +8,7 @@
 #include "allreduce/communicator.h"
 #include "allreduce/transport.h"
 #include "allreduce/world.h"
+#include "bench/run/exchange_flags.h"
 #include "runtime/communicator.h"
 
 namespace cnn::bench {
@@ -17,10 +18,11 @@ struct Backend;
 // One rank's exchange of gradients, timed.
 class RankExchange final : public Communicator {
  public:
+  // Measures the links first, where the flags want it and there is something to exchange.
   // instruction_sets: as Backend's. All ranks make theirs at the same time. The transport must
   // outlive it.
   RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
-               std::string_view instruction_sets);
+               const Config& config, std::string_view instruction_sets);
 
   int rank() const override { return buckets_.rank(); }
   int ranks() const override { return buckets_.ranks(); }
@@ -29,6 +31,8 @@ class RankExchange final : public Communicator {
 
   // From now on MPI adds. The world must outlive this.
   void reduce_by(allreduce::World& world) { world_ = &world; }
+
+  const Exchange& rules() const { return rules_; }
 
   // In reductions since the start, or since forget_times(); not while a step runs.
   double seconds() const { return seconds_; }
@@ -39,6 +43,7 @@ class RankExchange final : public Communicator {
 
  private:
   allreduce::Transport& transport_;
+  Exchange rules_;
   allreduce::BucketCommunicator buckets_;
   void reduce_by_world(std::span<const std::span<float>> pieces, float factor);
 

@@ -12,6 +12,8 @@
 #include "bench/report/reporter.h"
 #include "bench/run/alike.h"
 #include "bench/run/evaluator.h"
+#include "bench/run/exchange.h"
+#include "bench/run/exchange_flags.h"
 #include "bench/run/graph_dot.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
@@ -164,6 +166,29 @@ void print_phases(const Job& job, Console& console) {
   }
 }
 
+// What ranks go by in their exchange.
+void note_exchange(const Job& job, const Team& team, Console& console) {
+  const Exchange* const exchange = team.exchange();
+  if (exchange == nullptr) {
+    return;
+  }
+  for (const std::string& note : exchange->notes) {
+    console.note(note);
+  }
+  if (job.config->comm.backend == CommBackend::mpi) {
+    console.note("comm: MPI sums: flags that choose an algorithm, an order or a wire do not act");
+    return;
+  }
+  if (!job.config->comm.print_plan) {
+    console.note("comm: " + links_text(exchange->settings.links));
+    return;
+  }
+  for (const std::string& line :
+       exchange_plan_lines(buckets_of(team.first().plan()), exchange->settings)) {
+    console.note(line);
+  }
+}
+
 Json memory_json(const Session& session) {
   return {{"arena_peak_bytes", session.measured_peak_bytes()},
           {"process_peak_bytes", or_null(process_peak_bytes())}};
@@ -273,6 +298,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   result["plan"] = team.first().plan_json();
   note_choices(job, backend, team.first(), console);
   settle_exchange(job, team.first(), peers ? &*peers : nullptr, console);
+  note_exchange(job, team, console);
   write_graph(config, team.first(), console);
   if (config.gpu.simulate) {
     report_simulation(job, backend, team.first(), console, result);

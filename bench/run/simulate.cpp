@@ -5,9 +5,11 @@
 
 #include "bench/machine/roofline.h"
 #include "bench/report/trace_file.h"
+#include "bench/run/exchange.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/session.h"
+#include "bench/run/simulate_ranks.h"
 
 namespace cnn::bench {
 namespace {
@@ -112,6 +114,24 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
 
+// Of the first number of ranks; with --comm_print_plan what is weighed for each.
+void note_exchange(const Config& config, const StepPlan& plan, Console& console) {
+  const CommFlags& flags = config.comm;
+  const Exchange first = simulated_exchange(config, flags.simulate_ranks.front());
+  for (const std::string& note : first.notes) {
+    console.note(note);
+  }
+  console.note("simulate: links of hosts: " + links_text(first.settings.links));
+  for (const std::int64_t ranks :
+       flags.print_plan ? flags.simulate_ranks : std::vector<std::int64_t>()) {
+    console.note(fmt::format("simulate: {} ranks", ranks));
+    for (const std::string& line :
+         exchange_plan_lines(buckets_of(plan), simulated_exchange(config, ranks).settings)) {
+      console.note(line);
+    }
+  }
+}
+
 // What the budget costs.
 void note_lms(const LmsReport& lms, Console& console) {
   if (!lms.necessary) {
@@ -195,6 +215,11 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   note_ops(prediction, console);
   result["plan"]["predicted_step_seconds"] = prediction.step_seconds;
   result["simulation"] = to_json(found, prediction.by_op);
+  if (!job.config->comm.simulate_ranks.empty()) {
+    note_exchange(*job.config, plan, console);
+    report_ranks(predict_ranks(plan, expected_costs(plan, backend), *job.config), batch, console,
+                 result["simulation"]["ranks"]);
+  }
   if (trace) {
     trace->write(plan, prediction.timeline);
   }

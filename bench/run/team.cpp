@@ -115,6 +115,12 @@ Team::~Team() = default;
 const Session& Team::first() const { return *ranks_.front()->session; }
 Session& Team::first() { return *ranks_.front()->session; }
 
+const Exchange* Team::exchange() const {
+  const RankExchange* const first =
+      peers_ != nullptr ? &peers_->exchange() : ranks_.front()->exchange.get();
+  return first != nullptr && exchanges_gradients(*job_.config) ? &first->rules() : nullptr;
+}
+
 void Team::build(Rank& rank, int number) {
   rank.part = backend_.for_rank(*job_.config, number, job_.config->num_gpus);
   if (memory_) {
@@ -126,7 +132,7 @@ void Team::build(Rank& rank, int number) {
 void Team::connect(Rank& rank, int number) {
   rank.transport = memory_->join(number);
   rank.exchange = std::make_unique<RankExchange>(
-      *rank.transport, allreduce::ranks_on_hosts(1, job_.config->num_gpus),
+      *rank.transport, allreduce::ranks_on_hosts(1, job_.config->num_gpus), *job_.config,
       rank.part->instruction_sets);
   rank.exchange->serve(*rank.part);
 }

@@ -23,6 +23,7 @@ struct Config;
 struct Job;
 class Peers;
 class Session;
+struct Exchange;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
 // time of the slowest.
@@ -72,6 +73,8 @@ class Team {
   // What is the same for all: plan, facts, sizes, notices.
   const Session& first() const;
   Session& first();
+  // How ranks exchange gradients; null: they do not.
+  const Exchange* exchange() const;
 
  private:
   struct Rank;  // one session, with what it computes by

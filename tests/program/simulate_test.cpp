@@ -245,5 +245,39 @@ TEST(Simulate, SaysWhichFlagsDoNotGoWithIt) {
   EXPECT_TRUE(says(run, "predicts one step")) << run.err;
 }
 
+TEST(SimulateRanks, PredictsHowAStepScales) {
+  const auto ranks = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"--model=resnet50", "--batch_size=64",
+                                   "--simulate_ranks=1,2,16,64"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Simulated found = simulated("h200", words);
+    EXPECT_EQ(found.run.status, 0) << found.run.err;
+    EXPECT_TRUE(says(found.run, " ranks on ")) << found.run.err;
+    return found.result.at("simulation").at("ranks");
+  };
+  const json usual = ranks({});
+  ASSERT_EQ(usual.size(), 4U);
+  EXPECT_EQ(usual[0].at("efficiency"), 1);
+  double before = 1;
+  for (const json& row : usual) {
+    const double efficiency = row.at("efficiency"), plain = row.at("efficiency_without_overlap");
+    EXPECT_LE(efficiency, before + 0.01);
+    EXPECT_GE(efficiency, plain);
+    EXPECT_GE(row.at("exposed_seconds"), 0);
+    EXPECT_LE(row.at("exposed_seconds").get<double>(),
+              row.at("exchange_seconds").get<double>() + 1e-9);
+    before = efficiency;
+  }
+  const json slow = ranks({"--comm_host_gbps=1.25"});
+  EXPECT_LT(slow[2].at("efficiency"), usual[2].at("efficiency"));
+  const json at_end = ranks({"--comm_host_gbps=1.25", "--nocomm_overlap"});
+  EXPECT_NEAR(at_end[2].at("efficiency"), slow[2].at("efficiency_without_overlap"), 0.01);
+  const json full = ranks({"--simulate_ranks_per_host=8", "--simulate_ranks=8,16"});
+  EXPECT_EQ(full[1].at("hosts"), 2);
+  EXPECT_EQ(
+      run_program({"--simulate=h200", "--simulate_ranks=9", "--simulate_ranks_per_host=8"}).status,
+      1);
+}
+
 }  // namespace
 }  // namespace cnn::tests

@@ -118,12 +118,34 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
             "--num_gpus: in this version several devices are parts of a processor; add "
             "--device=cpu, or leave it out and raise --batch_size");
   for (const char* flag :
-       {"--all_reduce_spec=nccl", "--hierarchical_copy", "--gradient_repacking=2", "--lms_slice=4",
-        "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1", "--ml_perf",
-        "--resize_method=area", "--nofuse_decode_and_crop", "--use_unified_memory", "--nouse_nccl",
-        "--cache_data", "--fp16_vars"}) {
+       {"--lms_slice=4", "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1",
+        "--ml_perf", "--resize_method=area", "--nofuse_decode_and_crop", "--use_unified_memory",
+        "--nouse_nccl", "--cache_data", "--fp16_vars"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
   }
+}
+
+TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
+  const CommandLine alone =
+      parse({"--all_reduce_spec=xring", "--gradient_repacking=2", "--comm_order=tree"});
+  EXPECT_THAT(alone.notices, ElementsAre(StartsWith("nothing is exchanged by one device")));
+  EXPECT_THAT(parse({"--all_reduce_spec=xring", "--num_gpus=2"}).notices, IsEmpty());
+  EXPECT_THAT(parse({"--agg_small_grads_max_bytes=9", "--num_gpus=2"}).notices,
+              ElementsAre(HasSubstr("act with --all_reduce_spec only")));
+  EXPECT_THAT(parse({"--nocompact_gradient_transfer", "--num_gpus=2"}).notices,
+              ElementsAre(HasSubstr("when computing in 16 bits only")));
+  EXPECT_THAT(parse({"--hierarchical_copy", "--num_gpus=2", "--all_reduce_spec=rd"}).notices,
+              ElementsAre(HasSubstr("--all_reduce_spec names the algorithm")));
+}
+
+TEST(Flags, OfTheExchangeAreRefusedWhereTheyCannotBe) {
+  EXPECT_THAT(refusal({"--hierarchical_copy"}), HasSubstr("add --num_gpus"));
+  EXPECT_THAT(refusal({"--hierarchical_copy", "--num_gpus=3"}), HasSubstr("make --num_gpus even"));
+  EXPECT_THAT(refusal({"--hierarchical_copy", "--num_gpus=4", "--network_topology=gcp_v100"}),
+              HasSubstr("--num_gpus=8"));
+  EXPECT_EQ(refusal({"--all_reduce_spec=a:1:b"}), "all_reduce_spec (a:1:b) contains invalid alg a");
+  EXPECT_THAT(refusal({"--simulate_ranks=2"}), HasSubstr("--simulate names"));
+  EXPECT_THAT(refusal({"--simulate_ranks=0", "--simulate=h200"}, planner), HasSubstr("from 1 to"));
 }
 
 TEST(Flags, TranslateOlderNames) {
@@ -250,7 +272,7 @@ TEST(Help, ListsTheFlagsThatActByGroup) {
   const std::string text = help_text(parse({"--help"}).config);
   EXPECT_THAT(text, HasSubstr("\nHow much to run:\n  --batch_size (int; default 0)\n      "));
   EXPECT_THAT(text, HasSubstr("--optimizer (momentum|sgd|rmsprop|adam; default sgd)"));
-  EXPECT_THAT(text, Not(HasSubstr("--all_reduce_spec")));
+  EXPECT_THAT(text, Not(HasSubstr("--variable_consistency")));
   EXPECT_THAT(text, Not(HasSubstr("--xla")));
 }
 

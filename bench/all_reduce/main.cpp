@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/all_reduce/benchmark.h"
+#include "bench/all_reduce/options.h"
+#include "bench/flags/flags.h"
+#include "bench/machine/backend.h"
+#include "bench/machine/cpu_backend.h"
+#include "bench/report/build_info.h"
+#include "bench/report/console.h"
+#include "bench/run/launcher.h"
+#include "runtime/error.h"
+
+namespace {
+
+using namespace cnn::bench;
+
+// The program's own defaults come first: what is given later wins.
+std::vector<std::string> with_defaults(const std::vector<std::string>& words, bool launched) {
+  std::vector<std::string> all{"--variable_update=replicated", "--device=cpu",
+                               launched ? "--num_gpus=1" : "--num_gpus=2"};
+  all.insert(all.end(), words.begin(), words.end());
+  return all;
+}
+
+void check_config(const Config& config) {
+  cnn::check(
+      !config.comm.launched || config.num_gpus == 1,
+      "all_reduce_benchmark: a process that mpirun starts is one rank; leave out --num_gpus");
+  cnn::check(config.variable_update == VariableUpdate::replicated,
+             "all_reduce_benchmark reduces as --variable_update=replicated does; leave it out");
+  cnn::check(config.device == DeviceKind::cpu && !config.gpu.simulate,
+             "all_reduce_benchmark reduces in the memory of processors so far: use --device=cpu");
+}
+
+int run(const std::vector<std::string>& words, Console& console) {
+  const ReduceOptions options =
+      parse_reduce_options(std::span<const std::string>(words).subspan(words.empty() ? 0 : 1));
+  const std::optional<Launched> by = launched();
+  if (by && by->ranks.value_or(2) > 1) {
+    console.become_rank(by->rank);
+  }
+  const CommandLine line = parse_flags(with_defaults(options.suite, by.has_value()),
+                                       {.bf16 = cpu_computes_bf16(), .launched = by.has_value()});
+  if (wants_help(line.config)) {
+    console.print(reduce_help());
+    console.print(help_text(line.config));
+    return 1;  // as absl's flags do
+  }
+  for (const std::string& notice : line.notices) {
+    console.note(notice);
+  }
+  check_config(line.config);
+  const std::vector<BackendKind> backends{cpu_backend()};
+  const std::string_view full = build_version();
+  const std::string title =
+      fmt::format("Program:     all_reduce_benchmark {}", full.substr(0, full.rfind('.')));
+  if (by) {
+    const auto world = open_world(*by, {});
+    if (world->rank() == 0) {
+      console.print(title);
+    }
+    return run_reductions(
+        line.config, [&] { return make_backend(line.config, backends); }, *world, options, console);
+  }
+  console.print(title);
+  const Backend backend = make_backend(line.config, backends);
+  console.note("device: " + backend.description);
+  return run_reductions(line.config, backend, options, console);
+}
+
+int exit_code_of(const std::exception& error) {
+  const auto* own = dynamic_cast<const cnn::Error*>(&error);
+  return own == nullptr ? 1 : own->exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  guard_standard_streams();
+  Console console;
+  try {
+    const int status = run({argv, argv + argc}, console);
+    if (console.lost()) {
+      console.note(*console.lost());
+      return 1;
+    }
+    return status;
+  } catch (const std::exception& error) {
+    console.note_own(error.what());
+    return exit_code_of(error);
+  }
+}

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace cnn::bench {
+
+// What all_reduce_benchmark takes beside the flags of cnn_benchmarks, in the words of nccl-tests.
+struct ReduceOptions {
+  // -b, -e: bytes of the smallest and the largest buffer; one of them gives the table. Else the
+  // gradients of --model are reduced as the original's program does.
+  std::optional<std::size_t> least, most;
+  double factor = 2;                // -f: from one size to the next
+  std::size_t step = 0;             // -i: bytes from one size to the next, instead of the factor
+  int iterations = 20;              // -n
+  int warm_up = 5;                  // -w
+  int per_step = 5;                 // --iters_per_step: reductions of all gradients in a timed step
+  bool check = true;                // -c
+  bool copies = true;               // --memcpy: beside each row the time of copying as many bytes
+  std::optional<std::string> json;  // -J: the rows as a file
+  std::optional<std::string> compare;   // --compare=mpi
+  std::vector<std::string> suite = {};  // words that are for the suite's flags
+
+  bool table() const { return least || most; }
+  std::vector<std::size_t> sizes() const;  // bytes, ascending
+};
+
+// Throws Error: one line that names the word.
+ReduceOptions parse_reduce_options(std::span<const std::string> words);
+
+// Lines of the help on these options.
+std::vector<std::string> reduce_help();
+
+}  // namespace cnn::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/simd/table.h"
+#include "allreduce/transport.h"
+#include "allreduce/world.h"
+#include "bench/flags/config.h"
+#include "bench/machine/backend.h"
+
+namespace cnn::bench {
+
+// One rank, as its work sees it.
+struct RankPlace {
+  allreduce::Transport& transport;
+  const allreduce::simd::Loops& loops;
+  allreduce::Topology topology;
+  allreduce::World* world = nullptr;  // of processes that a launcher has started
+};
+using RankWork = std::function<void(const RankPlace&)>;
+
+// Does it as each of --num_gpus ranks on a thread of this process, each on its part of the
+// processors. room: bytes that a rank may show to others. Throws what the first rank threw that
+// failed by itself.
+void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
+                    const RankWork& work);
+
+// Does it as the rank that this process is, on its part of the processors that it shares with
+// others. Throws as open_world() and what the work throws; others are told of it.
+void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
+                    const std::function<Backend()>& make_backend, const RankWork& work);
+
+}  // namespace cnn::bench

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "allreduce/communicator.h"
+#include "allreduce/numbers.h"
+#include "allreduce/simd/table.h"
+#include "allreduce/transport.h"
+
+namespace cnn::bench {
+
+// Seconds of one reduction, or of what it is compared with: each sample that of the slowest rank.
+struct Timing {
+  double least = 0, median = 0;
+};
+Timing timing_of(std::vector<double> samples);  // at least one
+
+// What is timed in turn, so that a disturbance of the machine meets all alike.
+struct Contest {
+  int warm_up = 0, rounds = 1;
+  int in_a_row = 1;  // of each contestant in a round; the time is that of one
+  std::vector<std::function<void()>> contestants = {};
+};
+
+// One rank of the benchmark: buffers that are reduced, checked and timed. All ranks do the same in
+// the same order.
+class Reduction {
+ public:
+  // References must outlive it. most: elements of the largest buffer.
+  Reduction(allreduce::Transport& transport, const allreduce::simd::Loops& loops,
+            const allreduce::Settings& settings, std::size_t most);
+
+  // The gradients of a network, bucket after bucket, or one buffer. Numbers of buckets are used
+  // once.
+  void add_bucket(std::size_t elements);
+  void remove_buckets();
+
+  void reduce();  // all buckets, as a mean: values stay as large as they are
+  // Fills the buckets with whole numbers, sums them over all ranks, and returns the largest
+  // difference to a sum that is made without them; the same on all ranks.
+  double error();
+
+  // Of each contestant, the same on all ranks.
+  std::vector<Timing> time(const Contest& contest);
+
+  bool first() const { return transport_.rank() == 0; }
+  const allreduce::Candidate& choice(std::size_t bucket) const {
+    return communicator_->choice(first_ + bucket);
+  }
+
+ private:
+  void reduce_all(float factor);
+
+  allreduce::Transport& transport_;
+  allreduce::Numbers numbers_;
+  std::unique_ptr<allreduce::BucketCommunicator> communicator_;
+  std::span<float> room_;
+  std::vector<std::span<float>> buckets_;
+  std::size_t first_ = 0;  // number of the first bucket
+};
+
+// Copies between buffers of this rank alone.
+class Copy {
+ public:
+  explicit Copy(std::size_t elements) : from_(elements, 1.0F), to_(elements, 2.0F) {}
+  void operator()() const;
+
+ private:
+  std::vector<float> from_;
+  mutable std::vector<float> to_;
+};
+
+// Reductions of so many bytes in a row that a clock can tell their time.
+int in_a_row(std::size_t bytes);
+
+}  // namespace cnn::bench

@@ -1,0 +1,110 @@
+#include "bench/flags/reduce_spec.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <limits>
+#include <string_view>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// The original's, then ours.
+constexpr std::array<std::string_view, 17> known_algorithms{
+    "nccl",     "nccl/xring",  "nccl/rechd", "nccl/pscpu", "xring", "pscpu",
+    "psgpu",    "pscpu/pscpu", "collective", "auto",       "ring",  "direct",
+    "weighted", "rd",          "hd",         "tree",       "shm"};
+
+std::vector<std::string> cut(std::string_view text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text) {
+    if (c == at) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+template <class Number>
+std::optional<Number> positive(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  return whole && number > 0 ? std::optional(number) : std::nullopt;
+}
+
+// Digits, and K, M, G or T for powers of 1024.
+std::optional<std::int64_t> limit_of(std::string_view text) {
+  constexpr std::string_view units = "kMGT";
+  unsigned shift = 0;
+  if (!text.empty()) {
+    const char last = text.back() == 'K' ? 'k' : text.back();
+    if (const auto unit = units.find(last); unit != std::string_view::npos) {
+      shift = 10 * (static_cast<unsigned>(unit) + 1);
+      text.remove_suffix(1);
+    }
+  }
+  const std::optional<std::int64_t> number = positive<std::int64_t>(text);
+  if (!number || *number > std::numeric_limits<std::int64_t>::max() >> shift) {
+    return std::nullopt;
+  }
+  return *number << shift;
+}
+
+std::string in(const std::string& spec) { return "all_reduce_spec (" + spec + ") contains "; }
+
+int number_in(const std::string& spec, const std::string& text, const char* what) {
+  const std::optional<int> number = positive<int>(text);
+  check(number.has_value(), in(spec) + "non-integer " + what + " " + text);
+  return *number;
+}
+
+ReduceWay way_of(const std::string& spec, const std::string& part) {
+  ReduceWay way;
+  std::size_t at = part.find_first_of("#@%");
+  way.name = part.substr(0, at);
+  check(std::ranges::find(known_algorithms, way.name) != known_algorithms.end(),
+        in(spec) + "invalid alg " + part);
+  while (at != std::string::npos) {
+    const std::size_t end = part.find_first_of("#@%", at + 1);
+    const std::string text = part.substr(at + 1, end == std::string::npos ? end : end - at - 1);
+    if (part[at] == '#') {
+      way.shards = number_in(spec, text, "shards");
+    } else if (part[at] == '%') {
+      way.chunks = number_in(spec, text, "chunks");
+    } else {
+      for (const std::string& size : cut(text, 'x')) {
+        way.dims.push_back(number_in(spec, size, "dimension"));
+      }
+    }
+    at = end;
+  }
+  check(way.name != "collective" || way.shards <= 2,
+        in(spec) + part + ": collective has at most 2 shards");
+  const bool has_dims = way.name == "ring" || way.name == "xring" || way.name == "direct";
+  check(way.dims.empty() || has_dims,
+        in(spec) + part + ": only ring, xring and direct have dimensions");
+  return way;
+}
+
+}  // namespace
+
+std::vector<ReduceWay> parse_reduce_spec(const std::string& spec) {
+  const std::vector<std::string> parts = cut(spec, ':');
+  check(parts.size() % 2 == 1, "all_reduce_spec not well formed: " + spec);
+  std::vector<ReduceWay> ways;
+  for (std::size_t i = 0; i < parts.size(); i += 2) {
+    ways.push_back(way_of(spec, parts[i]));
+    if (i + 1 < parts.size()) {
+      ways.back().most = limit_of(parts[i + 1]);
+      check(ways.back().most.has_value(), in(spec) + "non-integer range " + parts[i + 1]);
+    }
+  }
+  return ways;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cnn::bench {
+
+// One part of --all_reduce_spec: what reduces buckets of up to so many elements.
+struct ReduceWay {
+  std::string name;                  // "direct", "nccl/xring"
+  int shards = 1;                    // #2
+  std::vector<int> dims = {};        // @4x8x8
+  int chunks = 0;                    // %8; 0: not given
+  std::optional<std::int64_t> most;  // nothing: any
+};
+
+// ALG[#shards][@dims][%chunks], or several with limits between them, in elements: "rd:1k:direct".
+// Throws Error in the original's words.
+std::vector<ReduceWay> parse_reduce_spec(const std::string& spec);
+
+}  // namespace cnn::bench

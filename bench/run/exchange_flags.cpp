@@ -1,0 +1,215 @@
+#include "bench/run/exchange_flags.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+#include "bench/flags/reduce_spec.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// Messages within a process are copies; sums over the memory of all have none.
+// Between hosts as over 10 Gbit/s.
+constexpr allreduce::Links within_host{.latency = 5e-7, .rank = 4e9, .memory = 20e9};
+constexpr allreduce::Links between_hosts{
+    .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9};
+
+// Ranks as hosts hold them.
+struct Places {
+  int ranks = 1, hosts = 1;
+
+  bool one_host() const { return hosts == 1; }
+  std::vector<int> dims() const { return {ranks / hosts, hosts}; }
+  bool is_grid() const { return hosts > 1 && hosts < ranks && ranks % hosts == 0; }
+};
+
+Places places_of(const allreduce::Topology& topology) {
+  return {topology.ranks(), *std::ranges::max_element(topology.host_of) + 1};
+}
+
+struct Chosen {
+  std::string_view algorithm;  // of the catalog; empty: the fastest
+  bool sides = false;          // shards are rings or owners, not chunks
+};
+
+// x/y: x in a host, then y between hosts.
+Chosen two_levels(std::string_view inside, std::string_view across, const Places& places) {
+  if (places.one_host()) {
+    return inside == "nccl" ? Chosen{} : Chosen{"shuffle", true};
+  }
+  if (across == "rechd") {
+    return {"halving"};
+  }
+  const bool rings = across == "xring";
+  if (places.is_grid()) {
+    return {rings ? "grid_of_rings" : "grid_of_direct"};
+  }
+  return {rings ? "multi_ring" : "direct", rings};
+}
+
+Chosen chosen_for(const ReduceWay& way, const Places& places) {
+  const std::string_view name = way.name;
+  if (const auto slash = name.find('/'); slash != std::string_view::npos) {
+    return two_levels(name.substr(0, slash), name.substr(slash + 1), places);
+  }
+  if (name == "ring" || name == "xring" || name == "collective") {
+    return !way.dims.empty() ? Chosen{"grid_of_rings"}
+           : way.shards > 1  ? Chosen{"multi_ring", true}
+                             : Chosen{"ring"};
+  }
+  if (name == "pscpu" || name == "psgpu") {
+    return {"shuffle", true};
+  }
+  return {name == "direct"                       ? (way.dims.empty() ? "direct" : "grid_of_direct")
+          : name == "rd"                         ? "doubling"
+          : name == "hd"                         ? "halving"
+          : name == "shm"                        ? "shared"
+          : name == "tree" || name == "weighted" ? name
+                                                 : std::string_view()};
+}
+
+void note_substitutes(const ReduceWay& way, const Places& places, std::vector<std::string>& notes) {
+  if (way.name.starts_with("nccl")) {
+    notes.push_back(fmt::format(
+        "--all_reduce_spec: {}: this version sums without NCCL; {} takes its place", way.name,
+        places.one_host() || way.name == "nccl" ? "the fastest algorithm"
+                                                : "the same exchange by messages"));
+  } else if (way.name.find('/') != std::string::npos && places.one_host()) {
+    notes.push_back(fmt::format(
+        "--all_reduce_spec: {}: all ranks are on one host, so its second half has nothing to do",
+        way.name));
+  }
+}
+
+// Shards are side by side: rings, owners of what is summed, else chunks.
+allreduce::Rule rule_of(const ReduceWay& way, const Places& places) {
+  constexpr int window = 8;
+  const Chosen chosen = chosen_for(way, places);
+  allreduce::Rule rule;
+  if (way.most) {
+    rule.most = static_cast<std::size_t>(*way.most);
+  }
+  if (chosen.algorithm.empty()) {
+    check((way.shards == 1 && way.chunks == 0) || way.name != "auto",
+          "--all_reduce_spec: auto chooses shards and chunks itself; leave them out");
+    return rule;
+  }
+  rule.algorithm = &allreduce::find(chosen.algorithm);
+  allreduce::Options& options = rule.options;
+  options.chunks = way.chunks > 0 ? way.chunks : chosen.sides ? 1 : way.shards;
+  options.window = !chosen.sides && way.shards > 1 ? way.shards : std::min(options.chunks, window);
+  if (chosen.algorithm == "multi_ring") {
+    options.rings = way.shards;
+  } else if (chosen.algorithm == "shuffle") {
+    options.owners = way.shards;
+  }
+  if (rule.algorithm->grid) {
+    options.dims = way.dims.empty() ? places.dims() : way.dims;
+  }
+  return rule;
+}
+
+std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& places,
+                                      std::vector<std::string>& notes) {
+  std::vector<allreduce::Rule> rules;
+  if (flags.spec) {
+    for (const ReduceWay& way : parse_reduce_spec(*flags.spec)) {
+      note_substitutes(way, places, notes);
+      rules.push_back(rule_of(way, places));
+    }
+  } else if (flags.hierarchical_copy) {
+    check(places.ranks % 2 == 0,
+          fmt::format("--hierarchical_copy has two halves of devices, but there are {}: make them "
+                      "even",
+                      places.ranks));
+    if (places.ranks > 2) {  // halves of one have nothing to do in themselves
+      rules.push_back({.algorithm = &allreduce::find("grid_of_direct"),
+                       .options = {.dims = {places.ranks / 2, 2}}});
+    } else {
+      rules.push_back({.algorithm = &allreduce::find("direct")});
+    }
+  }
+  return rules;
+}
+
+allreduce::Order order_of(CommOrder order) {
+  return order == CommOrder::rank   ? allreduce::Order::rank
+         : order == CommOrder::tree ? allreduce::Order::tree
+                                    : allreduce::Order::fast;
+}
+
+// What computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
+// place.
+allreduce::Wire wire_of(const Config& config, const Places& places) {
+  const bool compact = config.comm.compact && !places.one_host();
+  switch (config.comm.wire) {
+    case CommWire::fp32:
+      return allreduce::Wire::f32;
+    case CommWire::bf16:
+      return allreduce::Wire::bf16;
+    case CommWire::fp16:
+      return allreduce::Wire::f16;
+    case CommWire::automatic:
+      break;
+  }
+  const Precision computes = config.precision.type;
+  return compact && computes == Precision::bf16   ? allreduce::Wire::bf16
+         : compact && computes == Precision::fp16 ? allreduce::Wire::f16
+                                                  : allreduce::Wire::f32;
+}
+
+}  // namespace
+
+bool exchanges_gradients(const Config& config) {
+  return config.variable_update != VariableUpdate::independent && !config.mode.forward_only &&
+         !config.mode.eval;
+}
+
+layers::BucketSizes bucket_sizes(const CommFlags& flags) {
+  if (!flags.overlap || flags.repacking > 0) {
+    return layers::one_bucket();
+  }
+  layers::BucketSizes sizes{.first = static_cast<std::size_t>(flags.first_bucket_kb) << 10U,
+                            .others = static_cast<std::size_t>(flags.bucket_mb) << 20U,
+                            .last = static_cast<std::size_t>(flags.last_bucket_kb) << 10U};
+  if (flags.spec && flags.small_bytes > 0 && flags.small_group > 0) {
+    sizes.small = static_cast<std::size_t>(flags.small_bytes);
+    sizes.joined = static_cast<std::size_t>(flags.small_group);
+  }
+  return sizes;
+}
+
+allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
+  constexpr double giga = 1e9, micro = 1e-6;
+  links.host = flags.host_gbps ? giga * *flags.host_gbps : links.host;
+  links.rank = flags.rank_gbps ? giga * *flags.rank_gbps : links.rank;
+  links.latency = flags.latency_us ? micro * *flags.latency_us : links.latency;
+  return links;
+}
+
+Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
+                       bool peers_memory) {
+  const CommFlags& flags = config.comm;
+  const Places places = places_of(topology);
+  Exchange exchange{
+      .settings = {.topology = topology,
+                   .order = order_of(flags.order),
+                   .wire = wire_of(config, places),
+                   .peers_memory = peers_memory,
+                   .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
+                   .pieces = flags.repacking}};
+  exchange.settings.rules = rules_of(flags, places, exchange.notes);
+  if (config.precision.type == Precision::fp16 || config.precision.type == Precision::bf16) {
+    if (places.one_host() && !flags.compact) {
+      exchange.notes.emplace_back(
+          "--compact_gradient_transfer has no effect: on one host gradients are summed where they "
+          "lie");
+    }
+  }
+  return exchange;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "allreduce/choose.h"
+#include "bench/flags/config.h"
+#include "layers/all_reduce.h"
+
+namespace cnn::bench {
+
+// Whether ranks have something to exchange.
+bool exchanges_gradients(const Config& config);
+
+// How gradients are cut into buckets.
+layers::BucketSizes bucket_sizes(const CommFlags& flags);
+
+// What the flags make of an exchange among these ranks.
+struct Exchange {
+  allreduce::Settings settings;    // with the links that are assumed of them
+  std::vector<std::string> notes;  // what the user may not expect
+};
+// peers_memory: ranks of a host see one another's. Throws Error for an algorithm that these ranks
+// cannot use.
+Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
+                       bool peers_memory);
+
+// Links in their place, where flags give them.
+allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags);
+
+}  // namespace cnn::bench

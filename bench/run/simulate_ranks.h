@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "allreduce/predict_step.h"
+#include "bench/flags/config.h"
+#include "bench/flags/json.h"
+#include "bench/report/console.h"
+#include "bench/run/exchange_flags.h"
+#include "runtime/program.h"
+#include "runtime/timeline.h"
+
+namespace cnn::bench {
+
+// A step of so many ranks, each on a device of its own.
+struct RanksPrediction {
+  int ranks = 1, hosts = 1;
+  double step_seconds = 0;      // by the waits of the plan
+  double alone_seconds = 0;     // of the same step without any exchange
+  double exchange_seconds = 0;  // of all buckets, one after another
+  // The same, exchanged at once after the last gradient.
+  allreduce::StepTime without_overlap;
+  std::string largest_by;  // what the largest bucket is reduced by: "grid_of_direct 8x8 in 4"
+
+  double exposed_seconds() const { return step_seconds - alone_seconds; }
+  double efficiency() const { return alone_seconds / step_seconds; }
+};
+
+// How so many ranks would exchange: links as flags and --comm_calibration_file say, else usual ones
+// of 100 Gbit/s. Throws Error for ranks that do not fill their hosts.
+Exchange simulated_exchange(const Config& config, std::int64_t ranks);
+
+// One for each number of --simulate_ranks. plan: that exchanges; costs: of its nodes on one device.
+// Throws as simulated_exchange().
+std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& costs,
+                                           const Config& config);
+
+// Lines of stderr, and an array for the result file. batch: examples of a rank's step.
+void report_ranks(std::span<const RanksPrediction> predictions, double batch, Console& console,
+                  Json& result);
+
+}  // namespace cnn::bench

@@ -1,0 +1,162 @@
+#include "bench/run/exchange.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "bench/run/exchange_flags.h"
+#include "runtime/error.h"
+#include "tests/support/error_of.h"
+#include "tests/support/files.h"
+
+namespace cnn::bench {
+namespace {
+
+using allreduce::ranks_on_hosts;
+using allreduce::Topology;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Config with_spec(const std::string& spec) {
+  Config config;
+  config.comm.spec = spec;
+  return config;
+}
+
+// By which a bucket of so many elements is reduced.
+allreduce::Candidate way_by(const std::string& spec, const Topology& topology,
+                            std::size_t elements = 1000) {
+  const Exchange exchange = make_exchange(with_spec(spec), topology, true);
+  return ways_of(exchange.settings, elements).front();
+}
+
+TEST(Exchange, HasTheAlgorithmsOfASpecOnOneHost) {
+  const Topology four = ranks_on_hosts(1, 4);
+  const auto name = [&](const std::string& spec) {
+    return std::string(way_by(spec, four).algorithm->name);
+  };
+  EXPECT_EQ(name("xring"), "ring");
+  EXPECT_EQ(name("xring#2"), "multi_ring");
+  EXPECT_EQ(way_by("xring#2", four).options.rings, 2);
+  EXPECT_EQ(name("pscpu#2"), "shuffle");
+  EXPECT_EQ(way_by("pscpu#2", four).options.owners, 2);
+  EXPECT_EQ(name("collective"), "ring");
+  EXPECT_EQ(name("collective#2"), "multi_ring");
+  EXPECT_EQ(name("rd"), "doubling");
+  EXPECT_EQ(name("hd"), "halving");
+  EXPECT_EQ(name("shm"), "shared");
+  EXPECT_EQ(name("direct@2x2%4"), "grid_of_direct");
+  EXPECT_EQ(way_by("direct@2x2%4", four).options.chunks, 4);
+  EXPECT_EQ(way_by("direct#3", four).options.chunks, 3);
+  EXPECT_EQ(way_by("rd:1k:direct", four, 1024).algorithm->name, "doubling");
+  EXPECT_EQ(way_by("rd:1k:direct", four, 1025).algorithm->name, "direct");
+  EXPECT_THROW(way_by("direct@3x2", four), Error);
+  EXPECT_THROW(way_by("psgpu#5", four), Error);
+}
+
+TEST(Exchange, HasBothLevelsOfASpecBetweenHosts) {
+  const Topology grid = ranks_on_hosts(2, 3);
+  EXPECT_EQ(way_by("nccl/xring", grid).algorithm->name, "grid_of_rings");
+  EXPECT_EQ(way_by("nccl/xring", grid).options.dims, (std::vector<int>{3, 2}));
+  EXPECT_EQ(way_by("pscpu/pscpu", grid).algorithm->name, "grid_of_direct");
+  EXPECT_EQ(way_by("nccl/rechd", grid).algorithm->name, "halving");
+  EXPECT_EQ(way_by("nccl/pscpu", ranks_on_hosts(3, 1)).algorithm->name, "direct");
+}
+
+TEST(Exchange, SaysWhatHasNoEffect) {
+  const auto notes = [](const Config& config) {
+    return make_exchange(config, ranks_on_hosts(1, 2), true).notes;
+  };
+  EXPECT_THAT(notes(with_spec("nccl")), ElementsAre(HasSubstr("NCCL")));
+  EXPECT_THAT(notes(with_spec("pscpu/pscpu")), ElementsAre(HasSubstr("nothing to do")));
+  EXPECT_THAT(notes(with_spec("xring")), IsEmpty());
+  Config narrow;
+  narrow.precision.type = Precision::bf16;
+  narrow.comm.compact = false;
+  EXPECT_THAT(notes(narrow), ElementsAre(HasSubstr("--compact_gradient_transfer has no effect")));
+}
+
+TEST(Exchange, SendsWhatIsComputedBetweenHostsOnly) {
+  Config config;
+  config.precision.type = Precision::bf16;
+  const auto wire = [&](const Topology& topology) {
+    return make_exchange(config, topology, true).settings.wire;
+  };
+  EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::bf16);
+  EXPECT_EQ(wire(ranks_on_hosts(1, 2)), allreduce::Wire::f32);
+  config.comm.compact = false;
+  EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f32);
+  config.comm.wire = CommWire::fp16;
+  EXPECT_EQ(wire(ranks_on_hosts(1, 2)), allreduce::Wire::f16);
+}
+
+TEST(Exchange, ReducesInHalvesOfTheDevices) {
+  Config config;
+  config.comm.hierarchical_copy = true;
+  const Exchange four = make_exchange(config, ranks_on_hosts(1, 4), true);
+  EXPECT_EQ(ways_of(four.settings, 100).front().options.dims, (std::vector<int>{2, 2}));
+  const Exchange two = make_exchange(config, ranks_on_hosts(1, 2), true);
+  EXPECT_EQ(ways_of(two.settings, 100).front().algorithm->name, "direct");
+}
+
+TEST(Exchange, CutsBucketsAsTheFlagsSay) {
+  CommFlags flags;
+  const layers::BucketSizes usual = bucket_sizes(flags), known;
+  EXPECT_EQ(usual.first, known.first);
+  EXPECT_EQ(usual.others, known.others);
+  EXPECT_EQ(usual.last, known.last);
+  EXPECT_EQ(usual.small, 0U);
+  flags.small_bytes = 400;
+  EXPECT_EQ(bucket_sizes(flags).small, 0U);
+  flags.spec = "xring";
+  EXPECT_EQ(bucket_sizes(flags).small, 400U);
+  flags.repacking = 3;
+  EXPECT_EQ(bucket_sizes(flags).last, SIZE_MAX);
+  Config config;
+  config.comm.repacking = 3;
+  const Exchange exchange = make_exchange(config, ranks_on_hosts(1, 2), true);
+  EXPECT_EQ(ways_of(exchange.settings, 1000).front().options.chunks, 3);
+}
+
+TEST(Exchange, KeepsItsLinksInAFile) {
+  const tests::TemporaryFolder folder;
+  const std::string file = folder / "links.json";
+  const Topology two = ranks_on_hosts(1, 2);
+  EXPECT_FALSE(load_links(file, two));
+  const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .meeting = 1e-7};
+  save_links(file, two, links);
+  const allreduce::Links again = load_links(file, two).value();
+  EXPECT_EQ(again.latency, links.latency);
+  EXPECT_EQ(again.memory, links.memory);
+  EXPECT_EQ(again.host, links.host);
+  EXPECT_EQ(again.meeting, links.meeting);
+  EXPECT_FALSE(load_links(file, ranks_on_hosts(1, 3)));
+  EXPECT_FALSE(load_links(file, ranks_on_hosts(2, 1)));
+  folder.write("links.json", "{\"ranks\": 2}");
+  EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
+              HasSubstr("--comm_calibration_file=" + file));
+  EXPECT_THAT(tests::error_of([&] { save_links(folder / "no/where", two, links); }),
+              HasSubstr("cannot be written"));
+}
+
+TEST(Exchange, ShowsWhatWasWeighedAndMarksTheChosenWay) {
+  const allreduce::Settings settings{.topology = ranks_on_hosts(1, 2),
+                                     .links = {.latency = 1e-6, .rank = 4e9, .memory = 20e9}};
+  const std::vector<std::string> lines = exchange_plan_lines({500, 20'000, 20'000}, settings);
+  EXPECT_THAT(lines[0], HasSubstr("latency 1 us"));
+  EXPECT_THAT(lines[1], HasSubstr("bucket 0 of 3: 500 elements, no less than"));
+  EXPECT_THAT(lines[2], HasSubstr("x bound"));
+  EXPECT_THAT(lines[3], HasSubstr("comm plan: * "));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("buckets 1-2 of 3: 20000 elements")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("  multi_ring")));
+  EXPECT_EQ(std::ranges::count_if(
+                lines, [](const std::string& line) { return line.find(": * ") < line.size(); }),
+            2);
+}
+
+}  // namespace
+}  // namespace cnn::bench
