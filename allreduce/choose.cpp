@@ -140,10 +140,16 @@ std::vector<int> dims_for_order(const Topology& topology) {
   return all.empty() ? std::vector<int>() : *std::ranges::min_element(all, worse);
 }
 
-bool keeps_bits(const Options& options, const Topology& topology, const Wish& wish) {
+// In the memory of one host sums go in the order of ranks at no cost: every run has the same bits,
+// whatever it measures, and threads those of processes.
+bool keeps_bits(const Candidate& way, const Topology& topology, const Wish& wish) {
+  if (wish.order == Order::fast) {
+    const bool one_host = topology.host_of.front() == topology.host_of.back();
+    return !(wish.peers_memory && one_host) || (way.algorithm->ordered && !way.algorithm->grid);
+  }
   const bool pairs =
       wish.order == Order::tree && std::has_single_bit(static_cast<unsigned>(topology.ranks()));
-  return wish.order == Order::fast || pairs || options.dims == dims_for_order(topology);
+  return pairs || way.options.dims == dims_for_order(topology);
 }
 
 std::vector<Candidate> ways_of_catalog(const Topology& topology, const Wish& wish) {
@@ -153,7 +159,7 @@ std::vector<Candidate> ways_of_catalog(const Topology& topology, const Wish& wis
       continue;
     }
     for (const Options& options : ways(row, topology, wish)) {
-      if (keeps_bits(options, topology, wish) && can(row, topology, options)) {
+      if (keeps_bits({&row, options, 0}, topology, wish) && can(row, topology, options)) {
         all.push_back({&row, options, 0});
       }
     }

@@ -152,7 +152,7 @@ TEST(Exchange, ShowsWhatWasWeighedAndMarksTheChosenWay) {
   EXPECT_THAT(lines[2], HasSubstr("x bound"));
   EXPECT_THAT(lines[3], HasSubstr("comm plan: * "));
   EXPECT_THAT(lines, testing::Contains(HasSubstr("buckets 1-2 of 3: 20000 elements")));
-  EXPECT_THAT(lines, testing::Contains(HasSubstr("  multi_ring")));
+  EXPECT_THAT(lines, testing::Contains(HasSubstr("  direct")));
   EXPECT_EQ(std::ranges::count_if(
                 lines, [](const std::string& line) { return line.find(": * ") < line.size(); }),
             2);
