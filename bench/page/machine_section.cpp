@@ -43,7 +43,7 @@ void flatten(const std::string& name, const Json& json, std::map<std::string, st
     return;
   }
   for (const auto& [key, value] : json.items()) {
-    flatten(name.empty() ? key : name + " " + key, value, out);
+    flatten(name.empty() ? key : fmt::format("{} {}", name, key), value, out);
   }
 }
 
