@@ -1,4 +1,5 @@
 #include <chrono>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
@@ -172,6 +173,9 @@ int run(Start start, Console& console) {
 
 Abilities abilities_of(std::span<const BackendKind> backends) {
   Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched().has_value()};
+  if (const char* options = std::getenv("DDL_OPTIONS")) {
+    abilities.ddl_options = options;
+  }
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
     abilities.gpu_backend = true;
     abilities.missing_gpu = gpu->missing;

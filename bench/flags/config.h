@@ -280,7 +280,8 @@ struct LmsFlags {
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::own;
-  std::optional<std::string> spec;  // see bench/flags/reduce_spec.h
+  std::optional<std::string> spec;         // see bench/flags/reduce_spec.h
+  std::optional<std::string> ddl_options;  // see bench/flags/ddl_options.h
   bool hierarchical_copy = false;
   GpuNetwork network = GpuNetwork::dgx1;
   int repacking = 0;  // pieces of all gradients together; 0: off

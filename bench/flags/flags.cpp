@@ -135,6 +135,9 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
 void settle(CommandLine& line, const Abilities& abilities) {
   line.config.comm.launched = abilities.launched;
   const Config asked = line.config;
+  if (line.config.variable_update == VariableUpdate::ddl && !line.config.comm.ddl_options) {
+    line.config.comm.ddl_options = abilities.ddl_options;
+  }
   settle_device(line, abilities);
   settle_data_set(line.config);
   settle_precision(line, abilities);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,9 +11,11 @@
 
 namespace cnn::bench {
 
-// What this build on this machine can do; main fills it from the backends it has.
+// What this build on this machine can do, and what its surroundings say; main fills it.
 struct Abilities {
-  bool bf16 = false;         // bf16 products on the CPU
+  bool bf16 = false;  // bf16 products on the CPU
+  // DDL_OPTIONS of the environment: stands for --ddl_options where that is not set.
+  std::optional<std::string> ddl_options = std::nullopt;
   bool launched = false;     // the process is one of several that mpirun or its like has started
   bool gpu_backend = false;  // computes on GPUs and plans for one that is not there
   // Why there is no GPU here; empty if there is one. Asked only where one could be used, as it may

@@ -114,8 +114,12 @@ constexpr Flag dist_rows[] = {
 };
 
 constexpr Flag ibm_rows[] = {
-    {"ddl_options", text, "", accepted, "IBM's distributed library is not used here",
-     "topology of IBM's distributed library"},
+    {.name = "ddl_options",
+     .help = "as IBM's library took them: -mode LETTER:AxBxC, ranks of a host first; p and b = the "
+             "fastest, r and n = rings, c = direct exchange; unset = what DDL_OPTIONS says",
+     .member = &at<&Config::comm, &CommFlags::ddl_options>,
+     .idle = {{[](const Config& c) { return c.variable_update != VariableUpdate::ddl; },
+               "--ddl_options act with --variable_update=ddl only"}}},
     {.name = "image_size",
      .help = "side of the square input in pixels; unset = the model's own",
      .range = at_least(1),

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "bench/flags/ddl_options.h"
 #include "bench/flags/reduce_spec.h"
 #include "runtime/error.h"
 
@@ -135,6 +136,28 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
   return rules;
 }
 
+// Chunks hide one dimension under another.
+std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& places,
+                                       std::vector<std::string>& notes) {
+  const DdlMode mode = read_ddl_options(text, places.ranks, notes);
+  const bool rings = mode.letter == 'r' || mode.letter == 'n';
+  if (!rings && mode.letter != 'c') {
+    if (mode.dims.size() > 1) {
+      notes.push_back(fmt::format(
+          "--ddl_options: -mode {} takes the fastest way by measured links, whatever dimensions "
+          "it names; r and c keep to them",
+          mode.letter));
+    }
+    return {};
+  }
+  if (mode.dims.size() < 2) {
+    return {{.algorithm = &allreduce::find(rings ? "ring" : "direct")}};
+  }
+  constexpr int chunks = 4;
+  return {{.algorithm = &allreduce::find(rings ? "grid_of_rings" : "grid_of_direct"),
+           .options = {.dims = mode.dims, .chunks = chunks, .window = chunks}}};
+}
+
 allreduce::Order order_of(CommOrder order) {
   return order == CommOrder::rank   ? allreduce::Order::rank
          : order == CommOrder::tree ? allreduce::Order::tree
@@ -201,7 +224,9 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .peers_memory = peers_memory,
                    .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
                    .pieces = flags.repacking}};
-  exchange.settings.rules = rules_of(flags, places, exchange.notes);
+  exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
+                                ? ddl_rules(*flags.ddl_options, places, exchange.notes)
+                                : rules_of(flags, places, exchange.notes);
   if (config.precision.type == Precision::fp16 || config.precision.type == Precision::bf16) {
     if (places.one_host() && !flags.compact) {
       exchange.notes.emplace_back(

@@ -241,6 +241,16 @@ TEST(Flags, TakeAllUpdateModes) {
   }
 }
 
+TEST(Flags, TakeDdlOptionsOfTheEnvironmentWhereNoneAreGiven) {
+  const Abilities abilities{.ddl_options = "-mode r:2x2"};
+  const auto options = [&](const std::vector<std::string>& words) {
+    return parse_flags(words, abilities).config.comm.ddl_options;
+  };
+  EXPECT_EQ(options({"--variable_update=ddl"}), "-mode r:2x2");
+  EXPECT_EQ(options({"--variable_update=ddl", "--ddl_options=-mode c:4"}), "-mode c:4");
+  EXPECT_EQ(options({"--variable_update=horovod"}), std::nullopt);
+}
+
 TEST(Flags, CheckCombinations) {
   EXPECT_THAT(refusal({"--forward_only", "--eval", "--train_dir=/x"}),
               StartsWith("--forward_only and --eval"));

@@ -103,6 +103,24 @@ TEST(Exchange, ReducesInHalvesOfTheDevices) {
   EXPECT_EQ(ways_of(two.settings, 100).front().algorithm->name, "direct");
 }
 
+TEST(Exchange, FollowsWhatIbmsLibraryWasTold) {
+  Config config;
+  config.variable_update = VariableUpdate::ddl;
+  const auto way = [&](const char* options) {
+    config.comm.ddl_options = options;
+    const Exchange exchange = make_exchange(config, ranks_on_hosts(2, 2), true);
+    return ways_of(exchange.settings, 100'000).front();
+  };
+  EXPECT_EQ(way("-mode r:2x2x1").algorithm->name, "grid_of_rings");
+  EXPECT_EQ(way("-mode r:2x2x1").options.dims, (std::vector<int>{2, 2}));
+  EXPECT_EQ(way("-mode c:2x2").algorithm->name, "grid_of_direct");
+  EXPECT_EQ(way("-mode r").algorithm->name, "ring");
+  config.comm.ddl_options = "-mode p:2x2";
+  const Exchange fastest = make_exchange(config, ranks_on_hosts(2, 2), true);
+  EXPECT_TRUE(fastest.settings.rules.empty());
+  EXPECT_EQ(fastest.notes.size(), 1U);
+}
+
 TEST(Exchange, CutsBucketsAsTheFlagsSay) {
   CommFlags flags;
   const layers::BucketSizes usual = bucket_sizes(flags), known;
