@@ -237,7 +237,7 @@ void run_steps(const RunRequest& request, const Observed& run) {
 
 // What ranks do with their gradients, which all must do alike.
 void settle_exchange(const Job& job, const Session& session, Peers* peers, Console& console) {
-  if (job.ranks > 1) {
+  if (job.ranks > 1 && !job.config->gpu.simulate) {  // which says itself how ranks scale
     console.note(exchange_text(*job.config, peers));
   }
   if (peers != nullptr) {
