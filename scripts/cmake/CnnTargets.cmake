@@ -198,14 +198,14 @@ function(cnn_tests_at_most_each_isa folder filter)
 endfunction()
 
 # One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
-# A suite whose name starts with Slow runs on demand only.
+# A suite whose name starts with Slow runs on demand only, one that starts with Long not under sanitizers.
 function(cnn_discover_tests target labels)
   if(CNN_SANITIZE)
     set(shards 4)
     math(EXPR last "${shards} - 1")
     foreach(shard RANGE ${last})
       set(name ${target}.${shard})
-      add_test(NAME ${name} COMMAND ${target} --gtest_filter=-Slow* --gtest_brief=1)
+      add_test(NAME ${name} COMMAND ${target} "--gtest_filter=-Slow*:Long*" --gtest_brief=1)
       set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1200
                            ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
     endforeach()

@@ -134,7 +134,7 @@ class BitsOfNetwork {
 bool moves_something(const lms::PolicyRow& policy) { return policy.name != "none"; }
 
 // Each value of two of network, policy, budget and sync mode meets in some cell.
-TEST(LmsBits, AreThoseOfTheUnlimitedRunInPairs) {
+TEST(LongLmsBits, AreThoseOfTheUnlimitedRunInPairs) {
   std::vector<BitsOfNetwork> networks;
   networks.emplace_back(Network{"cifar10", "resnet20", 16});
   networks.emplace_back(Network{"cifar10", "resnet20_v2", 16});
