@@ -68,7 +68,7 @@ TEST(Planned, FitsInExactlyItsFloor) {
   });
 }
 
-TEST(Planned, LeavesNoMoreThanTheHostTakes) {
+TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {
   int less = 0;
   for_random_steps(60, 6, [&](StepCase& c) {
     const Outcome free = outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);

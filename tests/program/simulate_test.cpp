@@ -247,8 +247,7 @@ TEST(Simulate, SaysWhichFlagsDoNotGoWithIt) {
 
 TEST(SimulateRanks, PredictsHowAStepScales) {
   const auto ranks = [](const std::vector<std::string>& more) {
-    std::vector<std::string> words{"--model=resnet50", "--batch_size=64",
-                                   "--simulate_ranks=1,2,8"};
+    std::vector<std::string> words{"--model=resnet50", "--batch_size=64", "--simulate_ranks=1,2,8"};
     words.insert(words.end(), more.begin(), more.end());
     const Simulated found = simulated("h200", words);
     EXPECT_EQ(found.run.status, 0) << found.run.err;
