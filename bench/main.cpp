@@ -16,6 +16,7 @@
 #include "bench/page/page.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
+#include "bench/report/exit_code.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
@@ -46,11 +47,6 @@ int status_of(Console& console, int status) {
   }
   console.note(*console.lost());
   return 1;
-}
-
-int exit_code_of(const std::exception& error) {
-  const auto* own = dynamic_cast<const cnn::Error*>(&error);
-  return own == nullptr ? 1 : own->exit_code();
 }
 
 // What main has made of the command line.

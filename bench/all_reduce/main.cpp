@@ -12,6 +12,7 @@
 #include "bench/machine/cpu_backend.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
+#include "bench/report/exit_code.h"
 #include "bench/run/launcher.h"
 #include "runtime/error.h"
 
@@ -71,11 +72,6 @@ int run(const std::vector<std::string>& words, Console& console) {
   const Backend backend = make_backend(line.config, backends);
   console.note("device: " + backend.description);
   return run_reductions(line.config, backend, options, console);
-}
-
-int exit_code_of(const std::exception& error) {
-  const auto* own = dynamic_cast<const cnn::Error*>(&error);
-  return own == nullptr ? 1 : own->exit_code();
 }
 
 }  // namespace

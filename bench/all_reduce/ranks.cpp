@@ -1,62 +1,24 @@
 #include "bench/all_reduce/ranks.h"
 
-#include <algorithm>
 #include <exception>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "allreduce/connection.h"
 #include "allreduce/peer_memory.h"
-#include "bench/machine/processors.h"
 #include "bench/run/exchange.h"
+#include "bench/run/peers.h"
+#include "bench/run/rank_thread.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
-namespace {
-
-// That of a rank that lost another tells of it only if nothing else does.
-void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr consequence;
-  for (const std::exception_ptr& error : errors) {
-    if (error == nullptr) {
-      continue;
-    }
-    try {
-      std::rethrow_exception(error);
-    } catch (const allreduce::PeerLost&) {
-      consequence = error;
-    }
-  }
-  if (consequence != nullptr) {
-    std::rethrow_exception(consequence);
-  }
-}
-
-// Those that may use the same processors divide them.
-void take_processors(allreduce::World& world, const std::vector<allreduce::Seat>& seats) {
-  const auto self = static_cast<std::size_t>(world.rank());
-  const std::vector<int> mine = usable_processors();
-  const std::vector<std::string> all =
-      world.gather(fmt::format("{} {}", seats[self].kernel, fmt::join(mine, ",")));
-  const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
-  const auto before =
-      static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), all[self]));
-  if (alike > 1) {
-    stay_on(part_of(mine, before, alike));
-  }
-}
-
-}  // namespace
-
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
                     const std::function<Backend()>& make_backend, const RankWork& work) {
   try {
     const std::vector<allreduce::Seat> seats =
         allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
-    take_processors(world, seats);
+    share_processors(world, seats);
     const Backend backend = make_backend();
     allreduce::Connection connection(world, seats, {.room = room});
     work({connection.transport(), loops_for(backend.instruction_sets),

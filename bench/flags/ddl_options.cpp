@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <sstream>
@@ -50,7 +51,7 @@ DdlMode read_ddl_mode(const std::string& mode, int ranks) {
   result.dims = read_ddl_dims(std::string_view(mode).substr(2), mode);
   std::int64_t product = 1;
   for (const int size : result.dims) {
-    product *= size;
+    product = std::min(product * size, std::int64_t{1} << 31U);  // however many there are
   }
   check(product == ranks,
         fmt::format("--ddl_options: -mode {}: invalid dim size={} usr_size={}: {} make {} ranks, "

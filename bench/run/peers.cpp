@@ -66,32 +66,31 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
         "--find_max_batch and --find_max_image_size search on one device; start one process");
 }
 
+void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats) {
+  const auto self = static_cast<std::size_t>(world.rank());
+  const std::vector<int> mine = usable_processors();
+  const std::vector<std::string> all =
+      world.gather(fmt::format("{} {}", seats[self].kernel, fmt::join(mine, ",")));
+  const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
+  const auto before =
+      static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), all[self]));
+  if (alike > 1) {
+    stay_on(part_of(mine, before, alike));
+  }
+}
+
 Peers::Peers(allreduce::World& world, const Config& config, Interruption& interruption)
     : world_(world), config_(config), interruption_(interruption) {
   check_update_mode(config, world.ranks(), /*by_launcher=*/true);
   interruption.follow_others();
   seats_ = allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
-  take_processors();
+  share_processors(world, seats_);
   shared_.resize(static_cast<std::size_t>(world.ranks()));
 }
 
 int Peers::hosts() const {
   const allreduce::Topology topology = allreduce::topology_of(seats_);
   return std::ranges::max(topology.host_of) + 1;
-}
-
-// Those that may use the same processors divide them; where the launcher has bound each to its own
-// there is nothing to divide.
-void Peers::take_processors() {
-  const std::vector<int> mine = usable_processors();
-  const std::vector<std::string> all = gather(
-      fmt::format("{} {}", seats_[static_cast<std::size_t>(rank())].kernel, fmt::join(mine, ",")));
-  const std::string& own = all[static_cast<std::size_t>(rank())];
-  const auto alike = static_cast<int>(std::ranges::count(all, own));
-  const auto before = static_cast<int>(std::count(all.begin(), all.begin() + rank(), own));
-  if (alike > 1) {
-    stay_on(part_of(mine, before, alike));
-  }
 }
 
 // Each measured what is free before any took of it.

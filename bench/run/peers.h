@@ -24,6 +24,10 @@ class Interruption;
 // by_launcher: something like mpirun has started them.
 void check_update_mode(const Config& config, int processes, bool by_launcher);
 
+// Ranks that may use the same processors divide them: from now on this process keeps to its part.
+// Where the launcher has bound each to its own there is nothing to divide. All ranks call it.
+void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats);
+
 // The processes of a run as one of them sees the others. All call the same functions in the same
 // order; each that exchanges something throws PeerLost if a rank is lost.
 class Peers {
@@ -51,7 +55,6 @@ class Peers {
   RankExchange& exchange() { return *exchange_; }
 
  private:
-  void take_processors();
   std::size_t part_of_memory(std::size_t free_bytes);
 
   allreduce::World& world_;

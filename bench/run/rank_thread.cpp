@@ -2,7 +2,26 @@
 
 #include <utility>
 
+#include "allreduce/transport.h"
+
 namespace cnn::bench {
+
+void rethrow_cause(std::span<const std::exception_ptr> errors) {
+  std::exception_ptr first;
+  for (const std::exception_ptr& error : errors) {
+    if (error == nullptr) {
+      continue;
+    }
+    try {
+      std::rethrow_exception(error);
+    } catch (const allreduce::PeerLost&) {
+      first = first == nullptr ? error : first;
+    }
+  }
+  if (first != nullptr) {
+    std::rethrow_exception(first);
+  }
+}
 
 RankThread::RankThread() : thread_([this] { loop(); }) {}
 

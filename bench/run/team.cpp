@@ -18,28 +18,6 @@
 #include "runtime/error.h"
 
 namespace cnn::bench {
-namespace {
-
-// Rethrows the first error of a rank that failed by itself, else the first of all.
-void rethrow(const std::vector<std::exception_ptr>& errors) {
-  std::exception_ptr first;
-  for (const std::exception_ptr& error : errors) {
-    if (error == nullptr) {
-      continue;
-    }
-    try {
-      std::rethrow_exception(error);
-    } catch (const allreduce::PeerLost&) {
-      first = first == nullptr ? error : first;
-    }
-  }
-  if (first != nullptr) {
-    std::rethrow_exception(first);
-  }
-}
-
-}  // namespace
-
 StepValues merge(std::span<const StepValues> ranks) {
   StepValues sum;
   for (const StepValues& rank : ranks) {
@@ -158,7 +136,7 @@ void Team::each(const std::function<void(Rank&)>& work) {
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     errors.push_back(rank->thread->wait());
   }
-  rethrow(errors);
+  rethrow_cause(errors);
 }
 
 void Team::only(Rank& rank, const std::function<void(Rank&)>& work) {
@@ -167,7 +145,7 @@ void Team::only(Rank& rank, const std::function<void(Rank&)>& work) {
     return;
   }
   rank.thread->start([&] { work(rank); });
-  rethrow({rank.thread->wait()});
+  rethrow_cause({rank.thread->wait()});
 }
 
 StepValues Team::merged() {

@@ -55,6 +55,7 @@ refuses "dimensions of 6 ranks, but there are 4" -m r:2x3 --accelerators 4
 refuses "host gone does not answer to ssh" -H gone
 refuses "not a whole number" --scale 1,0
 refuses "No such file" --hostfile "$folder/none"
+refuses "No such file" --rankfile "$folder/none"
 
 table=$(scripts/cnnrun --scale=1,2,4 prog 2>/dev/null)
 has "$table" "ranks   images/sec   per rank efficiency" "4       360.00      90.00     90.00%" "1       100.00     100.00    100.00%"

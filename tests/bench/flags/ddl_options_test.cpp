@@ -37,8 +37,9 @@ TEST(DdlOptions, AreRefusedByName) {
             "--ddl_options: -mode b:4x8: invalid dim size=2 usr_size=16: 4x8 make 32 ranks, and "
             "there are 16");
   EXPECT_THAT(ddl_refusal("-mode m:4", 4), testing::HasSubstr("--comm_backend=mpi"));
-  for (const char* const text : {"-mode z:4", "-mode", "-mode b4", "-mode b:4x", "-mode b:x",
-                                 "-mode b:-1x-4", "-rocket 4"}) {
+  for (const char* const text :
+       {"-mode z:4", "-mode", "-mode b4", "-mode b:4x", "-mode b:x", "-mode b:-1x-4",
+        "-mode r:65536x65536x65536x65536x4", "-rocket 4"}) {
     EXPECT_NE(ddl_refusal(text, 4), "") << text;
   }
 }
