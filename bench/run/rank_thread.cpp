@@ -6,7 +6,7 @@
 
 namespace cnn::bench {
 
-void rethrow_cause(std::span<const std::exception_ptr> errors) {
+void rethrow_cause(const std::vector<std::exception_ptr>& errors) {
   std::exception_ptr first;
   for (const std::exception_ptr& error : errors) {
     if (error == nullptr) {

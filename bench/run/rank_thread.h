@@ -4,14 +4,14 @@
 #include <exception>
 #include <functional>
 #include <mutex>
-#include <span>
 #include <thread>
+#include <vector>
 
 namespace cnn::bench {
 
 // Of what ranks threw, by rank, null where nothing: rethrows the first error of a rank that failed
 // by itself, else the first of all, which tell of a lost peer. Returns if all are null.
-void rethrow_cause(std::span<const std::exception_ptr> errors);
+void rethrow_cause(const std::vector<std::exception_ptr>& errors);
 
 // A thread that does one piece of work after another, each when it is asked to.
 class RankThread {
