@@ -127,6 +127,9 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
                    .world = world},
                   console, result, reports.file());
   } catch (const std::exception& error) {
+    if (world != nullptr) {
+      interruption.disregard();
+    }
     const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
     if (world == nullptr || lost != nullptr || !world->first_says(error.what())) {
       console.note_own(error.what());

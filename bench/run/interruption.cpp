@@ -95,6 +95,13 @@ std::string Interruption::reason() const {
                                   " was lost");
 }
 
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static): what it turns off is this
+void Interruption::disregard() const {
+  for (const auto& [number, name] : signals) {
+    std::signal(number, SIG_IGN);
+  }
+}
+
 void Interruption::wait(std::chrono::seconds time) const {
   const auto end = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < end && wish() == 0) {

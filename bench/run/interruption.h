@@ -31,6 +31,10 @@ class Interruption {
   // All have heard this wish of a rank, which is not 0.
   void agree(int wish, int rank);
 
+  // The process ends by itself, by a status that tells why: signals that come from now on, also
+  // when this is gone, change nothing. A launcher sends them to all when one process has ended.
+  void disregard() const;
+
   // Waits, or until this process wants to end.
   void wait(std::chrono::seconds time) const;
 
