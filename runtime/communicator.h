@@ -18,4 +18,19 @@ class Communicator {
                           float factor) = 0;
 };
 
+class Stream;
+
+// The same where a device computes whose memory the host does not see: what is asked is enqueued.
+class StreamCommunicator {
+ public:
+  virtual ~StreamCommunicator() = default;
+  // The bucket of that number has so many elements. Before the first of them is reduced, on all
+  // ranks in the same order.
+  virtual void prepare(std::size_t bucket, std::size_t elements) = 0;
+  // As Communicator::all_reduce, in the stream's order; pieces are in the device's memory. May be
+  // recorded. An error of the sum is thrown by the stream's next synchronize().
+  virtual void all_reduce(Stream& stream, std::size_t bucket,
+                          std::span<const std::span<float>> pieces, float factor) = 0;
+};
+
 }  // namespace cnn

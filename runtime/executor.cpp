@@ -199,7 +199,13 @@ void Executor::resolve(Device& device, const Variables& variables,
         events_.push_back(device.make_event());
         done = events_.back().get();
       }
-      issue.waits.push_back(done);
+      const bool exchange =
+          lane == Lane::compute && steps[index_of(wait)].lane == Lane::communicate;
+      (exchange ? issue.exchanges : issue.waits).push_back(done);
+    }
+    if (!issue.exchanges.empty()) {
+      issue.stood = stood_still_.size();
+      stood_still_.emplace_back();
     }
     issues_.push_back(std::move(issue));
   }
@@ -212,20 +218,26 @@ void Executor::resolve(Device& device, const Variables& variables,
 
 void Executor::run(std::span<const TensorView> inputs) {
   check_inputs(inputs);
+  exposed_ = 0;
   complete([&] {
     if (Recording* recording = recording_for(inputs)) {
+      exposed_.reset();
       recording->replay(*used_streams_.front());
     } else {
-      enqueue_all(inputs, nullptr);
+      enqueue_all(inputs, nullptr, Waits::measured);
     }
   });
+  if (exposed_) {
+    exposed_ = stood_still_seconds();
+  }
   warm_ = true;
 }
 
 Timeline Executor::profile(std::span<const TensorView> inputs) {
   check_inputs(inputs);
   const Clock::time_point begin = Clock::now();
-  complete([&] { enqueue_all(inputs, stamps_.data()); });
+  complete([&] { enqueue_all(inputs, stamps_.data(), Waits::measured); });
+  exposed_ = stood_still_seconds();
   Timeline timeline;
   timeline.reserve(stamps_.size());
   const auto seconds = [&](Clock::time_point t) {
@@ -266,7 +278,8 @@ Recording* Executor::recording_for(std::span<const TensorView> inputs) {
   if (recorded_.size() == most_recordings) {
     return nullptr;
   }
-  auto recording = device_->record(used_streams_, [&] { enqueue_all(inputs, nullptr); });
+  auto recording =
+      device_->record(used_streams_, [&] { enqueue_all(inputs, nullptr, Waits::unseen); });
   if (recording == nullptr) {
     records_ = false;
     return nullptr;
@@ -294,15 +307,39 @@ void Executor::complete(const std::function<void()>& start) {
   }
 }
 
-void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps) {
+void Executor::enqueue_waits(const Issue& issue, Waits waits) {
+  for (Event* wait : issue.waits) {
+    issue.stream->wait(*wait);
+  }
+  if (issue.exchanges.empty()) {
+    return;
+  }
+  if (waits == Waits::measured) {
+    issue.stream->stamp(stood_still_[issue.stood].start);
+  }
+  for (Event* exchange : issue.exchanges) {
+    issue.stream->wait(*exchange);
+  }
+  if (waits == Waits::measured) {
+    issue.stream->stamp(stood_still_[issue.stood].end);
+  }
+}
+
+double Executor::stood_still_seconds() const {
+  Clock::duration sum{};
+  for (const Stamps& stood : stood_still_) {
+    sum += stood.end - stood.start;
+  }
+  return std::chrono::duration<double>(sum).count();
+}
+
+void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits) {
   if (watch_ != nullptr) {
     watch_->begin(*used_streams_.front());
   }
   for (std::size_t s = 0; s < issues_.size(); ++s) {
     const Issue& issue = issues_[s];
-    for (Event* wait : issue.waits) {
-      issue.stream->wait(*wait);
-    }
+    enqueue_waits(issue, waits);
     if (stamps != nullptr) {
       issue.stream->stamp(stamps[s].start);
     }

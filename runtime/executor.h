@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -61,6 +62,9 @@ class Executor {
   // Ends this executor: another may run the same kernels, by another plan of the same graph.
   Program release() && { return std::move(program_); }
   const StepPlan& plan() const { return program_.plan; }
+  // Seconds for which lane compute stood still in the latest run, since what it needed of lane
+  // communicate was not done yet. Nothing if the run was a replay: nobody sees inside that.
+  std::optional<double> exposed_seconds() const { return exposed_; }
   // The highest end of an operand or workspace in the arena that was handed to a kernel or a copy.
   std::size_t measured_peak_bytes() const { return measured_peak_; }
 
@@ -74,7 +78,9 @@ class Executor {
   struct Issue {
     Stream* stream = nullptr;
     std::vector<Event*> waits;
-    Event* done = nullptr;  // nullptr: no step waits for it
+    std::vector<Event*> exchanges;  // of lane communicate, that a step of compute waits for
+    std::size_t stood = 0;          // then in stood_still_
+    Event* done = nullptr;          // nullptr: no step waits for it
     Kernel* kernel = nullptr;
     Operands operands;
     std::byte* to = nullptr;
@@ -97,11 +103,15 @@ class Executor {
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
   // Calls start, which enqueues, then waits for all streams; throws the first error of either.
   void complete(const std::function<void()>& start);
-  void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps);
+  // What a run does with the time that lane compute stands still: not while it is recorded.
+  enum class Waits : std::uint8_t { measured, unseen };
+  void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits);
+  void enqueue_waits(const Issue& issue, Waits waits);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);
   // The same, its error with the step's name.
   void enqueue_named(std::size_t step, std::span<const TensorView> inputs);
   void synchronize();
+  double stood_still_seconds() const;
 
   Program program_;
   Device* device_;
@@ -113,6 +123,8 @@ class Executor {
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;
+  std::vector<Stamps> stood_still_;  // each time that compute waits for communicate
+  std::optional<double> exposed_;
   std::unique_ptr<MemoryWatch> watch_;  // null unless it verifies
   std::size_t measured_peak_ = 0;
   std::vector<std::unique_ptr<Event>> events_;

@@ -31,13 +31,13 @@ ARROWS = {
     "allreduce": ["allreduce/simd", "runtime"],
     "allreduce/simd": [],  # as layers/cpu/simd
     "allreduce/mpi": ["allreduce", "runtime"],
-    "allreduce/cuda": ["allreduce", "runtime", "runtime/cuda"],
+    "allreduce/nccl": ["allreduce", "runtime"],  # a library that is opened at run time: no header of CUDA
     "data": ["runtime"],
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
     "bench/report": ["bench/machine", "bench/flags", "data", "lms", "models", "layers", "runtime"],
-    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "models", "layers/passes",
-                  "layers", "runtime"],
+    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/nccl", "allreduce/simd", "data", "models",
+                  "layers/passes", "layers", "runtime"],
     # A verdict over result files: needs nothing of what made them.
     "bench/compare": ["runtime"],
     "bench/page": ["bench/compare", "runtime"],
@@ -81,10 +81,10 @@ MORE_FOR_TESTS = {
 LIBRARIES = {
     r"(oneapi/)?dnnl": ["layers/cpu/onednn"],
     r"omp\.h": ["layers/cpu", "layers/cpu/openmp", "layers/cpu/onednn"],
-    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/library", "allreduce/cuda", "bench/cuda",
+    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/library", "bench/cuda",
                                                "tests/support/grid/include/runtime/cuda"],
     r"cudnn": ["layers/cuda/library"],
-    r"nccl": ["allreduce/cuda"],
+    r"nccl\.h": [],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
     r"nlohmann/": ["data", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",

@@ -5,6 +5,8 @@
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
+#include "layers/cpu/isa.h"
+#include "layers/cuda/exchange.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/cuda/library/libraries.h"
 #include "runtime/cpu/memory.h"
@@ -16,8 +18,6 @@ namespace cnn::bench {
 namespace {
 
 using layers::cuda::Libraries;
-
-constexpr int ordinal = 0;  // CUDA_VISIBLE_DEVICES decides which card that is
 
 // What the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
 constexpr std::size_t kept_back = std::size_t{768} << 20U;
@@ -123,9 +123,35 @@ void add_telemetry(Backend& backend, const cuda::DeviceFacts& facts) {
   }
 }
 
+std::shared_ptr<void> pin(std::span<std::byte> memory) {
+  cuda::pin(memory);
+  return {memory.data(), [](void* pinned) { cuda::unpin(pinned); }};
+}
+
+constexpr DeviceExchange device_exchange{
+    .add = layers::cuda::add_exchange,
+    .native = [](Stream& stream) -> void* { return cuda::native(stream); },
+    .look_while_waiting =
+        [](Device& device, std::function<void(bool waiting)> look) {
+          dynamic_cast<cuda::CudaDevice&>(device).look_while_waiting(std::move(look));
+        },
+    .pin = pin,
+    .wait_for_flag = layers::cuda::wait_for_flag};
+
+Backend for_rank(const Config& config, int rank, int ranks);
+
+// Of several processes of a host each takes its own. CUDA_VISIBLE_DEVICES decides which cards there
+// are; a launcher may leave each process one.
+int ordinal_of(const Config& config) {
+  return cuda::count_devices().devices == 1 ? 0 : config.gpu.ordinal;
+}
+
 Backend make(const Config& config) {
   Backend backend = start(config);
-  auto device = std::make_unique<cuda::CudaDevice>(ordinal);
+  backend.for_rank = for_rank;
+  backend.device_exchange = &device_exchange;
+  backend.instruction_sets = layers::cpu::to_string(layers::cpu::effective_isa());
+  auto device = std::make_unique<cuda::CudaDevice>(ordinal_of(config));
   const GpuInfo gpu = info_of(device->facts());
   backend.gpu = gpu;
   backend.description =
@@ -149,6 +175,22 @@ Backend make(const Config& config) {
   backend.device = std::move(device);
   backend.matrix_side = 6144;
   backend.images = 256;
+  return backend;
+}
+
+// A device of its own for each.
+Backend for_rank(const Config& config, int rank, int ranks) {
+  const int devices = cuda::count_devices().devices;
+  check(ranks <= devices,
+        fmt::format("--num_gpus={}, but there are {} CUDA devices: each rank needs one", ranks,
+                    devices));
+  Config own = config;
+  own.gpu.ordinal = rank;
+  Backend backend = make(own);
+  backend.rank = rank;
+  backend.ranks = ranks;
+  backend.device_text = fmt::format("/gpu:{}", rank);
+  backend.host_memory_limit = *backend.host_memory_limit / static_cast<std::size_t>(ranks);
   return backend;
 }
 

@@ -36,7 +36,7 @@ enum class VariableUpdate : std::uint8_t {
 };
 
 enum class CommTransport : std::uint8_t { automatic, mpi };
-enum class CommBackend : std::uint8_t { own, mpi };
+enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
 enum class CommOrder : std::uint8_t { fast, rank, tree };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
@@ -93,7 +93,10 @@ inline constexpr auto words<CommTransport> = std::to_array<Word<CommTransport>>(
 
 template <>
 inline constexpr auto words<CommBackend> =
-    std::to_array<Word<CommBackend>>({{"ring", CommBackend::own}, {"mpi", CommBackend::mpi}});
+    std::to_array<Word<CommBackend>>({{"auto", CommBackend::automatic},
+                                      {"ring", CommBackend::own},
+                                      {"mpi", CommBackend::mpi},
+                                      {"nccl", CommBackend::nccl}});
 
 template <>
 inline constexpr auto words<CommOrder> = std::to_array<Word<CommOrder>>(
@@ -219,6 +222,7 @@ struct GpuFlags {
   bool tune = false;
   std::optional<std::string> plan_cache;
   std::optional<std::string> simulate;  // the machine that is not there
+  int ordinal = 0;                      // which of the devices that the driver shows; no flag
 };
 
 struct PrecisionOptions {
@@ -279,7 +283,7 @@ struct LmsFlags {
 // How ranks exchange gradients.
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
-  CommBackend backend = CommBackend::own;
+  CommBackend backend = CommBackend::automatic;
   std::optional<std::string> spec;         // see bench/flags/reduce_spec.h
   std::optional<std::string> ddl_options;  // see bench/flags/ddl_options.h
   bool hierarchical_copy = false;

@@ -108,8 +108,9 @@ constexpr Flag dist_rows[] = {
      .member = &at<&Config::comm, &CommFlags::transport>},
     {.name = "comm_backend",
      .help =
-         "who adds up the gradients of several processes: ring = this program, by the algorithm "
-         "that is the fastest; mpi = MPI_Iallreduce, to compare",
+         "who adds up the gradients: ring = this program, by the algorithm that is the fastest, "
+         "those of GPUs on the host; nccl = NCCL, on the GPUs; auto = NCCL for GPUs where it is "
+         "installed, else ring; mpi = MPI_Iallreduce, for processes, to compare",
      .member = &at<&Config::comm, &CommFlags::backend>},
 };
 

@@ -163,7 +163,7 @@ constexpr Flag checkpoint_rows[] = {
 
 constexpr Flag profile_rows[] = {
     {.name = "trace_file",
-     .help = "write a Chrome trace of the last but one warm-up step to this file",
+     .help = "write a Chrome trace of the last but one warm-up step to this file, of all ranks",
      .member = &at<&Config::report, &ReportOptions::trace_file>,
      .idle =
          {{too_little_warm_up,

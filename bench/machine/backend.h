@@ -63,6 +63,20 @@ struct Described {
 
 struct Profile;
 
+// How steps of a device whose memory the host does not see exchange with other ranks.
+struct DeviceExchange {
+  // Makes the table exchange by it.
+  void (*add)(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator) = nullptr;
+  // What the device's own library calls a stream.
+  void* (*native)(Stream& stream) = nullptr;
+  // What who waits for the device does meanwhile, over and over; with false: the wait is over.
+  void (*look_while_waiting)(Device& device, std::function<void(bool waiting)> look) = nullptr;
+  // The device copies faster from and to this host memory, until what is returned is gone.
+  std::shared_ptr<void> (*pin)(std::span<std::byte> memory) = nullptr;
+  // As layers::cuda::wait_for_flag.
+  void (*wait_for_flag)(Stream& stream, std::uint32_t* flag) = nullptr;
+};
+
 // A device, what it can run, and what the program says about it.
 struct Backend {
   std::string name;         // "cpu"
@@ -110,6 +124,7 @@ struct Backend {
   Backend (*for_rank)(const Config& config, int rank, int ranks) = nullptr;
   // Makes the table exchange with other ranks by a communicator, which must outlive it.
   void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
+  const DeviceExchange* device_exchange = nullptr;  // instead, where the device has own memory
 
   // How much work shows what the device reaches at best: it must fill the device.
   std::int64_t matrix_side = 1536;  // of a matrix product

@@ -17,11 +17,11 @@ struct LaneRow {
   bool planned = false;
 };
 
-std::vector<LaneRow> rows_of(const Json& lanes) {
-  std::vector<LaneRow> rows;
+// whose: in front of the names.
+void add_rows(const Json& lanes, const std::string& whose, std::vector<LaneRow>& rows) {
   for (const Json& lane : lanes) {
     const Json& spans = at(lane, {"spans"});
-    const std::string name = text_of(at(lane, {"lane"}));
+    const std::string name = whose + text_of(at(lane, {"lane"}));
     if (!spans.is_array() || spans.empty()) {
       continue;
     }
@@ -29,6 +29,20 @@ std::vector<LaneRow> rows_of(const Json& lanes) {
       rows.push_back({name + ", plan", &spans, "planned_start", "planned_end", true});
     }
     rows.push_back({name, &spans, "start", "end", false});
+  }
+}
+
+// Of all ranks one below the other, as far as they can be looked at.
+std::vector<LaneRow> rows_of(const Json& profile) {
+  constexpr std::size_t most_ranks = 8;
+  std::vector<LaneRow> rows;
+  const Json& ranks = at(profile, {"ranks"});
+  if (!ranks.is_array()) {
+    add_rows(at(profile, {"lanes"}), "", rows);
+    return rows;
+  }
+  for (std::size_t rank = 0; rank < std::min(ranks.size(), most_ranks); ++rank) {
+    add_rows(at(ranks[rank], {"lanes"}), fmt::format("rank {}, ", rank), rows);
   }
   return rows;
 }
@@ -56,8 +70,10 @@ std::string lane_chart(const ShownRun& run, const std::vector<LaneRow>& rows) {
       ends.push_back(1e3 * number_or(span, row.end, 0));
     }
   }
-  Chart chart({fmt::format("Lanes of a step, {}", run.label), "ms", "plan beside measured"},
-              range_of(ends, true), names);
+  const bool planned = std::ranges::any_of(rows, &LaneRow::planned);
+  Chart chart(
+      {fmt::format("Lanes of a step, {}", run.label), "ms", planned ? "plan beside measured" : ""},
+      range_of(ends, true), names);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     add_bars(chart, rows[i], i, run.style);
   }
@@ -69,7 +85,7 @@ std::string lane_chart(const ShownRun& run, const std::vector<LaneRow>& rows) {
 std::string lane_section(std::span<const ShownRun> runs) {
   std::string text;
   for (const ShownRun& run : runs) {
-    const std::vector<LaneRow> rows = rows_of(at(*run.json, {"profile", "lanes"}));
+    const std::vector<LaneRow> rows = rows_of(at(*run.json, {"profile"}));
     text += rows.empty() ? std::string() : lane_chart(run, rows);
   }
   return text;

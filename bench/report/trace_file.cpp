@@ -5,8 +5,6 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t traced_step = -1;  // 0 is the last one of the warm-up
-
 std::string with_folder(const std::string& path) {
   make_folder_of(path);
   return path;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "bench/report/console.h"
@@ -9,6 +10,8 @@
 
 namespace cnn::bench {
 
+inline constexpr std::int64_t traced_step = -1;  // as the original; the warm-up ends with 0
+
 // Where --trace_file goes: a step's timeline as a Chrome trace.
 class TraceFile {
  public:
@@ -17,6 +20,7 @@ class TraceFile {
 
   // Throws Error.
   void write(const StepPlan& plan, const Timeline& timeline) const;
+  void write(const std::string& trace) const { file_.write(trace); }
 
  private:
   OutputFile file_;

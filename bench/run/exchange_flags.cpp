@@ -74,10 +74,10 @@ Chosen chosen_for(const ReduceWay& way, const Places& places) {
 
 void note_substitutes(const ReduceWay& way, const Places& places, std::vector<std::string>& notes) {
   if (way.name.starts_with("nccl")) {
-    notes.push_back(fmt::format(
-        "--all_reduce_spec: {}: this version sums without NCCL; {} takes its place", way.name,
-        places.one_host() || way.name == "nccl" ? "the fastest algorithm"
-                                                : "the same exchange by messages"));
+    notes.push_back(
+        fmt::format("--all_reduce_spec: {}: NCCL sums on GPUs only; {} takes its place", way.name,
+                    places.one_host() || way.name == "nccl" ? "the fastest algorithm"
+                                                            : "the same exchange by messages"));
   } else if (way.name.find('/') != std::string::npos && places.one_host()) {
     notes.push_back(fmt::format(
         "--all_reduce_spec: {}: all ranks are on one host, so its second half has nothing to do",

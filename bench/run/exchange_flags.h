@@ -19,6 +19,7 @@ layers::BucketSizes bucket_sizes(const CommFlags& flags);
 struct Exchange {
   allreduce::Settings settings;    // with the links that are assumed of them
   std::vector<std::string> notes;  // what the user may not expect
+  std::string by_device;           // how devices exchange that do it their own way; else empty
 };
 // peers_memory: ranks of a host see one another's. Throws Error for an algorithm that these ranks
 // cannot use.

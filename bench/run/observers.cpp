@@ -21,6 +21,7 @@
 #include "bench/run/lms_stats.h"
 #include "bench/run/lms_trace.h"
 #include "bench/run/profile.h"
+#include "bench/run/rank_trace.h"
 #include "bench/run/session.h"
 #include "bench/run/team.h"
 #include "bench/run/turn_taker.h"
@@ -79,7 +80,9 @@ Observers make_observers(const Observed& run) {
   if (run.profile != nullptr) {
     add(std::make_unique<ProfileRecord>(*run.profile, run.result));
   }
-  if (!config.report.trace_file.empty()) {
+  if (run.traces && job.ranks > 1) {
+    add(std::make_unique<RankTrace>(run.console, config.report.trace_file, run.team));
+  } else if (run.traces) {
     add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
                                       run.team.first().plan()));
   }

@@ -23,6 +23,7 @@ struct Observed {
   const Interruption& interruption;
   Turns* turns = nullptr;              // where it takes turns with others
   MeasuredProfile* profile = nullptr;  // where steps are profiled
+  bool traces = false;                 // a step, for the first process's --trace_file
 };
 
 // Everybody who hears of the steps of this run, in the order in which they are told. All that is

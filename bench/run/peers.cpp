@@ -57,8 +57,6 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
         fmt::format("--num_gpus={} in each of {} processes: a process has one device; start "
                     "mpirun -np {} with --num_gpus=1",
                     config.num_gpus, processes, processes * config.num_gpus));
-  check(config.device == DeviceKind::cpu,
-        "several processes compute on processors in this version; add --device=cpu");
   check(!config.lms.enabled, "--lms plans for one device so far; start one process");
   check(!config.report.take_turns, "--take_turns is for programs of one process each; drop it");
   check(!config.gpu.simulate, "--simulate predicts one device; start one process");
@@ -115,8 +113,10 @@ void Peers::connect(Backend& backend) {
   constexpr std::size_t beside = std::size_t{64} << 20U;  // rooms for what is not the backend's
   backend.rank = rank();
   backend.ranks = ranks();
-  backend.memory_limit = part_of_memory(backend.memory_limit);
-  backend.memory_text += ", divided among the ranks of this machine";
+  if (backend.device_exchange == nullptr) {  // else each has a device of its own
+    backend.memory_limit = part_of_memory(backend.memory_limit);
+    backend.memory_text += ", divided among the ranks of this machine";
+  }
   connection_.emplace(world_, seats_,
                       allreduce::PeerMemoryOptions{.room = backend.memory_limit + beside});
   allreduce::Transport& transport = connection_->transport();

@@ -44,6 +44,8 @@ Json span_json(const StepPlan& plan, std::size_t step, const Timeline& measured,
   return span;
 }
 
+}  // namespace
+
 Json lanes_json(const StepPlan& plan, const Timeline& measured, const Timeline* planned) {
   Json lanes = Json::array();
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
@@ -59,8 +61,6 @@ Json lanes_json(const StepPlan& plan, const Timeline& measured, const Timeline* 
   }
   return lanes;
 }
-
-}  // namespace
 
 void MeasuredProfile::add(const Timeline& timeline) {
   if (seconds.size() != timeline.size()) {  // the first one, or the plan changed

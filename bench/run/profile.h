@@ -62,6 +62,9 @@ std::vector<ProfiledOp> by_kind(const std::vector<ProfiledOp>& nodes);
 // each, most seconds first, at most `rows` of them.
 std::vector<std::string> profile_table(std::vector<ProfiledOp> ops, std::size_t rows);
 
+// Lanes of a step that was measured and, if given, planned: see result_format.md.
+Json lanes_json(const StepPlan& plan, const Timeline& measured, const Timeline* planned = nullptr);
+
 // Section "profile" of the result: "ops" by kind, "lanes" with each step of the plan as measured
 // and, if given, as planned, and "memory" over the step (see result_format.md).
 Json profile_json(const StepPlan& plan, const MeasuredProfile& profile,

@@ -7,6 +7,7 @@
 #include "bench/machine/roofline.h"
 #include "bench/machine/step_costs.h"
 #include "bench/run/session.h"
+#include "bench/run/team.h"
 #include "runtime/timeline.h"
 
 namespace cnn::bench {
@@ -45,8 +46,13 @@ std::string text_of(const std::vector<std::string>& lines) {
 
 }  // namespace
 
-ProfileReport::ProfileReport(const Config& config)
-    : wanted_(config.report.tfprof_file || config.report.html_report),
+bool ProfileReport::is_wanted(const Config& config) {
+  return config.report.tfprof_file || config.report.html_report;
+}
+
+ProfileReport::ProfileReport(const Config& config, bool of_ranks)
+    : wanted_(of_ranks || is_wanted(config)),
+      of_ranks_(of_ranks),
       path_(config.report.tfprof_file) {
   if (path_) {
     make_folder_of(*path_);
@@ -54,8 +60,9 @@ ProfileReport::ProfileReport(const Config& config)
   }
 }
 
-void ProfileReport::finish(const Session& session, const std::optional<Ceilings>& ceilings,
-                           Console& console, Json& result) const {
+void ProfileReport::finish(Team& team, const std::optional<Ceilings>& ceilings, Console& console,
+                           Json& result) const {
+  const Session& session = team.first();
   const StepPlan& plan = session.plan();
   if (measured_.steps == 0 || measured_.last.size() != plan.schedule.steps.size()) {
     return;
@@ -63,6 +70,9 @@ void ProfileReport::finish(const Session& session, const std::optional<Ceilings>
   const std::optional<Timeline> planned =
       planned_timeline(session, measured_.last.size(), ceilings);
   result["profile"] = profile_json(plan, measured_, ceilings, planned ? &*planned : nullptr);
+  if (of_ranks_) {
+    result["profile"]["ranks"] = team.lanes_of_ranks();
+  }
   if (!table_) {
     return;
   }

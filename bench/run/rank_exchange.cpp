@@ -2,21 +2,38 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "bench/machine/backend.h"
+#include "bench/run/device_exchange.h"
 #include "bench/run/exchange.h"
 
 namespace cnn::bench {
 namespace {
 
+// Not by a library.
+bool is_by_plans(const Config& config) {
+  const CommBackend backend = config.comm.backend;
+  return backend == CommBackend::own ||
+         (backend == CommBackend::automatic &&
+          (config.device == DeviceKind::cpu || !wants_nccl(config.comm)));
+}
+
 Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& topology,
                    const Config& config, std::string_view instruction_sets) {
   Exchange rules = make_exchange(config, topology, /*peers_memory=*/true);
-  if (exchanges_gradients(config) && config.comm.backend == CommBackend::own) {
+  if (exchanges_gradients(config) && is_by_plans(config)) {
     rules.settings.links =
         calibrated_links(config.comm, rules.settings, transport, loops_for(instruction_sets));
   }
   return rules;
+}
+
+// That this thread has taken of a processor.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 }  // namespace
@@ -25,13 +42,16 @@ RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Top
                            const Config& config, std::string_view instruction_sets)
     : transport_(transport),
       rules_(rules_for(transport, topology, config, instruction_sets)),
-      buckets_(transport, loops_for(instruction_sets), rules_.settings) {}
+      buckets_(transport, loops_for(instruction_sets), rules_.settings),
+      flags_(config.comm) {}
 
 void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                               float factor) {
   const auto start = std::chrono::steady_clock::now();
+  const double cpu_start = thread_seconds();
   world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor) : reduce_by_world(pieces, factor);
   seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  cpu_seconds_ += thread_seconds() - cpu_start;
 }
 
 // MPI takes one row of numbers.
@@ -50,6 +70,19 @@ void RankExchange::reduce_by_world(std::span<const std::span<float>> pieces, flo
 }
 
 void RankExchange::serve(Backend& backend) {
+  if (backend.device_exchange != nullptr) {
+    const DeviceWay way = exchange_on_device(backend, flags_, transport_, *this,
+                                             [] { return allreduce::nccl::open_library(); });
+    timed_ = way.by_host;
+    if (way.by_host) {
+      rules_.notes.insert(rules_.notes.begin(), way.text);
+    } else {
+      rules_.by_device = way.text;
+    }
+    return;
+  }
+  check(flags_.backend != CommBackend::nccl,
+        "--comm_backend=nccl sums what GPUs have computed; with --device=cpu use ring");
   backend.add_exchange(backend.kernels, *this);
   backend.shared_memory = [this](std::size_t bytes) {
     const allreduce::Bytes room = transport_.room(bytes);

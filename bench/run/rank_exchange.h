@@ -36,10 +36,14 @@ class RankExchange final : public Communicator {
 
   // In reductions since the start, or since forget_times(); not while a step runs.
   double seconds() const { return seconds_; }
-  void forget_times() { seconds_ = 0; }
+  double cpu_seconds() const { return cpu_seconds_; }  // of them: of the processor
+  void forget_times() { seconds_ = cpu_seconds_ = 0; }
 
-  // Steps of the backend exchange by this, in memory that the transport's peers see.
+  // Steps of the backend exchange by this, in memory that the transport's peers see, or on their
+  // device, see exchange_on_device(). All ranks call it together.
   void serve(Backend& backend);
+  // Whether it hears of reductions: else they are a device's own.
+  bool is_timed() const { return timed_; }
 
  private:
   allreduce::Transport& transport_;
@@ -49,7 +53,9 @@ class RankExchange final : public Communicator {
 
   allreduce::World* world_ = nullptr;  // that adds, if not buckets_
   std::vector<float> joined_;          // pieces for it
-  double seconds_ = 0;
+  CommFlags flags_;
+  bool timed_ = true;
+  double seconds_ = 0, cpu_seconds_ = 0;
 };
 
 }  // namespace cnn::bench

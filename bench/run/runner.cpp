@@ -1,5 +1,6 @@
 #include "bench/run/runner.h"
 
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <memory>
@@ -20,6 +21,7 @@
 #include "bench/run/observers.h"
 #include "bench/run/peers.h"
 #include "bench/run/profile_report.h"
+#include "bench/run/rank_lanes.h"
 #include "bench/run/roofline_report.h"
 #include "bench/run/search.h"
 #include "bench/run/session.h"
@@ -172,6 +174,10 @@ void note_exchange(const Job& job, const Team& team, Console& console) {
   if (exchange == nullptr) {
     return;
   }
+  if (!exchange->by_device.empty()) {
+    console.note(exchange->by_device);
+    return;
+  }
   for (const std::string& note : exchange->notes) {
     console.note(note);
   }
@@ -205,6 +211,18 @@ std::optional<Peers> join_peers(const RunRequest& request) {
   return peers;
 }
 
+// What the first process says, whose files they are that others have a part in.
+bool first_says(std::optional<Peers>& peers, bool mine) {
+  return peers ? peers->gather(mine ? "yes" : "no").front() == "yes" : mine;
+}
+
+// Which of the devices of its host the rank of this process takes.
+int place_on_host(const Peers& peers) {
+  const auto mine = peers.seats().begin() + peers.rank();
+  return static_cast<int>(std::count_if(
+      peers.seats().begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
+}
+
 // Building and warming up are work too; null unless turns are asked for.
 std::unique_ptr<Turns> first_turn(const Config& config) {
   std::unique_ptr<Turns> turns;
@@ -231,7 +249,10 @@ void run_steps(const RunRequest& request, const Observed& run) {
   TrainingLoop loop(job, run.team, observers, run.interruption, global_step);
   loop.run();
   if (job.ranks > 1) {
-    run.result["ranks"] = run.team.ranks_json(loop.own_images_per_sec());
+    Json& ranks = run.result["ranks"] = run.team.ranks_json(loop.own_images_per_sec());
+    if (const std::string line = exchange_line(ranks, loop.timed_steps()); !line.empty()) {
+      run.console.note(line);
+    }
   }
 }
 
@@ -261,7 +282,7 @@ void report_speed(const Observed& run, const ProfileReport& profile, ResultFile&
   if (run.job.ranks == 1) {  // else a rank has a part of what would be measured
     ceilings = add_roofline(run.job, run.backend, session.plan(), run.console, run.result);
   }
-  profile.finish(session, ceilings, run.console, run.result);
+  profile.finish(run.team, ceilings, run.console, run.result);
 }
 
 }  // namespace
@@ -269,7 +290,9 @@ void report_speed(const Observed& run, const ProfileReport& profile, ResultFile&
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
   std::optional<Peers> peers = join_peers(request);
-  Backend backend = make_backend(config, request.backends);
+  Config placed = config;
+  placed.gpu.ordinal = peers ? place_on_host(*peers) : 0;
+  Backend backend = make_backend(placed, request.backends);
   if (peers) {
     peers->connect(backend);
   }
@@ -281,7 +304,9 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     return;
   }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
-  ProfileReport profile(config);
+  const bool traces = first_says(peers, !config.report.trace_file.empty());
+  const bool profiles = first_says(peers, ProfileReport::is_wanted(config));
+  ProfileReport profile(config, job.ranks > 1 && profiles);
   const std::unique_ptr<Turns> turns = first_turn(config);
   const Header header = header_for(job, backend);
   console.print(header_lines(header));
@@ -318,7 +343,8 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
                      .result = result,
                      .interruption = request.interruption,
                      .turns = turns.get(),
-                     .profile = profile.measured()};
+                     .profile = profile.measured(),
+                     .traces = traces};
   run_steps(request, run);
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {

@@ -178,8 +178,11 @@ StepValues StepRunner::run(std::int64_t global_step, double learning_rate, Timel
   if (timeline == nullptr) {
     executor_->run(inputs_);
   } else {
+    profile_start_ = Clock::now();
     *timeline = executor_->profile(inputs_);
   }
+  const std::optional<double> exposed = executor_->exposed_seconds();
+  exposed_ = exposed_ && exposed ? std::optional(*exposed_ + *exposed) : std::nullopt;
   values.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   values.base_loss = result("base_loss");
   values.l2 = result("l2");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -43,6 +44,13 @@ class StepRunner {
   void replan(StepPlan plan);
   void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
+  // When the step began whose timeline was taken last.
+  std::chrono::steady_clock::time_point profile_start() const { return profile_start_; }
+  // In which computing stood still for the exchange of gradients, since the start or since
+  // forget_times(). Nothing if a step cannot tell, as one that a device replays.
+  std::optional<double> exposed_seconds() const { return exposed_; }
+  void forget_times() { exposed_ = 0; }
+
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;
 
@@ -60,6 +68,8 @@ class StepRunner {
   std::span<std::byte> arena_;
   HostArena& host_;
   std::int64_t batch_ = 0;
+  std::chrono::steady_clock::time_point profile_start_;
+  std::optional<double> exposed_ = 0;
   std::size_t earlier_peak_ = 0;  // bytes, of plans that have been replaced
   std::unique_ptr<data::Feeder> feeder_;
   Buffer small_inputs_;  // step number, learning rate, then fixed labels: a device copies from here

@@ -12,7 +12,9 @@
 #include "bench/run/compile.h"
 #include "bench/run/job.h"
 #include "bench/run/peers.h"
+#include "bench/run/profile.h"
 #include "bench/run/rank_exchange.h"
+#include "bench/run/rank_lanes.h"
 #include "bench/run/rank_thread.h"
 #include "bench/run/session.h"
 #include "runtime/error.h"
@@ -60,6 +62,7 @@ struct Team::Rank {
   std::unique_ptr<Session> session;
   StepRunner* evaluation = nullptr;  // since begin_evaluation()
   StepValues values;                 // in the step that runs
+  Timeline timeline;                 // of the latest that was timed
   std::unique_ptr<RankThread> thread;
 };
 
@@ -209,9 +212,12 @@ void Team::save(std::int64_t global_step) {
 
 StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* timeline) {
   each([&](Rank& rank) {
-    Timeline* const wanted = &rank == ranks_.front().get() ? timeline : nullptr;
+    Timeline* const wanted = timeline != nullptr ? &rank.timeline : nullptr;
     rank.values = rank.session->main().run(global_step, learning_rate, wanted);
   });
+  if (timeline != nullptr) {
+    *timeline = ranks_.front()->timeline;
+  }
   return merged();
 }
 
@@ -223,6 +229,7 @@ void Team::agree() {
 
 void Team::timing_starts() {
   for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->session->main().forget_times();
     if (rank->exchange) {
       rank->exchange->forget_times();
     }
@@ -232,24 +239,54 @@ void Team::timing_starts() {
   }
 }
 
-std::vector<Team::Record> Team::records(double own_images_per_sec) {
-  std::vector<std::string> told;
+std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tell) {
+  std::vector<std::string> mine;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    only(*rank, [&](Rank& of) {
-      const RankExchange* const exchange =
-          peers_ != nullptr ? &peers_->exchange() : of.exchange.get();
-      told.push_back(fmt::format("{:016x} {} {}", of.session->weights_hash(),
-                                 exchange == nullptr ? 0 : exchange->seconds(),
-                                 own_images_per_sec / static_cast<double>(ranks_.size())));
-    });
+    only(*rank, [&](Rank& of) { mine.push_back(tell(of)); });
   }
+  return peers_ == nullptr ? mine : peers_->gather(mine.front());
+}
+
+std::vector<Team::Record> Team::records(double own_images_per_sec) {
+  const auto tell = [&](Rank& rank) {
+    const RankExchange* const exchange =
+        peers_ != nullptr ? &peers_->exchange() : rank.exchange.get();
+    return fmt::format("{:016x} {} {} {} {}", rank.session->weights_hash(),
+                       exchange == nullptr    ? 0
+                       : exchange->is_timed() ? exchange->seconds()
+                                              : -1,
+                       exchange == nullptr ? 0 : exchange->cpu_seconds(),
+                       rank.session->main().exposed_seconds().value_or(-1),
+                       own_images_per_sec / static_cast<double>(ranks_.size()));
+  };
   std::vector<Record> all;
-  for (const std::string& text : peers_ == nullptr ? told : peers_->gather(told.front())) {
+  for (const std::string& text : told(tell)) {
     std::istringstream words(text);
     Record& record = all.emplace_back();
-    words >> record.hash >> record.exchange_seconds >> record.images_per_sec;
+    words >> record.hash >> record.exchange_seconds >> record.exchange_cpu_seconds >>
+        record.exposed_seconds >> record.images_per_sec;
   }
   return all;
+}
+
+Json Team::lanes_of_ranks() {
+  const std::vector<double> ahead =
+      peers_ == nullptr ? std::vector<double>(ranks_.size()) : clocks_ahead(*peers_);
+  std::vector<RankLanes> ranks;
+  for (const std::string& text : told([](Rank& rank) {
+         const StepRunner& runner = rank.session->main();
+         return text_of({.start = seconds_of(runner.profile_start()),
+                         .lanes = lanes_json(runner.plan(), rank.timeline)});
+       })) {
+    RankLanes& lanes = ranks.emplace_back(lanes_from(text));
+    lanes.start -= ahead[ranks.size() - 1];
+    lanes.host = host_of(ranks.size() - 1);
+  }
+  return by_one_clock(std::move(ranks));
+}
+
+std::string Team::host_of(std::size_t rank) const {
+  return peers_ == nullptr ? read_machine_info().host : peers_->seats()[rank].host;
 }
 
 Json Team::ranks_json(double own_images_per_sec) {
@@ -263,13 +300,15 @@ Json Team::ranks_json(double own_images_per_sec) {
         fmt::format("the weights of rank {} are not those of rank 0 at the end: do not trust this "
                     "run, and have the machine checked",
                     number));
-    ranks.push_back(
-        {{"rank", number},
-         {"host", peers_ == nullptr ? read_machine_info().host : peers_->seats()[number].host},
-         {"images_per_sec", record.images_per_sec},
-         {"weights_hash", record.hash},
-         {"exchange_seconds", record.exchange_seconds},
-         {"exposed_exchange_seconds", nullptr}});
+    ranks.push_back({{"rank", number},
+                     {"host", host_of(number)},
+                     {"images_per_sec", record.images_per_sec},
+                     {"weights_hash", record.hash},
+                     {"exchange_seconds",
+                      record.exchange_seconds < 0 ? Json(nullptr) : Json(record.exchange_seconds)},
+                     {"exchange_cpu_seconds", record.exchange_cpu_seconds},
+                     {"exposed_exchange_seconds",
+                      record.exposed_seconds < 0 ? Json(nullptr) : Json(record.exposed_seconds)}});
   }
   return ranks;
 }

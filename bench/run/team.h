@@ -53,13 +53,16 @@ class Team {
   // All ranks hold the same variables, so the first one saves.
   void save(std::int64_t global_step);
 
-  // timeline: if given, takes the times of the first session.
+  // timeline: if given, all sessions of this process take their times, and it gets the first's.
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
   // Of the latest step, in this process.
   const StepValues& own() const { return own_; }
   void timing_starts();
   // All processes agree on whether to go on, as they do in each step.
   void agree();
+  // Of the latest step whose timeline was taken, which all processes took: an array with `rank`,
+  // `host` and `lanes` (see lanes_json) of each rank, by one clock.
+  Json lanes_of_ranks();
   // Section "ranks" of the result file. Throws Error if two ranks that should have trained alike
   // have not.
   // own_images_per_sec: of the timed steps, in this process.
@@ -88,9 +91,13 @@ class Team {
   StepValues merged();
   struct Record {
     std::string hash;
-    double exchange_seconds = 0, images_per_sec = 0;
+    double exchange_seconds = 0, exchange_cpu_seconds = 0, images_per_sec = 0;
+    double exposed_seconds = 0;  // less than 0: not known
   };
+  // What each rank has to tell, by rank.
+  std::vector<std::string> told(const std::function<std::string(Rank&)>& tell);
   std::vector<Record> records(double own_images_per_sec);  // of all ranks
+  std::string host_of(std::size_t rank) const;
 
   const Job& job_;
   const Backend& backend_;

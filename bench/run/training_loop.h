@@ -27,6 +27,7 @@ class TrainingLoop {
   // interrupted; a step that runs is finished. Throws Error.
   void run();
 
+  std::int64_t timed_steps() const { return static_cast<std::int64_t>(seconds_.size()); }
   // Of the timed steps, in this process.
   double own_images_per_sec() const;
 

@@ -97,6 +97,12 @@ std::string runtime_version() {
   return version_text(version);
 }
 
+void pin(std::span<std::byte> memory) {
+  check(cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable));
+}
+
+void unpin(void* memory) { static_cast<void>(cudaHostUnregister(memory)); }
+
 CudaDevice::CudaDevice(int ordinal) : ordinal_(ordinal), clock_(std::make_shared<DeviceClock>()) {
   const DeviceCount found = count_devices();
   check(found.devices > 0, "no CUDA device: " + found.why_none);
@@ -121,7 +127,7 @@ std::size_t CudaDevice::memory_bytes() const {
 
 std::unique_ptr<Stream> CudaDevice::make_stream(Lane lane) {
   select();
-  return std::make_unique<CudaStream>(priority_of(lane), clock_);
+  return std::make_unique<CudaStream>(priority_of(lane), clock_, look_);
 }
 
 std::unique_ptr<Event> CudaDevice::make_event() {

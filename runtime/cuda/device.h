@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "runtime/cuda/stream.h"
 #include "runtime/device.h"
@@ -33,6 +34,10 @@ std::string uuid_text(const cudaUUID_t& uuid);
 std::string driver_version();   // "13.0": the highest CUDA version that the driver takes
 std::string runtime_version();  // "13.0": of the CUDA runtime that runs
 
+// Devices copy faster from and to host memory that is pinned.
+void pin(std::span<std::byte> memory);
+void unpin(void* memory);
+
 // One NVIDIA GPU. Lanes are streams, memory is plain cudaMalloc, host memory is pinned. A step can
 // be recorded into a CUDA graph.
 class CudaDevice final : public Device {
@@ -51,12 +56,17 @@ class CudaDevice final : public Device {
 
   const DeviceFacts& facts() const { return facts_; }
 
+  // For all its streams, those that are there already too: a device may wait for what never comes,
+  // such as another's message. Not while a stream is waited for.
+  void look_while_waiting(Look look) { *look_ = std::move(look); }
+
  private:
   void select() const;  // for the calling thread; costs next to nothing if it is already
 
   int ordinal_;
   DeviceFacts facts_;
   std::shared_ptr<DeviceClock> clock_;
+  std::shared_ptr<Look> look_ = std::make_shared<Look>();
 };
 
 }  // namespace cnn::cuda

@@ -89,8 +89,9 @@ void HostFailure::rethrow() {
   }
 }
 
-CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock)
-    : clock_(std::move(clock)) {
+CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
+                       std::shared_ptr<const Look> look)
+    : clock_(std::move(clock)), look_(std::move(look)) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
   stream_.reset(stream);
@@ -150,8 +151,28 @@ void CudaStream::settle_stamps(bool reached) {
   clock_->give_back(stamped);
 }
 
+// Looking costs less than a step's end may be late by it.
+cudaError_t CudaStream::wait_for_all() {
+  if (!*look_) {
+    return cudaStreamSynchronize(stream_.get());
+  }
+  cudaError_t status = cudaStreamQuery(stream_.get());
+  while (status == cudaErrorNotReady) {
+    (*look_)(true);
+    status = cudaStreamQuery(stream_.get());
+  }
+  (*look_)(false);
+  return status;
+}
+
 void CudaStream::synchronize() {
-  const cudaError_t status = cudaStreamSynchronize(stream_.get());
+  cudaError_t status = cudaSuccess;
+  try {
+    status = wait_for_all();
+  } catch (...) {
+    settle_stamps(false);
+    throw;
+  }
   settle_stamps(status == cudaSuccess);
   check(status);
   failure_.rethrow();

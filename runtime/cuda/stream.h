@@ -68,11 +68,16 @@ struct HostTask {
   std::atomic<bool> pending = false;  // of a task that runs once: not yet done
 };
 
+// What who waits for a device does meanwhile: called over and over, and with false when the wait is
+// over. What it throws ends the wait.
+using Look = std::function<void(bool waiting)>;
+
 // A stream of its own that does not wait for the default stream. Host work after an error of host
 // work is skipped until synchronize() has thrown it; kernels and copies are not.
 class CudaStream final : public Stream {
  public:
-  CudaStream(int priority, std::shared_ptr<DeviceClock> clock);
+  // look: shared with the device, which may set it later; empty: the host just waits.
+  CudaStream(int priority, std::shared_ptr<DeviceClock> clock, std::shared_ptr<const Look> look);
   ~CudaStream() override;  // finishes what is queued
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
@@ -97,6 +102,7 @@ class CudaStream final : public Stream {
   static constexpr std::size_t task_count = 256;
 
   HostTask& free_task();  // blocks while all are pending
+  cudaError_t wait_for_all();
   void settle_stamps(bool reached);
 
   std::array<HostTask, task_count> tasks_;
@@ -104,6 +110,7 @@ class CudaStream final : public Stream {
   std::deque<HostTask>* recorded_ = nullptr;
   HostFailure failure_;
   std::shared_ptr<DeviceClock> clock_;
+  std::shared_ptr<const Look> look_;
   std::vector<Stamp> stamps_;  // those made so far, used again
   std::size_t stamped_ = 0;    // of them, since the last synchronize()
   Handle<cudaStream_t, cudaStreamDestroy> stream_;

@@ -76,6 +76,17 @@ TEST(RunPage, ShowsEverythingThatTheResultTells) {
   EXPECT_THAT(page, AllOf(HasSubstr("conv &lt;1&gt;"), Not(HasSubstr("conv <1>"))));
 }
 
+TEST(RunPage, ShowsTheLanesOfAllRanksOneBelowTheOther) {
+  Json json = rich_result();
+  const Json span{{"name", "all_reduce"}, {"start", 0.01}, {"end", 0.02}};
+  const Json lanes = {{{"lane", "compute"}, {"spans", {span}}},
+                      {{"lane", "communicate"}, {"spans", {span, span}}}};
+  json["profile"]["ranks"] = {{{"rank", 0}, {"lanes", lanes}}, {{"rank", 1}, {"lanes", lanes}}};
+  const std::string page = run_page(json.dump());
+  EXPECT_THAT(page, AllOf(HasSubstr("rank 0, compute"), HasSubstr("rank 1, communicate"),
+                          Not(HasSubstr("plan beside measured"))));
+}
+
 TEST(RunPage, LoadsNothingAndRunsNothing) {
   const std::string page = run_page(rich_result().dump());
   EXPECT_THAT(page,

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+
+#include "allreduce/nccl/library.h"
+#include "allreduce/transport.h"
+#include "bench/flags/config.h"
+#include "runtime/communicator.h"
+
+namespace cnn::bench {
+
+struct Backend;
+
+// Whether gradients of GPUs are to be summed by NCCL, if it is there. Throws Error where the flags
+// contradict one another.
+bool wants_nccl(const CommFlags& flags);
+
+// How NCCL is opened.
+using OpenNccl = allreduce::nccl::Library (*)();
+
+struct DeviceWay {
+  std::string text;      // one line for the user
+  bool by_host = false;  // else by NCCL
+};
+
+// Steps of the backend, whose device has memory of its own, exchange from now on: by NCCL on the
+// device, or on the host by `host`, in rooms of the transport, which both must outlive it. What
+// rank 0 finds decides for all; they call it together. Throws Error where
+// NCCL is asked for, or rank 0 has it, and it cannot be used here.
+DeviceWay exchange_on_device(Backend& backend, const CommFlags& flags,
+                             allreduce::Transport& transport, Communicator& host, OpenNccl open);
+
+}  // namespace cnn::bench

@@ -1,0 +1,237 @@
+// The calls of NCCL, recorded: which, in which order, of which memory, on which stream.
+#include "allreduce/nccl/communicator.h"
+
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "allreduce/transport.h"
+#include "runtime/device.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::allreduce::nccl {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+// What the stand-in answers, and what it was asked.
+struct Script {
+  std::vector<std::string> calls;
+  int polls_in_progress = 0;  // answers to async_error before the next success
+  Status error = success;     // that async_error tells instead
+  Status of_reduction = success;
+  std::vector<std::pair<const void*, std::size_t>> reduced;
+  std::vector<int> operations;
+  std::vector<void*> streams;
+  int comm = 0;  // its address stands for the communicator
+};
+
+Script& script() {
+  static Script the_script;
+  return the_script;
+}
+
+Status told(const char* call) {
+  script().calls.emplace_back(call);
+  return script().polls_in_progress > 0 ? in_progress : success;
+}
+
+Library stand_in() {
+  script() = {};
+  Library library;
+  library.version = 22809;
+  library.get_unique_id = [](UniqueId* id) {
+    id->bytes[0] = 42;
+    return success;
+  };
+  library.init_rank = [](Comm* comm, int ranks, UniqueId id, int rank, Config* config) {
+    *comm = &script().comm;
+    EXPECT_EQ(id.bytes[0], 42);
+    EXPECT_EQ(config->blocking, 0);
+    return told(("init " + std::to_string(rank) + " of " + std::to_string(ranks)).c_str());
+  };
+  library.all_reduce = [](const void* from, void* to, std::size_t count, int type, int operation,
+                          Comm comm, void* stream) {
+    EXPECT_EQ(from, to);
+    EXPECT_EQ(type, float32);
+    EXPECT_EQ(comm, &script().comm);
+    script().reduced.emplace_back(from, count);
+    script().operations.push_back(operation);
+    script().streams.push_back(stream);
+    told("all_reduce");
+    return script().of_reduction;
+  };
+  library.group_start = [] { return script().calls.emplace_back("start"), success; };
+  library.group_end = [] { return told("end"); };
+  library.async_error = [](Comm /*comm*/, Status* error) {
+    Script& s = script();
+    *error = s.error != success ? s.error : s.polls_in_progress > 0 ? in_progress : success;
+    s.polls_in_progress -= s.polls_in_progress > 0 ? 1 : 0;
+    return success;
+  };
+  library.abort = [](Comm /*comm*/) { return script().calls.emplace_back("abort"), success; };
+  library.error_text = [](Status status) {
+    return status == remote_error ? "remote process exited" : "invalid usage";
+  };
+  library.last_error = [](Comm /*comm*/) { return "socket closed"; };
+  library.attach = [](Comm /*comm*/, void* memory, std::size_t /*bytes*/, void** handle) {
+    *handle = memory;
+    return told("attach");
+  };
+  library.detach = [](Comm /*comm*/, void* /*handle*/) { return told("detach"); };
+  return library;
+}
+
+class NoStream final : public Stream {
+ public:
+  void copy(std::byte* /*to*/, const std::byte* /*from*/, std::size_t /*bytes*/) override {}
+  void host(std::function<void()> /*work*/) override {}
+  void record(Event& /*event*/) override {}
+  void wait(Event& /*event*/) override {}
+  void synchronize() override {}
+};
+
+// looks: how often it looked around while it waited.
+Team team_of(const Library& library, int& looks) {
+  return {.rank = 1,
+          .ranks = 4,
+          .id = make_id(library),
+          .look_around = [&looks](bool waiting) { looks += waiting ? 1 : 0; },
+          .native = [](Stream& stream) -> void* { return &stream; }};
+}
+
+TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
+  const Library library = stand_in();
+  int looks = 0;
+  {
+    Communicator communicator(library, team_of(library, looks));
+    std::vector<float> memory(1024);
+    float* const base = memory.data();
+    // The second follows the first but for padding; the third lies apart.
+    const std::vector<std::span<float>> pieces{{base, 100}, {base + 112, 16}, {base + 512, 7}};
+    NoStream stream;
+    communicator.all_reduce(stream, 3, pieces, 1);
+    EXPECT_THAT(script().reduced, ElementsAre(std::pair<const void*, std::size_t>(base, 128),
+                                              std::pair<const void*, std::size_t>(base + 512, 7)));
+    EXPECT_THAT(script().operations, ElementsAre(sum, sum));
+    EXPECT_THAT(script().streams, ElementsAre(&stream, &stream));
+    communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
+    EXPECT_EQ(script().operations.back(), average);
+    EXPECT_THAT(tests::error_of([&] { communicator.all_reduce(stream, 4, pieces, 0.5F); }),
+                HasSubstr("no other factor"));
+  }
+  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "start", "all_reduce", "all_reduce", "end",
+                                          "start", "all_reduce", "end", "abort"));
+  EXPECT_EQ(looks, 0);
+}
+
+TEST(Nccl, LooksAroundWhileACallIsUnderWay) {
+  const Library library = stand_in();
+  int looks = 0;
+  script().polls_in_progress = 6;
+  const Communicator communicator(library, team_of(library, looks));
+  EXPECT_GT(looks, 0);
+  EXPECT_EQ(script().polls_in_progress, 0);
+}
+
+TEST(Nccl, TellsItsErrorInOneLineAndEndsWhatRuns) {
+  const Library library = stand_in();
+  int looks = 0;
+  Communicator communicator(library, team_of(library, looks));
+  script().error = 5;
+  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }),
+            "NCCL: invalid usage: socket closed");
+  EXPECT_EQ(script().calls.back(), "abort");
+  NoStream stream;
+  EXPECT_THAT(tests::error_of([&] { communicator.all_reduce(stream, 0, {}, 1); }),
+              HasSubstr("failed before"));
+}
+
+TEST(Nccl, LeavesItToWhoWatchesProcessesToNameTheOneThatIsLost) {
+  const Library library = stand_in();
+  int looks = 0;
+  Team team = team_of(library, looks);
+  team.look_around = [&looks](bool waiting) {
+    if (waiting && ++looks == 3) {
+      throw PeerLost(2, "rank 2 is lost");
+    }
+  };
+  Communicator communicator(library, team);
+  script().error = remote_error;
+  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 2 is lost");
+  EXPECT_EQ(script().calls.back(), "abort");
+}
+
+TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
+  const Library library = stand_in();
+  int looks = 0;
+  Team team = team_of(library, looks);
+  team.look_around = [](bool waiting) {
+    if (waiting) {
+      throw PeerLost(0, "rank 0 is lost");
+    }
+  };
+  Communicator communicator(library, team);
+  EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+  EXPECT_EQ(script().calls.back(), "abort");
+}
+
+TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {
+  const Library library = stand_in();
+  int looks = 0;
+  Communicator communicator(library, team_of(library, looks));
+  script().of_reduction = 5;
+  std::vector<float> memory(16);
+  const std::span<float> piece(memory);
+  NoStream stream;
+  EXPECT_THAT(tests::error_of([&] {
+                communicator.all_reduce(stream, 0, {&piece, 1}, 1);
+              }),
+              HasSubstr("invalid usage"));
+  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "start", "all_reduce", "end", "abort"));
+}
+
+TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
+  Library library = stand_in();
+  int looks = 0;
+  std::vector<std::byte> memory(64);
+  {
+    Communicator communicator(library, team_of(library, looks));
+    const std::shared_ptr<void> attached = communicator.attach(memory);
+    EXPECT_EQ(attached.get(), memory.data());
+  }
+  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "attach", "detach", "abort"));
+  library.attach = nullptr;  // an older one
+  Communicator communicator(library, team_of(library, looks));
+  EXPECT_EQ(communicator.attach(memory), nullptr);
+}
+
+TEST(NcclLibrary, ThatIsMissingIsOneClearLine) {
+  EXPECT_THAT(tests::error_of([] { open_library("no_such_nccl.so"); }),
+              testing::AllOf(HasSubstr("NCCL cannot be loaded: no_such_nccl.so"),
+                             HasSubstr("--comm_backend=ring")));
+  EXPECT_THAT(tests::error_of([] { open_library("libc.so.6"); }), HasSubstr("is no NCCL"));
+}
+
+TEST(NcclLibrary, OfThisMachineHasAllThatIsCalled) {
+  Library library;
+  if (const std::string why = tests::error_of([&] { library = open_library(); }); !why.empty()) {
+    GTEST_SKIP() << why;
+  }
+  EXPECT_GE(library.version, least_version);
+  for (const bool found :
+       {library.get_unique_id != nullptr, library.init_rank != nullptr,
+        library.all_reduce != nullptr, library.group_start != nullptr, library.group_end != nullptr,
+        library.async_error != nullptr, library.abort != nullptr, library.error_text != nullptr}) {
+    EXPECT_TRUE(found);
+  }
+  EXPECT_FALSE(std::string(library.error_text(remote_error)).empty());
+}
+
+TEST(NcclLibrary, WritesVersionsWithPoints) { EXPECT_EQ(version_text(22809), "2.28.9"); }
+
+}  // namespace
+}  // namespace cnn::allreduce::nccl

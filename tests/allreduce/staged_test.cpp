@@ -1,0 +1,136 @@
+#include "allreduce/staged.h"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <deque>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <utility>
+
+#include "runtime/error.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::allreduce {
+namespace {
+
+// Does what it is given at once; keeps the first error for synchronize(), as streams do.
+class PromptStream final : public Stream {
+ public:
+  void copy(std::byte* to, const std::byte* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  void host(std::function<void()> work) override {
+    try {
+      work();
+    } catch (...) {
+      error_ = std::current_exception();
+    }
+  }
+  void record(Event& /*event*/) override {}
+  void wait(Event& /*event*/) override {}
+  void synchronize() override {
+    if (error_) {
+      std::rethrow_exception(std::exchange(error_, nullptr));
+    }
+  }
+
+ private:
+  std::exception_ptr error_;
+};
+
+// Of three ranks that all have what this one has.
+class ThreeAlike final : public Communicator {
+ public:
+  int rank() const override { return 0; }
+  int ranks() const override { return 3; }
+  void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                  float factor) override {
+    check(!fails, "a rank is lost");
+    order.push_back(bucket);
+    for (const std::span<float>& piece : pieces) {
+      for (float& value : piece) {
+        value *= 3 * factor;
+      }
+    }
+  }
+  std::vector<std::size_t> order;
+  bool fails = false;
+};
+
+void wait_here(Stream& stream, std::uint32_t* flag) {
+  stream.host([flag] {
+    const std::atomic_ref seen(*flag);
+    seen.wait(0);
+    while (seen.load() == 0) {
+    }
+    if (seen.load() == staging_done) {
+      seen.store(0);
+    }
+  });
+}
+
+class Staged : public testing::Test {
+ protected:
+  Staged()
+      : staged_(host_, {.room =
+                            [this](std::size_t elements) {
+                              rooms_.push_back(std::vector<float>(elements));
+                              return std::span<float>(rooms_.back());
+                            },
+                        .flag =
+                            [] {
+                              auto* const words = new std::array<std::uint32_t, 16>{};
+                              return Buffer(reinterpret_cast<std::byte*>(words), sizeof(*words),
+                                            [words](std::byte*) { delete words; });
+                            },
+                        .wait_for = wait_here}) {}
+
+  ThreeAlike host_;
+  std::deque<std::vector<float>> rooms_;
+  PromptStream stream_;
+  StagedCommunicator staged_;
+};
+
+TEST_F(Staged, GivesTheSumsOfTheHostsCommunicatorStepAfterStep) {
+  std::vector<float> a(5), b(3), c(4);
+  const std::array<std::span<float>, 2> first{a, b};
+  const std::array<std::span<float>, 1> second{c};
+  staged_.prepare(0, 8);
+  staged_.prepare(1, 4);
+  staged_.prepare(0, 8);  // by another program of the same rank
+  EXPECT_EQ(rooms_.size(), 2U);
+  for (int step = 0; step < 3; ++step) {
+    std::iota(a.begin(), a.end(), 1.0F);
+    std::iota(b.begin(), b.end(), 6.0F);
+    std::iota(c.begin(), c.end(), 1.0F);
+    staged_.all_reduce(stream_, 0, first, 1);
+    staged_.all_reduce(stream_, 1, second, 0.5F);
+    stream_.synchronize();
+    EXPECT_EQ(a, (std::vector<float>{3, 6, 9, 12, 15}));
+    EXPECT_EQ(b, (std::vector<float>{18, 21, 24}));
+    EXPECT_EQ(c, (std::vector<float>{1.5, 3, 4.5, 6}));
+  }
+  EXPECT_EQ(host_.order, (std::vector<std::size_t>{0, 1, 0, 1, 0, 1}));
+}
+
+TEST_F(Staged, EndsTheWaitOfTheDeviceAndThrowsWhenTheHostHasFailed) {
+  std::vector<float> a(4);
+  const std::array<std::span<float>, 1> pieces{a};
+  staged_.prepare(0, 4);
+  staged_.prepare(1, 4);
+  host_.fails = true;
+  staged_.all_reduce(stream_, 0, pieces, 1);
+  staged_.all_reduce(stream_, 1, pieces, 1);  // is not tried any more, and waits for nobody
+  EXPECT_EQ(tests::error_of([&] { stream_.synchronize(); }), "a rank is lost");
+  EXPECT_TRUE(host_.order.empty());
+}
+
+TEST_F(Staged, RefusesABucketOfAnotherSize) {
+  staged_.prepare(0, 8);
+  EXPECT_EQ(tests::error_of([&] { staged_.prepare(0, 9); }),
+            "bucket 0 of an exchange has changed its size");
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
