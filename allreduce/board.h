@@ -19,7 +19,7 @@ struct alignas(64) Presence {
   std::atomic<State> state{State::absent};
   std::atomic<std::int32_t> process{0};     // 0: a thread of this one
   std::atomic<std::int32_t> waits_for{-1};  // rank, while it waits
-  std::atomic<std::int32_t> culprit{-1};    // rank, if it failed because of another
+  std::atomic<std::int32_t> culprit{-1};    // its number, if it failed because of another
 };
 
 // Who sleeps until another rank has done something is woken by it.
@@ -30,7 +30,7 @@ struct alignas(64) Doorbell {
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);
 
 struct alignas(64) Dimensions {
-  std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0;
+  std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0, silence_ms = 0;
 };
 
 // Where things lie. All sizes are multiples of a line.

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "allreduce/algorithm.h"
 #include "allreduce/cost.h"
+#include "allreduce/fault.h"
 
 namespace cnn::allreduce {
 
@@ -51,6 +53,7 @@ struct Settings {
   Links links = {};              // what the choice of an algorithm goes by
   std::vector<Rule> rules = {};  // ascending; the first that is large enough holds. Empty: fastest
   int pieces = 0;                // of each bucket; 0: as the model likes
+  std::optional<Fault> fault = {};  // that befalls a rank
 };
 
 // candidates() for a bucket, or the one way that the rules leave. Throws Error if that cannot be

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -29,11 +30,20 @@ class Hash {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
+std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& transport) {
+  const bool mine = settings.fault && settings.fault->rank == transport.rank();
+  return mine ? std::optional<FaultyTransport>(std::in_place, transport, *settings.fault)
+              : std::nullopt;
+}
+
 }  // namespace
 
 BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& loops,
                                        Settings settings)
-    : transport_(transport), loops_(loops), settings_(std::move(settings)) {
+    : settings_(std::move(settings)),
+      fault_(fault_of(settings_, transport)),
+      transport_(fault_ ? static_cast<Transport&>(*fault_) : transport),
+      loops_(loops) {
   check(settings_.topology.ranks() == transport.ranks(),
         "the topology of an exchange has " + std::to_string(settings_.topology.ranks()) +
             " ranks, its transport " + std::to_string(transport.ranks()));
@@ -83,6 +93,9 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
 
 void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                                     float factor) {
+  if (fault_) {
+    fault_->begin(bucket);
+  }
   if (bucket >= buckets_.size() || buckets_[bucket].engine == nullptr) {
     prepare(bucket, pieces);
   }
@@ -92,6 +105,9 @@ void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::spa
   check(std::ranges::equal(pieces, buckets_[bucket].pieces, same),
         "bucket " + std::to_string(bucket) + " of an exchange has moved");
   buckets_[bucket].engine->run(factor);
+  if (fault_) {
+    fault_->end(pieces);
+  }
 }
 
 }  // namespace cnn::allreduce

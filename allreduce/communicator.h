@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "allreduce/choose.h"
 #include "allreduce/cost.h"
 #include "allreduce/engine.h"
+#include "allreduce/fault.h"
 #include "allreduce/simd/table.h"
 #include "allreduce/transport.h"
 #include "runtime/communicator.h"
@@ -42,9 +44,10 @@ class BucketCommunicator final : public Communicator {
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
 
+  Settings settings_;
+  std::optional<FaultyTransport> fault_;  // if it is this rank's
   Transport& transport_;
   const simd::Loops& loops_;
-  Settings settings_;
   std::vector<Bucket> buckets_;
   std::span<float> words_;  // that ranks compare
   std::unique_ptr<Engine> compare_;

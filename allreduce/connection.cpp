@@ -7,8 +7,10 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <system_error>
+#include <type_traits>
 #include <unistd.h>
 #include <utility>
 
@@ -80,60 +82,68 @@ class MixedTransport final : public Transport {
   }
 
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
-    const auto [way, rank] = way_to(to);
-    way->send(rank, channel, pieces);
+    const Way way = way_to(to);
+    told([&] { way.transport->send(way.rank, channel, pieces); });
   }
   bool sent(int to, std::size_t channel) override {
-    const auto [way, rank] = way_to(to);
-    return way->sent(rank, channel);
+    const Way way = way_to(to);
+    return told([&] { return way.transport->sent(way.rank, channel); });
   }
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override {
-    const auto [way, rank] = way_to(from);
-    way->receive(rank, channel, at_sender, to);
+    const Way way = way_to(from);
+    told([&] { way.transport->receive(way.rank, channel, at_sender, to); });
   }
   bool received(int from, std::size_t channel) override {
-    const auto [way, rank] = way_to(from);
-    return way->received(rank, channel);
+    const Way way = way_to(from);
+    return told([&] { return way.transport->received(way.rank, channel); });
   }
   void come(std::size_t channel) override {
     inside_->come(channel);
-    outside_->come(channel);
+    told([&] { outside_->come(channel); });
   }
   bool have_come(std::span<const int> group, std::size_t channel) override {
     return std::ranges::all_of(group, [&](int other) {
-      const auto [way, rank] = way_to(other);
-      return way->have_come({&rank, 1}, channel);
+      const Way way = way_to(other);
+      return told([&] { return way.transport->have_come({&way.rank, 1}, channel); });
     });
   }
 
   // Looks at both kinds of peers; first at the one that is waited for, whose time may be over.
   void idle(int waits_for) override {
     const int place = place_of(waits_for);
-    if (place < 0) {
-      outside_->idle(waits_for);
-    }
-    try {
+    told([&] {
+      if (place < 0) {
+        outside_->idle(waits_for);
+      }
       inside_->idle(place < 0 ? inside_->rank() : place);
-    } catch (const PeerLost& lost) {
-      world_.give_up(lost.rank(), lost.what());
-      throw;
-    }
-    if (place >= 0) {
-      outside_->idle(waits_for);
-    }
+      if (place >= 0) {
+        outside_->idle(waits_for);
+      }
+    });
   }
   void busy() override {
     inside_->busy();
     outside_->busy();
   }
-  void leave() override { inside_->leave(); }
+  void leave(std::optional<int> lost) override { inside_->leave(lost); }
 
  private:
   struct Way {
     Transport* transport;
     int rank;
   };
+  // Who is lost on one way is so on the other.
+  template <class Call>
+  std::invoke_result_t<const Call&> told(const Call& call) {
+    try {
+      return call();
+    } catch (const PeerLost& lost) {
+      world_.give_up(lost.rank(), lost.what());
+      inside_->leave(lost.rank());
+      throw;
+    }
+  }
   int place_of(int rank) const { return place_[static_cast<std::size_t>(rank)]; }
   Way way_to(int rank) const {
     const int place = place_of(rank);

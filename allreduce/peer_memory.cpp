@@ -6,6 +6,7 @@
 #include <cstring>
 #include <ctime>
 #include <linux/futex.h>
+#include <optional>
 #include <sched.h>
 #include <string>
 #include <sys/mman.h>
@@ -50,6 +51,7 @@ class PeerMemoryTransport final : public Transport {
         ranks_(static_cast<int>(board_.dimensions().ranks)),
         channels_(board_.dimensions().channels),
         patience_(board_.dimensions().patience_ms),
+        silence_(board_.dimensions().silence_ms),
         sent_(channels_ * index(ranks_)),
         received_(channels_ * index(ranks_)),
         come_(channels_),
@@ -67,7 +69,7 @@ class PeerMemoryTransport final : public Transport {
       watched_.emplace_back(other == rank ? 0 : presence(other).process.load());
     }
   }
-  ~PeerMemoryTransport() override { take_leave(); }
+  ~PeerMemoryTransport() override { take_leave(State::left); }
   PeerMemoryTransport(const PeerMemoryTransport&) = delete;
   PeerMemoryTransport& operator=(const PeerMemoryTransport&) = delete;
 
@@ -136,6 +138,7 @@ class PeerMemoryTransport final : public Transport {
     constexpr unsigned spins = 200;
     // By time: where others use the processor, a yield may take as long as a time slice.
     constexpr std::chrono::milliseconds between_looks{2};
+    constexpr std::chrono::seconds longest{1};  // between two looks: else this rank was stopped
     if (idle_ == 0) {
       presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
     }
@@ -154,14 +157,19 @@ class PeerMemoryTransport final : public Transport {
       crowded_ = crowded_waits;
     }
     if (idle_ == spins) {
-      since_ = looked_ = now;
+      waited_ = {};
+      looked_ = now;
     } else if (now - looked_ >= between_looks) {
+      waited_ += std::min<Clock::duration>(now - looked_, longest);
       looked_ = now;
       presence(rank_).waits_for.store(waits_for, std::memory_order_relaxed);
       look_around(waits_for);
     }
   }
-  void leave() override { take_leave(); }
+  void leave(std::optional<int> lost) override {
+    presence(rank_).culprit.store(lost.value_or(-1), std::memory_order_relaxed);
+    take_leave(lost ? State::failed : State::left);
+  }
   void busy() override {
     if (idle_ > 0) {
       if (listens_) {
@@ -202,9 +210,9 @@ class PeerMemoryTransport final : public Transport {
     }
   }
 
-  void take_leave() {
+  void take_leave(State as) {
     State here = State::here;  // who failed has left already
-    presence(rank_).state.compare_exchange_strong(here, State::left);
+    presence(rank_).state.compare_exchange_strong(here, as);
   }
 
   // Pieces may be cut in different places.
@@ -230,37 +238,46 @@ class PeerMemoryTransport final : public Transport {
   int number_of(int rank) const { return called_.empty() ? rank : called_[index(rank)]; }
   std::string name_of(int rank) const { return "rank " + std::to_string(number_of(rank)); }
 
-  [[noreturn]] void lost(int rank, const std::string& why) {
-    presence(rank_).culprit.store(rank, std::memory_order_relaxed);
+  // culprit: its number.
+  [[noreturn]] void lost(int culprit, const std::string& why) {
+    presence(rank_).culprit.store(culprit, std::memory_order_relaxed);
     presence(rank_).state.store(State::failed, std::memory_order_release);
-    throw PeerLost(number_of(rank),
-                   name_of(rank) + " is lost: " + why + " | seen by " + name_of(rank_));
+    throw PeerLost(culprit, "rank " + std::to_string(culprit) + " is lost: " + why + " | seen by " +
+                                name_of(rank_));
   }
 
   // A rank that failed because of another is not to blame; nor is one that waits for another.
   void look_around(int waits_for) {
     for (int rank = 0; rank < static_cast<int>(watched_.size()); ++rank) {
-      const Presence& other = presence(rank);
-      if (other.state.load(std::memory_order_acquire) == State::failed) {
-        const int culprit = other.culprit.load(std::memory_order_relaxed);
-        lost(culprit, name_of(rank) + " has given it up");
-      }
-      if (watched_[index(rank)].ended() && other.state.load() != State::left) {
-        lost(rank, "process " + std::to_string(watched_[index(rank)].process()) + " has ended");
-      }
+      look_at(rank);
     }
     if (presence(waits_for).state.load(std::memory_order_acquire) == State::left) {
       if (++left_seen_ > 1) {  // else what is waited for may have come before it left
-        lost(waits_for, "it has left");
+        lost(number_of(waits_for), "it has left");
       }
       return;
     }
-    const auto waited = Clock::now() - since_;
-    if (waited > patience_) {
-      const auto tenths =
-          std::chrono::duration_cast<std::chrono::milliseconds>(waited).count() / 100;
-      lost(root(waits_for), "nothing from it for " + std::to_string(tenths / 10) + "." +
-                                std::to_string(tenths % 10) + " s");
+    if (waited_ > patience_) {
+      lost(number_of(root(waits_for)), "nothing from it for " + in_seconds(waited_));
+    }
+  }
+  void look_at(int rank) {
+    WatchedProcess& process = watched_[index(rank)];
+    const bool ended = process.ended();  // first: who ends by itself has said before what it is
+    const State state = presence(rank).state.load(std::memory_order_acquire);
+    if (state == State::failed) {
+      lost(presence(rank).culprit.load(std::memory_order_relaxed),
+           name_of(rank) + " has given it up");
+    }
+    if (state == State::left) {
+      return;
+    }
+    if (ended) {
+      lost(number_of(rank), "process " + std::to_string(process.process()) + " has ended");
+    }
+    if (process.stopped() > silence_) {
+      lost(number_of(rank), "process " + std::to_string(process.process()) +
+                                " has been stopped for " + in_seconds(process.stopped()));
     }
   }
   int root(int rank) const {
@@ -277,7 +294,7 @@ class PeerMemoryTransport final : public Transport {
   Board board_;
   int rank_, ranks_;
   std::size_t channels_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds patience_, silence_;
   std::vector<std::uint64_t> sent_, received_, come_;  // so far
   std::vector<Incoming> incoming_;
   std::vector<WatchedProcess> watched_;  // by rank
@@ -287,12 +304,14 @@ class PeerMemoryTransport final : public Transport {
   unsigned crowded_ = 0;  // waits that are still taken to have others on the processor
   bool listens_ = false;
   std::uint32_t heard_ = 0;  // rings
-  Clock::time_point since_, looked_;
+  Clock::time_point looked_;
+  Clock::duration waited_{};
 };
 
 Dimensions dimensions(int ranks, const PeerMemoryOptions& options) {
   return {static_cast<std::uint64_t>(ranks), options.channels, options.room,
-          static_cast<std::uint64_t>(options.patience.count())};
+          static_cast<std::uint64_t>(options.patience.count()),
+          static_cast<std::uint64_t>(options.silence.count())};
 }
 
 }  // namespace

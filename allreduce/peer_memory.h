@@ -13,7 +13,8 @@ struct PeerMemoryOptions {
   std::size_t room = std::size_t{1} << 30U;  // bytes of each rank; memory is taken where it is used
   std::size_t channels = 64;
   std::chrono::milliseconds patience{
-      300'000};  // of one wait: a step of the slowest rank is shorter
+      300'000};                               // of one wait: a step of the slowest rank is shorter
+  std::chrono::milliseconds silence{10'000};  // of a process that is stopped, as by SIGSTOP
 };
 
 // Memory in which ranks of one host see one another: threads of a process, or processes that have

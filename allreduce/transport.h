@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -56,8 +57,9 @@ class Transport {
   // while. Throws PeerLost if a rank is gone or the time is over: the one whom nobody waits for.
   virtual void idle(int waits_for) = 0;
   virtual void busy() = 0;  // the wait is over
-  // This rank will not come any more, so that others do not wait for it. Any thread may call it.
-  virtual void leave() = 0;
+  // This rank will not come any more, so that others do not wait for it: by itself, or because of
+  // that one, whom they blame then too. Any thread may call it.
+  virtual void leave(std::optional<int> lost) = 0;
 };
 
 }  // namespace cnn::allreduce

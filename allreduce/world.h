@@ -34,7 +34,7 @@ class World {
   // Throws PeerLost if a rank that is still needed has failed or ended.
   virtual void look_around() = 0;
   // Tells all others that this rank gives up, because of that one (itself, or the one that it has
-  // lost). Returns soon, whatever they do.
+  // lost, which may go on again). Returns soon, whatever they do.
   virtual void give_up(int culprit, std::string_view why) noexcept = 0;
   // The same by a call of that library which is slower, but notices a lost rank.
   virtual void watchful_all_reduce(std::span<float> values) = 0;
@@ -49,7 +49,8 @@ class World {
 struct WorldOptions {
   // How long one wait for a rank may take that gives signs of life: longer than any step does.
   std::chrono::milliseconds patience{300'000};
-  // How long a rank may be silent whose process cannot be watched, as it is of another host.
+  // How long a rank may be silent whose process cannot be watched, as it is of another host, or be
+  // stopped where it can.
   std::chrono::milliseconds silence{10'000};
   bool watches_processes = true;  // those of this host; false: as if all were of others
 };

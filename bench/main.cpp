@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "allreduce/transport.h"
 #include "allreduce/world.h"
 #include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
@@ -20,6 +19,8 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
+#include "bench/run/exchange_flags.h"
+#include "bench/run/failure.h"
 #include "bench/run/interruption.h"
 #include "bench/run/launcher.h"
 #include "bench/run/runner.h"
@@ -81,7 +82,8 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
   if (by->ranks.value_or(2) > 1) {
     console.become_rank(by->rank);
   }
-  std::unique_ptr<cnn::allreduce::World> world = open_world(*by, {});
+  std::unique_ptr<cnn::allreduce::World> world =
+      open_world(*by, world_options(start.line.config.comm));
   if (world->rank() > 0) {
     write_no_files(start.line.config);
   }
@@ -127,16 +129,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
                    .world = world},
                   console, result, reports.file());
   } catch (const std::exception& error) {
-    if (world != nullptr) {
-      interruption.disregard();
-    }
-    const auto* const lost = dynamic_cast<const cnn::allreduce::PeerLost*>(&error);
-    if (world == nullptr || lost != nullptr || !world->first_says(error.what())) {
-      console.note_own(error.what());
-    }
-    if (world != nullptr) {
-      world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
-    }
+    tell_failure(error, world, interruption, console);
     result["error"] = error.what();
     reports.publish(result);
     return exit_code_of(error);

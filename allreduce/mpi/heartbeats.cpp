@@ -2,19 +2,21 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 
 namespace cnn::allreduce {
 namespace {
 
 constexpr int heartbeat_tag = 3;
 constexpr std::chrono::milliseconds between_beats{250};
+constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopped
 
 }  // namespace
 
 Heartbeats::Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn)
     : comm_(comm), turn_(turn) {
   for (const int rank : others) {
-    others_.push_back({.rank = rank, .heard = Clock::now()});
+    others_.push_back({.rank = rank});
   }
   if (!others_.empty()) {
     thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
@@ -42,6 +44,8 @@ void Heartbeats::run(const std::stop_token& stop) {
 // matter here: nothing is heard of it.
 void Heartbeats::beat() {
   const std::lock_guard lock(turn_);
+  const Clock::time_point now = Clock::now();
+  lived_ += std::min<Clock::duration>(now - std::exchange(beat_, now), longest_beat);
   for (Other& other : std::span(others_).first(ended_ ? 0 : others_.size())) {
     int left = 0;
     if (MPI_Test(&other.sending, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
@@ -51,7 +55,7 @@ void Heartbeats::beat() {
     while (MPI_Iprobe(other.rank, heartbeat_tag, comm_, &here, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
            here != 0) {
       MPI_Recv(nullptr, 0, MPI_BYTE, other.rank, heartbeat_tag, comm_, MPI_STATUS_IGNORE);
-      other.heard = Clock::now();
+      other.heard = lived_;
     }
   }
 }
@@ -59,8 +63,7 @@ void Heartbeats::beat() {
 Heartbeats::Silence Heartbeats::longest() const {
   const std::lock_guard lock(turn_);
   const auto quietest = std::ranges::min_element(others_, {}, &Other::heard);
-  return quietest == others_.end() ? Silence{}
-                                   : Silence{quietest->rank, Clock::now() - quietest->heard};
+  return quietest == others_.end() ? Silence{} : Silence{quietest->rank, lived_ - quietest->heard};
 }
 
 }  // namespace cnn::allreduce

@@ -36,7 +36,7 @@ class Heartbeats {
   struct Other {
     int rank;
     MPI_Request sending = MPI_REQUEST_NULL;
-    Clock::time_point heard;
+    Clock::duration heard{};  // after so much of lived_
   };
 
   void run(const std::stop_token& stop);
@@ -45,6 +45,8 @@ class Heartbeats {
   MPI_Comm comm_;
   std::recursive_mutex& turn_;  // guards what follows too
   bool ended_ = false;
+  Clock::time_point beat_ = Clock::now();  // the last
+  Clock::duration lived_{};                // without time in which this process was stopped
   std::vector<Other> others_;
   std::mutex sleep_;
   std::condition_variable_any wake_;

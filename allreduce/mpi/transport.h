@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mpi.h>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -36,7 +37,7 @@ class MpiTransport final : public Transport {
   bool have_come(std::span<const int> group, std::size_t channel) override;
   void idle(int waits_for) override;
   void busy() override;
-  void leave() override {}  // MpiWorld::give_up() tells why
+  void leave(std::optional<int> /*lost*/) override {}  // MpiWorld::give_up() tells why
 
  private:
   std::size_t at(std::size_t channel, int rank) const;

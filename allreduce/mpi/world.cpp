@@ -26,11 +26,6 @@ std::string error_text(int code) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-std::string in_seconds(std::chrono::steady_clock::duration time) {
-  const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
-}
-
 void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
 
 std::string name_of_space(const char* kind) {
@@ -161,9 +156,13 @@ void MpiWorld::all_reduce(std::span<float> values) {
 }
 
 void MpiWorld::check_call(int code, int other) {
-  if (code != MPI_SUCCESS) {
-    miss(other, "MPI: " + error_text(code));
+  if (code == MPI_SUCCESS) {
+    return;
   }
+  if (!std::exchange(failing_, true)) {
+    look_around();  // the call may have failed because of another, who is known by now
+  }
+  miss(other, "MPI: " + error_text(code));
 }
 
 void MpiWorld::miss(int other, const std::string& why) {
@@ -178,19 +177,21 @@ void MpiWorld::lost(int culprit, const std::string& what) {
 
 void MpiWorld::idle(int waits_for) {
   constexpr std::chrono::milliseconds between_looks{2};
+  constexpr std::chrono::seconds longest{1};  // between two looks: else this rank was stopped
   ::sched_yield();
   const Clock::time_point now = Clock::now();
   if (!std::exchange(idle_, true)) {
-    since_ = looked_ = now;
+    waited_ = {};
+    looked_ = now;
   }
   if (now - looked_ < between_looks) {
     return;
   }
+  waited_ += std::min<Clock::duration>(now - looked_, longest);
   looked_ = now;
   look_around();
-  const auto waited = now - since_;
-  if (waited > options_.patience) {
-    miss(waits_for, "nothing from it for " + in_seconds(waited));
+  if (waited_ > options_.patience) {
+    miss(waits_for, "nothing from it for " + in_seconds(waited_));
   }
 }
 
@@ -218,9 +219,8 @@ std::optional<std::string> MpiWorld::take_reason(int from, int& source) {
   return text;
 }
 
-// Who has given up says because of whom: that comes before what its own end looks like.
-void MpiWorld::look_around() {
-  const auto turn = lock();
+// Throws if a rank has said that it gives up, and because of whom.
+void MpiWorld::hear() {
   int from = 0;
   if (std::optional<std::string> text = take_reason(MPI_ANY_SOURCE, from)) {
     int culprit = from;
@@ -230,10 +230,24 @@ void MpiWorld::look_around() {
     throw PeerLost(culprit,
                    culprit == from ? "rank " + std::to_string(from) + " is lost: " + *text : *text);
   }
+}
+
+// What a rank has said comes before what its own end looks like.
+void MpiWorld::look_around() {
+  constexpr int last_words = 50;  // that may be on the way when their rank has ended
+  const auto turn = lock();
+  hear();
   for (int other = 0; other < static_cast<int>(watched_.size()); ++other) {
-    const WatchedProcess& process = watched_[static_cast<std::size_t>(other)];
+    WatchedProcess& process = watched_[static_cast<std::size_t>(other)];
     if (process.ended()) {
+      for (int i = 0; i < last_words; ++i) {
+        hear();
+      }
       miss(other, "process " + std::to_string(process.process()) + " has ended");
+    }
+    if (process.stopped() > options_.silence) {
+      miss(other, "process " + std::to_string(process.process()) + " has been stopped for " +
+                      in_seconds(process.stopped()));
     }
   }
   listen();
@@ -256,10 +270,11 @@ void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
     end_calls();
     outgoing_ = std::to_string(culprit) + " " + std::string(why);
     std::vector<MPI_Request> sends;
+    MPI_Request to_culprit = MPI_REQUEST_NULL;  // which may be there again, but is not waited for
     for (int to = 0; to < ranks_; ++to) {
-      if (to != rank_ && to != culprit) {
+      if (to != rank_) {
         MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to, give_up_tag,
-                  comm_, &sends.emplace_back(MPI_REQUEST_NULL));
+                  comm_, to == culprit ? &to_culprit : &sends.emplace_back(MPI_REQUEST_NULL));
       }
     }
     int all_sent = 0;

@@ -52,6 +52,7 @@ class MpiWorld final : public World {
   void complete(MPI_Request& request, int other);  // waits for it
   // What a rank gives up for: the culprit, a blank, the reason. Nothing: none has so far.
   std::optional<std::string> take_reason(int from, int& source);
+  void hear();
   void listen();  // throws PeerLost if a rank is silent
   void watch();
   void end_calls();
@@ -67,8 +68,10 @@ class MpiWorld final : public World {
   std::string outgoing_;                 // of a gathering, as long as MPI may read it
   std::vector<WatchedProcess> watched_;  // by rank; nobody where it is not of this machine
   bool over_ = false;                    // given up: MPI is not called any more
+  bool failing_ = false;                 // a call of MPI has returned an error
   bool idle_ = false;
-  Clock::time_point since_, looked_;
+  Clock::time_point looked_;
+  Clock::duration waited_{};
   std::optional<Heartbeats> heartbeats_;  // last: its thread calls MPI
 };
 

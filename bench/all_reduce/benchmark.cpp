@@ -4,6 +4,8 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <numeric>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "bench/all_reduce/ranks.h"
@@ -13,6 +15,7 @@
 #include "bench/report/result_file.h"
 #include "bench/run/exchange.h"
 #include "bench/run/exchange_flags.h"
+#include "bench/run/interruption.h"
 #include "bench/run/job.h"
 #include "models/model.h"
 #include "runtime/error.h"
@@ -26,8 +29,11 @@ using Clock = std::chrono::steady_clock;
 // One run of the program, as one of its ranks sees it; rank 0 prints.
 class Benchmark {
  public:
-  Benchmark(const Config& config, const ReduceOptions& options, Console& console)
-      : config_(config), options_(options), console_(console) {}
+  explicit Benchmark(const ReduceRun& run)
+      : config_(run.config),
+        options_(run.options),
+        console_(run.console),
+        interruption_(run.interruption) {}
 
   std::vector<std::size_t> buckets;  // of the network; empty: the sizes of the options
 
@@ -45,7 +51,7 @@ class Benchmark {
     const std::size_t most = options_.table()
                                  ? sizes.back() / sizeof(float)
                                  : std::accumulate(buckets.begin(), buckets.end(), std::size_t{0});
-    Reduction reduction(transport, loops, exchange.settings, most);
+    Reduction reduction(place, exchange.settings, most, interruption_);
     if (options_.table()) {
       table(reduction, exchange.settings, sizes);
     } else {
@@ -88,7 +94,11 @@ class Benchmark {
     const int ranks = settings.topology.ranks();
     std::vector<ReduceRow> rows;
     for (const std::size_t bytes : sizes) {
-      rows.push_back(row_of(reduction, settings, bytes));
+      std::optional<ReduceRow> row = row_of(reduction, settings, bytes);
+      if (!row) {
+        break;
+      }
+      rows.push_back(*std::move(row));
       if (!reduction.first()) {
         continue;
       }
@@ -97,14 +107,16 @@ class Benchmark {
       }
       console_.print(table_line(rows.back(), ranks));
     }
-    if (reduction.first()) {
+    if (reduction.first() && !rows.empty()) {
       console_.print(table_end(rows, ranks));
       wrong = std::ranges::any_of(rows, &ReduceRow::wrong);
       ResultFile(options_.json).publish(table_json(rows, ranks));
     }
   }
 
-  ReduceRow row_of(Reduction& reduction, const allreduce::Settings& settings, std::size_t bytes) {
+  // Nothing if the run stops.
+  std::optional<ReduceRow> row_of(Reduction& reduction, const allreduce::Settings& settings,
+                                  std::size_t bytes) {
     ReduceRow row{.bytes = bytes, .tolerance = tolerance(settings)};
     reduction.add_bucket(bytes / sizeof(float));
     const double before = reduction.error();  // chooses the algorithm too
@@ -121,6 +133,9 @@ class Benchmark {
       contest.contestants.emplace_back([&] { world_->all_reduce(theirs); });
     }
     const std::vector<Timing> times = reduction.time(contest);
+    if (times.empty()) {
+      return std::nullopt;
+    }
     row.time = times[0];
     if (options_.copies) {
       row.copy = times[1];
@@ -151,7 +166,7 @@ class Benchmark {
     const std::int64_t warm_up =
         warm_up_batches(config_.size.warm_up_batches, config_.size.autotune_threshold);
     const std::int64_t count = std::max(config_.size.length.batches.value_or(100), 1);
-    for (std::int64_t i = 0; i < warm_up; ++i) {
+    for (std::int64_t i = 0; i < warm_up && !reduction.stops(); ++i) {
       step(reduction);
     }
     say(reduction, "Running all-reduce ops");
@@ -160,14 +175,17 @@ class Benchmark {
       return std::chrono::duration<double>(Clock::now() - start).count() /
              static_cast<double>(done);
     };
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (i > 0 && i % config_.report.display_every == 0) {
-        say(reduction,
-            fmt::format("Iteration: {}. Average time per step so far: {:.9f}", i, average(i)));
+    std::int64_t done = 0;
+    for (; done < count && !reduction.stops(); ++done) {
+      if (done > 0 && done % config_.report.display_every == 0) {
+        say(reduction, fmt::format("Iteration: {}. Average time per step so far: {:.9f}", done,
+                                   average(done)));
       }
       step(reduction);
     }
-    say(reduction, fmt::format("Average time per step: {:.9f}", average(count)));
+    if (done > 0) {
+      say(reduction, fmt::format("Average time per step: {:.9f}", average(done)));
+    }
     right = check(reduction, settings) && right;
     wrong = reduction.first() ? !right : wrong;
   }
@@ -175,6 +193,7 @@ class Benchmark {
     for (int i = 0; i < options_.per_step; ++i) {
       reduction.reduce();
     }
+    reduction.agree();
   }
   bool check(Reduction& reduction, const allreduce::Settings& settings) {
     if (!options_.check) {
@@ -199,6 +218,7 @@ class Benchmark {
   const Config& config_;
   const ReduceOptions& options_;
   Console& console_;
+  Interruption& interruption_;
   allreduce::World* world_ = nullptr;  // with processes; threads do not use it
 };
 
@@ -229,37 +249,40 @@ std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& b
   return elements;
 }
 
-int run_reductions(const Config& config, const Backend& backend, const ReduceOptions& options,
-                   Console& console) {
-  check(!options.compare, "--compare=mpi needs mpirun: mpirun -np N all_reduce_benchmark ...");
-  Benchmark benchmark(config, options, console);
-  if (!options.table()) {
-    console.print("Building all-reduce ops");
-    benchmark.buckets = gradient_buckets(config, backend);
+int run_reductions(const ReduceRun& run, const Backend& backend) {
+  check(!run.options.compare, "--compare=mpi needs mpirun: mpirun -np N all_reduce_benchmark ...");
+  run.interruption.follow_others();
+  Benchmark benchmark(run);
+  if (!run.options.table()) {
+    run.console.print("Building all-reduce ops");
+    benchmark.buckets = gradient_buckets(run.config, backend);
   }
-  run_as_threads(config, backend, backend.memory_limit,
+  run_as_threads(run.config, backend, backend.memory_limit,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }
 
-int run_reductions(const Config& config, const std::function<Backend()>& make_backend,
-                   allreduce::World& world, const ReduceOptions& options, Console& console) {
+int run_reductions(const ReduceRun& run, const std::function<Backend()>& make_backend,
+                   allreduce::World& world) {
+  const ReduceOptions& options = run.options;
   check(!options.compare || options.table(),
         "--compare=mpi is for the table of sizes: give -b or -e");
-  Benchmark benchmark(config, options, console);
+  run.interruption.follow_others();
+  Benchmark benchmark(run);
   const auto make = [&] {
     Backend backend = make_backend();
     if (!options.table()) {
-      benchmark.buckets = gradient_buckets(config, backend);
+      benchmark.buckets = gradient_buckets(run.config, backend);
     }
     return backend;
   };
   if (!options.table() && world.rank() == 0) {
-    console.print("Building all-reduce ops");
+    run.console.print("Building all-reduce ops");
   }
   constexpr std::size_t beside = std::size_t{1} << 30U;  // taken where it is used
   const std::size_t room = beside + (options.table() ? 4 * options.sizes().back() : beside);
-  run_as_process(config, world, room, make, [&](const RankPlace& place) { benchmark.run(place); });
+  run_as_process(run.config, world, room, make,
+                 [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }
 

@@ -11,15 +11,24 @@
 
 namespace cnn::bench {
 
+class Interruption;
+
+struct ReduceRun {
+  const Config& config;
+  const ReduceOptions& options;
+  Console& console;
+  Interruption& interruption;
+};
+
 // Elements of the gradients of --model, in buckets as a training step exchanges them: the last
 // layer's first.
 std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& backend);
 
 // The whole program over ranks of this process, or as one of the processes of a world. Returns the
-// exit status: 1 if a sum is wrong, which rank 0 tells. Throws Error.
-int run_reductions(const Config& config, const Backend& backend, const ReduceOptions& options,
-                   Console& console);
-int run_reductions(const Config& config, const std::function<Backend()>& make_backend,
-                   allreduce::World& world, const ReduceOptions& options, Console& console);
+// exit status: 1 if a sum is wrong, which rank 0 tells. Ends early, with what it has, where all
+// ranks agree to the interruption. Throws Error.
+int run_reductions(const ReduceRun& run, const Backend& backend);
+int run_reductions(const ReduceRun& run, const std::function<Backend()>& make_backend,
+                   allreduce::World& world);
 
 }  // namespace cnn::bench

@@ -1,3 +1,4 @@
+#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <optional>
@@ -13,6 +14,9 @@
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
+#include "bench/run/exchange_flags.h"
+#include "bench/run/failure.h"
+#include "bench/run/interruption.h"
 #include "bench/run/launcher.h"
 #include "runtime/error.h"
 
@@ -38,6 +42,25 @@ void check_config(const Config& config) {
              "all_reduce_benchmark reduces in the memory of processors so far: use --device=cpu");
 }
 
+// Returns the exit status, also of an error.
+int reduce(const ReduceRun& run, cnn::allreduce::World* world,
+           const std::vector<BackendKind>& backends) {
+  const auto make = [&] { return make_backend(run.config, backends); };
+  try {
+    if (world != nullptr) {
+      const int status = run_reductions(run, make, *world);
+      world->finish();
+      return status;
+    }
+    const Backend backend = make();
+    run.console.note("device: " + backend.description);
+    return run_reductions(run, backend);
+  } catch (const std::exception& error) {
+    tell_failure(error, world, run.interruption, run.console);
+    return exit_code_of(error);
+  }
+}
+
 int run(const std::vector<std::string>& words, Console& console) {
   const ReduceOptions options =
       parse_reduce_options(std::span<const std::string>(words).subspan(words.empty() ? 0 : 1));
@@ -60,18 +83,16 @@ int run(const std::vector<std::string>& words, Console& console) {
   const std::string_view full = build_version();
   const std::string title =
       fmt::format("Program:     all_reduce_benchmark {}", full.substr(0, full.rfind('.')));
-  if (by) {
-    const auto world = open_world(*by, {});
-    if (world->rank() == 0) {
-      console.print(title);
-    }
-    return run_reductions(
-        line.config, [&] { return make_backend(line.config, backends); }, *world, options, console);
+  const auto world = by ? open_world(*by, world_options(line.config.comm)) : nullptr;
+  if (world == nullptr || world->rank() == 0) {
+    console.print(title);
   }
-  console.print(title);
-  const Backend backend = make_backend(line.config, backends);
-  console.note("device: " + backend.description);
-  return run_reductions(line.config, backend, options, console);
+  Interruption interruption(console);
+  const int status = reduce({line.config, options, console, interruption}, world.get(), backends);
+  if (const std::optional<int> signal = interruption.signal(); signal && status == 0) {
+    end_by_signal(*signal);
+  }
+  return status;
 }
 
 }  // namespace

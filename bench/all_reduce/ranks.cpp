@@ -8,6 +8,7 @@
 #include "allreduce/connection.h"
 #include "allreduce/peer_memory.h"
 #include "bench/run/exchange.h"
+#include "bench/run/exchange_flags.h"
 #include "bench/run/peers.h"
 #include "bench/run/rank_thread.h"
 #include "runtime/error.h"
@@ -15,29 +16,21 @@
 namespace cnn::bench {
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
                     const std::function<Backend()>& make_backend, const RankWork& work) {
-  try {
-    const std::vector<allreduce::Seat> seats =
-        allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
-    share_processors(world, seats);
-    const Backend backend = make_backend();
-    allreduce::Connection connection(world, seats, {.room = room});
-    work({connection.transport(), loops_for(backend.instruction_sets),
-          allreduce::topology_of(seats), &world});
-  } catch (const allreduce::PeerLost& lost) {
-    world.give_up(lost.rank(), lost.what());
-    throw;
-  } catch (const std::exception& error) {
-    world.give_up(world.rank(), error.what());
-    throw;
-  }
-  world.finish();
+  const std::vector<allreduce::Seat> seats =
+      allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
+  share_processors(world, seats);
+  const Backend backend = make_backend();
+  allreduce::Connection connection(world, seats, peer_memory_options(config.comm, room));
+  work({connection.transport(), loops_for(backend.instruction_sets), allreduce::topology_of(seats),
+        &world});
 }
 
 void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
                     const RankWork& work) {
   check(backend.for_rank != nullptr, "--num_gpus: this device cannot be divided; use --device=cpu");
   const int ranks = config.num_gpus;
-  allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(ranks, {.room = room});
+  allreduce::PeerMemory memory =
+      allreduce::PeerMemory::of_threads(ranks, peer_memory_options(config.comm, room));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -28,7 +28,7 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
                     const RankWork& work);
 
 // Does it as the rank that this process is, on its part of the processors that it shares with
-// others. Throws as open_world() and what the work throws; others are told of it.
+// others. Throws what the work throws.
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
                     const std::function<Backend()>& make_backend, const RankWork& work);
 

@@ -1,11 +1,13 @@
 #include "bench/all_reduce/reduction.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <cstring>
 #include <string>
 
+#include "bench/run/interruption.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -13,7 +15,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_contestants = 3;
+constexpr std::size_t numbers_at_once = 2;  // that ranks tell one another
 
 // Whole and small, so that every sum of them is exact also in 16 bits, for up to 32 ranks.
 float whole_number(int rank, std::size_t element) {
@@ -40,12 +42,15 @@ void Copy::operator()() const {
   std::memcpy(to_.data(), from_.data(), from_.size() * sizeof(float));
 }
 
-Reduction::Reduction(allreduce::Transport& transport, const allreduce::simd::Loops& loops,
-                     const allreduce::Settings& settings, std::size_t most)
-    : transport_(transport),
-      numbers_(transport, loops, settings.topology, most_contestants),
-      communicator_(std::make_unique<allreduce::BucketCommunicator>(transport, loops, settings)) {
-  const allreduce::Bytes room = transport.room(most * sizeof(float));
+Reduction::Reduction(const RankPlace& place, const allreduce::Settings& settings, std::size_t most,
+                     Interruption& interruption)
+    : transport_(place.transport),
+      interruption_(interruption),
+      speaks_for_process_(place.world != nullptr || transport_.rank() == 0),
+      numbers_(transport_, place.loops, settings.topology, numbers_at_once),
+      communicator_(
+          std::make_unique<allreduce::BucketCommunicator>(transport_, place.loops, settings)) {
+  const allreduce::Bytes room = transport_.room(most * sizeof(float));
   room_ = {reinterpret_cast<float*>(room.data()), most};
 }
 
@@ -99,11 +104,33 @@ double Reduction::error() {
   return worst;
 }
 
+// One thread of a process looks.
+double Reduction::wish() const { return speaks_for_process_ ? interruption_.wish() : 0; }
+
+void Reduction::agree() {
+  const double mine = wish();
+  hear(numbers_.gather({&mine, 1}), 1);
+}
+
+// Among the numbers of all ranks, so many each, the first is the wish.
+void Reduction::hear(std::span<const double> numbers, std::size_t each) {
+  for (std::size_t at = 0; at < numbers.size() && !stops_; at += each) {
+    const auto wish = static_cast<int>(numbers[at]);
+    stops_ = wish != 0;
+    if (stops_ && speaks_for_process_) {
+      interruption_.agree(wish, static_cast<int>(at / each));
+    }
+  }
+}
+
 std::vector<Timing> Reduction::time(const Contest& contest) {
   const std::size_t count = contest.contestants.size();
   std::vector<std::vector<double>> samples(count);
   for (int round = -contest.warm_up; round < contest.rounds; ++round) {
     for (std::size_t i = 0; i < count; ++i) {
+      if (stops_) {
+        return {};
+      }
       numbers_.meet();
       const Clock::time_point start = Clock::now();
       for (int time = 0; time < contest.in_a_row; ++time) {
@@ -111,7 +138,13 @@ std::vector<Timing> Reduction::time(const Contest& contest) {
       }
       const double mine =
           std::chrono::duration<double>(Clock::now() - start).count() / contest.in_a_row;
-      const double slowest = std::ranges::max(numbers_.gather({&mine, 1}));
+      const std::array<double, 2> told{mine, wish()};
+      const std::span<const double> all = numbers_.gather(told);
+      double slowest = 0;
+      for (std::size_t rank = 0; rank < all.size(); rank += told.size()) {
+        slowest = std::max(slowest, all[rank]);
+      }
+      hear(all.subspan(1), told.size());
       if (round >= 0) {
         samples[i].push_back(slowest);
       }

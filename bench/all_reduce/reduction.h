@@ -8,10 +8,12 @@
 
 #include "allreduce/communicator.h"
 #include "allreduce/numbers.h"
-#include "allreduce/simd/table.h"
 #include "allreduce/transport.h"
+#include "bench/all_reduce/ranks.h"
 
 namespace cnn::bench {
+
+class Interruption;
 
 // Seconds of one reduction, or of what it is compared with: each sample that of the slowest rank.
 struct Timing {
@@ -31,8 +33,8 @@ struct Contest {
 class Reduction {
  public:
   // References must outlive it. most: elements of the largest buffer.
-  Reduction(allreduce::Transport& transport, const allreduce::simd::Loops& loops,
-            const allreduce::Settings& settings, std::size_t most);
+  Reduction(const RankPlace& place, const allreduce::Settings& settings, std::size_t most,
+            Interruption& interruption);
 
   // The gradients of a network, bucket after bucket, or one buffer. Numbers of buckets are used
   // once.
@@ -44,8 +46,12 @@ class Reduction {
   // difference to a sum that is made without them; the same on all ranks.
   double error();
 
-  // Of each contestant, the same on all ranks.
+  // Of each contestant, the same on all ranks; nothing if they stop.
   std::vector<Timing> time(const Contest& contest);
+  // Asks all ranks whether one of them wants to end, as the flags of interruption do.
+  void agree();
+  // All have agreed to end.
+  bool stops() const { return stops_; }
 
   bool first() const { return transport_.rank() == 0; }
   const allreduce::Candidate& choice(std::size_t bucket) const {
@@ -55,7 +61,12 @@ class Reduction {
  private:
   void reduce_all(float factor);
 
+  double wish() const;
+  void hear(std::span<const double> numbers, std::size_t each);
+
   allreduce::Transport& transport_;
+  Interruption& interruption_;
+  bool speaks_for_process_, stops_ = false;
   allreduce::Numbers numbers_;
   std::unique_ptr<allreduce::BucketCommunicator> communicator_;
   std::span<float> room_;

@@ -300,6 +300,8 @@ struct CommFlags {
   std::optional<std::string> calibration_file;
   // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
   std::optional<double> host_gbps, rank_gbps, latency_us;
+  double peer_timeout_s = 10, stall_abort_s = 300;
+  std::optional<std::string> fault;  // see bench/flags/fault_spec.h
   std::vector<std::int64_t> simulate_ranks;
   int simulate_ranks_per_host = 1;
   bool launched = false;  // by mpirun or its like, as one of several processes

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "bench/flags/fault_spec.h"
 #include "bench/flags/flag_table.h"
 #include "bench/flags/lms_policy.h"
 #include "bench/flags/reduce_spec.h"
@@ -143,6 +144,9 @@ void check_rules(const Config& config) {
   models::check_options(config.rate);
   if (config.comm.spec) {
     parse_reduce_spec(*config.comm.spec);
+  }
+  if (config.comm.fault) {
+    parse_fault_spec(*config.comm.fault);
   }
 }
 

@@ -189,6 +189,26 @@ constexpr Flag comm_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::comm, &CommFlags::latency_us>,
      .idle = {alone}},
+    {.name = "comm_peer_timeout_s",
+     .help = "seconds of silence after which a rank is lost: of one on another host, or of one "
+             "that is stopped; a rank of this host that has ended is noticed at once",
+     .range = at_least(0.01),
+     .member = &at<&Config::comm, &CommFlags::peer_timeout_s>,
+     .idle = {alone}},
+    {.name = "comm_stall_abort_s",
+     .help = "seconds for which ranks wait for one that gives signs of life but does not come",
+     .range = at_least(0.01),
+     .member = &at<&Config::comm, &CommFlags::stall_abort_s>,
+     .idle = {alone}},
+    {.name = "comm_fault",
+     .help = "for tests: what befalls a rank in its reduction of a bucket, after so many messages "
+             "and meetings of it: rank=R,what=exit|kill|stop|corrupt|delay:200ms[,step=S]"
+             "[,bucket=B][,after=N]",
+     .member = &at<&Config::comm, &CommFlags::fault>,
+     .idle = {alone,
+              {[](const Config& c) { return c.comm.backend == CommBackend::mpi; },
+               "--comm_fault has no effect with --comm_backend=mpi, whose messages are MPI's "
+               "own"}}},
     {.name = "simulate_ranks",
      .help = "with --simulate, predict the step of so many ranks too; a list",
      .member = &at<&Config::comm, &CommFlags::simulate_ranks>},

@@ -1,11 +1,15 @@
 #include "bench/run/exchange_flags.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
 #include <fmt/format.h>
 #include <string_view>
 #include <utility>
 
 #include "bench/flags/ddl_options.h"
+#include "bench/flags/fault_spec.h"
 #include "bench/flags/reduce_spec.h"
 #include "runtime/error.h"
 
@@ -184,6 +188,35 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
                                                   : allreduce::Wire::f32;
 }
 
+std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
+  if (!flags.fault || !flags.simulate_ranks.empty()) {
+    return std::nullopt;
+  }
+  constexpr std::array<std::pair<std::string_view, allreduce::Fault::What>, 5> kinds{
+      {{"exit", allreduce::Fault::What::exit},
+       {"kill", allreduce::Fault::What::kill},
+       {"stop", allreduce::Fault::What::stop},
+       {"delay", allreduce::Fault::What::delay},
+       {"corrupt", allreduce::Fault::What::corrupt}}};
+  const FaultSpec spec = parse_fault_spec(*flags.fault);
+  check(spec.rank < places.ranks,
+        fmt::format("--comm_fault={}: there are {} ranks, from 0 on", *flags.fault, places.ranks));
+  allreduce::Fault fault{.rank = spec.rank,
+                         .bucket = static_cast<std::size_t>(spec.bucket),
+                         .step = static_cast<std::size_t>(spec.step),
+                         .after = static_cast<std::size_t>(spec.after),
+                         .delay = std::chrono::milliseconds(spec.milliseconds)};
+  for (const auto& [name, what] : kinds) {
+    fault.what = name == spec.what ? what : fault.what;
+  }
+  return fault;
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  constexpr double thousand = 1000;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * seconds));
+}
+
 }  // namespace
 
 bool exchanges_gradients(const Config& config) {
@@ -213,6 +246,17 @@ allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
   return links;
 }
 
+allreduce::WorldOptions world_options(const CommFlags& flags) {
+  return {.patience = milliseconds(flags.stall_abort_s),
+          .silence = milliseconds(flags.peer_timeout_s)};
+}
+
+allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room) {
+  return {.room = room,
+          .patience = milliseconds(flags.stall_abort_s),
+          .silence = milliseconds(flags.peer_timeout_s)};
+}
+
 Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
                        bool peers_memory) {
   const CommFlags& flags = config.comm;
@@ -223,7 +267,8 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .wire = wire_of(config, places),
                    .peers_memory = peers_memory,
                    .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
-                   .pieces = flags.repacking}};
+                   .pieces = flags.repacking,
+                   .fault = fault_of(flags, places)}};
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "allreduce/choose.h"
+#include "allreduce/peer_memory.h"
+#include "allreduce/world.h"
 #include "bench/flags/config.h"
 #include "layers/all_reduce.h"
 
@@ -25,6 +28,10 @@ struct Exchange {
 // cannot use.
 Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
                        bool peers_memory);
+
+// How long ranks wait for one another.
+allreduce::WorldOptions world_options(const CommFlags& flags);
+allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room);
 
 // Links in their place, where flags give them.
 allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags);

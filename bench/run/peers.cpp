@@ -10,6 +10,7 @@
 #include "bench/machine/backend.h"
 #include "bench/machine/processors.h"
 #include "bench/run/alike.h"
+#include "bench/run/exchange_flags.h"
 #include "bench/run/interruption.h"
 #include "runtime/error.h"
 
@@ -118,7 +119,7 @@ void Peers::connect(Backend& backend) {
     backend.memory_text += ", divided among the ranks of this machine";
   }
   connection_.emplace(world_, seats_,
-                      allreduce::PeerMemoryOptions{.room = backend.memory_limit + beside});
+                      peer_memory_options(config_.comm, backend.memory_limit + beside));
   allreduce::Transport& transport = connection_->transport();
   gathering_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);

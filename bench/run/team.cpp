@@ -10,6 +10,7 @@
 #include "bench/machine/backend.h"
 #include "bench/machine/machine_info.h"
 #include "bench/run/compile.h"
+#include "bench/run/exchange_flags.h"
 #include "bench/run/job.h"
 #include "bench/run/peers.h"
 #include "bench/run/profile.h"
@@ -78,8 +79,8 @@ Team::Team(const Job& job, const Backend& backend, Peers* peers)
   }
   check(backend.for_rank != nullptr, "--num_gpus: this device cannot be divided; use --device=cpu");
   if (job.trains() && job.config->variable_update != VariableUpdate::independent) {
-    memory_ = std::make_unique<allreduce::PeerMemory>(
-        allreduce::PeerMemory::of_threads(count, {.room = backend.memory_limit}));
+    memory_ = std::make_unique<allreduce::PeerMemory>(allreduce::PeerMemory::of_threads(
+        count, peer_memory_options(job.config->comm, backend.memory_limit)));
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread = std::make_unique<RankThread>();
@@ -129,7 +130,7 @@ void Team::each(const std::function<void(Rank&)>& work) {
         work(of);
       } catch (...) {
         if (of.transport) {
-          of.transport->leave();
+          of.transport->leave(std::nullopt);
         }
         throw;
       }

@@ -14,10 +14,11 @@ constexpr const char* mark_name = "CNN_TEST_OF_RANKS";
 
 std::string mark() { return std::to_string(::getpid()); }
 
-// Whether the process has all of these in its environment and runs the program.
+// Whether the process has all of these in its environment and runs one of the programs.
 bool matches(const fs::path& process, const std::vector<std::string>& variables) {
   std::error_code ignored;
-  if (fs::read_symlink(process / "exe", ignored) != fs::path(CNN_PROGRAM)) {
+  const fs::path program = fs::read_symlink(process / "exe", ignored);
+  if (program.parent_path() != fs::path(CNN_PROGRAM).parent_path()) {
     return false;
   }
   const std::string environment = '\0' + read_file(process / "environ");
@@ -45,7 +46,8 @@ std::vector<pid_t> processes_with(const std::vector<std::string>& variables) {
 }
 
 // Each process says on stderr how it has ended, as mpirun tells of one only.
-std::vector<std::string> words_for(int ranks, const std::vector<std::string>& flags) {
+std::vector<std::string> words_for(const std::string& program, int ranks,
+                                   const std::vector<std::string>& flags) {
   std::vector<std::string> words{
       "/bin/bash",
       CNN_SOURCE_DIR "/tests/scripts/as_ranks.sh",
@@ -55,7 +57,7 @@ std::vector<std::string> words_for(int ranks, const std::vector<std::string>& fl
       "trap : TERM; \"$@\"; code=$?; "
       "echo \"rank $OMPI_COMM_WORLD_RANK left with $code\" >&2; exit $code",
       "sh",
-      CNN_PROGRAM,
+      program,
       "--device=cpu"};
   words.insert(words.end(), flags.begin(), flags.end());
   return words;
@@ -82,7 +84,16 @@ Finished run_ranks(int ranks, const std::vector<std::string>& flags,
                    const std::function<void()>& then) {
   const std::string value = mark();
   const Environment marked(mark_name, value.c_str());
-  return run_and(words_for(ranks, flags), when, then);
+  return run_and(words_for(CNN_PROGRAM, ranks, flags), when, then);
+}
+
+Finished run_ranks_of(const std::string& program, int ranks,
+                      const std::vector<std::string>& flags) {
+  const std::string value = mark();
+  const Environment marked(mark_name, value.c_str());
+  const std::string path = (fs::path(CNN_PROGRAM).parent_path() / program).string();
+  return run_and(
+      words_for(path, ranks, flags), [](const Finished&) { return false; }, [] {});
 }
 
 pid_t process_of_rank(int rank) {
@@ -93,6 +104,17 @@ pid_t process_of_rank(int rank) {
 
 std::vector<pid_t> processes_of_ranks() {
   return processes_with({std::string(mark_name) + "=" + mark()});
+}
+
+std::map<int, int> codes_of(const Finished& run) {
+  std::map<int, int> codes;
+  std::size_t at = 0;
+  while ((at = run.err.find(" left with ", at)) != std::string::npos) {
+    const std::size_t rank = run.err.rfind("rank ", at) + 5;
+    codes[std::stoi(run.err.substr(rank))] = std::stoi(run.err.substr(at + 11));
+    ++at;
+  }
+  return codes;
 }
 
 }  // namespace cnn::tests

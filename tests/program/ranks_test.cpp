@@ -47,18 +47,6 @@ bool mentions(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-// How each rank has left.
-std::map<int, int> codes_of(const Finished& run) {
-  std::map<int, int> codes;
-  std::size_t at = 0;
-  while ((at = run.err.find(" left with ", at)) != std::string::npos) {
-    const std::size_t rank = run.err.rfind("rank ", at) + 5;
-    codes[std::stoi(run.err.substr(rank))] = std::stoi(run.err.substr(at + 11));
-    ++at;
-  }
-  return codes;
-}
-
 void expect_the_bits_of_towers(int ranks, const Words& of_processes) {
   const TemporaryFolder towers, processes;
   const std::string n = std::to_string(ranks);

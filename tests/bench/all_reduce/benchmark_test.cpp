@@ -1,15 +1,18 @@
 #include "bench/all_reduce/benchmark.h"
 
 #include <cmath>
+#include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/all_reduce/table.h"
 #include "bench/flags/json.h"
 #include "bench/machine/cpu_backend.h"
+#include "bench/run/interruption.h"
 #include "data/catalog.h"
 #include "tests/support/files.h"
 
@@ -35,16 +38,24 @@ Config two_ranks() {
 struct Said {
   int status = -1;
   std::string out, err;
+  std::optional<int> ended_by;
 };
 
-Said reduce(const Config& config, const ReduceOptions& options) {
+// signal: one that comes at the start.
+Said reduce(const Config& config, const ReduceOptions& options, std::optional<int> signal = {}) {
   const std::vector<BackendKind> kinds{cpu_backend()};
   Said said;
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
   try {
     Console console;
-    said.status = run_reductions(config, make_backend(config, kinds), options, console);
+    Interruption interruption(console);
+    if (signal) {
+      std::raise(*signal);
+    }
+    said.status =
+        run_reductions({config, options, console, interruption}, make_backend(config, kinds));
+    said.ended_by = interruption.signal();
   } catch (...) {
     testing::internal::GetCapturedStdout();
     testing::internal::GetCapturedStderr();
@@ -86,6 +97,17 @@ TEST(AllReduceBenchmark, PrintsATableAndChecksEverySum) {
   EXPECT_EQ(rows.at("ranks"), 3);
   EXPECT_EQ(rows.at("rows").size(), 2U);
   EXPECT_EQ(rows.at("rows")[1].at("error"), 0);
+}
+
+TEST(AllReduceBenchmark, EndsWhenItIsAskedTo) {
+  for (const ReduceOptions& options :
+       {ReduceOptions{}, ReduceOptions{.least = 4096, .iterations = 1'000'000'000}}) {
+    const Said said = reduce(two_ranks(), options, SIGTERM);
+    EXPECT_EQ(said.status, 0) << said.err;
+    EXPECT_EQ(said.ended_by, SIGTERM);
+    EXPECT_THAT(said.out, testing::Not(HasSubstr("verage")));
+  }
+  EXPECT_EQ(reduce(two_ranks(), {.least = 64, .iterations = 1}).ended_by, std::nullopt);
 }
 
 // In whole numbers every algorithm, wire and order gives the exact sum.

@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+#include "allreduce/engine.h"
+#include "runtime/error.h"
+#include "tests/allreduce/forked_ranks.h"
+#include "tests/allreduce/ranks.h"
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr int soak_ranks = 4;
+constexpr std::size_t most_elements = 6000;
+constexpr std::size_t most_kib_more = 8192;  // of a process, after its first operations
+constexpr PeerMemoryOptions soak_rooms{.room = std::size_t{1} << 26U};
+
+struct SoakLength {
+  int ways = 0;        // that reductions are made, each of its own size
+  int operations = 0;  // one way or another
+};
+
+// One way to reduce a buffer of one size.
+struct SoakWay {
+  const Algorithm* algorithm = nullptr;
+  Options options;
+  std::size_t elements = 0;
+};
+
+std::optional<SoakWay> draw_way(std::mt19937& random) {
+  const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
+  const std::span<const Algorithm> all = catalog();
+  SoakWay way{.algorithm = &all[below(all.size())], .elements = below(most_elements)};
+  way.options.order = static_cast<Order>(below(3));
+  way.options.wire = static_cast<Wire>(below(3));
+  way.options.chunks = static_cast<int>(1 + below(4));
+  way.options.window = static_cast<int>(1 + below(4));
+  way.options.rings = way.algorithm->name == "multi_ring" ? static_cast<int>(1 + below(3)) : 1;
+  if (way.algorithm->grid) {
+    way.options.dims = below(2) == 0 ? std::vector<int>{2, 2} : std::vector<int>{soak_ranks};
+  }
+  try {
+    make_plan(*way.algorithm, ranks_on_hosts(1, soak_ranks), 0, way.elements, way.options);
+    return way;
+  } catch (const Error&) {  // it does not have this order or wire
+    return std::nullopt;
+  }
+}
+
+// The same on all ranks.
+std::vector<SoakWay> draw_ways(int count, std::mt19937& random) {
+  std::vector<SoakWay> ways;
+  while (ways.size() < static_cast<std::size_t>(count)) {
+    if (const std::optional<SoakWay> way = draw_way(random)) {
+      ways.push_back(*way);
+    }
+  }
+  return ways;
+}
+
+// Whole and so small that sums of them are exact in 16 bits.
+float soak_number(int rank, int operation, std::size_t element) {
+  const std::size_t mixed = element * 2654435761U + static_cast<std::size_t>(rank) * 40503U +
+                            static_cast<std::size_t>(operation) * 69069U;
+  return static_cast<float>(static_cast<int>(mixed >> 7U & 0xfU) - 8);
+}
+
+std::uint64_t hash_with(std::uint64_t hash, float value) {
+  return (hash ^ static_cast<std::uint64_t>(static_cast<std::int64_t>(value))) * 0x100000001b3U;
+}
+
+struct Holdings {
+  std::size_t resident_kib = 0;
+  std::ptrdiff_t descriptors = 0;
+};
+
+Holdings own_holdings() {
+  Holdings now;
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;) {
+    if (word == "VmRSS:") {
+      status >> now.resident_kib;
+    }
+  }
+  now.descriptors = std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  return now;
+}
+
+class SoakRank {
+ public:
+  SoakRank(Transport& transport, const std::vector<SoakWay>& ways) : rank_(transport.rank()) {
+    const Bytes room = transport.room(most_elements * sizeof(float));
+    buffer_ = {reinterpret_cast<float*>(room.data()), most_elements};
+    for (const SoakWay& way : ways) {
+      const std::span<float> all = buffer_.first(way.elements);
+      const std::vector<std::span<float>> pieces{all.first(way.elements / 3),
+                                                 all.subspan(way.elements / 3)};
+      engines_.push_back(
+          std::make_unique<Engine>(transport, *tests::usable_loops().back(),
+                                   make_plan(*way.algorithm, ranks_on_hosts(1, soak_ranks), rank_,
+                                             way.elements, way.options),
+                                   pieces));
+    }
+  }
+
+  // Throws Error if the sum is not that of plain loops.
+  void reduce(const SoakWay& way, std::size_t engine, int operation) {
+    std::uint64_t expected = 0, is = 0;
+    for (std::size_t i = 0; i < way.elements; ++i) {
+      float sum = 0;
+      for (int rank = 0; rank < soak_ranks; ++rank) {
+        sum += soak_number(rank, operation, i);
+      }
+      expected = hash_with(expected, sum);
+      buffer_[i] = soak_number(rank_, operation, i);
+    }
+    engines_[engine]->run(1);
+    for (const float value : buffer_.first(way.elements)) {
+      is = hash_with(is, value);
+    }
+    check(is == expected, "operation " + std::to_string(operation) + ", " +
+                              std::string(way.algorithm->name) + " of " +
+                              std::to_string(way.elements) + ", is wrong on rank " +
+                              std::to_string(rank_));
+  }
+
+ private:
+  int rank_;
+  std::span<float> buffer_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+};
+
+void soak(Transport& transport, const SoakLength& length) {
+  std::mt19937 random(7);
+  const std::vector<SoakWay> ways = draw_ways(length.ways, random);
+  SoakRank rank(transport, ways);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    rank.reduce(ways[i], i, 0);
+  }
+  const Holdings before = own_holdings();
+  for (int operation = 0; operation < length.operations; ++operation) {
+    const std::size_t way = random() % ways.size();
+    rank.reduce(ways[way], way, operation);
+  }
+  const Holdings after = own_holdings();
+  check(after.resident_kib <= before.resident_kib + most_kib_more,
+        "memory grew from " + std::to_string(before.resident_kib) + " to " +
+            std::to_string(after.resident_kib) + " KiB");
+  check(after.descriptors <= before.descriptors + soak_ranks,  // others may be counting
+        "descriptors grew from " + std::to_string(before.descriptors) + " to " +
+            std::to_string(after.descriptors));
+}
+
+void soak_threads(const SoakLength& length) {
+  const auto errors = tests::as_threads(soak_ranks, soak_rooms,
+                                        [&](Transport& transport) { soak(transport, length); });
+  EXPECT_EQ(errors, std::vector<std::string>(soak_ranks));
+}
+
+void soak_processes(const SoakLength& length) {
+  const tests::ForkedRun run = tests::as_processes(soak_ranks, soak_rooms, [&](Transport& t) {
+    soak(t, length);
+    return 0;
+  });
+  for (const tests::RankEnd& end : run.ranks) {
+    EXPECT_EQ(end.status, 0) << end.error;
+  }
+}
+
+constexpr SoakLength short_soak{.ways = 40, .operations = 300};
+constexpr SoakLength long_soak{.ways = 250, .operations = 10'000};
+
+TEST(Soak, OfThreadsIsRightAndKeepsItsSize) { soak_threads(short_soak); }
+TEST(Soak, OfProcessesIsRightAndKeepsItsSize) { soak_processes(short_soak); }
+TEST(SlowSoak, OfThreadsIsRightAndKeepsItsSize) { soak_threads(long_soak); }
+TEST(SlowSoak, OfProcessesIsRightAndKeepsItsSize) { soak_processes(long_soak); }
+
+}  // namespace
+}  // namespace cnn::allreduce
