@@ -84,8 +84,9 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
   if (wish.pieces > 0) {
     chunks = {{wish.pieces, std::min(wish.pieces, most_in_window)}};
   } else if (wish.elements >= small && !row.peers_memory) {
-    chunks.insert(chunks.end(), {{2, 2}, {16, 3}});
-    if (topology.ranks() <= most_flat) {
+    const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
+    chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
+    if (!many) {
       chunks.insert(chunks.end(), {{4, 4}, {32, 6}});
     }
   }

@@ -54,6 +54,8 @@ ARROWS = {
     "tests/support/grid/include/runtime/cuda": ["runtime", "tests/support/grid"],
     "tests/layers/cuda_grid": ["layers", "layers/cuda", "layers/passes", "runtime", "runtime/cuda", "tests/layers", "tests/support",
                                "tests/support/grid"],
+    # A program that scripts build where SimGrid is.
+    "tests/allreduce/simgrid": ["allreduce", "allreduce/simd", "runtime"],
     # A library that is loaded at run time, and what its stand-in answers.
     "tests/bench/cuda/fake_nvml": [],
     # The program as its users see it: started as a process.

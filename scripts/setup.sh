@@ -10,8 +10,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ ninja-build libfmt-dev libcxxopts-dev nlohmann-json3-dev zlib1g-dev libgtest-dev
   libgmock-dev python3 dataset-fashion-mnist)
-# Without these all works but runs of several processes.
-optional=(libopenmpi-dev openmpi-bin)
+# Without the first two all works but runs of several processes; the others are for tests of these.
+optional=(libopenmpi-dev openmpi-bin iproute2 libsimgrid-dev)
 cmake_needed=3.24
 deps=$root/build/deps
 
@@ -144,15 +144,20 @@ install_needed() {
 
 # Once: where they cannot be had, the rest is set up all the same, and nobody waits for them again.
 install_optional() {
-  local wanted tried=$deps/optional_packages_were_tried
-  mapfile -t wanted < <(missing_of "${optional[@]}")
-  if ((${#wanted[@]} == 0)) || [[ -e $tried ]]; then
+  local package lacking wanted=() tried=$deps/optional_packages_were_tried
+  if [[ -z $(missing_of "${optional[@]}") || -e $tried ]]; then
     return 0
   fi
-  (refresh_package_lists && install_packages "${wanted[@]}") || {
+  (refresh_package_lists) || true
+  for package in $(missing_of "${optional[@]}"); do
+    [[ $(candidate "$package") == 0 ]] || wanted+=("$package")
+  done
+  ((${#wanted[@]} == 0)) || (install_packages "${wanted[@]}") || true
+  lacking=$(missing_of "${optional[@]}" | tr '\n' ' ')
+  if [[ -n $lacking ]]; then
     touch "$tried"
-    say "going on without ${wanted[*]}: all works but several processes under mpirun"
-  }
+    say "going on without $lacking: without Open MPI no runs of several processes, else some tests are skipped"
+  fi
 }
 
 main() {
