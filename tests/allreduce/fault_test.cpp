@@ -135,7 +135,7 @@ void expect_culprits_of(int faults, unsigned seed) {
   std::cout << faults << " faults; a dead rank was named within " << 1000 * slowest << " ms\n";
 }
 
-TEST(Faults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(160, 1); }
+TEST(LongFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(160, 1); }
 
 TEST(SlowFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(800, 2); }
 

@@ -178,7 +178,7 @@ void soak_processes(const SoakLength& length) {
   }
 }
 
-constexpr SoakLength short_soak{.ways = 40, .operations = 300};
+constexpr SoakLength short_soak{.ways = 40, .operations = 160};
 constexpr SoakLength long_soak{.ways = 250, .operations = 10'000};
 
 TEST(Soak, OfThreadsIsRightAndKeepsItsSize) { soak_threads(short_soak); }

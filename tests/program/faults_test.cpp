@@ -84,6 +84,8 @@ void expect_what_the_fault_does(const RankFault& fault) {
   const Environment segments("OMPI_MCA_btl_vader_backing_directory", folder.path().c_str());
   const Environment watchdog("MPIEXEC_TIMEOUT", "60");
   const Environment network("OMPI_MCA_btl", "self,vader");
+  // What mpirun leaves the other ranks to end by themselves, in seconds: it waits for all of it.
+  const Environment grace("OMPI_MCA_odls_base_sigkill_timeout", "2");
   const Finished run = run_ranks_of(
       "all_reduce_benchmark", fault.ranks,
       {"-b", "4096", "-e", "4096", "-n", "1", "-w", "0", "--memcpy=0", "--comm_calibrate=off",
@@ -119,7 +121,10 @@ TEST_F(RanksWithFaults, NameTheRightOne) { expect_what_faults_do(10, 1); }
 TEST_F(RanksWithFaults, NameTheRightOneAgain) { expect_what_faults_do(10, 2); }
 TEST_F(RanksWithFaults, NameTheRightOneOnceMore) { expect_what_faults_do(10, 3); }
 TEST_F(RanksWithFaults, NameTheRightOneToTheEnd) { expect_what_faults_do(10, 4); }
-TEST_F(SlowRanksWithFaults, NameTheRightOne) { expect_what_faults_do(200, 5); }
+TEST_F(SlowRanksWithFaults, NameTheRightOne) { expect_what_faults_do(50, 5); }
+TEST_F(SlowRanksWithFaults, NameTheRightOneAgain) { expect_what_faults_do(50, 6); }
+TEST_F(SlowRanksWithFaults, NameTheRightOneOnceMore) { expect_what_faults_do(50, 7); }
+TEST_F(SlowRanksWithFaults, NameTheRightOneToTheEnd) { expect_what_faults_do(50, 8); }
 
 Words tiny_training(const TemporaryFolder& folder, const Words& more) {
   Words flags{"--data_name=cifar10",  "--model=resnet20",          "--batch_size=2",
