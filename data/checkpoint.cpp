@@ -148,10 +148,15 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
   const std::string name =
       std::string(stem) + std::to_string(options.global_step) + std::string(extension);
   fs::path path = folder / name;
-  write_safetensors(path, stored, [&options, &source](std::size_t index) {
+  const auto values = [&options, &source](std::size_t index) {
     return index == 0 ? std::as_bytes(std::span(&options.global_step, 1))
                       : std::as_bytes(source(index - 1));
-  });
+  };
+  Metadata of_several;  // a file that does not say it is of one rank
+  if (options.ranks > 1) {
+    of_several["ranks"] = std::to_string(options.ranks);
+  }
+  write_safetensors(path, stored, values, of_several);
   write_atomically(folder / index_name, "model_checkpoint_path: \"" + name + "\"\n");
   remove_oldest(folder, path, options.max_to_keep);
   return path;

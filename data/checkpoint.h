@@ -29,6 +29,7 @@ struct SaveOptions {
   std::filesystem::path train_dir;  // made if it does not exist
   std::int64_t global_step = 0;     // stored as the scalar `global_step` too
   int max_to_keep = 5;              // 0: keep all
+  int ranks = 1;                    // that have trained it
 };
 
 // Returns the path of the new checkpoint, complete and on the disk. Only then the ones with the
@@ -53,6 +54,7 @@ using ValueSink = std::function<void(std::size_t index, std::span<const float> v
 
 struct Loaded {
   std::int64_t global_step = 0;
+  int ranks = 1;                     // that have trained it
   std::vector<std::size_t> missing;  // not required and not there: keep their initial values
   std::vector<std::string> notices;  // for the user, one line each
 };

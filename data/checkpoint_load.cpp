@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -58,6 +59,17 @@ std::int64_t read_step(const SafetensorsFile& file, const Entry& entry) {
   file.read_f32(entry, std::span(&step, 1));
   check(step >= 0 && step < 0x1p62F && std::floor(step) == step, "its global_step is no step");
   return static_cast<std::int64_t>(step);
+}
+
+// One, if the file does not say it.
+int ranks_of(const SafetensorsFile& file) {
+  const auto said = file.metadata().find("ranks");
+  int ranks = 1;
+  if (said != file.metadata().end()) {
+    const std::string& digits = said->second;
+    std::from_chars(digits.data(), digits.data() + digits.size(), ranks);
+  }
+  return ranks;
 }
 
 // The kind of slot, if the name is that of a wanted variable followed by one.
@@ -169,6 +181,7 @@ Loaded load(const std::filesystem::path& path, std::span<const NamedTensor> want
     }
     const auto step = entries.find(step_name);
     loaded.global_step = step == entries.end() ? step_of(path) : read_step(file, *step->second);
+    loaded.ranks = ranks_of(file);
   } catch (const Error& error) {
     throw Error("cannot load the checkpoint " + path.string() + ": " + error.what());
   }

@@ -19,6 +19,7 @@ static_assert(std::endian::native == std::endian::little, "files and memory are 
 
 // A network of 2000 tensors needs 0.3 MB; more than this is an attack on the parser's memory.
 constexpr std::uint64_t largest_header = 16U << 20;
+constexpr const char* metadata_name = "__metadata__";
 constexpr int deepest_nesting = 4;  // {name: {shape: [..]}} is 3
 
 struct TypeRow {
@@ -74,6 +75,16 @@ const json& member(const json& object, const char* name) {
   const auto found = object.find(name);
   check(found != object.end(), std::string("it has no ") + name);
   return *found;
+}
+
+Metadata texts_of(const json& values) {
+  Metadata texts;
+  for (const auto& [name, value] : values.items()) {
+    if (value.is_string()) {
+      texts[name] = value.get<std::string>();
+    }
+  }
+  return texts;
 }
 
 SafetensorsFile::Entry parse_entry(const std::string& name, const json& value) {
@@ -171,7 +182,8 @@ void SafetensorsFile::parse_header() {
   check(header.is_object(), "its header is no JSON object");
   const std::uint64_t data_start = sizeof(length) + length;
   for (const auto& [name, value] : header.items()) {
-    if (name == "__metadata__") {
+    if (name == metadata_name) {
+      metadata_ = texts_of(value);
       continue;
     }
     try {
@@ -237,12 +249,15 @@ void SafetensorsFile::read_f32(const Entry& entry, std::span<float> into) const 
 }
 
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
-                       const TensorSource& source) {
+                       const TensorSource& source, const Metadata& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  if (!metadata.empty()) {
+    header[metadata_name] = metadata;
+  }
   std::set<std::string_view> names;
   std::uint64_t offset = 0;
   for (const StoredTensor& tensor : tensors) {
-    check(!tensor.name.empty() && tensor.name != "__metadata__",
+    check(!tensor.name.empty() && tensor.name != metadata_name,
           path.string() + ": a tensor cannot be called '" + tensor.name + "'");
     check(names.insert(tensor.name).second, path.string() + ": two tensors " + tensor.name);
     const std::uint64_t end = offset + tensor.bytes();

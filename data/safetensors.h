@@ -30,6 +30,9 @@ struct StoredTensor {
   std::uint64_t bytes() const;  // throws if that is more than 2^63
 };
 
+// Words about a file, by name; the format's "__metadata__".
+using Metadata = std::map<std::string, std::string, std::less<>>;
+
 // The whole header is checked when the file is opened; the tensors' bytes stay on the disk. read()
 // may be called by any thread. Everything throws Error that names the file and the tensor.
 class SafetensorsFile {
@@ -44,6 +47,8 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
+  // What the file says of itself, as far as it is text.
+  const Metadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  // nullptr: no such tensor
   // Fills `into` with the bytes of the tensor that start at `offset` in it.
   void read(const Entry& entry, std::uint64_t offset, std::span<std::byte> into) const;
@@ -56,6 +61,7 @@ class SafetensorsFile {
 
   InputFile file_;
   std::map<std::string, Entry, std::less<>> entries_;
+  Metadata metadata_;
 };
 
 // The bytes of tensor number `index`; they must stay as they are until the next call. So a caller
@@ -65,6 +71,6 @@ using TensorSource = std::function<std::span<const std::byte>(std::size_t index)
 // Writes a complete file or leaves what was there (see AtomicFile). Asks for each tensor once, in
 // order.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
-                       const TensorSource& source);
+                       const TensorSource& source, const Metadata& metadata = {});
 
 }  // namespace cnn::data

@@ -50,6 +50,18 @@ TEST(Checkpoint, IsFoundAndLoadedAsSaved) {
   EXPECT_EQ(load_all(path), std::vector<float>(8, 2.5F));
 }
 
+TEST(Checkpoint, SaysHowManyRanksHaveTrainedIt) {
+  const TemporaryFolder folder;
+  const auto ranks = [&](int saved) {
+    const fs::path path =
+        save_constant({.train_dir = folder.path(), .global_step = saved, .ranks = saved}, 1);
+    return load(path, two_variables, [](std::size_t, std::span<const float>) {}).ranks;
+  };
+  EXPECT_EQ(ranks(1), 1);
+  EXPECT_EQ(ranks(6), 6);
+  EXPECT_EQ(load_all(folder.path() / "model.ckpt-6.safetensors"), std::vector<float>(8, 1));
+}
+
 TEST(Checkpoint, KeepsTheNewestOnesOnly) {
   const TemporaryFolder folder;
   folder.write("model.ckpt-notes.txt", "mine");
