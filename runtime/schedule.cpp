@@ -19,10 +19,15 @@ bool is_update(const Graph& graph, const Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     mutates |= node.op->mutates(i) && is_persistent(graph.info(node.inputs[i]).role);
   }
-  // Larger outputs would only live longer if they came earlier.
-  return mutates && std::all_of(node.outputs.begin(), node.outputs.end(), [&](TensorId output) {
-           return graph.info(output).desc.shape.elements() <= few;
-         });
+  // Larger outputs would only live longer if they came earlier, unless they replace an input.
+  for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+    bool replaces = false;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      replaces |= node.op->may_overwrite(i, o);
+    }
+    mutates &= replaces || graph.info(node.outputs[o]).desc.shape.elements() <= few;
+  }
+  return mutates;
 }
 
 bool communicates(const Node& node) { return node.op->lane() == Lane::communicate; }
