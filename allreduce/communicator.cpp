@@ -85,10 +85,17 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
   Bucket& bucket = buckets_[number];
   bucket.pieces.assign(pieces.begin(), pieces.end());
   bucket.choice = ways_of(settings_, elements, transport_.channels()).front();
+  const Bytes wire = bucket.engine == nullptr ? Bytes() : bucket.engine->wire();
   bucket.engine = std::make_unique<Engine>(transport_, loops_,
                                            make_plan(*bucket.choice.algorithm, settings_.topology,
                                                      rank(), elements, bucket.choice.options),
-                                           pieces);
+                                           pieces, wire);
+}
+
+void BucketCommunicator::forget_places() {
+  for (Bucket& bucket : buckets_) {
+    bucket.pieces.clear();
+  }
 }
 
 void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
@@ -96,7 +103,7 @@ void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::spa
   if (fault_) {
     fault_->begin(bucket);
   }
-  if (bucket >= buckets_.size() || buckets_[bucket].engine == nullptr) {
+  if (bucket >= buckets_.size() || buckets_[bucket].pieces.empty()) {
     prepare(bucket, pieces);
   }
   const auto same = [](const std::span<float>& a, const std::span<float>& b) {

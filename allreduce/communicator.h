@@ -30,6 +30,10 @@ class BucketCommunicator final : public Communicator {
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
+  // All buckets may lie elsewhere in their room from now on: all ranks call it between the same two
+  // reductions.
+  void forget_places();
+
   // What was chosen for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }

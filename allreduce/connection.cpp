@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "allreduce/tower_messages.h"
+
 namespace cnn::allreduce {
 namespace {
 
@@ -178,12 +180,13 @@ std::vector<Seat> find_seats(World& world, bool apart) {
   return seats;
 }
 
-Topology topology_of(std::span<const Seat> seats) {
+Topology topology_of(std::span<const Seat> seats, int each) {
   Topology topology;
   std::vector<std::string> hosts;
   for (const Seat& seat : seats) {
     const auto place = std::ranges::find(hosts, seat.memory);
-    topology.host_of.push_back(static_cast<int>(place - hosts.begin()));
+    topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(each),
+                            static_cast<int>(place - hosts.begin()));
     if (place == hosts.end()) {
       hosts.push_back(seat.memory);
     }
@@ -191,35 +194,55 @@ Topology topology_of(std::span<const Seat> seats) {
   return topology;
 }
 
-Connection::Connection(World& world, std::span<const Seat> seats,
-                       const PeerMemoryOptions& options) {
-  const std::vector<int> mates = mates_of(seats, world.rank());
-  const bool shares = mates.size() > 1, first = mates.front() == world.rank();
+Connection::Connection(World& world, std::span<const Seat> seats, const PeerMemoryOptions& options,
+                       int each)
+    : world_(world), mates_(mates_of(seats, world.rank())), each_(each) {
+  const std::size_t sharers = mates_.size() * static_cast<std::size_t>(each);
+  const bool shares = sharers > 1, first = mates_.front() == world.rank();
   if (shares && first) {
-    memory_ =
-        std::make_unique<PeerMemory>(PeerMemory::create(static_cast<int>(mates.size()), options));
+    memory_ = std::make_unique<PeerMemory>(PeerMemory::create(static_cast<int>(sharers), options));
   }
   const std::vector<std::string> descriptors =
       world.gather(memory_ ? std::to_string(memory_->descriptor()) : std::string());
   if (shares && !first) {
-    const auto host = static_cast<std::size_t>(mates.front());
+    const auto host = static_cast<std::size_t>(mates_.front());
     memory_ =
         std::make_unique<PeerMemory>(open_memory_of(seats[host], std::stoi(descriptors[host])));
   }
+  if (!shares || mates_.size() < seats.size()) {
+    const auto pairs = static_cast<std::size_t>(each) * static_cast<std::size_t>(each);
+    messages_ = world.connect(options.channels * pairs);
+  }
   world.gather({});  // all have it: joining is a matter of moments
-  std::unique_ptr<Transport> inside;
-  if (shares) {
-    const auto place = std::ranges::find(mates, world.rank()) - mates.begin();
-    inside = memory_->join(static_cast<int>(place), mates);
+  if (each == 1) {
+    transport_ = join(0);
   }
-  if (shares && mates.size() == seats.size()) {
-    transport_ = std::move(inside);
-    return;
+}
+
+std::unique_ptr<Transport> Connection::join(int place) {
+  std::unique_ptr<Transport> inside, outside;
+  if (memory_) {
+    std::vector<int> called;
+    for (const int process : mates_) {
+      called.insert(called.end(), static_cast<std::size_t>(each_), process);
+    }
+    const auto mate = std::ranges::find(mates_, world_.rank()) - mates_.begin();
+    inside = memory_->join(static_cast<int>(mate) * each_ + place, called);
   }
-  std::unique_ptr<Transport> outside = world.connect(options.channels);
-  transport_ =
-      shares ? std::make_unique<MixedTransport>(world, std::move(inside), std::move(outside), mates)
-             : std::move(outside);
+  if (messages_) {
+    outside = each_ == 1 ? std::move(messages_)
+                         : std::make_unique<TowerMessages>(*messages_, turn_, place, each_);
+  }
+  if (inside == nullptr || outside == nullptr) {
+    return inside ? std::move(inside) : std::move(outside);
+  }
+  std::vector<int> ranks;
+  for (const int process : mates_) {
+    for (int thread = 0; thread < each_; ++thread) {
+      ranks.push_back(process * each_ + thread);
+    }
+  }
+  return std::make_unique<MixedTransport>(world_, std::move(inside), std::move(outside), ranks);
 }
 
 }  // namespace cnn::allreduce

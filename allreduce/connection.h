@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,20 +26,32 @@ struct Seat {
 // its own.
 std::vector<Seat> find_seats(World& world, bool apart);
 
-// Hosts are numbered by the memory that their ranks share.
-Topology topology_of(std::span<const Seat> seats);
+// Hosts are numbered by the memory that their ranks share. each: ranks of a seat, one after
+// another.
+Topology topology_of(std::span<const Seat> seats, int each = 1);
 
-// One rank's way to all others: through memory to those it shares memory with, by messages of the
-// world to the rest.
+// The ways of a process's ranks to all others: through memory to those they share memory with, by
+// messages of the world to the rest. Ranks are numbered process after process.
 class Connection {
  public:
-  // All ranks connect at the same time. The world must outlive it. Throws PeerLost.
-  Connection(World& world, std::span<const Seat> seats, const PeerMemoryOptions& options);
+  // each: ranks in every process; of several each is a thread. All processes connect at the same
+  // time. The world must outlive it. Throws PeerLost.
+  Connection(World& world, std::span<const Seat> seats, const PeerMemoryOptions& options,
+             int each = 1);
 
+  // Of the one rank of this process.
   Transport& transport() { return *transport_; }
+  // Of several ranks of this process that of number `place`, on its thread; all ranks join at the
+  // same time. Messages call a rank by its process. The connection must outlive it.
+  std::unique_ptr<Transport> join(int place);
 
  private:
-  std::unique_ptr<PeerMemory> memory_;
+  World& world_;
+  std::vector<int> mates_;  // processes that share memory, this one too, ascending
+  int each_;
+  std::unique_ptr<PeerMemory> memory_;    // null: nobody shares it
+  std::unique_ptr<Transport> messages_;   // of processes; null: all share memory
+  std::mutex turn_;                       // of threads that wait for messages
   std::unique_ptr<Transport> transport_;  // last: it lies in the memory
 };
 

@@ -163,15 +163,16 @@ class Engine::Resolver {
 };
 
 Engine::Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
-               std::span<const std::span<float>> buffer)
+               std::span<const std::span<float>> buffer, Bytes wire)
     : transport_(transport),
       loops_(loops),
       plan_(std::move(plan)),
-      scratch_(plan_.scratch * size_of(plan_.wire)) {
+      scratch_(plan_.scratch * size_of(plan_.wire)),
+      wire_(wire) {
   check(plan_.chunks.size() <= transport.channels(),
         "an all-reduce has " + std::to_string(plan_.chunks.size()) + " chunks; ranks have " +
             std::to_string(transport.channels()) + " channels");
-  if (plan_.wire != Wire::f32) {
+  if (plan_.wire != Wire::f32 && wire_.empty()) {
     std::size_t elements = 0;
     for (const std::span<float>& piece : buffer) {
       elements += piece.size();

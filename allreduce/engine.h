@@ -17,14 +17,17 @@ namespace cnn::allreduce {
 class Engine {
  public:
   // buffer: pieces that together are what the plan reduces; in a room of the transport, as far as
-  // there are peers. References must outlive the engine. Throws Error if the plan needs more
-  // channels than the transport has, or memory of peers that is not in sight.
+  // there are peers. wire: that of an engine for the same bucket, whose place this one takes;
+  // empty: it takes a room of its own. References must outlive the engine. Throws Error if the plan
+  // needs more channels than the transport has, or memory of peers that is not in sight.
   Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
-         std::span<const std::span<float>> buffer);
+         std::span<const std::span<float>> buffer, Bytes wire = {});
 
   // The buffer becomes the sum of all ranks' buffers times the factor. Returns when this rank's
   // list has ended. Throws PeerLost.
   void run(float factor);
+
+  Bytes wire() const { return wire_; }  // where messages lie; empty: in the buffer
 
  private:
   struct Pieces {  // of pieces_

@@ -1,0 +1,52 @@
+#include "allreduce/tower_messages.h"
+
+namespace cnn::allreduce {
+
+std::size_t TowerMessages::channels() const {
+  return processes_.channels() /
+         (static_cast<std::size_t>(each_) * static_cast<std::size_t>(each_));
+}
+
+std::size_t TowerMessages::between(std::size_t channel, int from, int to) const {
+  const auto each = static_cast<std::size_t>(each_);
+  return (channel * each + static_cast<std::size_t>(from % each_)) * each +
+         static_cast<std::size_t>(to % each_);
+}
+
+Bytes TowerMessages::room(std::size_t bytes) {
+  const std::lock_guard lock(turn_);
+  return processes_.room(bytes);
+}
+
+void TowerMessages::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
+  processes_.send(process_of(to), between(channel, place_, to), pieces);
+}
+
+bool TowerMessages::sent(int to, std::size_t channel) {
+  return processes_.sent(process_of(to), between(channel, place_, to));
+}
+
+void TowerMessages::receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+                            std::span<const Bytes> to) {
+  processes_.receive(process_of(from), between(channel, from, place_), at_sender, to);
+}
+
+bool TowerMessages::received(int from, std::size_t channel) {
+  return processes_.received(process_of(from), between(channel, from, place_));
+}
+
+bool TowerMessages::have_come(std::span<const int> /*group*/, std::size_t /*channel*/) {
+  throw Error("ranks that do not share memory exchange messages and do not meet");
+}
+
+void TowerMessages::idle(int waits_for) {
+  const std::lock_guard lock(turn_);
+  processes_.idle(process_of(waits_for));
+}
+
+void TowerMessages::busy() {
+  const std::lock_guard lock(turn_);
+  processes_.busy();
+}
+
+}  // namespace cnn::allreduce
