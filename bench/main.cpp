@@ -1,9 +1,12 @@
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <unistd.h>
 #include <vector>
 
 #include "allreduce/world.h"
@@ -65,10 +68,12 @@ void write_no_files(Config& config) {
         &config.report.tfprof_file, &config.report.graph_file}) {
     file->reset();
   }
+  for (std::optional<std::string>* const file :
+       {&config.lms.plan_file, &config.lms.plan_out, &config.lms.trace}) {
+    file->reset();
+  }
+  config.lms.stats = config.lms.stats_average = false;
   config.report.trace_file.clear();
-  config.report.html_report.reset();
-  config.report.tfprof_file.reset();
-  config.report.graph_file.reset();
   config.report.take_turns.reset();
   config.checkpoint.train_dir.reset();
 }
@@ -163,11 +168,24 @@ int run(Start start, Console& console) {
   return status_of(console, 0);
 }
 
+EnvironmentVariables horovod_variables() {
+  EnvironmentVariables found;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (const auto equals = text.find('='); text.starts_with("HOROVOD_") && equals < text.size()) {
+      found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 Abilities abilities_of(std::span<const BackendKind> backends) {
   Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched().has_value()};
   if (const char* options = std::getenv("DDL_OPTIONS")) {
     abilities.ddl_options = options;
   }
+  abilities.horovod = horovod_variables();
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
     abilities.gpu_backend = true;
     abilities.missing_gpu = gpu->missing;

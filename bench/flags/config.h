@@ -39,6 +39,7 @@ enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
 enum class CommOrder : std::uint8_t { fast, rank, tree };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
+enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
 enum class GpuNetwork : std::uint8_t { dgx1, gcp_v100 };
 
@@ -108,6 +109,10 @@ inline constexpr auto words<CommWire> = std::to_array<Word<CommWire>>({{"auto",
                                                                        {"fp32", CommWire::fp32},
                                                                        {"bf16", CommWire::bf16},
                                                                        {"fp16", CommWire::fp16}});
+
+template <>
+inline constexpr auto words<VariableConsistency> = std::to_array<Word<VariableConsistency>>(
+    {{"strong", VariableConsistency::strong}, {"relaxed", VariableConsistency::relaxed}});
 
 template <>
 inline constexpr auto words<LinkCalibration> =
@@ -288,6 +293,7 @@ struct CommFlags {
   std::optional<std::string> ddl_options;  // see bench/flags/ddl_options.h
   bool hierarchical_copy = false;
   GpuNetwork network = GpuNetwork::dgx1;
+  VariableConsistency consistency = VariableConsistency::strong;
   int repacking = 0;  // pieces of all gradients together; 0: off
   bool compact = true;
   int small_bytes = 0, small_group = 10;  // of gradients that travel together; 0 bytes: off
@@ -296,6 +302,7 @@ struct CommFlags {
   bool overlap = true;
   int bucket_mb = 8, first_bucket_kb = 1024, last_bucket_kb = 1024;
   bool print_plan = false;
+  int dump_iter = 0;  // steps of a window that is reported; 0: none is
   LinkCalibration calibrate = LinkCalibration::automatic;
   std::optional<std::string> calibration_file;
   // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.

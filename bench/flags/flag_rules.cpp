@@ -60,8 +60,8 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.num_gpus > 1 && c.device != DeviceKind::cpu; },
      "--num_gpus: in this version several devices are parts of a processor; add --device=cpu, or "
      "leave it out and raise --batch_size"},
-    {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled; },
-     "--lms plans for one device so far; drop --num_gpus"},
+    {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled && c.device != DeviceKind::cpu; },
+     "--lms of several devices is for parts of a processor so far; add --device=cpu"},
     {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },
      "--simulate predicts one device; drop --num_gpus, or use --simulate_ranks=N"},
     {[](const Config& c) { return !c.comm.simulate_ranks.empty() && !c.gpu.simulate; },

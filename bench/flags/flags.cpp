@@ -10,6 +10,7 @@
 
 #include "bench/flags/flag_rules.h"
 #include "bench/flags/flag_syntax.h"
+#include "bench/flags/horovod_variables.h"
 #include "bench/flags/number_text.h"
 #include "data/catalog.h"
 #include "runtime/error.h"
@@ -137,6 +138,12 @@ void settle(CommandLine& line, const Abilities& abilities) {
   const Config asked = line.config;
   if (line.config.variable_update == VariableUpdate::ddl && !line.config.comm.ddl_options) {
     line.config.comm.ddl_options = abilities.ddl_options;
+  }
+  if (line.config.variable_update == VariableUpdate::horovod) {
+    for (std::string& notice :
+         apply_horovod_variables(abilities.horovod, line.settings, line.config)) {
+      line.notices.push_back(std::move(notice));
+    }
   }
   settle_device(line, abilities);
   settle_data_set(line.config);

@@ -8,8 +8,6 @@ namespace {
 using enum Treatment;
 using enum Type;
 
-constexpr std::string_view one_device =
-    "one device computes, so nothing is exchanged; leave it out";
 constexpr std::string_view by_mpirun =
     "mpirun starts the processes and knows the hosts: mpirun -np N -H host1:n,host2:n "
     "cnn_benchmarks --variable_update=distributed_replicated";
@@ -51,14 +49,15 @@ constexpr Flag reduce_rows[] = {
                  return c.precision.type != Precision::fp16 && c.precision.type != Precision::bf16;
                },
                "--compact_gradient_transfer acts when computing in 16 bits only"}}},
-    {"variable_consistency",
-     text,
-     "strong",
-     later,
-     one_device,
-     "relaxed applies the gradients of the step before",
-     {},
-     "strong|relaxed"},
+    {.name = "variable_consistency",
+     .help = "relaxed = apply the gradients of the step before, zeros at first",
+     .member = &at<&Config::comm, &CommFlags::consistency>,
+     .idle = {alone,
+              {[](const Config& c) {
+                 return c.variable_update == VariableUpdate::parameter_server;
+               },
+               "--variable_consistency=relaxed has no effect with "
+               "--variable_update=parameter_server"}}},
     {"staged_vars", boolean, "False", rejected, "each step uses the newest variables; leave it out",
      "compute with the variables of the step before"},
     {.name = "agg_small_grads_max_bytes",
@@ -164,6 +163,12 @@ constexpr Flag comm_rows[] = {
          "lower bound",
      .member = &at<&Config::comm, &CommFlags::print_plan>,
      .idle = {alone}},
+    {.name = "comm_dump_iter",
+     .help = "print every so many timed steps what the exchange took in them, of the slowest rank; "
+             "0 = off",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::dump_iter>,
+     .idle = {alone, {simulates, "--comm_dump_iter has no effect with --simulate: nothing runs"}}},
     {.name = "comm_calibrate",
      .help =
          "measure links and memory before the first step, for the choice of algorithms: auto = "

@@ -1,12 +1,17 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
+
+// Variables of the environment, {"HOROVOD_FUSION_THRESHOLD", "67108864"}.
+using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
 // What one flag says, whether it acts or not.
 struct Setting {

@@ -17,6 +17,22 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
   return found == kinds.end() ? nullptr : &*found;
 }
 
+std::size_t free_bytes(const Backend& backend) {
+  return backend.memory_limit + backend.host_memory_limit.value_or(0);
+}
+
+void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks) {
+  const std::size_t part = bytes / ranks;
+  if (!backend.host_memory_limit) {
+    backend.memory_limit = part;
+    return;
+  }
+  check(backend.memory_limit <= part,
+        fmt::format("--device_memory_mb={}: {} ranks share the {} MiB that are free",
+                    backend.memory_limit >> 20U, ranks, bytes >> 20U));
+  backend.host_memory_limit = part - backend.memory_limit;
+}
+
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
   if (config.gpu.simulate) {
     return simulated_backend(config, find_backend(kinds, word_of(DeviceKind::gpu)));

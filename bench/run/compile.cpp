@@ -12,6 +12,7 @@
 #include "layers/all_reduce.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
+#include "layers/late_gradient.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
 #include "layers/passes/fuse_conv.h"
@@ -106,6 +107,14 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   return options;
 }
 
+// The sum of all gradients divided by ranks / this is what ranks get. The original's
+// distributed_replicated has the mean in each worker and adds up workers.
+int summed_ranks(const CompileRequest& request) {
+  const VariableUpdate mode = request.config.variable_update;
+  const int averaged = mode == VariableUpdate::distributed_replicated ? request.config.num_gpus : 1;
+  return sums_gradients(mode) ? request.ranks / averaged : 1;
+}
+
 // What ranks do with their gradients, and how much of the weight decay each adds to its own. As
 // the original: the last tower's loss holds that of all.
 void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
@@ -119,11 +128,19 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
     decay = request.rank + 1 == request.ranks ? decay * ranks : 0;
     return;
   }
-  const bool sums = sums_gradients(mode);
-  decay = sums ? decay * ranks : decay;
-  options.on_gradients = [factor = sums ? 1 : 1 / static_cast<float>(ranks),
+  const int summed = summed_ranks(request);
+  // What a rank adds to its gradient, for their sum or mean to have that of the update.
+  const double own_decay = decay;
+  decay *= summed;
+  const bool late = request.config.comm.consistency == VariableConsistency::relaxed &&
+                    mode != VariableUpdate::parameter_server;
+  options.on_gradients = [late, own_decay,
+                          factor = static_cast<float>(summed) / static_cast<float>(request.ranks),
                           sizes = bucket_sizes(request.config.comm)](
-                             std::span<const Value> /*parameters*/, std::span<Value> gradients) {
+                             std::span<const Value> parameters, std::span<Value> gradients) {
+    if (late) {
+      layers::append_late_gradients(parameters, gradients, own_decay);
+    }
     layers::append_exchange(gradients, sizes, factor);
   };
 }
@@ -207,7 +224,8 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
-    options.training.optimizer.bucket_bytes = bucket_bytes(request.config, backend);
+    options.training.optimizer.bucket_bytes =
+        request.bucket_bytes ? *request.bucket_bytes : bucket_bytes(request.config, backend);
     exchange(request, options.training);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);

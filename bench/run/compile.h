@@ -32,6 +32,7 @@ struct CompileRequest {
   DataType compute = DataType::f32;
   InputFormat input;
   std::size_t largest_join = layers::any_size;  // of layers::PipelineOptions
+  std::optional<std::size_t> bucket_bytes;      // of an update; nothing: see bucket_bytes()
   int rank = 0, ranks = 1;                      // of those that exchange gradients
 };
 

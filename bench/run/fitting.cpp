@@ -71,6 +71,7 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
                     .compute = job.compute,
                     .input = job.input,
                     .largest_join = sizes.largest_join,
+                    .bucket_bytes = sizes.bucket_bytes,
                     .rank = backend.rank,
                     .ranks = backend.ranks},
                    backend, fixed);

@@ -11,10 +11,11 @@
 namespace cnn::bench {
 
 // What makes a run larger or smaller. eval_batch: of evaluations beside or instead of training.
-// largest_join: of layers::PipelineOptions.
+// largest_join, bucket_bytes: of CompileRequest.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t largest_join = layers::any_size;
+  std::optional<std::size_t> bucket_bytes = {};
 };
 // Of the program that a job is about, where that is no evaluation.
 Phase main_phase(const Job& job);

@@ -64,7 +64,7 @@ models::LearningRate rate_of(const Job& job) {
   // To the original a worker of that mode knows its own batch only.
   const bool own = job.config->variable_update == VariableUpdate::distributed_replicated;
   const models::RateContext context{
-      .batch_size = own ? job.batch.per_device : job.batch.global,
+      .batch_size = own ? job.batch.per_device * job.config->num_gpus : job.batch.global,
       .examples_per_epoch = static_cast<double>(job.train_examples),
       .devices = job.ranks,
       .replicated = job.config->variable_update == VariableUpdate::replicated};

@@ -6,6 +6,7 @@
 #include "bench/report/statistics.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/session.h"
+#include "bench/run/team.h"
 #include "lms/summary.h"
 
 namespace cnn::bench {
@@ -73,8 +74,8 @@ Costs MeasuredCosts::costs(const Costs& expected) const {
   return costs;
 }
 
-LmsObserver::LmsObserver(Session& session, Console& console, Json& result)
-    : session_(session), console_(console), result_(result) {}
+LmsObserver::LmsObserver(Team& team, Console& console, Json& result)
+    : team_(team), session_(team.first()), console_(console), result_(result) {}
 
 bool LmsObserver::wants_timeline(std::int64_t number) const {
   const LmsReport& report = *session_.lms();
@@ -92,9 +93,10 @@ void LmsObserver::step_finished(const FinishedStep& step) {
 
 void LmsObserver::timing_starts() {
   if (warm_up_.is_empty() || !session_.lms()->file.empty()) {
+    team_.replan(std::nullopt);
     return;
   }
-  session_.replan(warm_up_.costs(session_.expected_costs()));
+  team_.replan(warm_up_.costs(session_.expected_costs()));
   console_.note("[LMS][0] planned again by measured times:");
   for (const std::string& line : lms_lines(*session_.lms(), -1)) {
     console_.note(line);

@@ -14,6 +14,7 @@
 namespace cnn::bench {
 
 class Session;
+class Team;
 
 // What nodes, copies and waits took in some steps, by the timelines of the executor.
 class MeasuredCosts {
@@ -46,7 +47,7 @@ class MeasuredCosts {
 class LmsObserver final : public Observer {
  public:
   // References must outlive it.
-  LmsObserver(Session& session, Console& console, Json& result);
+  LmsObserver(Team& team, Console& console, Json& result);
 
   void start(const RunStart& start) override { timed_steps_ = start.timed_steps; }
   bool wants_timeline(std::int64_t number) const override;
@@ -55,7 +56,8 @@ class LmsObserver final : public Observer {
   void end(const RunEnd& end) override;
 
  private:
-  Session& session_;
+  Team& team_;
+  Session& session_;  // the team's first
   Console& console_;
   Json& result_;
   std::int64_t timed_steps_ = 0;

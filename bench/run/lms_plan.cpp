@@ -157,7 +157,7 @@ lms::Plan LmsPlanner::find(const lms::Request& request) const {
 }
 
 StepPlan LmsPlanner::place(const StepPlan& unlimited) const {
-  if (!loaded_) {
+  if (file_.empty()) {
     return make_plan(unlimited.graph, unlimited.specs, schedule_);
   }
   try {

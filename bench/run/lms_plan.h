@@ -69,8 +69,8 @@ class LmsPlanner {
   // the step without LMS.
   void use_joins(std::size_t largest_join, const LmsReport& whole);
   // From now on that plan is what plan() gives, which throws Error, naming the file, where it is
-  // wrong.
-  void use(SavedPlan plan, std::string path);
+  // wrong. No path: it is another rank's.
+  void use(SavedPlan plan, std::string path = {});
   SavedPlan latest() const;  // what plan() gave last, as a file keeps it
   // The plan of that earlier report goes on, by the latest costs.
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
@@ -95,7 +95,7 @@ class LmsPlanner {
   LmsReport report_;
   Schedule schedule_;  // of the latest plan
   std::optional<SavedPlan> loaded_;
-  std::string file_;  // that it was loaded from
+  std::string file_;  // that it was loaded from, if it was
 };
 
 // Before anything has run: nodes at the ceilings that are known of the device, or at usual ones of

@@ -184,6 +184,12 @@ auto with_text(const std::string& path, const Read& read) {
   }
 }
 
+// Each rank draws synthetic images of its own, under a name of its own.
+std::string_view name_for_all(const TensorInfo& info) {
+  const std::string_view name = info.name;
+  return info.role == Role::state && !info.saved ? name.substr(0, name.find(':')) : name;
+}
+
 }  // namespace
 
 std::uint64_t hash_of(const Graph& graph) {
@@ -195,7 +201,8 @@ std::uint64_t hash_of(const Graph& graph) {
     }
   };
   for (const TensorInfo& info : graph.tensors()) {
-    text += fmt::format("{}: {} {}", info.name, to_string(info.desc), static_cast<int>(info.role));
+    text += fmt::format("{}: {} {}", name_for_all(info), to_string(info.desc),
+                        static_cast<int>(info.role));
     if (info.alias) {
       text += fmt::format(" in {} at {}", index_of(info.alias->root), info.alias->channel_offset);
     }
@@ -243,6 +250,13 @@ SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Gra
 
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph) {
   return with_text(path, [&](const std::string& text) { return read_plan(text, origin, graph); });
+}
+
+PlanSizes read_plan_sizes(const std::string& text) {
+  return with_json(text, [](const Json& file) {
+    return PlanSizes{.bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
+                     .largest_join = join_of(file)};
+  });
 }
 
 std::size_t load_bucket_bytes(const std::string& path) {

@@ -34,6 +34,7 @@ struct SavedPlan {
 };
 
 // Of all that a schedule speaks about: tensors with their descriptions, nodes with their operands.
+// The same for all ranks of a run.
 std::uint64_t hash_of(const Graph& graph);
 
 // One line for each step of the schedule, with the names of ops and tensors.
@@ -47,7 +48,11 @@ SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Gra
 // The same of the file that --lms_plan_file names; errors begin with flag and path.
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph);
 
-// What the graph is to be compiled with, to be that of the plan.
+// What the graph is to be compiled with, to be that of the plan of a text or file.
+struct PlanSizes {
+  std::size_t bucket_bytes = 0, largest_join = layers::any_size;
+};
+PlanSizes read_plan_sizes(const std::string& text);
 std::size_t load_bucket_bytes(const std::string& path);
 std::size_t load_largest_join(const std::string& path);
 

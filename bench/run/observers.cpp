@@ -14,6 +14,7 @@
 #include "bench/report/telemetry_record.h"
 #include "bench/report/trace_file.h"
 #include "bench/run/checkpoints.h"
+#include "bench/run/comm_dump.h"
 #include "bench/run/evaluator.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
@@ -87,13 +88,16 @@ Observers make_observers(const Observed& run) {
                                       run.team.first().plan()));
   }
   if (run.team.first().lms() != nullptr) {
-    add(std::make_unique<LmsObserver>(run.team.first(), run.console, run.result));
+    add(std::make_unique<LmsObserver>(run.team, run.console, run.result));
     if (config.lms.trace) {
       add(std::make_unique<LmsTrace>(*config.lms.trace, run.team.first()));
     }
     if (config.lms.stats || config.lms.stats_average) {
       add(std::make_unique<LmsStats>(job, run.team.first()));
     }
+  }
+  if (config.comm.dump_iter > 0 && run.team.exchange() != nullptr) {
+    add(std::make_unique<CommDump>(run.team, run.console, config.comm.dump_iter));
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {

@@ -49,18 +49,26 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
     check_one_process(config, by_launcher);
     return;
   }
+  check(!config.gpu.simulate,
+        fmt::format("--simulate runs nothing, so that one process is enough: start it without "
+                    "mpirun, with --simulate_ranks={} for what {} ranks would do",
+                    processes * config.num_gpus, processes * config.num_gpus));
   check(config.variable_update != VariableUpdate::parameter_server,
         fmt::format("{} processes with --variable_update=parameter_server would train {} models "
                     "that know nothing of one another: use --variable_update=horovod, or "
                     "independent if that is what you want",
                     processes, processes));
-  check(config.num_gpus == 1,
-        fmt::format("--num_gpus={} in each of {} processes: a process has one device; start "
-                    "mpirun -np {} with --num_gpus=1",
+  check(config.num_gpus == 1 || config.comm.backend != CommBackend::mpi,
+        fmt::format("--comm_backend=mpi adds up one device of each process: start mpirun -np {} "
+                    "with --num_gpus=1",
+                    processes * config.num_gpus));
+  check(config.num_gpus == 1 || config.device == DeviceKind::cpu,
+        fmt::format("--num_gpus={} in each of {} processes is for parts of a processor: add "
+                    "--device=cpu, or start mpirun -np {} with --num_gpus=1",
                     config.num_gpus, processes, processes * config.num_gpus));
-  check(!config.lms.enabled, "--lms plans for one device so far; start one process");
+  check(!config.lms.enabled || config.device == DeviceKind::cpu,
+        "--lms of several ranks is for processors so far: add --device=cpu, or start one process");
   check(!config.report.take_turns, "--take_turns is for programs of one process each; drop it");
-  check(!config.gpu.simulate, "--simulate predicts one device; start one process");
   check(!config.search.any(),
         "--find_max_batch and --find_max_image_size search on one device; start one process");
 }
@@ -92,17 +100,28 @@ int Peers::hosts() const {
   return std::ranges::max(topology.host_of) + 1;
 }
 
-// Each measured what is free before any took of it.
-std::size_t Peers::part_of_memory(std::size_t free_bytes) {
-  const std::vector<std::string> all = gather(std::to_string(free_bytes));
-  std::size_t sharers = 0;
+allreduce::Topology Peers::topology() const {
+  return allreduce::topology_of(seats_, config_.num_gpus);
+}
+
+// Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
+// the least that a rank has.
+void Peers::divide_memory(Backend& backend) {
+  const std::vector<std::string> all = gather(std::to_string(free_bytes(backend)));
+  std::size_t bytes = free_bytes(backend), sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
-      free_bytes = std::min<std::size_t>(free_bytes, std::stoull(all[other]));
+      bytes = std::min<std::size_t>(bytes, std::stoull(all[other]));
       ++sharers;
     }
   }
-  return free_bytes / sharers;
+  if (config_.lms.enabled) {
+    for (const std::string& part : gather(std::to_string(bytes / sharers))) {
+      bytes = std::min<std::size_t>(bytes, sharers * std::stoull(part));
+    }
+  }
+  take_part_of_memory(backend, bytes, sharers);
+  backend.memory_text += ", divided among the ranks of this machine";
 }
 
 void Peers::compare(const std::string& text) {
@@ -111,20 +130,26 @@ void Peers::compare(const std::string& text) {
 }
 
 void Peers::connect(Backend& backend) {
-  constexpr std::size_t beside = std::size_t{64} << 20U;  // rooms for what is not the backend's
   backend.rank = rank();
   backend.ranks = ranks();
   if (backend.device_exchange == nullptr) {  // else each has a device of its own
-    backend.memory_limit = part_of_memory(backend.memory_limit);
-    backend.memory_text += ", divided among the ranks of this machine";
+    divide_memory(backend);
   }
-  connection_.emplace(world_, seats_,
-                      peer_memory_options(config_.comm, backend.memory_limit + beside));
+  const allreduce::PeerMemoryOptions memory = peer_memory_options(config_.comm, room_of(backend));
+  connection_ = std::make_unique<allreduce::Connection>(world_, seats_, memory);
   allreduce::Transport& transport = connection_->transport();
   gathering_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);
-  exchange_ = std::make_unique<RankExchange>(transport, allreduce::topology_of(seats_), config_,
-                                             backend.instruction_sets);
+  if (config_.num_gpus == 1) {
+    exchange_by(transport, backend);
+  } else if (exchanges_gradients(config_)) {
+    towers_ = std::make_unique<allreduce::Connection>(world_, seats_, memory, config_.num_gpus);
+  }
+}
+
+void Peers::exchange_by(allreduce::Transport& transport, Backend& backend) {
+  exchange_ =
+      std::make_unique<RankExchange>(transport, topology(), config_, backend.instruction_sets);
   if (config_.comm.backend == CommBackend::mpi) {
     exchange_->reduce_by(world_);
   }

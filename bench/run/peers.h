@@ -37,7 +37,7 @@ class Peers {
   Peers(allreduce::World& world, const Config& config, Interruption& interruption);
 
   int rank() const { return world_.rank(); }
-  int ranks() const { return world_.ranks(); }
+  int ranks() const { return world_.ranks(); }  // processes
   const std::vector<allreduce::Seat>& seats() const { return seats_; }
   int hosts() const;
 
@@ -46,22 +46,29 @@ class Peers {
   // What each rank has to say, by rank.
   std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
 
-  // The backend becomes that of this rank: of its part of the memory, and exchanging.
+  // The backend becomes that of this process: of its part of the memory, and exchanging, unless
+  // several ranks of the process will.
   void connect(Backend& backend);
+  // With --num_gpus: the way of that one of this process's ranks to all others, on its thread. All
+  // ranks of all processes join at the same time.
+  std::unique_ptr<allreduce::Transport> join(int number) { return towers_->join(number); }
+  allreduce::Topology topology() const;  // of all ranks of all processes
   // After each step: what it gave on each rank. All agree on whether to go on.
   std::span<const StepValues> share(const StepValues& mine);
   // These values become those of rank 0.
   void broadcast(std::span<float> values);
-  RankExchange& exchange() { return *exchange_; }
+  RankExchange* exchange() { return exchange_.get(); }  // null: ranks of this process have theirs
 
  private:
-  std::size_t part_of_memory(std::size_t free_bytes);
+  void divide_memory(Backend& backend);
+  void exchange_by(allreduce::Transport& transport, Backend& backend);
 
   allreduce::World& world_;
   const Config& config_;
   Interruption& interruption_;
   std::vector<allreduce::Seat> seats_;
-  std::optional<allreduce::Connection> connection_;
+  std::unique_ptr<allreduce::Connection> connection_;  // of processes
+  std::unique_ptr<allreduce::Connection> towers_;  // of the ranks in them, where they are several
   std::unique_ptr<RankExchange> exchange_;
   std::optional<allreduce::Gathering> gathering_;
   std::optional<allreduce::Broadcast> broadcast_;

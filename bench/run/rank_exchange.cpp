@@ -38,6 +38,11 @@ double thread_seconds() {
 
 }  // namespace
 
+std::size_t room_of(const Backend& backend) {
+  constexpr std::size_t beside = std::size_t{64} << 20U;
+  return backend.memory_limit + beside;
+}
+
 RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
                            const Config& config, std::string_view instruction_sets)
     : transport_(transport),

@@ -15,6 +15,10 @@ namespace cnn::bench {
 
 struct Backend;
 
+// Bytes of the memory that peers of a rank see: what its steps may take, and what ranks tell one
+// another beside them.
+std::size_t room_of(const Backend& backend);
+
 // One rank's exchange of gradients, timed.
 class RankExchange final : public Communicator {
  public:
@@ -33,6 +37,8 @@ class RankExchange final : public Communicator {
   void reduce_by(allreduce::World& world) { world_ = &world; }
 
   const Exchange& rules() const { return rules_; }
+  // Gradients lie elsewhere from now on, on all ranks; not while a step runs.
+  void gradients_move() { buckets_.forget_places(); }
 
   // In reductions since the start, or since forget_times(); not while a step runs.
   double seconds() const { return seconds_; }

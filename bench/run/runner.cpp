@@ -42,9 +42,10 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// As the original names them.
+// As the original names them. rank: of all ranks of all processes.
 std::string device_text(const Config& config, int processes, int rank) {
   const std::string_view device = word_of(config.device);
+  const int process = rank / config.num_gpus, number = rank % config.num_gpus;
   if (processes == 1) {
     return fmt::format("/{}:{}", device, rank);
   }
@@ -53,9 +54,9 @@ std::string device_text(const Config& config, int processes, int rank) {
     case VariableUpdate::ddl:
       return fmt::format("{}/{}:{}", word_of(config.variable_update), device, rank);
     case VariableUpdate::distributed_all_reduce:
-      return fmt::format("job:worker/replica:0/task{}/{}:0", rank, device);
+      return fmt::format("job:worker/replica:0/task{}/{}:{}", process, device, number);
     default:
-      return fmt::format("/job:worker/replica:0/task:{}/{}:0", rank, device);
+      return fmt::format("/job:worker/replica:0/task:{}/{}:{}", process, device, number);
   }
 }
 

@@ -38,6 +38,10 @@ bool is_statistic(const Variable& variable) {
   return name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
 }
 
+std::string ranks_text(int ranks) {
+  return ranks == 1 ? std::string("1 rank") : fmt::format("{} ranks", ranks);
+}
+
 std::vector<data::NamedTensor> named(std::span<const Variable* const> variables) {
   std::vector<data::NamedTensor> tensors;
   for (const Variable* variable : variables) {
@@ -49,10 +53,23 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   return tensors;
 }
 
+// By the plan, if there is one.
+Sizes sizes_by(const Job& job, const std::string& plan) {
+  Sizes sizes = sizes_of(job);
+  if (!plan.empty()) {
+    const PlanSizes of = read_plan_sizes(plan);
+    sizes.largest_join = of.largest_join;
+    sizes.bucket_bytes = of.bucket_bytes;
+  }
+  return sizes;
+}
+
 }  // namespace
 
-Session::Session(const Job& job, const Backend& backend)
-    : job_(job), backend_(backend), programs_(compile_programs(job, backend, sizes_of(job))) {
+Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first)
+    : job_(job),
+      backend_(backend),
+      programs_(compile_programs(job, backend, sizes_by(job, plan_of_first))) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
   facts_ = first.facts;
   layout_ = first.layout;
@@ -60,21 +77,26 @@ Session::Session(const Job& job, const Backend& backend)
   variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, backend);
   if (job.config->lms.enabled && job.trains()) {
-    plan_lms();
+    plan_lms(plan_of_first);
   }
   check_memory();
   reserved_arena_ = memory_.arena;
-  if (lms_ && lms_->report().necessary && lms_->report().file.empty()) {
+  // The first of several ranks may have a file that the others do not have: all take the same.
+  if (lms_ && lms_->report().necessary && (lms_->report().file.empty() || job.ranks > 1)) {
     reserved_arena_ = std::max(reserved_arena_, lms_->limits().device);
   }
 }
 
-void Session::plan_lms() {
+void Session::plan_lms(const std::string& plan_of_first) {
   const LmsFlags& flags = job_.config->lms;
-  if (flags.plan_out) {
+  if (flags.plan_out && plan_of_first.empty()) {
     plan_out_.emplace(*flags.plan_out);
   }
-  if (flags.plan_file) {
+  if (!plan_of_first.empty()) {
+    unlimited_ = programs_.main.value().plan;
+    lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+    programs_.main->plan = plan_like(plan_of_first, false);
+  } else if (flags.plan_file) {
     plan_from(*flags.plan_file);
   } else {
     LmsStep step = plan_step(job_, backend_, sizes_of(job_), std::move(programs_));
@@ -118,11 +140,28 @@ PlanOrigin Session::origin() const {
           .graph = hash_of(*unlimited_->graph)};
 }
 
+StepPlan Session::plan_like(const std::string& plan_of_first, bool measured) {
+  try {
+    lms_->use(read_plan(plan_of_first, origin(), *unlimited_->graph));
+    return lms_->plan(*unlimited_, expected_costs(), measured);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms: this rank cannot go by the plan of rank 0: {}", error.what()));
+  }
+}
+
+SavedPlan Session::saved_plan() const {
+  SavedPlan plan = lms_->latest();
+  plan.bucket_bytes = bucket_bytes(*job_.config, backend_);
+  return plan;
+}
+
+std::string Session::plan_text() const {
+  return bench::plan_json(saved_plan(), origin(), *unlimited_->graph).dump();
+}
+
 void Session::save_plan() const {
   if (plan_out_) {
-    SavedPlan plan = lms_->latest();
-    plan.bucket_bytes = bucket_bytes(*job_.config, backend_);
-    plan_out_->write(plan, origin(), *unlimited_->graph);
+    plan_out_->write(saved_plan(), origin(), *unlimited_->graph);
   }
 }
 
@@ -158,24 +197,37 @@ void Session::check_memory() const {
                                backend_.memory_text, advice, way));
 }
 
-void Session::replan(const Costs& costs) {
+bool Session::replan(const Costs& costs) {
   if (!lms_ || !lms_->report().necessary || !lms_->report().file.empty()) {
-    return;
+    return false;
   }
   const LmsReport before = lms_->report();
   const double present = end_of(simulate(main_->plan(), costs));
   StepPlan next = lms_->plan(*unlimited_, costs, true);
   if (lms_->report().fits && lms_->report().predicted_seconds < present) {
-    if (next.memory.device_bytes > memory_.arena) {
-      secure(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
-      memory_.arena = next.memory.device_bytes;
-    }
-    memory_.host = std::max(memory_.host, next.memory.host_bytes);
     save_plan();
-    main_->replan(std::move(next));
-    return;
+    adopt(std::move(next));
+    return true;
   }
   lms_->keep(before, main_->plan(), costs);
+  return false;
+}
+
+void Session::follow(const std::string& plan) {
+  StepPlan next = plan_like(plan, true);
+  if (!lms_->report().fits) {
+    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, backend_));
+  }
+  adopt(std::move(next));
+}
+
+void Session::adopt(StepPlan next) {
+  if (next.memory.device_bytes > memory_.arena) {
+    secure(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
+    memory_.arena = next.memory.device_bytes;
+  }
+  memory_.host = std::max(memory_.host, next.memory.host_bytes);
+  main_->replan(std::move(next));
 }
 
 std::int64_t Session::largest_batch() const {
@@ -234,6 +286,12 @@ std::optional<Restored> Session::restore(const std::string& folder_or_path) {
   const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
   const data::Loaded loaded = data::load(*path, named(saved), sink, purpose);
   notices_.insert(notices_.end(), loaded.notices.begin(), loaded.notices.end());
+  if (job_.trains() && loaded.ranks != job_.ranks) {
+    notices_.push_back(fmt::format(
+        "{} was trained by {} until here and goes on with {}: data go on at example {} x {}",
+        path->filename().string(), ranks_text(loaded.ranks), ranks_text(job_.ranks),
+        loaded.global_step, job_.batch.global));
+  }
   prepare();
   return Restored{.path = path->string(), .global_step = loaded.global_step};
 }
@@ -253,7 +311,8 @@ std::string Session::save(std::int64_t global_step) {
   };
   const data::SaveOptions options{.train_dir = job_.config->checkpoint.train_dir.value(),
                                   .global_step = global_step,
-                                  .max_to_keep = job_.config->checkpoint.max_to_keep};
+                                  .max_to_keep = job_.config->checkpoint.max_to_keep,
+                                  .ranks = job_.ranks};
   return data::save(options, named(saved), source).string();
 }
 

@@ -27,9 +27,10 @@ namespace cnn::bench {
 class Session {
  public:
   // Compiles what the mode needs. Throws DoesNotFit before anything is allocated if it cannot fit,
-  // saying how much is needed, how much there is and the largest batch that fits. References must
-  // outlive it.
-  Session(const Job& job, const Backend& backend);
+  // saying how much is needed, how much there is and the largest batch that fits. plan_of_first:
+  // with --lms, plan_text() of the run's first rank, by which this one goes; empty: it plans.
+  // References must outlive it.
+  Session(const Job& job, const Backend& backend, const std::string& plan_of_first = {});
 
   // Allocates the arena and sets the variables to their starting values.
   void allocate();
@@ -55,8 +56,14 @@ class Session {
   // NOLINTNEXTLINE(bugprone-exception-escape): it is no program's main.
   StepRunner& main() { return main_.value(); }
   // With --lms, of a plan that was made here and moves something: makes it anew by measured costs,
-  // for the steps from here on. The present one stays if the new one promises nothing.
-  void replan(const Costs& costs);
+  // for the steps from here on, and returns true. The present one stays if the new one promises
+  // nothing.
+  bool replan(const Costs& costs);
+  // With --lms: the plan of its steps, for other ranks; these go on by it. What they exchange then
+  // lies at the same places. Throws Error where it is for another graph, DoesNotFit where the rank
+  // has less memory.
+  std::string plan_text() const;
+  void follow(const std::string& plan);
   Costs expected_costs() const { return bench::expected_costs(*unlimited_, backend_); }
   // The evaluation program, its data rewound to the first example.
   StepRunner& evaluation();
@@ -76,9 +83,12 @@ class Session {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
-  void plan_lms();
-  void plan_from(const std::string& file);     // of --lms_plan_file
+  void plan_lms(const std::string& plan_of_first);
+  void plan_from(const std::string& file);  // of --lms_plan_file
+  StepPlan plan_like(const std::string& plan_of_first, bool measured);
+  void adopt(StepPlan next);                   // for the steps from here on
   PlanOrigin origin() const;                   // of the training step
+  SavedPlan saved_plan() const;                // by which it goes
   void save_plan() const;                      // where --lms_plan_out asks for it
   std::string what_fits(bool with_lms) const;  // for who asked for more than fits
   void check_memory() const;

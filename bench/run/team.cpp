@@ -41,18 +41,25 @@ StepValues merge(std::span<const StepValues> ranks) {
 std::string exchange_text(const Config& config, const Peers* peers) {
   const std::string_view what =
       config.variable_update == VariableUpdate::independent ? "nothing is exchanged"
+      : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1
+          ? "gradients are averaged in each process and summed over processes"
       : sums_gradients(config.variable_update)
           ? "gradients and weight decay are summed, as the original's replicated does"
           : "gradients are averaged";
   if (peers == nullptr) {
     return fmt::format("{} ranks on threads of this process: {}", config.num_gpus, what);
   }
+  const std::string ranks =
+      config.num_gpus == 1
+          ? fmt::format("{} ranks in processes", peers->ranks())
+          : fmt::format("{} ranks, {} on threads of each of {} processes",
+                        peers->ranks() * config.num_gpus, config.num_gpus, peers->ranks());
   const int hosts = peers->hosts();
   const std::string where = hosts == 1 ? "that share memory"
                             : hosts == peers->ranks()
                                 ? "that send messages by MPI"
                                 : fmt::format("that share memory on each of {} hosts", hosts);
-  return fmt::format("{} ranks in processes {}: {}", peers->ranks(), where, what);
+  return fmt::format("{} {}: {}", ranks, where, what);
 }
 
 // One session with what it computes by. Of several each has a thread, on which all is done.
@@ -73,14 +80,19 @@ Team::Team(const Job& job, const Backend& backend, Peers* peers)
   for (int number = 0; number < count; ++number) {
     ranks_.push_back(std::make_unique<Rank>());
   }
-  if (count == 1) {
-    ranks_.front()->session = std::make_unique<Session>(job, backend);
-    return;
+  if (count > 1) {
+    start_ranks();
   }
-  check(backend.for_rank != nullptr, "--num_gpus: this device cannot be divided; use --device=cpu");
-  if (job.trains() && job.config->variable_update != VariableUpdate::independent) {
+  make_sessions();
+}
+
+void Team::start_ranks() {
+  const int count = job_.config->num_gpus;
+  check(backend_.for_rank != nullptr,
+        "--num_gpus: this device cannot be divided; use --device=cpu");
+  if (peers_ == nullptr && exchanges_gradients(*job_.config)) {
     memory_ = std::make_unique<allreduce::PeerMemory>(allreduce::PeerMemory::of_threads(
-        count, peer_memory_options(job.config->comm, backend.memory_limit)));
+        count, peer_memory_options(job_.config->comm, room_of(backend_))));
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread = std::make_unique<RankThread>();
@@ -92,30 +104,78 @@ Team::Team(const Job& job, const Backend& backend, Peers* peers)
   });
 }
 
+bool Team::is_first(const Rank& rank) const {
+  return &rank == ranks_.front().get() && (peers_ == nullptr || peers_->rank() == 0);
+}
+
+// What ranks exchange lies at the same places with all of them, so that with --lms they go by one
+// plan.
+void Team::make_sessions() {
+  const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
+  const std::string plan = one_plan ? plan_of_first() : std::string();
+  each([&](Rank& rank) {
+    if (rank.session == nullptr) {
+      rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_, plan);
+    }
+  });
+}
+
+std::string Team::plan_of_first() {
+  std::string plan, failure;
+  Rank& mine = *ranks_.front();
+  if (is_first(mine)) {
+    try {
+      only(mine, [&](Rank& rank) {
+        rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_);
+        plan = rank.session->plan_text();
+      });
+    } catch (const DoesNotFit& problem) {  // for none of the ranks
+      failure = problem.what();
+    }
+  }
+  if (peers_ != nullptr) {
+    failure = peers_->gather(failure).front();
+    plan = peers_->gather(plan).front();
+  }
+  if (!failure.empty()) {
+    throw DoesNotFit(failure);
+  }
+  return plan;
+}
+
 Team::~Team() = default;
 
 const Session& Team::first() const { return *ranks_.front()->session; }
 Session& Team::first() { return *ranks_.front()->session; }
 
 const Exchange* Team::exchange() const {
-  const RankExchange* const first =
-      peers_ != nullptr ? &peers_->exchange() : ranks_.front()->exchange.get();
+  const RankExchange* const first = exchange_of(*ranks_.front());
   return first != nullptr && exchanges_gradients(*job_.config) ? &first->rules() : nullptr;
 }
 
+RankExchange* Team::exchange_of(const Rank& rank) const {
+  return rank.exchange || peers_ == nullptr ? rank.exchange.get() : peers_->exchange();
+}
+
 void Team::build(Rank& rank, int number) {
-  rank.part = backend_.for_rank(*job_.config, number, job_.config->num_gpus);
-  if (memory_) {
+  const int count = job_.config->num_gpus;
+  rank.part = backend_.for_rank(*job_.config, number, count);
+  if (peers_ != nullptr) {  // what is free is divided already among processes
+    rank.part->rank += count * peers_->rank();
+    rank.part->ranks *= peers_->ranks();
+    take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
+  }
+  if (exchanges_gradients(*job_.config)) {
     connect(rank, number);
   }
-  rank.session = std::make_unique<Session>(job_, *rank.part);
 }
 
 void Team::connect(Rank& rank, int number) {
-  rank.transport = memory_->join(number);
-  rank.exchange = std::make_unique<RankExchange>(
-      *rank.transport, allreduce::ranks_on_hosts(1, job_.config->num_gpus), *job_.config,
-      rank.part->instruction_sets);
+  rank.transport = peers_ != nullptr ? peers_->join(number) : memory_->join(number);
+  const allreduce::Topology topology =
+      peers_ != nullptr ? peers_->topology() : allreduce::ranks_on_hosts(1, job_.config->num_gpus);
+  rank.exchange = std::make_unique<RankExchange>(*rank.transport, topology, *job_.config,
+                                                 rank.part->instruction_sets);
   rank.exchange->serve(*rank.part);
 }
 
@@ -174,17 +234,39 @@ void Team::allocate() {
 
 std::optional<Restored> Team::restore(const std::string& folder_or_path) {
   std::optional<Restored> restored;
+  only(*ranks_.front(), [&](Rank& rank) { restored = rank.session->restore(folder_or_path); });
+  return restored;
+}
+
+void Team::spread(Spread what) {
+  const auto which = what == Spread::all ? Session::Which::all : Session::Which::statistics;
+  std::vector<float> values;  // of the first rank of this process, one after another
+  only(*ranks_.front(), [&](Rank& rank) {
+    rank.session->change_saved(which, [&](std::span<float> some) {
+      if (peers_ != nullptr) {
+        peers_->broadcast(some);
+      }
+      if (ranks_.size() > 1) {
+        values.insert(values.end(), some.begin(), some.end());
+      }
+    });
+  });
   each([&](Rank& rank) {
-    const std::optional<Restored> mine = rank.session->restore(folder_or_path);
-    if (&rank == ranks_.front().get()) {
-      restored = mine;
+    auto next = values.begin();
+    if (&rank != ranks_.front().get()) {
+      rank.session->change_saved(which, [&](std::span<float> some) {
+        std::copy_n(next, some.size(), some.begin());
+        next += static_cast<std::ptrdiff_t>(some.size());
+      });
     }
   });
-  return restored;
 }
 
 std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
   if (peers_ == nullptr) {
+    if (of_first && ranks_.size() > 1) {
+      spread(Spread::all);
+    }
     return of_first;
   }
   const std::string told =
@@ -192,10 +274,10 @@ std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
           ->gather(of_first ? fmt::format("{} {}", of_first->global_step, of_first->path)
                             : std::string())
           .front();
-  Session& session = first();
-  session.change_saved(Session::Which::all,
-                       [&](std::span<float> values) { peers_->broadcast(values); });
-  peers_->compare(fmt::format("weights of hash {:016x}", session.weights_hash()));
+  spread(Spread::all);
+  std::uint64_t hash = 0;
+  only(*ranks_.front(), [&](Rank& rank) { hash = rank.session->weights_hash(); });
+  peers_->compare(fmt::format("weights of hash {:016x}", hash));
   if (told.empty()) {
     return std::nullopt;
   }
@@ -222,6 +304,31 @@ StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* 
   return merged();
 }
 
+void Team::replan(const std::optional<Costs>& costs) {
+  std::string plan;
+  if (costs && is_first(*ranks_.front())) {
+    only(*ranks_.front(), [&](Rank& rank) {
+      if (rank.session->replan(*costs) && job_.ranks > 1) {
+        plan = rank.session->plan_text();
+      }
+    });
+  }
+  if (peers_ != nullptr) {
+    plan = peers_->gather(plan).front();
+  }
+  if (plan.empty()) {
+    return;
+  }
+  each([&](Rank& rank) {
+    if (!is_first(rank)) {
+      rank.session->follow(plan);
+    }
+    if (RankExchange* const exchange = exchange_of(rank)) {
+      exchange->gradients_move();
+    }
+  });
+}
+
 void Team::agree() {
   if (peers_ != nullptr) {
     peers_->share({});
@@ -231,13 +338,38 @@ void Team::agree() {
 void Team::timing_starts() {
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->session->main().forget_times();
-    if (rank->exchange) {
-      rank->exchange->forget_times();
+    if (RankExchange* const exchange = exchange_of(*rank)) {
+      exchange->forget_times();
     }
   }
-  if (peers_ != nullptr) {
-    peers_->exchange().forget_times();
+}
+
+std::vector<double> Team::exchange_seconds() const {
+  std::vector<double> seconds;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    const RankExchange* const exchange = exchange_of(*rank);
+    seconds.push_back(exchange == nullptr ? 0 : exchange->seconds());
   }
+  return seconds;
+}
+
+std::vector<std::string> Team::gather(const std::vector<std::string>& of_own_ranks) {
+  if (peers_ == nullptr) {
+    return of_own_ranks;
+  }
+  constexpr char end = '\0';
+  std::string mine;
+  for (const std::string& text : of_own_ranks) {
+    mine += text + end;
+  }
+  std::vector<std::string> all;
+  for (const std::string& of_process : peers_->gather(mine)) {
+    std::istringstream texts(of_process);
+    for (std::string text; std::getline(texts, text, end);) {
+      all.push_back(text);
+    }
+  }
+  return all;
 }
 
 std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tell) {
@@ -245,13 +377,12 @@ std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tel
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     only(*rank, [&](Rank& of) { mine.push_back(tell(of)); });
   }
-  return peers_ == nullptr ? mine : peers_->gather(mine.front());
+  return gather(mine);
 }
 
 std::vector<Team::Record> Team::records(double own_images_per_sec) {
   const auto tell = [&](Rank& rank) {
-    const RankExchange* const exchange =
-        peers_ != nullptr ? &peers_->exchange() : rank.exchange.get();
+    const RankExchange* const exchange = exchange_of(rank);
     return fmt::format("{:016x} {} {} {} {}", rank.session->weights_hash(),
                        exchange == nullptr    ? 0
                        : exchange->is_timed() ? exchange->seconds()
@@ -280,14 +411,14 @@ Json Team::lanes_of_ranks() {
                          .lanes = lanes_json(runner.plan(), rank.timeline)});
        })) {
     RankLanes& lanes = ranks.emplace_back(lanes_from(text));
-    lanes.start -= ahead[ranks.size() - 1];
+    lanes.start -= ahead[(ranks.size() - 1) / (peers_ == nullptr ? 1 : ranks_.size())];
     lanes.host = host_of(ranks.size() - 1);
   }
   return by_one_clock(std::move(ranks));
 }
 
 std::string Team::host_of(std::size_t rank) const {
-  return peers_ == nullptr ? read_machine_info().host : peers_->seats()[rank].host;
+  return peers_ == nullptr ? read_machine_info().host : peers_->seats()[rank / ranks_.size()].host;
 }
 
 Json Team::ranks_json(double own_images_per_sec) {
@@ -315,9 +446,9 @@ Json Team::ranks_json(double own_images_per_sec) {
 }
 
 void Team::begin_evaluation() {
-  if (peers_ != nullptr && job_.trains()) {
-    first().change_saved(Session::Which::statistics,
-                         [&](std::span<float> values) { peers_->broadcast(values); });
+  if (job_.trains() && job_.ranks > 1 &&
+      job_.config->variable_update != VariableUpdate::independent) {
+    spread(Spread::averages);
   }
   each([](Rank& rank) { rank.evaluation = &rank.session->evaluation(); });
 }

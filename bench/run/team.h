@@ -11,6 +11,7 @@
 #include "bench/flags/json.h"
 #include "bench/report/observer.h"
 #include "bench/run/restored.h"
+#include "runtime/timeline.h"
 
 namespace cnn::allreduce {
 class PeerMemory;
@@ -22,6 +23,7 @@ struct Backend;
 struct Config;
 struct Job;
 class Peers;
+class RankExchange;
 class Session;
 struct Exchange;
 
@@ -58,6 +60,11 @@ class Team {
   // Of the latest step, in this process.
   const StepValues& own() const { return own_; }
   void timing_starts();
+  // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
+  // nothing is exchanged.
+  std::vector<double> exchange_seconds() const;
+  // What each rank has to tell, by rank, of what those of this process tell. All processes call it.
+  std::vector<std::string> gather(const std::vector<std::string>& of_own_ranks);
   // All processes agree on whether to go on, as they do in each step.
   void agree();
   // Of the latest step whose timeline was taken, which all processes took: an array with `rank`,
@@ -69,9 +76,13 @@ class Team {
   Json ranks_json(double own_images_per_sec);
 
   // Rewinds the examples of the evaluation; its steps come next, from 0.
-  // All ranks evaluate what the first has of running averages, if they are of several processes.
+  // All ranks evaluate what the first has of running averages, unless they are independent.
   void begin_evaluation();
   StepValues evaluation_step(std::int64_t number);
+
+  // With --lms: the first rank plans its steps anew by these costs, and all go by its plan.
+  // Nothing: it has not measured any.
+  void replan(const std::optional<Costs>& costs);
 
   // What is the same for all: plan, facts, sizes, notices.
   const Session& first() const;
@@ -82,22 +93,29 @@ class Team {
  private:
   struct Rank;  // one session, with what it computes by
 
+  RankExchange* exchange_of(const Rank& rank) const;  // null: it exchanges nothing
+  std::string host_of(std::size_t rank) const;        // of all ranks
+  void start_ranks();
   void build(Rank& rank, int number);
   void connect(Rank& rank, int number);
+  void make_sessions();
+  std::string plan_of_first();
+  bool is_first(const Rank& rank) const;  // of all ranks
   // Does it for each rank, at the same time; returns when all are done. Throws what the first one
   // threw that failed by itself.
   void each(const std::function<void(Rank&)>& work);
   void only(Rank& rank, const std::function<void(Rank&)>& work);
+  // All ranks get what the first has: of all that is saved, or of running averages alone.
+  enum class Spread : std::uint8_t { all, averages };
+  void spread(Spread what);
   StepValues merged();
   struct Record {
     std::string hash;
     double exchange_seconds = 0, exchange_cpu_seconds = 0, images_per_sec = 0;
     double exposed_seconds = 0;  // less than 0: not known
   };
-  // What each rank has to tell, by rank.
-  std::vector<std::string> told(const std::function<std::string(Rank&)>& tell);
-  std::vector<Record> records(double own_images_per_sec);  // of all ranks
-  std::string host_of(std::size_t rank) const;
+  std::vector<std::string> told(const std::function<std::string(Rank&)>& tell);  // by all ranks
+  std::vector<Record> records(double own_images_per_sec);                        // of all ranks
 
   const Job& job_;
   const Backend& backend_;

@@ -36,7 +36,6 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
            {{"--num_batches=1", "--num_epochs=1"}, "num_epochs"},
            {{"stray"}, "positional"},
            {{"--num_gpus=65"}, "num_gpus"},
-           {{"--num_gpus=2", "--lms"}, "num_gpus"},
            {{"--lms_slice=4"}, "lms_slice"},
            {{"--lms", "--lms_policy=magic"}, "lms_policy"},
            {{"--device_memory_mb=99", "--emulate_link_gbps=0"}, "emulate_link_gbps"},

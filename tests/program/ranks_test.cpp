@@ -170,16 +170,19 @@ TEST_F(Ranks, GoOnFromACheckpointOfOne) {
   EXPECT_FALSE(result_of_ranks(folder)["ranks"].empty());
 }
 
-TEST_F(Ranks, RefuseWhatHasNoMeaningInOneLine) {
-  for (const auto& [flag, why] :
-       {std::pair("--variable_update=parameter_server", "use --variable_update=horovod"),
-        std::pair("--num_gpus=2", "mpirun -np 4 with --num_gpus=1")}) {
-    const Finished run =
-        run_ranks(2, {"--model=trivial", "--batch_size=2", "--variable_update=replicated", flag});
-    EXPECT_NE(run.status, 0);
-    EXPECT_TRUE(mentions(run.err, why)) << run.err;
-    EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << run.err;
-  }
+TEST_F(Ranks, RefuseASimulationInOneLine) {
+  const std::string why = "start it without mpirun, with --simulate_ranks=2";
+  Words words{"/bin/bash",
+              CNN_SOURCE_DIR "/tests/scripts/as_ranks.sh",
+              "2",
+              CNN_PROGRAM,
+              "--simulate=h200",
+              "--model=trivial"};
+  const Finished run = run_and(
+      words, [](const Finished&) { return false; }, [] {});
+  EXPECT_NE(run.status, 0);
+  EXPECT_EQ(run.err.find(why), run.err.rfind(why)) << run.err;
+  EXPECT_TRUE(mentions(run.err, why)) << run.err;
 }
 
 }  // namespace

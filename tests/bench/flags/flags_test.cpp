@@ -10,6 +10,7 @@
 namespace cnn::bench {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -123,6 +124,36 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
         "--nouse_nccl", "--cache_data", "--fp16_vars"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
   }
+}
+
+TEST(Flags, TakeWhatHorovodsVariablesSayUnlessTheyAreGiven) {
+  const auto by = [](const EnvironmentVariables& variables, std::vector<std::string> more) {
+    more.insert(more.begin(), "--variable_update=horovod");
+    return parse_flags(more, Abilities{.horovod = variables});
+  };
+  const CommandLine fused = by({{"HOROVOD_FUSION_THRESHOLD", "33554432"}}, {});
+  EXPECT_EQ(fused.config.comm.bucket_mb, 32);
+  EXPECT_EQ(fused.config.comm.first_bucket_kb, 1024);
+  EXPECT_THAT(fused.notices,
+              Contains("HOROVOD_FUSION_THRESHOLD=33554432 sets --comm_bucket_mb=32"));
+  const CommandLine apart = by({{"HOROVOD_FUSION_THRESHOLD", "0"}}, {});
+  EXPECT_EQ(apart.config.comm.bucket_mb, 0);
+  EXPECT_EQ(apart.config.comm.last_bucket_kb, 0);
+  const CommandLine given = by({{"HOROVOD_FUSION_THRESHOLD", "0"}}, {"--comm_bucket_mb=5"});
+  EXPECT_EQ(given.config.comm.bucket_mb, 5);
+  EXPECT_THAT(given.notices, Contains(HasSubstr("--comm_bucket_mb is given")));
+  const CommandLine others = by({{"HOROVOD_AUTOTUNE", "1"},
+                                 {"HOROVOD_CYCLE_TIME", "5"},
+                                 {"HOROVOD_TIMELINE", "t.json"},
+                                 {"HOROVOD_OTHER", "5"}},
+                                {});
+  EXPECT_EQ(others.config.comm.calibrate, LinkCalibration::force);
+  EXPECT_EQ(others.config.report.trace_file, "t.json");
+  EXPECT_THAT(others.notices, Contains(HasSubstr("HOROVOD_CYCLE_TIME=5 has no effect")));
+  EXPECT_THROW(by({{"HOROVOD_FUSION_THRESHOLD", "many"}}, {}), Error);
+  EXPECT_EQ(parse_flags({}, Abilities{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "1"}}})
+                .config.comm.bucket_mb,
+            8);
 }
 
 TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
@@ -282,7 +313,7 @@ TEST(Help, ListsTheFlagsThatActByGroup) {
   const std::string text = help_text(parse({"--help"}).config);
   EXPECT_THAT(text, HasSubstr("\nHow much to run:\n  --batch_size (int; default 0)\n      "));
   EXPECT_THAT(text, HasSubstr("--optimizer (momentum|sgd|rmsprop|adam; default sgd)"));
-  EXPECT_THAT(text, Not(HasSubstr("--variable_consistency")));
+  EXPECT_THAT(text, Not(HasSubstr("--staged_vars")));
   EXPECT_THAT(text, Not(HasSubstr("--xla")));
 }
 

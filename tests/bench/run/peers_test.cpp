@@ -38,10 +38,15 @@ TEST(UpdateMode, ThatWouldTrainSilentCopiesNamesTheOneThatDoesNot) {
             "nothing of one another: use --variable_update=horovod, or independent if that is what "
             "you want");
   EXPECT_EQ(refused_mode(VariableUpdate::independent, 2, true), "");
-  EXPECT_EQ(
-      refused_mode(VariableUpdate::replicated, 3, true, 2),
-      "--num_gpus=2 in each of 3 processes: a process has one device; start mpirun -np 6 with "
-      "--num_gpus=1");
+  EXPECT_EQ(refused_mode(VariableUpdate::replicated, 3, true, 2), "");
+}
+
+TEST(UpdateMode, OfASimulationNamesTheFlagThatPredictsRanks) {
+  Config config;
+  config.gpu.simulate = "h200";
+  EXPECT_EQ(tests::error_of([&] { check_update_mode(config, 4, true); }),
+            "--simulate runs nothing, so that one process is enough: start it without mpirun, with "
+            "--simulate_ranks=4 for what 4 ranks would do");
 }
 
 }  // namespace

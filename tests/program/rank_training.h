@@ -1,0 +1,121 @@
+#pragma once
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/program/ranks.h"
+
+namespace cnn::tests {
+
+// Tests that start several processes; skipped where that cannot be.
+class SeveralProcesses : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_ranks(); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+  }
+};
+
+// What a training of ResNet-20 left: four steps of momentum at rate 0.01.
+struct RankTraining {
+  Finished run;
+  nlohmann::json result;
+  std::string weights;  // the newest checkpoint, byte for byte
+
+  std::set<std::string> hashes() const {  // of the ranks' weights
+    std::set<std::string> found;
+    for (const nlohmann::json& rank : result.at("ranks")) {
+      found.insert(rank.at("weights_hash").get<std::string>());
+    }
+    return found;
+  }
+};
+
+inline std::vector<std::string> rank_flags(const std::string& folder,
+                                           const std::vector<std::string>& more) {
+  std::vector<std::string> flags{"--data_name=cifar10",
+                                 "--model=resnet20",
+                                 "--batch_size=2",
+                                 "--num_batches=3",
+                                 "--num_warmup_batches=1",
+                                 "--display_every=1",
+                                 "--init_learning_rate=0.01",
+                                 "--optimizer=momentum",
+                                 "--nomeasure_ceilings",
+                                 "--comm_calibrate=off",
+                                 "--train_dir=" + folder + "/t",
+                                 "--result_json=" + folder + "/r.json"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+// processes: 1: without mpirun.
+inline Finished run_as(int processes, std::vector<std::string> flags) {
+  if (processes > 1) {
+    return run_ranks(processes, flags);
+  }
+  flags.insert(flags.begin(), "--device=cpu");
+  return run_program(flags);
+}
+
+inline RankTraining train_as(int processes, const std::vector<std::string>& more) {
+  const TemporaryFolder folder;
+  RankTraining training{.run = run_as(processes, rank_flags(folder.path().string(), more)),
+                        .result = {},
+                        .weights = {}};
+  EXPECT_EQ(training.run.status, 0) << training.run.err;
+  training.result = nlohmann::json::parse(read_file(folder / "r.json"), nullptr, false);
+  std::string newest = read_file(folder / "t/checkpoint");
+  newest = newest.substr(0, newest.rfind('"')).substr(newest.find('"') + 1);
+  training.weights = read_file(folder / ("t/" + newest));
+  return training;
+}
+
+// A file for --data_name=tensors: `count` random images of CIFAR-10's size, and labels.
+inline std::string write_examples(const TemporaryFolder& folder, int count) {
+  constexpr int pixels = 32 * 32 * 3;
+  const std::string n = std::to_string(count), end = std::to_string(4 * count * pixels);
+  std::string header = R"({"images":{"dtype":"F32","shape":[)" + n +
+                       R"(,32,32,3],"data_offsets":[0,)" + end +
+                       R"(]},"labels":{"dtype":"I32","shape":[)" + n + R"(],"data_offsets":[)" +
+                       end + "," + std::to_string(4 * count * (pixels + 1)) + "]}}";
+  header.append((8 - header.size() % 8) % 8, ' ');
+  const std::uint64_t length = header.size();
+  std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
+  file += header;
+  std::mt19937 random(11);
+  std::uniform_real_distribution<float> pixel(-1, 1);
+  for (int i = 0; i < count * pixels; ++i) {
+    const float value = pixel(random);
+    file.append(reinterpret_cast<const char*>(&value), sizeof(value));
+  }
+  for (int i = 0; i < count; ++i) {
+    const auto label = static_cast<std::int32_t>(random() % 10);
+    file.append(reinterpret_cast<const char*>(&label), sizeof(label));
+  }
+  return folder.write("examples.safetensors", file).string();
+}
+
+inline std::size_t lines_with(const Finished& run, const std::string& what) {
+  std::size_t found = 0;
+  for (const std::string& line : run.lines()) {
+    found += line.find(what) != std::string::npos ? 1 : 0;
+  }
+  return found;
+}
+
+inline std::size_t times_in(const std::string& text, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) {
+    ++found;
+  }
+  return found;
+}
+
+}  // namespace cnn::tests

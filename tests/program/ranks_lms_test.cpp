@@ -1,0 +1,93 @@
+#include <string>
+#include <vector>
+
+#include "tests/program/rank_training.h"
+
+namespace cnn::tests {
+namespace {
+
+using Flags = std::vector<std::string>;
+
+class RanksWithLms : public SeveralProcesses {};
+class SlowRanksWithLms : public SeveralProcesses {};
+
+// Of four steps of two ranks; one at first, by a plan that the others follow.
+RankTraining train_in_little(int processes, const Flags& more) {
+  Flags flags{"--variable_update=replicated", "--batch_size=8", "--lms_size_threshold=8"};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return train_as(processes, flags);
+}
+
+void expect_a_plan(const RankTraining& training) {
+  const nlohmann::json& plan = training.result.at("plan").at("lms");
+  EXPECT_TRUE(plan.at("necessary").get<bool>());
+  EXPECT_GT(plan.at("swapped_tensors").get<int>() + plan.at("recomputed_nodes").get<int>(), 0);
+  EXPECT_LE(training.result.at("memory").at("arena_peak_bytes").get<std::size_t>(),
+            plan.at("budget_bytes").get<std::size_t>());
+  EXPECT_EQ(training.hashes().size(), 1U);
+}
+
+TEST_F(RanksWithLms, HaveTheBitsOfTheRunWithoutIt) {
+  const RankTraining whole = train_in_little(2, {});
+  EXPECT_EQ(whole.hashes().size(), 1U);
+  const RankTraining less =
+      train_in_little(2, {"--lms", "--device_memory_mb=10", "--emulate_link_gbps=4"});
+  expect_a_plan(less);
+  EXPECT_EQ(less.weights, whole.weights) << less.run.err;
+  EXPECT_EQ(less.hashes(), whole.hashes());
+  EXPECT_EQ(times_in(less.run.err, "[LMS][0] plan: keep"), 2U) << less.run.err;
+  EXPECT_NE(less.run.err.find("planned again by measured times"), std::string::npos);
+}
+
+TEST_F(SlowRanksWithLms, GoByAFileThatRankZeroHasAndLeaveGradientsWhereTheyAre) {
+  const TemporaryFolder folder;
+  const std::string plan = folder / "plan.json";
+  const RankTraining made =
+      train_in_little(2, {"--lms", "--device_memory_mb=10", "--lms_plan_out=" + plan});
+  const RankTraining loaded =
+      train_in_little(2, {"--lms", "--device_memory_mb=10", "--lms_plan_file=" + plan});
+  EXPECT_EQ(loaded.weights, made.weights) << loaded.run.err;
+  EXPECT_EQ(loaded.result.at("plan").at("lms").at("plan_file"), plan);
+  const auto steps = nlohmann::json::parse(read_file(plan)).at("steps");
+  std::size_t reductions = 0, moved = 0;
+  for (const auto& step : steps) {
+    const std::vector<std::string> words = words_of(step.get<std::string>());
+    reductions += words[0] == "run" && words[2] == "all_reduce" ? 1 : 0;
+    moved += words[0] == "out" ? 1 : 0;
+    if (words[0] == "out") {
+      EXPECT_EQ(words[2].find("backward"), std::string::npos) << step;
+    }
+  }
+  EXPECT_GT(reductions, 0U);
+  EXPECT_GT(moved, 0U);
+}
+
+TEST_F(RanksWithLms, EndByTheReasonOfRankZeroWhereNothingFits) {
+  const Finished run = run_as(2, {"--model=resnet20", "--data_name=cifar10", "--batch_size=8",
+                                  "--variable_update=replicated", "--lms", "--lms_limit=1"});
+  EXPECT_NE(run.status, 0);
+  EXPECT_NE(run.err.find("does not fit with --lms"), std::string::npos) << run.err;
+  EXPECT_EQ(times_in(run.err, "rank 0 left with 3"), 1U) << run.err;
+  EXPECT_EQ(times_in(run.err, "left with 0"), 0U) << run.err;
+}
+
+TEST_F(SlowRanksWithLms, OnThreadsOfProcessesHaveThemToo) {
+  const Flags towers{"--num_gpus=2"}, less{"--num_gpus=2", "--lms", "--lms_limit=9"};
+  const RankTraining four = train_in_little(2, towers);
+  const RankTraining four_in_little = train_in_little(2, less);
+  expect_a_plan(four_in_little);
+  EXPECT_EQ(four_in_little.weights, four.weights) << four_in_little.run.err;
+  const RankTraining two = train_in_little(1, towers), two_in_little = train_in_little(1, less);
+  expect_a_plan(two_in_little);
+  EXPECT_EQ(two_in_little.weights, two.weights) << two_in_little.run.err;
+}
+
+TEST_F(SlowRanksWithLms, SendingInSixteenBitsHaveTheirBitsToo) {
+  const Flags narrow{"--comm_transport=mpi", "--comm_wire=bf16"};
+  Flags less = narrow;
+  less.insert(less.end(), {"--lms", "--lms_limit=9"});
+  EXPECT_EQ(train_in_little(2, less).weights, train_in_little(2, narrow).weights);
+}
+
+}  // namespace
+}  // namespace cnn::tests
