@@ -6,6 +6,7 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <queue>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,8 @@
 
 namespace cnn::lms {
 namespace {
+
+constexpr double never = std::numeric_limits<double>::infinity();
 
 // Fitting comes first; then, of those that do not fit, the one that is nearer to it.
 bool is_better(const Evaluation& a, const Evaluation& b, bool thriftiest) {
@@ -48,7 +51,9 @@ class Searcher {
       return best_;
     }
     if (options_.start != nullptr) {
-      offer(attempt(*options_.start));
+      Found start = attempt(*options_.start);
+      const bool moves_more = !start.evaluation.fits && !options_.thriftiest;
+      offer(moves_more ? repaired(std::move(start.fates)) : std::move(start));
     } else {
       sweep();
     }
@@ -61,7 +66,7 @@ class Searcher {
 
  private:
   // Seconds beyond which it is of no use.
-  Found attempt(Fates fates, double seconds = std::numeric_limits<double>::infinity()) {
+  Found attempt(Fates fates, double seconds = never) {
     const Unrolled& unrolled = unroller_.unroll(fates);
     work_ += unrolled.steps.size();
     Evaluation evaluation = evaluator_.estimate(unrolled, seconds);
@@ -159,6 +164,70 @@ class Searcher {
     return least;
   }
 
+  // A move that takes bytes off the steps that hold too many, by the seconds for such a byte.
+  struct Move {
+    double price = 0;
+    std::uint32_t root = 0;
+    Fate fate = Fate::keep;
+    bool operator<(const Move& other) const { return price > other.price; }
+  };
+
+  // More and more moves, the cheapest first, until it fits or none helps. Prices change with the
+  // moves made: each is asked for again before its move is.
+  Found repaired(Fates fates) {
+    Found current = weighed(std::move(fates));
+    std::priority_queue<Move> moves;
+    for (const std::uint32_t root : movable_) {
+      for (const Fate fate : {Fate::drop, Fate::drop_often, Fate::swap}) {
+        push_move(moves, price_of({.root = root, .fate = fate}, current).first);
+      }
+    }
+    while (!current.evaluation.fits && !moves.empty()) {
+      const Move move = moves.top();
+      moves.pop();
+      auto [again, next] = price_of(move, current);
+      if (!moves.empty() && again.price > moves.top().price) {
+        push_move(moves, again);
+      } else if (again.price < never) {
+        current = std::move(next);
+      }
+    }
+    return attempt(std::move(current.fates));
+  }
+
+  static void push_move(std::priority_queue<Move>& moves, const Move& move) {
+    if (move.price < never) {
+      moves.push(move);
+    }
+  }
+
+  // And what it leads to.
+  std::pair<Move, Found> price_of(Move move, const Found& current) {
+    move.price = never;
+    Fates fates = current.fates;
+    set(fates, move.root, move.fate);
+    if (fates == current.fates) {
+      return {move, {}};
+    }
+    Found next = weighed(std::move(fates));
+    const double gone = current.evaluation.excess - next.evaluation.excess;
+    if (gone > 0) {
+      move.price = (next.evaluation.seconds - current.evaluation.seconds) / gone;
+    }
+    return {move, std::move(next)};
+  }
+
+  // Without its waits, which depend on it as a whole: copies count by half of their time, as some
+  // hide behind compute.
+  Found weighed(Fates fates) {
+    Found found = attempt(std::move(fates), 0);
+    const double rate = outline_.out_bytes_per_second;
+    if (rate > 0) {
+      found.evaluation.seconds += static_cast<double>(leaving_bytes(found.fates)) / rate / 2;
+    }
+    return found;
+  }
+
   // Small changes of neighbours. What is a little slower is kept as well, less and less of it: few
   // ways to a better plan go down all the time. Begins again from the best, with smaller losses.
   void improve() {
@@ -177,9 +246,8 @@ class Searcher {
       const double left =
           (static_cast<double>(until - work_)) / (static_cast<double>(until) - begun);
       const bool by_time = current.evaluation.fits && !options_.thriftiest;
-      const double limit = by_time ? current.evaluation.seconds * (1 + heat * left * left)
-                                   : std::numeric_limits<double>::infinity();
-      Found next = attempt(changed(current.fates), limit);
+      const double limit = by_time ? current.evaluation.seconds * (1 + heat * left * left) : never;
+      Found next = attempt(by_time ? exchanged(current.fates) : changed(current.fates), limit);
       if (by_time ? next.evaluation.fits && next.evaluation.seconds <= limit
                   : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
@@ -211,6 +279,37 @@ class Searcher {
   bool is_good_enough() const {
     return !options_.thriftiest && best_.evaluation.fits &&
            best_.evaluation.seconds <= options_.good_enough;
+  }
+
+  // Of a plan that fits: mostly one moves in place of another, as nearly all else is slower or does
+  // not fit.
+  Fates exchanged(Fates fates) {
+    constexpr std::size_t of = 20, others = 2;
+    const std::size_t kind = random_.next() % of;
+    const std::uint32_t moved = any(fates, true);
+    if (kind < options_.exchanges) {
+      const Fate fate = fates[any(fates, true)];
+      set(fates, any(fates, false), fate);
+      fates[moved] = Fate::keep;
+    } else if (kind < options_.exchanges + others) {
+      set(fates, moved, random_.next() % 2 == 0 ? Fate::keep : any_fate());
+    } else {
+      return changed(std::move(fates));
+    }
+    return fates;
+  }
+
+  // One that moves or is kept; if there is none, any.
+  std::uint32_t any(const Fates& fates, bool moves) {
+    const auto matches = [&](std::uint32_t r) { return (fates[r] != Fate::keep) == moves; };
+    const auto count = static_cast<std::size_t>(std::ranges::count_if(movable_, matches));
+    std::size_t left = random_.next() % (count > 0 ? count : movable_.size());
+    for (const std::uint32_t r : movable_) {
+      if ((count == 0 || matches(r)) && left-- == 0) {
+        return r;
+      }
+    }
+    return movable_.front();
   }
 
   Fates changed(Fates fates) {

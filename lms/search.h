@@ -20,6 +20,7 @@ struct SearchOptions {
   double good_enough = 0;         // seconds: the search ends where a plan takes no longer
   std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
   double heat = 0.01;             // how much slower a plan may be, in parts, on the way to another
+  std::size_t exchanges = 8;      // of 20 changes of a plan that fits: one moves for another
   const Fates* start = nullptr;   // of a plan for nearly the same; else many simple ones are tried
   bool spares = false;            // at last, what need not move for the time found stays
 };

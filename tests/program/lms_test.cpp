@@ -61,13 +61,13 @@ TEST(Lms, AddsGradientsInNodesOfTheirOwnNearTheFloor) {
   const LmsRun whole = lms_train({});
   const LmsRun wide = lms_train({"--lms", "--lms_limit=50"});
   EXPECT_TRUE(wide.result.at("plan").at("lms").at("largest_join_bytes").is_null());
-  const LmsRun less = lms_train({"--lms", "--lms_limit=26", "--lms_plan_out=" + plan});
+  const LmsRun less = lms_train({"--lms", "--lms_limit=23", "--lms_plan_out=" + plan});
   ASSERT_EQ(less.run.status, 0) << less.run.err;
   const json& lms = less.result.at("plan").at("lms");
   EXPECT_TRUE(lms.at("largest_join_bytes").is_number()) << lms.dump();
   EXPECT_EQ(lms.at("need_bytes"), wide.result.at("plan").at("lms").at("need_bytes"));
   EXPECT_EQ(losses(less.result), losses(whole.result));
-  const LmsRun loaded = lms_train({"--lms", "--lms_limit=26", "--lms_plan_file=" + plan});
+  const LmsRun loaded = lms_train({"--lms", "--lms_limit=23", "--lms_plan_file=" + plan});
   ASSERT_EQ(loaded.run.status, 0) << loaded.run.err;
   EXPECT_EQ(losses(loaded.result), losses(whole.result));
   EXPECT_EQ(loaded.result.at("plan").at("lms").at("largest_join_bytes"),
