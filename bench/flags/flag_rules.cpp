@@ -57,9 +57,6 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.num_gpus > 1 && is_of_processes(c.variable_update); },
      "--variable_update=horovod and ddl have one device in each process: drop --num_gpus and start "
      "more processes with mpirun -np N"},
-    {[](const Config& c) { return c.num_gpus > 1 && c.device != DeviceKind::cpu; },
-     "--num_gpus: in this version several devices are parts of a processor; add --device=cpu, or "
-     "leave it out and raise --batch_size"},
     {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled && c.device != DeviceKind::cpu; },
      "--lms of several devices is for parts of a processor so far; add --device=cpu"},
     {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },

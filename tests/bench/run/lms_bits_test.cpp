@@ -179,7 +179,8 @@ TEST_P(SlowLmsBits, AreThoseOfTheUnlimitedRun) {
     }
   }
   // Where nearly all are weights, which stay, updates in small parts are enough.
-  EXPECT_EQ(cells == 0, static_cast<double>(need - floor) < 0.01 * static_cast<double>(need));
+  const bool may_move = static_cast<double>(need - floor) >= 0.01 * static_cast<double>(need);
+  EXPECT_TRUE(cells > 0 || !may_move) << "need " << need << ", floor " << floor;
 }
 
 }  // namespace
