@@ -167,7 +167,9 @@ class PeerMemoryTransport final : public Transport {
     }
   }
   void leave(std::optional<int> lost) override {
-    presence(rank_).culprit.store(lost.value_or(-1), std::memory_order_relaxed);
+    if (presence(rank_).state.load(std::memory_order_acquire) == State::here) {
+      presence(rank_).culprit.store(lost.value_or(-1), std::memory_order_relaxed);
+    }  // else it has said already whom it blames
     take_leave(lost ? State::failed : State::left);
   }
   void busy() override {

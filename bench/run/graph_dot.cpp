@@ -5,7 +5,7 @@
 namespace cnn::bench {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string dot_text(std::string_view text) {
   std::string result;
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -17,15 +17,15 @@ std::string quoted(std::string_view text) {
 }
 
 std::string node_label(const Graph& graph, const Node& node) {
-  std::string label = quoted(node.op->name());
+  std::string label = dot_text(node.op->name());
   for (const TensorId output : node.outputs) {
     const TensorInfo& info = graph.info(output);
-    label += fmt::format("\\n{} {}", quoted(info.name), quoted(to_string(info.desc)));
+    label += fmt::format("\\n{} {}", dot_text(info.name), dot_text(to_string(info.desc)));
   }
   for (const TensorId input : node.inputs) {
     const TensorInfo& info = graph.info(input);
     if (info.role != Role::activation && info.role != Role::input) {
-      label += fmt::format("\\n[{}]", quoted(info.name));
+      label += fmt::format("\\n[{}]", dot_text(info.name));
     }
   }
   return label;
@@ -47,7 +47,7 @@ std::string graph_dot(const Graph& graph) {
   for (const TensorId input : graph.inputs()) {
     const TensorInfo& info = graph.info(input);
     text += fmt::format("  t{} [shape=oval, label=\"{}\\n{}\"];\n", index_of(input),
-                        quoted(info.name), quoted(to_string(info.desc)));
+                        dot_text(info.name), dot_text(to_string(info.desc)));
   }
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     text += fmt::format("  n{} [label=\"{}\"];\n", i, node_label(graph, graph.nodes()[i]));

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "bench/report/statistics.h"
+#include "bench/report/units.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/session.h"
 #include "bench/run/team.h"
@@ -14,7 +15,6 @@ namespace {
 
 constexpr std::int64_t timed_of_warm_up = 5;  // steps at most
 constexpr std::int64_t timed_at_end = 2;
-constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
 
 std::string moved_text(double bytes, const std::optional<double>& rate) {
   return rate ? fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate) : "nothing";

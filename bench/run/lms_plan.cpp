@@ -10,6 +10,7 @@
 #include "bench/flags/config.h"
 #include "bench/flags/lms_policy.h"
 #include "bench/machine/step_costs.h"
+#include "bench/report/units.h"
 #include "lms/bound.h"
 #include "lms/catalog.h"
 #include "lms/planned.h"
@@ -23,7 +24,6 @@
 namespace cnn::bench {
 namespace {
 
-constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
 
 // The first step behind the one that makes the loss: from there on gradients are computed.

@@ -11,6 +11,7 @@
 #include "bench/report/benchmark_log.h"
 #include "bench/report/build_info.h"
 #include "bench/report/reporter.h"
+#include "bench/report/units.h"
 #include "bench/run/alike.h"
 #include "bench/run/evaluator.h"
 #include "bench/run/exchange.h"
@@ -36,7 +37,6 @@ namespace cnn::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr double mib = 1024.0 * 1024.0;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

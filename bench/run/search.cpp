@@ -3,13 +3,12 @@
 #include <chrono>
 #include <fmt/format.h>
 
+#include "bench/report/units.h"
 #include "bench/run/fitting.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
 namespace {
-
-constexpr double mib = 1024.0 * 1024.0;
 
 // What is searched for, and what was found.
 struct Search {

@@ -5,6 +5,7 @@
 
 #include "bench/machine/roofline.h"
 #include "bench/report/trace_file.h"
+#include "bench/report/units.h"
 #include "bench/run/exchange.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_plan.h"
@@ -14,7 +15,6 @@
 namespace cnn::bench {
 namespace {
 
-constexpr double mib = 1024.0 * 1024.0;
 constexpr double shown_share = 0.02;  // of all nodes' time, for an op to get a line
 
 // What --simulate says about the machine that it names.

@@ -27,6 +27,7 @@ void add_own_kernels(KernelTable& table, const Loops& loops);
 
 void add_lrn_rows(KernelTable& table);         // Lrn and its gradient
 void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
+void add_late_gradient_rows(KernelTable& table);
 
 // Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
 void add_winograd_rows(KernelTable& table, const Isa& isa);

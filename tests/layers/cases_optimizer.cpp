@@ -1,5 +1,6 @@
 #include <initializer_list>
 
+#include "layers/late_gradient.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
 #include "tests/layers/cases.h"
@@ -70,6 +71,20 @@ Case update_with_copies(std::string name, UpdateAttributes attributes) {
   return {.name = std::move(name), .build = build};
 }
 
+// One that decays and one that does not.
+Case late_gradients() {
+  const auto build = [](Graph& graph) -> std::optional<Value> {
+    const TensorDesc desc = layers::described({17, 5, 3, 3}, DataType::f32);
+    const std::vector<Value> parameters{
+        graph.parameter("w0", desc, {.initializer = {}}),
+        graph.parameter("w1", desc, {.initializer = {}, .decay = false})};
+    std::vector<Value> gradients{graph.input("g0", desc), graph.input("g1", desc)};
+    layers::append_late_gradients(parameters, gradients, 0.125);
+    return std::nullopt;
+  };
+  return {.name = "late_gradients", .build = build};
+}
+
 UpdateAttributes rule(Rule which) {
   UpdateAttributes attributes;
   attributes.rule = which;
@@ -93,7 +108,7 @@ UpdateAttributes automatic(Rule which) {
 }  // namespace
 
 std::vector<Case> optimizer_cases() {
-  std::vector<Case> result;
+  std::vector<Case> result{late_gradients()};
   for (const layers::RuleRow& row : layers::rules()) {
     const std::string name = "update_" + std::string(row.name);
     result.push_back(update(name, rule(row.rule)));

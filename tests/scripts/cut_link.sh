@@ -72,6 +72,7 @@ RANK
 chmod +x "$scratch"/{agent,rank}
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$scratch OMP_WAIT_POLICY=passive
+# shellcheck disable=SC2016  # for the shell that is started
 ip netns exec "${hosts[0]}" unshare --uts \
   sh -c 'hostname "$0"; exec "$@"' "${hosts[0]}" mpirun \
   --mca plm_rsh_agent "$scratch/agent" --mca plm_rsh_no_tree_spawn 1 -H "${hosts[0]}:2,${hosts[1]}:2" --oversubscribe \
@@ -83,7 +84,7 @@ ip netns exec "${hosts[0]}" unshare --uts \
 mpirun_pid=$!
 
 trains() { grep -q '^5\s*images/sec' "$scratch/0.out" 2>/dev/null; }
-all_have_left() { [[ $(ls "$scratch"/?.status 2>/dev/null | wc -l) == 4 ]]; }
+all_have_left() { [[ $(find "$scratch" -name '?.status' | wc -l) == 4 ]]; }
 nobody_is_there() { [[ -z $(ip netns pids "${hosts[0]}")$(ip netns pids "${hosts[1]}") ]]; }
 
 soon trains || fail "the ranks do not train"

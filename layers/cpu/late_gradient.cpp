@@ -1,0 +1,41 @@
+#include "layers/late_gradient.h"
+
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+void keep_gradients(double decay, const Operands& o) {
+  parallel_elements(o.out[0].desc, [&](std::int64_t first, std::int64_t n) {
+    const auto of = [first](const TensorView& view) {
+      return reinterpret_cast<float*>(at(view, first));
+    };
+    const float* const gradient = of(o.in[0]);  // the late one may lie there
+    float* const kept = of(o.in[1]);
+    float* const late = of(o.out[0]);
+    const float* const parameter = o.in.size() == 3 ? of(o.in[2]) : nullptr;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const double decayed = parameter != nullptr ? decay * parameter[i] : 0;
+      const double today = gradient[i];
+      late[i] = static_cast<float>(kept[i] - decayed);
+      kept[i] = static_cast<float>(today + decayed);
+    }
+  });
+}
+
+}  // namespace
+
+void add_late_gradient_rows(KernelTable& table) {
+  table.add<LateGradient>(
+      [](const LateGradient& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+        return like_first_input(asked);
+      },
+      [](const LateGradient& op, const Signature& /*asked*/) {
+        return own_kernel([decay = op.decay](const Operands& o) { keep_gradients(decay, o); });
+      });
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,46 @@
+#include "layers/cuda/flat.cuh"
+#include "layers/cuda/rows.h"
+#include "layers/late_gradient.h"
+
+namespace cnn::layers::cuda {
+
+namespace {
+
+// late may be gradient. No parameter: no decay.
+__global__ void __launch_bounds__(flat_threads)
+    keep_gradients(const float* gradient, float* kept, const float* parameter, float* late,
+                   std::int64_t n, double decay) {
+  for (std::int64_t i = flat_thread(); i < n; i += flat_stride()) {
+    const double decayed = parameter != nullptr ? decay * parameter[i] : 0;
+    const double today = gradient[i];
+    late[i] = static_cast<float>(kept[i] - decayed);
+    kept[i] = static_cast<float>(today + decayed);
+  }
+}
+
+// All lie as the gradient does.
+std::optional<KernelSpec> describe_late(const LateGradient& /*op*/, const Signature& asked) {
+  KernelSpec spec{.in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.layout = asked.in[0].layout;
+    }
+  }
+  return spec;
+}
+
+}  // namespace
+
+void add_late_gradient_rows(KernelTable& table) {
+  table.add<LateGradient>(describe_late, [](const LateGradient& op, const Signature&) {
+    return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
+      const std::int64_t count = o.out[0].desc.shape.elements();
+      launch_flat(keep_gradients, count, stream, data_of<const float>(o.in[0]),
+                  data_of<float>(o.in[1]),
+                  o.in.size() == 3 ? data_of<const float>(o.in[2]) : nullptr,
+                  data_of<float>(o.out[0]), count, decay);
+    });
+  });
+}
+
+}  // namespace cnn::layers::cuda
