@@ -18,29 +18,20 @@ __global__ void __launch_bounds__(flat_threads)
   }
 }
 
-// All lie as the gradient does.
-std::optional<KernelSpec> describe_late(const LateGradient& /*op*/, const Signature& asked) {
-  KernelSpec spec{.in = asked.in, .out = asked.out};
-  for (auto* side : {&spec.in, &spec.out}) {
-    for (TensorDesc& desc : *side) {
-      desc.layout = asked.in[0].layout;
-    }
-  }
-  return spec;
-}
-
 }  // namespace
 
 void add_late_gradient_rows(KernelTable& table) {
-  table.add<LateGradient>(describe_late, [](const LateGradient& op, const Signature&) {
-    return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
-      const std::int64_t count = o.out[0].desc.shape.elements();
-      launch_flat(keep_gradients, count, stream, data_of<const float>(o.in[0]),
-                  data_of<float>(o.in[1]),
-                  o.in.size() == 3 ? data_of<const float>(o.in[2]) : nullptr,
-                  data_of<float>(o.out[0]), count, decay);
-    });
-  });
+  table.add<LateGradient>(
+      [](const LateGradient&, const Signature& asked) { return in_nhwc(asked); },
+      [](const LateGradient& op, const Signature&) {
+        return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
+          const std::int64_t count = o.out[0].desc.shape.elements();
+          launch_flat(keep_gradients, count, stream, data_of<const float>(o.in[0]),
+                      data_of<float>(o.in[1]),
+                      o.in.size() == 3 ? data_of<const float>(o.in[2]) : nullptr,
+                      data_of<float>(o.out[0]), count, decay);
+        });
+      });
 }
 
 }  // namespace cnn::layers::cuda
