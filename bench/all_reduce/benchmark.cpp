@@ -144,8 +144,8 @@ class Benchmark {
       row.mpi = times.back();
     }
     row.by = reduction.choice(0);
-    const double sent =
-        static_cast<double>(bytes / sizeof(float) * allreduce::size_of(settings.wire));
+    const std::size_t elements = bytes / sizeof(float);
+    const double sent = static_cast<double>(elements * allreduce::size_of(settings.wire));
     row.bound = allreduce::bound(settings.topology, sent, settings.links, settings.peers_memory);
     if (options_.check) {
       const double after = reduction.error();

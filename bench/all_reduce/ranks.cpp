@@ -14,6 +14,7 @@
 #include "runtime/error.h"
 
 namespace cnn::bench {
+
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
                     const std::function<Backend()>& make_backend, const RankWork& work) {
   const std::vector<allreduce::Seat> seats =
@@ -33,6 +34,7 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
       allreduce::PeerMemory::of_threads(ranks, peer_memory_options(config.comm, room));
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
+  threads.reserve(errors.size());
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {

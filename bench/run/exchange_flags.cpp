@@ -55,6 +55,18 @@ Chosen two_levels(std::string_view inside, std::string_view across, const Places
   return {rings ? "multi_ring" : "direct", rings};
 }
 
+// Of the names that need nothing else; empty: the fastest.
+std::string_view algorithm_of(std::string_view name) {
+  using Row = std::pair<std::string_view, std::string_view>;
+  constexpr std::array<Row, 5> rows{{{"rd", "doubling"},
+                                     {"hd", "halving"},
+                                     {"shm", "shared"},
+                                     {"tree", "tree"},
+                                     {"weighted", "weighted"}}};
+  const auto* const row = std::ranges::find(rows, name, &Row::first);
+  return row == rows.end() ? std::string_view() : row->second;
+}
+
 Chosen chosen_for(const ReduceWay& way, const Places& places) {
   const std::string_view name = way.name;
   if (const auto slash = name.find('/'); slash != std::string_view::npos) {
@@ -68,12 +80,10 @@ Chosen chosen_for(const ReduceWay& way, const Places& places) {
   if (name == "pscpu" || name == "psgpu") {
     return {"shuffle", true};
   }
-  return {name == "direct"                       ? (way.dims.empty() ? "direct" : "grid_of_direct")
-          : name == "rd"                         ? "doubling"
-          : name == "hd"                         ? "halving"
-          : name == "shm"                        ? "shared"
-          : name == "tree" || name == "weighted" ? name
-                                                 : std::string_view()};
+  if (name == "direct") {
+    return {way.dims.empty() ? "direct" : "grid_of_direct"};
+  }
+  return {algorithm_of(name)};
 }
 
 void note_substitutes(const ReduceWay& way, const Places& places, std::vector<std::string>& notes) {

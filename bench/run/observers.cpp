@@ -53,6 +53,17 @@ PrinterOptions printer_options(const Job& job) {
   return options;
 }
 
+void add_lms_observers(const Observed& run, Observers& all) {
+  const LmsFlags& flags = run.job.config->lms;
+  all.push_back(std::make_unique<LmsObserver>(run.team, run.console, run.result));
+  if (flags.trace) {
+    all.push_back(std::make_unique<LmsTrace>(*flags.trace, run.team.first()));
+  }
+  if (flags.stats || flags.stats_average) {
+    all.push_back(std::make_unique<LmsStats>(run.job, run.team.first()));
+  }
+}
+
 }  // namespace
 
 Observers make_observers(const Observed& run) {
@@ -88,13 +99,7 @@ Observers make_observers(const Observed& run) {
                                       run.team.first().plan()));
   }
   if (run.team.first().lms() != nullptr) {
-    add(std::make_unique<LmsObserver>(run.team, run.console, run.result));
-    if (config.lms.trace) {
-      add(std::make_unique<LmsTrace>(*config.lms.trace, run.team.first()));
-    }
-    if (config.lms.stats || config.lms.stats_average) {
-      add(std::make_unique<LmsStats>(job, run.team.first()));
-    }
+    add_lms_observers(run, all);
   }
   if (config.comm.dump_iter > 0 && run.team.exchange() != nullptr) {
     add(std::make_unique<CommDump>(run.team, run.console, config.comm.dump_iter));
