@@ -138,7 +138,7 @@ std::optional<Restored> resume(const Job& job, Team& team, Console& console) {
   if (!job.keeps_checkpoints()) {
     return std::nullopt;
   }
-  const std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
+  std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
   if (restored) {
     console.note(
         fmt::format("resumed from {} at global step {}", restored->path, restored->global_step));
@@ -224,6 +224,16 @@ int place_on_host(const Peers& peers) {
       peers.seats().begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
 }
 
+Backend connected_backend(const RunRequest& request, std::optional<Peers>& peers) {
+  Config placed = request.config;
+  placed.gpu.ordinal = peers ? place_on_host(*peers) : 0;
+  Backend backend = make_backend(placed, request.backends);
+  if (peers) {
+    peers->connect(backend);
+  }
+  return backend;
+}
+
 // Building and warming up are work too; null unless turns are asked for.
 std::unique_ptr<Turns> first_turn(const Config& config) {
   std::unique_ptr<Turns> turns;
@@ -291,12 +301,7 @@ void report_speed(const Observed& run, const ProfileReport& profile, ResultFile&
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
   std::optional<Peers> peers = join_peers(request);
-  Config placed = config;
-  placed.gpu.ordinal = peers ? place_on_host(*peers) : 0;
-  Backend backend = make_backend(placed, request.backends);
-  if (peers) {
-    peers->connect(backend);
-  }
+  const Backend backend = connected_backend(request, peers);
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
   const Job job = make_job(config, backend);
