@@ -23,7 +23,8 @@ onednn_sha256=(
 
 installed() { [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
 at_least() { dpkg --compare-versions "$1" ge "$2"; }
-candidate() { apt-cache policy "$1" | awk '/Candidate:/ {print ($2 == "(none)") ? "0" : $2}'; }
+# The version that would be installed; 0 if there is none, or no such package.
+candidate() { apt-cache policy "$1" | awk '/Candidate:/ && $2 != "(none)" {found = $2} END {print found ? found : "0"}'; }
 has_pip() { python3 -m pip --version >/dev/null 2>&1; }
 
 # The packages of a list that are not installed, one per line; one dpkg-query for all, so that it stays quick.
