@@ -31,7 +31,7 @@ void keep_gradients(double decay, const Operands& o) {
 void add_late_gradient_rows(KernelTable& table) {
   table.add<LateGradient>(
       [](const LateGradient& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return like_first_input(asked);
+        return like_input(1, asked);  // which is kept, and so is where it is
       },
       [](const LateGradient& op, const Signature& /*asked*/) {
         return own_kernel([decay = op.decay](const Operands& o) { keep_gradients(decay, o); });

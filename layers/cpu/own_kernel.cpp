@@ -64,12 +64,14 @@ KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspac
   return spec;
 }
 
-KernelSpec like_first_input(const Signature& asked) {
+KernelSpec like_first_input(const Signature& asked) { return like_input(0, asked); }
+
+KernelSpec like_input(std::size_t input, const Signature& asked) {
   KernelSpec spec = as_asked(asked);
   for (auto* side : {&spec.in, &spec.out}) {
     for (TensorDesc& desc : *side) {
-      desc.layout = asked.in.front().layout;
-      desc.packing = asked.in.front().packing;
+      desc.layout = asked.in[input].layout;
+      desc.packing = asked.in[input].packing;
     }
   }
   return spec;

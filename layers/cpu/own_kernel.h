@@ -53,8 +53,9 @@ KernelSpec as_asked(const Signature& asked, std::size_t workspace = 0);
 // The same operands, images (rank 4) in this layout, everything else row-major.
 KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace = 0);
 
-// The same operands, all lying as the first input does, whatever that is: element-wise ops do not
-// care, and padding stays zero.
+// The same operands, all lying as one input does, whatever that is: element-wise ops do not care,
+// and padding stays zero.
+KernelSpec like_input(std::size_t input, const Signature& asked);
 KernelSpec like_first_input(const Signature& asked);
 
 // Elements in memory, with padding.

@@ -18,11 +18,24 @@ __global__ void __launch_bounds__(flat_threads)
   }
 }
 
+// All lie as what is kept does, in either order.
+KernelSpec describe_late(const Signature& asked) {
+  KernelSpec spec = in_nhwc(asked);
+  for (auto* const side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      if (asked.in[1].layout == Layout::nchw) {
+        desc.layout = Layout::nchw;
+      }
+    }
+  }
+  return spec;
+}
+
 }  // namespace
 
 void add_late_gradient_rows(KernelTable& table) {
   table.add<LateGradient>(
-      [](const LateGradient&, const Signature& asked) { return in_nhwc(asked); },
+      [](const LateGradient&, const Signature& asked) { return describe_late(asked); },
       [](const LateGradient& op, const Signature&) {
         return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
           const std::int64_t count = o.out[0].desc.shape.elements();

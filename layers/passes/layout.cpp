@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "layers/elementwise.h"
+#include "layers/late_gradient.h"
 #include "layers/optimizer.h"
 #include "layers/passes/rewriter.h"
 #include "runtime/error.h"
@@ -198,9 +199,18 @@ Descriptions descriptions_of(const Graph& graph, std::span<const TensorInfo> fix
   return result;
 }
 
-// A parameter and its slots lie as the gradient is made.
-void follow_gradients(const Graph& graph, const Wishes& learned, Descriptions& result) {
+// A parameter and its slots lie as the gradient is made, and so does what keeps it for a step.
+void follow_gradients(const Graph& graph, Wishes learned, Descriptions& result) {
   for (const Node& node : graph.nodes()) {
+    if (dynamic_cast<const LateGradient*>(node.op.get()) != nullptr) {
+      const std::optional<TensorDesc>& made = learned.produced[index_of(node.inputs[0])];
+      std::optional<TensorDesc>& kept = result[index_of(node.inputs[1])];
+      if (!kept && made && made->type == DataType::f32) {
+        kept = made;
+      }
+      learned.produced[index_of(node.outputs[0])] = kept;
+      continue;
+    }
     const auto* update = dynamic_cast<const Update*>(node.op.get());
     if (update == nullptr) {
       continue;

@@ -9,6 +9,7 @@
 #include "layers/activation.h"
 #include "layers/conv.h"
 #include "layers/elementwise.h"
+#include "layers/late_gradient.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
 #include "layers/passes/autodiff.h"
@@ -56,6 +57,13 @@ KernelTable fake_table(const std::string& gradient) {
   table.add<Convert>(anything, no_kernel);
   table.add<Relu>(anything, no_kernel);
   table.add<Update>(anything, no_kernel);
+  table.add<LateGradient>(
+      [](const LateGradient&, const Signature& s) -> std::optional<KernelSpec> {
+        KernelSpec spec = as_asked(s);
+        spec.in[0] = spec.out[0] = spec.in[1];
+        return spec;
+      },
+      no_kernel);
   table.otherwise(
       [](const Op&, const Signature& s) -> std::optional<KernelSpec> {
         KernelSpec spec = as_asked(s);
@@ -83,14 +91,17 @@ Value images(Graph& graph) { return graph.input("x", described({2, 16, 6, 6}, Da
 
 constexpr ConvOptions bare{.filters = 16, .kernel = 3, .bias = false, .relu = false};
 
-// One convolution whose mean trains by momentum.
-void build_training(Graph& graph) {
+// One convolution whose mean trains by momentum, with the gradient of the step before if `late`.
+void build_training(Graph& graph, bool late = false) {
   const Value y = conv(images(graph), bare);
   const Value w{&graph, *graph.find("v/cg/conv0/conv2d/kernel")};
-  const auto dw = gradients(y, std::vector{w}, graph.input("dy", y.desc()));
+  std::vector<Value> dw{*gradients(y, std::vector{w}, graph.input("dy", y.desc()))[0]};
+  if (late) {
+    append_late_gradients(std::vector{w}, dw, 0);
+  }
   OptimizerOptions options;
   options.update.rule = Rule::momentum;
-  append_update(graph, std::vector{w}, std::vector{*dw[0]}, options);
+  append_update(graph, std::vector{w}, dw, options);
 }
 
 TEST(AssignLayouts, GivesImagesTheAskedLayoutWithoutSeams) {
@@ -127,6 +138,17 @@ TEST(AssignLayouts, PacksAParameterAndItsSlotAsItsGradientIsMade) {
   for (const TensorId id : result->nodes()[static_cast<std::size_t>(update - ops.begin())].inputs) {
     EXPECT_FALSE(result->info(id).name.ends_with(":converted")) << result->info(id).name;
   }
+}
+
+TEST(AssignLayouts, KeepsALateGradientAsItIsMade) {
+  Graph graph;
+  build_training(graph, true);
+  const auto result = assign_layouts(graph, fake_table("backward"), Layout::nchw).graph;
+  const TensorDesc kernel = desc_of(*result, "v/cg/conv0/conv2d/kernel");
+  EXPECT_EQ(kernel, packed(kernel, "backward"));
+  EXPECT_EQ(desc_of(*result, "v/cg/conv0/conv2d/kernel/late_gradient"), kernel);
+  EXPECT_THAT(ops_of(*result), ElementsAre("convert", "conv", "conv_backward_weights",
+                                           "late_gradient", "update", "sum_in_order"));
 }
 
 TEST(AssignLayouts, NeedsNoConversionWhereBothDirectionsPackAlike) {
