@@ -167,9 +167,10 @@ class PeerMemoryTransport final : public Transport {
     }
   }
   void leave(std::optional<int> lost) override {
-    if (presence(rank_).state.load(std::memory_order_acquire) == State::here) {
-      presence(rank_).culprit.store(lost.value_or(-1), std::memory_order_relaxed);
-    }  // else it has said already whom it blames
+    const bool is_here = presence(rank_).state.load(std::memory_order_acquire) == State::here;
+    if (lost && is_here) {  // else it has said already whom it blames
+      presence(rank_).culprit.store(*lost, std::memory_order_relaxed);
+    }
     take_leave(lost ? State::failed : State::left);
   }
   void busy() override {
@@ -179,7 +180,8 @@ class PeerMemoryTransport final : public Transport {
         listens_ = false;
         --crowded_;
       }
-      idle_ = left_seen_ = 0;
+      idle_ = 0;
+      left_ = -1;
       presence(rank_).waits_for.store(-1, std::memory_order_relaxed);
     }
   }
@@ -254,11 +256,13 @@ class PeerMemoryTransport final : public Transport {
       look_at(rank);
     }
     if (presence(waits_for).state.load(std::memory_order_acquire) == State::left) {
-      if (++left_seen_ > 1) {  // else what is waited for may have come before it left
+      if (left_ == waits_for) {  // else what is waited for may have come before it left
         lost(number_of(waits_for), "it has left");
       }
+      left_ = waits_for;
       return;
     }
+    left_ = -1;
     if (waited_ > patience_) {
       lost(number_of(root(waits_for)), "nothing from it for " + in_seconds(waited_));
     }
@@ -302,7 +306,8 @@ class PeerMemoryTransport final : public Transport {
   std::vector<WatchedProcess> watched_;  // by rank
   std::vector<int> called_;              // see PeerMemory::join()
   std::size_t used_ = 0;                 // of the room
-  unsigned idle_ = 0, left_seen_ = 0;
+  unsigned idle_ = 0;
+  int left_ = -1;         // what was waited for at the latest look, and had left
   unsigned crowded_ = 0;  // waits that are still taken to have others on the processor
   bool listens_ = false;
   std::uint32_t heard_ = 0;  // rings

@@ -67,7 +67,8 @@ int steps_of_buckets(Transport& transport, const FaultyRun& run) {
   BucketCommunicator communicator(transport, *tests::usable_loops().back(), settings);
   const Bytes room = transport.room(buckets_of_run * run.elements * sizeof(float));
   const std::span<float> all(reinterpret_cast<float*>(room.data()), buckets_of_run * run.elements);
-  const auto sum = static_cast<float>(run.ranks * (run.ranks + 1) / 2);
+  const int whole_sum = run.ranks * (run.ranks + 1) / 2;
+  const auto sum = static_cast<float>(whole_sum);
   bool right = true;
   for (int step = 0; step < steps_of_run; ++step) {
     for (std::size_t bucket = 0; bucket < buckets_of_run; ++bucket) {

@@ -7,6 +7,7 @@
 #include <exception>
 #include <functional>
 #include <gtest/gtest.h>
+#include <latch>
 #include <optional>
 #include <string>
 #include <sys/wait.h>
@@ -123,6 +124,30 @@ TEST(PeerMemory, NamesAProcessThatHasEnded) {
     }
     EXPECT_EQ(processes.exit_codes(), (std::vector<int>{75, -SIGKILL, 75}));
   }
+}
+
+// Each call looks at most once, and does so when the last look is long enough ago.
+TEST(PeerMemory, MissesWhoHasLeftWhenItIsWaitedForAgain) {
+  std::latch have_left(3);
+  const std::vector<std::string> errors =
+      as_threads(4, {.patience = 20s}, [&](Transport& transport) {
+        if (transport.rank() != 0) {
+          transport.leave(std::nullopt);
+          have_left.count_down();
+          return;
+        }
+        have_left.wait();
+        for (int spin = 0; spin < 200; ++spin) {
+          transport.idle(1);
+        }
+        for (const int waits_for : {1, 2, 3}) {  // each may have sent before it left
+          std::this_thread::sleep_for(3ms);
+          transport.idle(waits_for);
+        }
+        std::this_thread::sleep_for(3ms);
+        transport.idle(3);
+      });
+  EXPECT_EQ(errors[0].find("rank 3 is lost: it has left"), 0U) << errors[0];
 }
 
 TEST(PeerMemory, BlamesWhomTheFirstToLeaveHasBlamedWhateverItSaysLater) {

@@ -74,62 +74,62 @@ void wait_here(Stream& stream, std::uint32_t* flag) {
 class Staged : public testing::Test {
  protected:
   Staged()
-      : staged_(host_, {.room =
-                            [this](std::size_t elements) {
-                              rooms_.push_back(std::vector<float>(elements));
-                              return std::span<float>(rooms_.back());
-                            },
-                        .flag =
-                            [] {
-                              auto* const words = new std::array<std::uint32_t, 16>{};
-                              return Buffer(reinterpret_cast<std::byte*>(words), sizeof(*words),
-                                            [words](std::byte*) { delete words; });
-                            },
-                        .wait_for = wait_here}) {}
+      : staged(host, {.room =
+                          [this](std::size_t elements) {
+                            rooms.push_back(std::vector<float>(elements));
+                            return std::span<float>(rooms.back());
+                          },
+                      .flag =
+                          [] {
+                            auto* const words = new std::array<std::uint32_t, 16>{};
+                            return Buffer(reinterpret_cast<std::byte*>(words), sizeof(*words),
+                                          [words](std::byte*) { delete words; });
+                          },
+                      .wait_for = wait_here}) {}
 
-  ThreeAlike host_;
-  std::deque<std::vector<float>> rooms_;
-  PromptStream stream_;
-  StagedCommunicator staged_;
+  ThreeAlike host;
+  std::deque<std::vector<float>> rooms;
+  PromptStream stream;
+  StagedCommunicator staged;
 };
 
 TEST_F(Staged, GivesTheSumsOfTheHostsCommunicatorStepAfterStep) {
   std::vector<float> a(5), b(3), c(4);
   const std::array<std::span<float>, 2> first{a, b};
   const std::array<std::span<float>, 1> second{c};
-  staged_.prepare(0, 8);
-  staged_.prepare(1, 4);
-  staged_.prepare(0, 8);  // by another program of the same rank
-  EXPECT_EQ(rooms_.size(), 2U);
+  staged.prepare(0, 8);
+  staged.prepare(1, 4);
+  staged.prepare(0, 8);  // by another program of the same rank
+  EXPECT_EQ(rooms.size(), 2U);
   for (int step = 0; step < 3; ++step) {
     std::iota(a.begin(), a.end(), 1.0F);
     std::iota(b.begin(), b.end(), 6.0F);
     std::iota(c.begin(), c.end(), 1.0F);
-    staged_.all_reduce(stream_, 0, first, 1);
-    staged_.all_reduce(stream_, 1, second, 0.5F);
-    stream_.synchronize();
+    staged.all_reduce(stream, 0, first, 1);
+    staged.all_reduce(stream, 1, second, 0.5F);
+    stream.synchronize();
     EXPECT_EQ(a, (std::vector<float>{3, 6, 9, 12, 15}));
     EXPECT_EQ(b, (std::vector<float>{18, 21, 24}));
     EXPECT_EQ(c, (std::vector<float>{1.5, 3, 4.5, 6}));
   }
-  EXPECT_EQ(host_.order, (std::vector<std::size_t>{0, 1, 0, 1, 0, 1}));
+  EXPECT_EQ(host.order, (std::vector<std::size_t>{0, 1, 0, 1, 0, 1}));
 }
 
 TEST_F(Staged, EndsTheWaitOfTheDeviceAndThrowsWhenTheHostHasFailed) {
   std::vector<float> a(4);
   const std::array<std::span<float>, 1> pieces{a};
-  staged_.prepare(0, 4);
-  staged_.prepare(1, 4);
-  host_.fails = true;
-  staged_.all_reduce(stream_, 0, pieces, 1);
-  staged_.all_reduce(stream_, 1, pieces, 1);  // is not tried any more, and waits for nobody
-  EXPECT_EQ(tests::error_of([&] { stream_.synchronize(); }), "a rank is lost");
-  EXPECT_TRUE(host_.order.empty());
+  staged.prepare(0, 4);
+  staged.prepare(1, 4);
+  host.fails = true;
+  staged.all_reduce(stream, 0, pieces, 1);
+  staged.all_reduce(stream, 1, pieces, 1);  // is not tried any more, and waits for nobody
+  EXPECT_EQ(tests::error_of([&] { stream.synchronize(); }), "a rank is lost");
+  EXPECT_TRUE(host.order.empty());
 }
 
 TEST_F(Staged, RefusesABucketOfAnotherSize) {
-  staged_.prepare(0, 8);
-  EXPECT_EQ(tests::error_of([&] { staged_.prepare(0, 9); }),
+  staged.prepare(0, 8);
+  EXPECT_EQ(tests::error_of([&] { staged.prepare(0, 9); }),
             "bucket 0 of an exchange has changed its size");
 }
 
