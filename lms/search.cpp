@@ -182,7 +182,7 @@ class Searcher {
         push_move(moves, price_of({.root = root, .fate = fate}, current).first);
       }
     }
-    while (!current.evaluation.fits && !moves.empty()) {
+    while (!current.evaluation.fits && !moves.empty() && work_ < options_.work) {
       const Move move = moves.top();
       moves.pop();
       auto [again, next] = price_of(move, current);

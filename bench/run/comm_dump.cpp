@@ -94,6 +94,7 @@ void CommDump::timing_starts() {
   before_ = team_.exchange_seconds();
   std::ranges::fill(before_, 0);  // the team forgets them
   seconds_.assign(before_.size(), {});
+  exchanged_ = step_exchange(buckets_of(team_.first().plan()), *team_.exchange());
 }
 
 void CommDump::step_finished(const FinishedStep& step) {
@@ -118,9 +119,8 @@ void CommDump::step_finished(const FinishedStep& step) {
     RankWindow& window = ranks.emplace_back();
     words >> window.mean >> window.p50 >> window.p99 >> window.jitter;
   }
-  const StepExchange exchanged = step_exchange(buckets_of(team_.first().plan()), *team_.exchange());
   for (const std::string& line :
-       dump_lines(step.number - every_ + 1, step.number, ranks, exchanged)) {
+       dump_lines(step.number - every_ + 1, step.number, ranks, exchanged_)) {
     console_.note(line);
   }
 }

@@ -47,6 +47,7 @@ class CommDump final : public Observer {
   std::int64_t every_;
   std::vector<double> before_;                // by rank of this process, until the latest step
   std::vector<std::vector<double>> seconds_;  // of each step of the window
+  StepExchange exchanged_;
 };
 
 }  // namespace cnn::bench

@@ -21,6 +21,7 @@
 #include "runtime/error.h"
 
 namespace cnn::bench {
+
 StepValues merge(std::span<const StepValues> ranks) {
   StepValues sum;
   for (const StepValues& rank : ranks) {

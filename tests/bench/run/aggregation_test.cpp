@@ -54,6 +54,7 @@ int wrong_sums(int towers, const Config& config) {
       allreduce::PeerMemory::of_threads(towers, {.room = std::size_t{1} << 20U});
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(towers));
   for (int rank = 0; rank < towers; ++rank) {
     threads.emplace_back([&, rank] {
       const std::unique_ptr<allreduce::Transport> transport = memory.join(rank);

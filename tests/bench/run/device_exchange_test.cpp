@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "allreduce/peer_memory.h"
@@ -20,7 +21,6 @@ namespace cnn::bench {
 namespace {
 
 namespace nccl = allreduce::nccl;
-using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -31,8 +31,10 @@ std::shared_ptr<StreamCommunicator>& given() {
 }
 
 constexpr DeviceExchange played{
-    .add = [](KernelTable& /*table*/,
-              std::shared_ptr<StreamCommunicator> communicator) { given() = communicator; },
+    .add =
+        [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
+          given() = std::move(communicator);
+        },
     .native = [](Stream& stream) -> void* { return &stream; },
     .look_while_waiting = [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
     .pin = [](std::span<std::byte> memory) -> std::shared_ptr<void> {
@@ -123,6 +125,7 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
     given().reset();
   };
   std::vector<std::thread> threads;
+  threads.reserve(2);
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       const std::string error = tests::error_of([&] { work(rank); });
