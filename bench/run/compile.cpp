@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "bench/run/exchange_flags.h"
-#include "bench/run/lms_plan_file.h"
 #include "layers/all_reduce.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
@@ -175,12 +174,6 @@ layers::Fusion fusion_of(const CompileRequest& request, const Backend& backend, 
   return config.graph.fusion == FusionChoice::bn ? layers::Fusion::bn : layers::Fusion::conv;
 }
 
-// As asked; a plan that is loaded brings its own.
-std::size_t largest_join(const CompileRequest& request) {
-  const LmsFlags& lms = request.config.lms;
-  return lms.enabled && lms.plan_file ? load_largest_join(*lms.plan_file) : request.largest_join;
-}
-
 }  // namespace
 
 bool sums_gradients(VariableUpdate mode) {
@@ -193,9 +186,6 @@ std::size_t bucket_bytes(const Config& config, const Backend& backend) {
   const std::size_t most = layers::OptimizerOptions().bucket_bytes;
   if (!config.lms.enabled) {
     return most;
-  }
-  if (config.lms.plan_file) {
-    return load_bucket_bytes(*config.lms.plan_file);
   }
   const std::size_t limit = static_cast<std::size_t>(config.lms.limit) << 20U;
   const std::size_t memory =
@@ -219,13 +209,13 @@ Compiled compile(const CompileRequest& request, const Backend& backend,
   compiled.layout = layers::image_layout(*forward.graph, backend.preferred_layout(request.compute));
   layers::PipelineOptions options{.fusion = fusion_of(request, backend, compiled.layout),
                                   .layout = compiled.layout,
-                                  .largest_join = largest_join(request),
+                                  .largest_join = request.largest_join,
                                   .fixed = fixed};
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
     options.training.optimizer.bucket_bytes =
-        request.bucket_bytes ? *request.bucket_bytes : bucket_bytes(request.config, backend);
+        request.bucket_bytes.value_or(bucket_bytes(request.config, backend));
     exchange(request, options.training);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);

@@ -61,8 +61,7 @@ struct Compiled {
 bool sums_gradients(VariableUpdate mode);
 
 // Of the parameters in one update: gradients wait there for the last of them, so that with --lms
-// buckets are small where memory is, or those of the plan that --lms_plan_file names. No bit
-// depends on it. Throws Error if that file has none.
+// buckets are small where memory is. No bit depends on it.
 std::size_t bucket_bytes(const Config& config, const Backend& backend);
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.

@@ -45,10 +45,17 @@ Phase main_phase(const Job& job) {
 }
 
 Sizes sizes_of(const Job& job) {
-  return {.batch = job.batch.per_device,
-          .eval_batch = job.eval_batch.per_device,
-          .image_size = job.image_size,
-          .largest_join = layers::any_size};
+  const Sizes sizes{.batch = job.batch.per_device,
+                    .eval_batch = job.eval_batch.per_device,
+                    .image_size = job.image_size};
+  const LmsFlags& lms = job.config->lms;
+  return lms.enabled && lms.plan_file ? with_plan(sizes, load_plan_sizes(*lms.plan_file)) : sizes;
+}
+
+Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
+  sizes.largest_join = plan.largest_join;
+  sizes.bucket_bytes = plan.bucket_bytes;
+  return sizes;
 }
 
 Sizes with_batch(const Job& job, std::int64_t batch) {

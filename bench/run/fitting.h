@@ -7,6 +7,7 @@
 #include "bench/machine/backend.h"
 #include "bench/run/device_memory.h"
 #include "bench/run/job.h"
+#include "bench/run/lms_plan_file.h"
 
 namespace cnn::bench {
 
@@ -19,8 +20,10 @@ struct Sizes {
 };
 // Of the program that a job is about, where that is no evaluation.
 Phase main_phase(const Job& job);
-// As the job has them.
+// As the job has them, and the plan of --lms_plan_file. Throws Error where that cannot be read.
 Sizes sizes_of(const Job& job);
+// With those that a plan brings.
+Sizes with_plan(Sizes sizes, const PlanSizes& plan);
 // With another batch, which an evaluation that has none of its own follows.
 Sizes with_batch(const Job& job, std::int64_t batch);
 

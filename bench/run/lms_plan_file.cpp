@@ -259,16 +259,7 @@ PlanSizes read_plan_sizes(const std::string& text) {
   });
 }
 
-std::size_t load_bucket_bytes(const std::string& path) {
-  return with_text(path, [](const std::string& text) {
-    return with_json(text,
-                     [](const Json& file) { return file.at("bucket_bytes").get<std::size_t>(); });
-  });
-}
-
-std::size_t load_largest_join(const std::string& path) {
-  return with_text(path, [](const std::string& text) { return with_json(text, join_of); });
-}
+PlanSizes load_plan_sizes(const std::string& path) { return with_text(path, read_plan_sizes); }
 
 PlanFile::PlanFile(const std::string& path) : file_("--lms_plan_out", path) {}
 

@@ -48,13 +48,12 @@ SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Gra
 // The same of the file that --lms_plan_file names; errors begin with flag and path.
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph);
 
-// What the graph is to be compiled with, to be that of the plan of a text or file.
+// What the graph is to be compiled with, to be that of the plan of a text, or of a file.
 struct PlanSizes {
   std::size_t bucket_bytes = 0, largest_join = layers::any_size;
 };
 PlanSizes read_plan_sizes(const std::string& text);
-std::size_t load_bucket_bytes(const std::string& path);
-std::size_t load_largest_join(const std::string& path);
+PlanSizes load_plan_sizes(const std::string& path);
 
 // Where --lms_plan_out goes.
 class PlanFile {

@@ -55,21 +55,21 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
 
 // By the plan, if there is one.
 Sizes sizes_by(const Job& job, const std::string& plan) {
-  Sizes sizes = sizes_of(job);
-  if (!plan.empty()) {
-    const PlanSizes of = read_plan_sizes(plan);
-    sizes.largest_join = of.largest_join;
-    sizes.bucket_bytes = of.bucket_bytes;
-  }
-  return sizes;
+  const Sizes sizes = sizes_of(job);
+  return plan.empty() ? sizes : with_plan(sizes, read_plan_sizes(plan));
 }
 
 }  // namespace
 
 Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first)
+    : Session(job, backend, plan_of_first, sizes_by(job, plan_of_first)) {}
+
+Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first,
+                 const Sizes& sizes)
     : job_(job),
       backend_(backend),
-      programs_(compile_programs(job, backend, sizes_by(job, plan_of_first))) {
+      plan_bucket_bytes_(sizes.bucket_bytes),
+      programs_(compile_programs(job, backend, sizes)) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
   facts_ = first.facts;
   layout_ = first.layout;
@@ -151,7 +151,7 @@ StepPlan Session::plan_like(const std::string& plan_of_first, bool measured) {
 
 SavedPlan Session::saved_plan() const {
   SavedPlan plan = lms_->latest();
-  plan.bucket_bytes = bucket_bytes(*job_.config, backend_);
+  plan.bucket_bytes = plan_bucket_bytes_.value_or(bucket_bytes(*job_.config, backend_));
   return plan;
 }
 

@@ -22,6 +22,8 @@
 
 namespace cnn::bench {
 
+struct Sizes;
+
 // One rank: its programs over one set of variables in one arena, and their checkpoints. Use it in
 // the order: construct, allocate, restore if wanted, start, then run.
 class Session {
@@ -83,6 +85,9 @@ class Session {
   const std::vector<std::string>& notices() const { return notices_; }
 
  private:
+  Session(const Job& job, const Backend& backend, const std::string& plan_of_first,
+          const Sizes& sizes);
+
   void plan_lms(const std::string& plan_of_first);
   void plan_from(const std::string& file);  // of --lms_plan_file
   StepPlan plan_like(const std::string& plan_of_first, bool measured);
@@ -101,7 +106,8 @@ class Session {
 
   const Job& job_;
   const Backend& backend_;
-  Programs programs_;  // until start()
+  std::optional<std::size_t> plan_bucket_bytes_;  // of updates, if a plan was given that says it
+  Programs programs_;                             // until start()
   std::optional<Variables> variables_;
   std::optional<PlanFile> plan_out_;
   std::optional<LmsPlanner> lms_;

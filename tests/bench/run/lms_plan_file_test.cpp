@@ -150,7 +150,7 @@ TEST_F(PlanFileTest, NamesItsFlagAndPathInErrors) {
               HasSubstr("--lms_plan_file=" + path + ": cannot read it"));
   PlanFile(path).write(saved_, origin_, graph_);
   EXPECT_EQ(load_plan(path, origin_, graph_).peak, 3000U);
-  EXPECT_EQ(load_bucket_bytes(path), 1000U);
+  EXPECT_EQ(load_plan_sizes(path).bucket_bytes, 1000U);
   EXPECT_THAT(error_of([&] { PlanFile(folder / "none/plan.json"); }), HasSubstr("--lms_plan_out="));
 }
 
