@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -77,6 +78,17 @@ std::vector<int> across(std::span<const std::vector<int>> hosts, int rank) {
   return peers;
 }
 
+// With whom each of so many hosts exchanges in a round, of `rounds_of(hosts)`; nobody: itself. All
+// meet each other in them: a tournament by turning a circle round one who stays.
+int rounds_of(int hosts) { return hosts + hosts % 2 - 1; }
+int partner(int host, int hosts, int round) {
+  const int circle = rounds_of(hosts);  // of this many, and one who stays
+  int other = host == circle ? round * ((circle + 1) / 2) % circle
+                             : (round - host % circle + circle) % circle;
+  other = other == host ? circle : other;
+  return other < hosts ? other : host;
+}
+
 // Small messages, and bytes per second of a large one.
 struct MessageSpeed {
   double latency = 0, post = 0, bytes_per_second = 0;
@@ -109,6 +121,35 @@ class Measurement {
     }
     const double bytes = static_cast<double>(elements * sizeof(float));
     return {std::max(shortest, one - 2 * post), post, bytes / std::max(shortest, large - one)};
+  }
+
+  // The least seconds in which each rank has exchanged as many bytes as a link of this speed moves
+  // in a moment, with others in turn: that of its own link, if not all of them have a slower one.
+  // hosts: ranks that stand for theirs; a rank that is not among them stands by.
+  std::vector<double> exchanges(std::span<const int> hosts, double bytes_per_second) {
+    constexpr int most_rounds = 4, runs = 2;
+    const auto elements = std::clamp<std::size_t>(
+        static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)), few, room_.size());
+    const auto count = static_cast<int>(hosts.size());
+    const auto self = static_cast<int>(std::ranges::find(hosts, transport_.rank()) - hosts.begin());
+    std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),
+                              std::numeric_limits<double>::infinity());
+    for (int round = 0; round < std::min(rounds_of(count), most_rounds); ++round) {
+      const int other = self < count ? partner(self, count, round) : self;
+      const int with = other == self ? -1 : hosts[static_cast<std::size_t>(other)];
+      Engine engine(transport_, loops_, message_plan({with, with}, 1, elements), {&room_, 1});
+      for (int run = 0; run < runs; ++run) {
+        const std::span<const double> each = times([&] { engine.run(1); });
+        for (std::size_t rank = 0; rank < least.size(); ++rank) {
+          const auto host = std::ranges::find(hosts, static_cast<int>(rank));
+          const auto number = static_cast<int>(host - hosts.begin());
+          if (number < count && partner(number, count, round) != number) {
+            least[rank] = std::min(least[rank], each[rank]);
+          }
+        }
+      }
+    }
+    return least;
   }
 
   double meeting() {
@@ -173,11 +214,15 @@ class Measurement {
   }
   template <class Run>
   double timed(const Run& run) {
+    return std::max(shortest, std::ranges::max(times(run)));
+  }
+  template <class Run>
+  std::span<const double> times(const Run& run) {  // of all ranks
     numbers_.meet();
     const Clock::time_point start = Clock::now();
     run();
     const double mine = std::chrono::duration<double>(Clock::now() - start).count();
-    return std::max(shortest, std::ranges::max(numbers_.gather({&mine, 1})));
+    return numbers_.gather({&mine, 1});
   }
 
   Transport& transport_;
@@ -194,13 +239,30 @@ double rounded(double value) {
   return value > 0 ? std::exp2(std::round(std::log2(value) * steps) / steps) : 0;
 }
 
+// How fast the link of each rank's host is beside the fastest; empty: all alike. seconds: of the
+// first rank of each host.
+std::vector<double> beside_the_fastest(std::span<const double> seconds,
+                                       std::span<const std::vector<int>> hosts, std::size_t ranks) {
+  constexpr double alike = 0.8;
+  const double fastest = std::ranges::min(seconds);
+  std::vector<double> link(ranks, 1);
+  for (const std::vector<int>& of_host : hosts) {
+    const double factor = fastest / seconds[static_cast<std::size_t>(of_host.front())];
+    for (const int rank : of_host) {
+      link[static_cast<std::size_t>(rank)] = factor < alike ? rounded(factor) : 1;
+    }
+  }
+  return std::ranges::min(link) < 1 ? link : std::vector<double>();
+}
+
 }  // namespace
 
-Links measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                    const Links& assumed, const CalibrationLimits& limits) {
-  Links links = assumed;
+LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
+                         const Links& assumed, const CalibrationLimits& limits) {
+  LinkSpeeds speeds{assumed, {}};
+  Links& links = speeds.links;
   if (topology.ranks() < 2) {
-    return links;
+    return speeds;
   }
   Measurement measurement(transport, loops, topology, limits);
   const std::vector<std::vector<int>> hosts = by_host(topology);
@@ -219,7 +281,19 @@ Links measure_links(Transport& transport, const simd::Loops& loops, const Topolo
     const MessageSpeed outside = measurement.messages(in_ring(peers, rank));
     links.latency = rounded(outside.latency);
     links.post = rounded(outside.post);
-    links.host = rounded(outside.bytes_per_second * static_cast<double>(smallest(hosts)));
+    double fastest = outside.bytes_per_second * static_cast<double>(smallest(hosts));
+    if (hosts.size() > 2) {  // of two both ends of one link are as fast
+      std::vector<int> firsts;
+      for (const std::vector<int>& ranks : hosts) {
+        firsts.push_back(ranks.front());
+      }
+      speeds.of_rank = beside_the_fastest(measurement.exchanges(firsts, fastest), hosts,
+                                          topology.host_of.size());
+    }
+    if (!speeds.of_rank.empty()) {
+      fastest /= std::ranges::min(speeds.of_rank);  // the ring went at the pace of the slowest
+    }
+    links.host = rounded(fastest);
   } else if (limits.peers_memory) {
     const double meeting = measurement.meeting();
     links.meeting = rounded(meeting);
@@ -227,19 +301,15 @@ Links measure_links(Transport& transport, const simd::Loops& loops, const Topolo
     // slower was disturbed.
     links.memory = std::max(rounded(measurement.memory(meeting)), 3 * links.rank);
   }
-  return links;
+  return speeds;
 }
 
-Links links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                     const Links& mine) {
+LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
+                          const LinkSpeeds& mine) {
   Numbers numbers(transport, loops, topology, 7);
-  const std::array<double, 7> values{mine.latency,
-                                     mine.post,
-                                     mine.add,
-                                     mine.rank,
-                                     mine.host,
-                                     mine.memory,
-                                     mine.meeting.value_or(-1)};
+  const Links& own = mine.links;
+  const std::array<double, 7> values{
+      own.latency, own.post, own.add, own.rank, own.host, own.memory, own.meeting.value_or(-1)};
   const std::span<const double> first = numbers.gather(values);
   Links links{.latency = first[0],
               .post = first[1],
@@ -250,7 +320,15 @@ Links links_of_first(Transport& transport, const simd::Loops& loops, const Topol
   if (first[6] >= 0) {
     links.meeting = first[6];
   }
-  return links;
+  LinkSpeeds speeds{links, {}};
+  for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
+    const double factor = mine.of_rank.empty() ? 1 : mine.of_rank[rank];
+    speeds.of_rank.push_back(numbers.gather({&factor, 1}).front());
+  }
+  if (std::ranges::min(speeds.of_rank) >= 1) {
+    speeds.of_rank.clear();
+  }
+  return speeds;
 }
 
 }  // namespace cnn::allreduce

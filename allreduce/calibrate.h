@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
 
 #include "allreduce/algorithm.h"
 #include "allreduce/cost.h"
@@ -16,16 +17,23 @@ struct CalibrationLimits {
   bool peers_memory = true;                    // ranks of a host see one another's
 };
 
+struct LinkSpeeds {
+  Links links;
+  std::vector<double> of_rank;  // as Topology::link; empty: all alike
+};
+
 // Measures what Links says of these ranks: meetings, messages to a neighbour in the host and to one
 // in the next host, all ranks at once, and sums. What these ranks have nothing of (other hosts,
-// peers in a host) stays as `assumed`. All ranks call it together and get rank 0's numbers, rounded
-// to a few steps for each power of two, so that a choice by them is mostly the same in the next
-// run. Takes room of the transport: `bytes`, and a page or two. Throws PeerLost.
-Links measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                    const Links& assumed, const CalibrationLimits& limits);
+// peers in a host) stays as `assumed`. Hosts exchange in pairs too, so that one with a slow link is
+// told from those that talk to it; what differs by less than a fifth is alike. All ranks call it
+// together and get rank 0's numbers, rounded to a few steps for each power of two, so that a choice
+// by them is mostly the same in the next run. Takes room of the transport: `bytes`, and a page or
+// two. Throws PeerLost.
+LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
+                         const Links& assumed, const CalibrationLimits& limits);
 
-// Rank 0's links on all ranks.
-Links links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                     const Links& mine);
+// Rank 0's speeds on all ranks.
+LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
+                          const LinkSpeeds& mine);
 
 }  // namespace cnn::allreduce

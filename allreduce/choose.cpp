@@ -75,14 +75,18 @@ std::vector<std::vector<int>> grids(const Topology& topology) {
   return all;
 }
 
-std::vector<Options> ways(const Algorithm& row, const Topology& topology, const Wish& wish) {
-  std::vector<Options> all;
-  const std::vector<std::vector<int>> dims =
-      row.grid ? grids(topology) : std::vector<std::vector<int>>{{}};
-  // Windows that keep links busy without the first chunk waiting behind all others.
+// How many chunks, and how many of them at once: windows that keep links busy without the first
+// chunk waiting behind all others.
+std::vector<std::pair<int, int>> cuts(const Algorithm& row, const Topology& topology,
+                                      const Wish& wish) {
   std::vector<std::pair<int, int>> chunks{{1, 1}};
   if (wish.pieces > 0) {
     chunks = {{wish.pieces, std::min(wish.pieces, most_in_window)}};
+  } else if (wish.shape.chunk_bytes > 0) {
+    const std::size_t bytes = wish.elements * size_of(wish.wire);
+    const auto count = static_cast<int>(
+        std::max<std::size_t>((bytes + wish.shape.chunk_bytes - 1) / wish.shape.chunk_bytes, 1));
+    chunks = {{count, std::min(count, most_in_window)}};
   } else if (wish.elements >= small && !row.peers_memory) {
     const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
     chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
@@ -90,13 +94,27 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
       chunks.insert(chunks.end(), {{4, 4}, {32, 6}});
     }
   }
+  for (auto& [count, window] : chunks) {
+    window = wish.shape.window > 0 ? std::min(wish.shape.window, count) : window;
+  }
+  return chunks;
+}
+
+std::vector<Options> ways(const Algorithm& row, const Topology& topology, const Wish& wish) {
+  std::vector<Options> all;
+  std::vector<std::vector<int>> dims(1, wish.shape.dims);
+  if (!row.grid) {
+    dims = {{}};
+  } else if (wish.shape.dims.empty()) {
+    dims = grids(topology);
+  }
   for (const std::vector<int>& of_grid : dims) {
-    for (const auto& [count, window] : chunks) {
+    for (const auto& [count, window] : cuts(row, topology, wish)) {
       all.push_back({wish.order, wish.wire, of_grid, 1, count, window});
     }
   }
   if (row.name == "multi_ring") {
-    const int rings = std::min(8, ranks_each(topology));
+    const int rings = wish.shape.rings > 0 ? wish.shape.rings : std::min(8, ranks_each(topology));
     for (Options& options : all) {
       options.rings = rings;
       options.window *= rings;  // all of them advance together
@@ -107,6 +125,11 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
 
 bool worth_a_look(const Algorithm& row, const Topology& topology, const Wish& wish) {
   const bool one_host = topology.host_of.front() == topology.host_of.back();
+  const bool many_rings = row.name == "multi_ring";
+  if ((!wish.shape.dims.empty() && row.grid != (wish.shape.dims.size() > 1)) ||
+      (wish.shape.rings > 0 && many_rings != (wish.shape.rings > 1))) {
+    return false;
+  }
   if (row.peers_memory) {
     return wish.peers_memory && one_host;
   }
@@ -144,6 +167,9 @@ std::vector<int> dims_for_order(const Topology& topology) {
 // In the memory of one host sums go in the order of ranks at no cost: every run has the same bits,
 // whatever it measures, and threads those of processes.
 bool keeps_bits(const Candidate& way, const Topology& topology, const Wish& wish) {
+  if (!wish.shape.dims.empty() || wish.shape.rings > 0) {
+    return true;  // they are the same in every run
+  }
   if (wish.order == Order::fast) {
     const bool one_host = topology.host_of.front() == topology.host_of.back();
     return !(wish.peers_memory && one_host) || (way.algorithm->ordered && !way.algorithm->grid);
@@ -201,9 +227,26 @@ void simulate_all(std::vector<Candidate>& all, const Topology& topology, const W
   all = std::move(fitting);
 }
 
+std::string why_none(const Topology& topology, const Wish& wish) {
+  const Shape& shape = wish.shape;
+  const std::string channels = std::to_string(wish.channels);
+  if (wish.pieces > 0) {
+    return "no all-reduce in " + std::to_string(wish.pieces) +
+           " pieces has as few chunks as ranks have channels, " + channels +
+           "; ask for fewer pieces";
+  }
+  if (shape.chunk_bytes > 0 || shape.rings > 0 || !shape.dims.empty()) {
+    return "no all-reduce of " + std::to_string(topology.ranks()) +
+           " ranks and this order of sums and wire has the dimensions, rings and chunks that were "
+           "asked for, and at most " +
+           channels + " chunks; ask for larger ones, or for fewer rings";
+  }
+  return "no all-reduce keeps the order of sums and the wire that were asked for";
+}
+
 Wish wish_of(const Settings& settings, std::size_t elements, std::size_t channels) {
-  return {elements, settings.order, settings.wire, settings.peers_memory,
-          channels, settings.pieces};
+  return {elements, settings.order,  settings.wire, settings.peers_memory,
+          channels, settings.pieces, settings.shape};
 }
 
 }  // namespace
@@ -214,11 +257,7 @@ std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, co
     keep_the_fastest(all, topology, wish, links);
   }
   simulate_all(all, topology, wish, links);
-  check(!all.empty(),
-        wish.pieces > 0 ? "no all-reduce in " + std::to_string(wish.pieces) +
-                              " pieces has as few chunks as ranks have channels, " +
-                              std::to_string(wish.channels) + "; ask for fewer pieces"
-                        : "no all-reduce keeps the order of sums and the wire that were asked for");
+  check(!all.empty(), why_none(topology, wish));
   std::ranges::stable_sort(all, {}, &Candidate::seconds);
   return all;
 }

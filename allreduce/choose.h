@@ -9,6 +9,7 @@
 #include "allreduce/algorithm.h"
 #include "allreduce/cost.h"
 #include "allreduce/fault.h"
+#include "allreduce/stall.h"
 
 namespace cnn::allreduce {
 
@@ -19,6 +20,14 @@ struct Candidate {
   double seconds = 0;
 };
 
+// What a choice keeps to; where nothing is said, it goes by the model.
+struct Shape {
+  std::vector<int> dims = {};   // ranks as a grid; one dimension: none
+  int rings = 0;                // side by side
+  std::size_t chunk_bytes = 0;  // of a bucket, that travel on their own
+  int window = 0;               // chunks at once
+};
+
 // What is asked of a choice.
 struct Wish {
   std::size_t elements = 0;
@@ -27,12 +36,14 @@ struct Wish {
   bool peers_memory = false;  // ranks of a host see one another's
   std::size_t channels = 64;  // that ranks have: a list may have as many chunks
   int pieces = 0;             // that it is cut into; 0: as the model likes
+  Shape shape = {};
 };
 
 // All ways that the catalog has for these ranks and this order, the fastest first: grids over the
 // factors of ranks in a host and of hosts (none above 16 where it can be divided), one or more
 // rings, and chunks as many as hide one dimension under another. Where an order of sums is asked
-// for, those only that give the same bits whatever the links do. Of more than 16 ranks those that
+// for, those only that give the same bits whatever the links do, unless the shape says
+// which. Of more than 16 ranks those that
 // estimate() finds the fastest are simulated, the others left out. A function of its arguments
 // alone, so that all ranks choose alike.
 std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links);
@@ -53,7 +64,10 @@ struct Settings {
   Links links = {};              // what the choice of an algorithm goes by
   std::vector<Rule> rules = {};  // ascending; the first that is large enough holds. Empty: fastest
   int pieces = 0;                // of each bucket; 0: as the model likes
+  Shape shape = {};              // of what is chosen, not of what the rules name
+  bool compares = false;         // the ranks' results, after every reduction
   std::optional<Fault> fault = {};  // that befalls a rank
+  StallWarning stall = {};
 };
 
 // candidates() for a bucket, or the one way that the rules leave. Throws Error if that cannot be

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -12,19 +13,14 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t words = 4;  // of 16 bits, which floats add exactly
+constexpr std::size_t words = 6;       // of a hash
+constexpr unsigned bits_of_word = 12;  // which floats of 4,096 ranks add exactly
 
 // FNV-1a over whole numbers.
 class Hash {
  public:
   void add(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3U; }
-  std::array<float, words> in_words() const {
-    std::array<float, words> result{};
-    for (std::size_t i = 0; i < words; ++i) {
-      result[i] = static_cast<float>(hash_ >> (16 * i) & 0xffffU);
-    }
-    return result;
-  }
+  std::uint64_t value() const { return hash_; }
 
  private:
   std::uint64_t hash_ = 0xcbf29ce484222325U;
@@ -41,8 +37,9 @@ std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& tra
 BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& loops,
                                        Settings settings)
     : settings_(std::move(settings)),
-      fault_(fault_of(settings_, transport)),
-      transport_(fault_ ? static_cast<Transport&>(*fault_) : transport),
+      warning_(transport, settings_.stall),
+      fault_(fault_of(settings_, warning_)),
+      transport_(fault_ ? static_cast<Transport&>(*fault_) : warning_),
       loops_(loops) {
   check(settings_.topology.ranks() == transport.ranks(),
         "the topology of an exchange has " + std::to_string(settings_.topology.ranks()) +
@@ -50,8 +47,19 @@ BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& 
   const Bytes room = transport.room(words * sizeof(float));
   words_ = {reinterpret_cast<float*>(room.data()), words};
   compare_ = std::make_unique<Engine>(
-      transport, loops_, make_plan(find("doubling"), settings_.topology, rank(), words, {}),
+      warning_, loops_, make_plan(find("doubling"), settings_.topology, rank(), words, {}),
       std::span(&words_, 1));
+}
+
+bool BucketCommunicator::all_have(std::uint64_t hash) {
+  std::array<float, words> mine{};
+  for (std::size_t i = 0; i < words; ++i) {
+    mine[i] = static_cast<float>(hash >> (bits_of_word * i) & ((1U << bits_of_word) - 1));
+  }
+  std::ranges::copy(mine, words_.begin());
+  compare_->run(1);
+  return std::ranges::equal(
+      words_, mine, [&](float sum, float one) { return sum == one * static_cast<float>(ranks()); });
 }
 
 void BucketCommunicator::compare(std::size_t number, std::span<const std::span<float>> pieces) {
@@ -62,15 +70,22 @@ void BucketCommunicator::compare(std::size_t number, std::span<const std::span<f
   }
   hash.add(static_cast<std::uint64_t>(settings_.order));
   hash.add(static_cast<std::uint64_t>(settings_.wire));
-  const std::array<float, words> mine = hash.in_words();
-  std::ranges::copy(mine, words_.begin());
-  compare_->run(1);
-  for (std::size_t i = 0; i < words; ++i) {
-    check(words_[i] == mine[i] * static_cast<float>(ranks()),
-          "ranks do not exchange the same: bucket " + std::to_string(number) + " of " +
-              std::to_string(pieces.size()) + " tensors on rank " + std::to_string(rank()) +
-              " differs from another rank's; start all ranks with the same flags");
+  check(all_have(hash.value()),
+        "ranks do not exchange the same: bucket " + std::to_string(number) + " of " +
+            std::to_string(pieces.size()) + " tensors on rank " + std::to_string(rank()) +
+            " differs from another rank's; start all ranks with the same flags");
+}
+
+void BucketCommunicator::compare_results(std::size_t number) {
+  Hash hash;
+  for (const std::span<float>& piece : buckets_[number].pieces) {
+    for (const float value : piece) {
+      hash.add(std::bit_cast<std::uint32_t>(value));
+    }
   }
+  check(all_have(hash.value()), "ranks have different sums: bucket " + std::to_string(number) +
+                                    " on rank " + std::to_string(rank()) +
+                                    " differs from another rank's after its reduction");
 }
 
 void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
@@ -100,6 +115,7 @@ void BucketCommunicator::forget_places() {
 
 void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                                     float factor) {
+  warning_.begin(bucket);
   if (fault_) {
     fault_->begin(bucket);
   }
@@ -114,6 +130,9 @@ void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::spa
   buckets_[bucket].engine->run(factor);
   if (fault_) {
     fault_->end(pieces);
+  }
+  if (settings_.compares) {
+    compare_results(bucket);
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "allreduce/engine.h"
 #include "allreduce/fault.h"
 #include "allreduce/simd/table.h"
+#include "allreduce/stall.h"
 #include "allreduce/transport.h"
 #include "runtime/communicator.h"
 
@@ -47,8 +49,11 @@ class BucketCommunicator final : public Communicator {
   };
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
+  void compare_results(std::size_t number);
+  bool all_have(std::uint64_t hash);
 
   Settings settings_;
+  WarningTransport warning_;
   std::optional<FaultyTransport> fault_;  // if it is this rank's
   Transport& transport_;
   const simd::Loops& loops_;

@@ -30,18 +30,18 @@ void FaultyTransport::end(std::span<const std::span<float>> pieces) {
 }
 
 void FaultyTransport::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
-  transport_.send(to, channel, pieces);
+  ForwardingTransport::send(to, channel, pieces);
   count();
 }
 
 void FaultyTransport::receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                               std::span<const Bytes> to) {
-  transport_.receive(from, channel, at_sender, to);
+  ForwardingTransport::receive(from, channel, at_sender, to);
   count();
 }
 
 void FaultyTransport::come(std::size_t channel) {
-  transport_.come(channel);
+  ForwardingTransport::come(channel);
   count();
 }
 

@@ -52,6 +52,7 @@ struct WorldOptions {
   // How long a rank may be silent whose process cannot be watched, as it is of another host, or be
   // stopped where it can.
   std::chrono::milliseconds silence{10'000};
+  std::chrono::milliseconds between_beats{250};  // signs of life to other hosts
   bool watches_processes = true;  // those of this host; false: as if all were of others
 };
 

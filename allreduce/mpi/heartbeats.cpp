@@ -8,13 +8,13 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr int heartbeat_tag = 3;
-constexpr std::chrono::milliseconds between_beats{250};
 constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopped
 
 }  // namespace
 
-Heartbeats::Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn)
-    : comm_(comm), turn_(turn) {
+Heartbeats::Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn,
+                       std::chrono::milliseconds between)
+    : comm_(comm), between_(between), turn_(turn) {
   for (const int rank : others) {
     others_.push_back({.rank = rank});
   }
@@ -36,7 +36,7 @@ void Heartbeats::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     beat();
     std::unique_lock lock(sleep_);
-    wake_.wait_for(lock, stop, between_beats, [] { return false; });
+    wake_.wait_for(lock, stop, between_, [] { return false; });
   }
 }
 

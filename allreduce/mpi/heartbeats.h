@@ -17,7 +17,8 @@ class Heartbeats {
   using Clock = std::chrono::steady_clock;
 
   // others: with whom. turn: of who calls MPI. Communicator and mutex must outlive it.
-  Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn);
+  Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn,
+             std::chrono::milliseconds between);
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
@@ -43,6 +44,7 @@ class Heartbeats {
   void beat();
 
   MPI_Comm comm_;
+  std::chrono::milliseconds between_;
   std::recursive_mutex& turn_;  // guards what follows too
   bool ended_ = false;
   Clock::time_point beat_ = Clock::now();  // the last

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sched.h>
@@ -54,9 +55,22 @@ struct Whereabouts {
   }
 };
 
+// Above 64 KiB Open MPI first asks the receiver, over TCP, and the answer waits behind all that the
+// receiver's own link has queued: a second of data, if sockets take as much as they like. Messages
+// of up to 1 MiB go at once, and queues are short, unless the user has set otherwise.
+void set_up_tcp() {
+  constexpr const char* mebibyte = "1048576";
+  for (const char* const name :
+       {"OMPI_MCA_btl_tcp_eager_limit", "OMPI_MCA_btl_tcp_rndv_eager_limit",
+        "OMPI_MCA_btl_tcp_max_send_size", "OMPI_MCA_btl_tcp_sndbuf"}) {
+    ::setenv(name, mebibyte, /*overwrite=*/0);
+  }
+}
+
 }  // namespace
 
 MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
+  set_up_tcp();
   int provided = MPI_THREAD_SINGLE;
   check_set_up(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
   check(provided >= MPI_THREAD_SERIALIZED,
@@ -81,7 +95,7 @@ void MpiWorld::watch() {
       far.push_back(other);
     }
   }
-  heartbeats_.emplace(comm_, far, mutex_);
+  heartbeats_.emplace(comm_, far, mutex_, options_.between_beats);
 }
 
 bool MpiWorld::take(int from, std::string& text, MPI_Request& request) {

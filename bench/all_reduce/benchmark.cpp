@@ -42,7 +42,7 @@ class Benchmark {
     const allreduce::simd::Loops& loops = place.loops;
     world_ = place.world;
     Exchange exchange = make_exchange(config_, place.topology, /*peers_memory=*/true);
-    exchange.settings.links = calibrated_links(config_.comm, exchange.settings, transport, loops);
+    calibrate(config_.comm, exchange.settings, transport, loops);
     const bool first = transport.rank() == 0;
     if (first) {
       note(exchange);
@@ -67,7 +67,7 @@ class Benchmark {
       console_.note(line);
     }
     if (!config_.comm.print_plan) {
-      console_.note("comm: " + links_text(exchange.settings.links));
+      console_.note("comm: " + links_text(exchange.settings));
       return;
     }
     std::vector<std::size_t> elements = buckets;

@@ -38,6 +38,7 @@ enum class VariableUpdate : std::uint8_t {
 enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
 enum class CommOrder : std::uint8_t { fast, rank, tree };
+enum class CommCheck : std::uint8_t { off, hash };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
@@ -114,6 +115,9 @@ template <>
 inline constexpr auto words<VariableConsistency> = std::to_array<Word<VariableConsistency>>(
     {{"strong", VariableConsistency::strong}, {"relaxed", VariableConsistency::relaxed}});
 
+template <>
+inline constexpr auto words<CommCheck> =
+    std::to_array<Word<CommCheck>>({{"off", CommCheck::off}, {"hash", CommCheck::hash}});
 template <>
 inline constexpr auto words<LinkCalibration> =
     std::to_array<Word<LinkCalibration>>({{"auto", LinkCalibration::automatic},
@@ -289,7 +293,11 @@ struct LmsFlags {
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::automatic;
-  std::optional<std::string> spec;         // see bench/flags/reduce_spec.h
+  std::optional<std::string> spec;          // see bench/flags/reduce_spec.h
+  std::optional<std::string> algorithm;     // as spec, which it becomes
+  std::optional<std::string> topology;      // "4x8", see parse_dims() there
+  int rings = 0, chunk_kb = 0, window = 0;  // 0: as the model likes
+  CommCheck check = CommCheck::off;
   std::optional<std::string> ddl_options;  // see bench/flags/ddl_options.h
   bool hierarchical_copy = false;
   GpuNetwork network = GpuNetwork::dgx1;
@@ -307,7 +315,8 @@ struct CommFlags {
   std::optional<std::string> calibration_file;
   // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
   std::optional<double> host_gbps, rank_gbps, latency_us;
-  double peer_timeout_s = 10, stall_abort_s = 300;
+  int heartbeat_ms = 250;
+  double peer_timeout_s = 10, stall_warn_s = 60, stall_abort_s = 300;
   std::optional<std::string> fault;  // see bench/flags/fault_spec.h
   std::vector<std::int64_t> simulate_ranks;
   int simulate_ranks_per_host = 1;

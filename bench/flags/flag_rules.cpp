@@ -88,6 +88,14 @@ constexpr Rule rules[] = {
      "--gradient_repacking joins all gradients and --agg_small_grads_max_bytes the small ones; "
      "drop "
      "one of them"},
+    {[](const Config& c) { return c.comm.repacking > 0 && c.comm.chunk_kb > 0; },
+     "--gradient_repacking says how many pieces there are, and --comm_chunk_kb how large they are; "
+     "drop one of them"},
+    {[](const Config& c) { return 2e-3 * c.comm.heartbeat_ms > c.comm.peer_timeout_s; },
+     "--comm_peer_timeout_s has to be at least twice --comm_heartbeat_ms, or ranks that live are "
+     "given up"},
+    {[](const Config& c) { return c.comm.rings > 1 && c.comm.topology.has_value(); },
+     "--comm_topology is a grid, --comm_rings are rings over all ranks; drop one of them"},
     {[](const Config& c) { return c.num_gpus > 1 && (c.search.batch || c.search.image_size); },
      "--find_max_batch and --find_max_image_size search on one device; drop --num_gpus"},
     {[](const Config& c) { return c.checkpoint.save_secs != 0 && is_set(c.checkpoint.save_steps); },
@@ -141,6 +149,9 @@ void check_rules(const Config& config) {
   models::check_options(config.rate);
   if (config.comm.spec) {
     parse_reduce_spec(*config.comm.spec);
+  }
+  if (config.comm.topology) {
+    parse_dims(*config.comm.topology);
   }
   if (config.comm.fault) {
     parse_fault_spec(*config.comm.fault);

@@ -145,6 +145,11 @@ void settle(CommandLine& line, const Abilities& abilities) {
       line.notices.push_back(std::move(notice));
     }
   }
+  if (line.config.comm.algorithm) {
+    check(!line.config.comm.spec,
+          "--comm_algo is another name of --all_reduce_spec; drop one of them");
+    line.config.comm.spec = line.config.comm.algorithm;
+  }
   settle_device(line, abilities);
   settle_data_set(line.config);
   settle_precision(line, abilities);

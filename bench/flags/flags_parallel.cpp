@@ -16,6 +16,17 @@ constexpr Idle alone{exchanges_nothing,
                      "the flags of the exchange have no effect"};
 constexpr Idle without_spec{[](const Config& c) { return !c.comm.spec; },
                             "--agg_small_grads_* act with --all_reduce_spec only"};
+constexpr auto others_sum = [](const Config& c) {
+  return c.comm.backend == CommBackend::mpi || c.comm.backend == CommBackend::nccl;
+};
+constexpr Idle by_others{+others_sum,
+                         "--comm_check and --comm_stall_warn_s act on what this program sums "
+                         "itself (--comm_backend=ring)"};
+constexpr Idle by_hand{
+    [](const Config& c) { return c.comm.spec.has_value() || others_sum(c); },
+    "--comm_topology, --comm_rings, --comm_chunk_kb and --comm_window guide this "
+    "program's choice; --all_reduce_spec (ALG#shards@dims%chunks) and "
+    "--comm_backend=mpi or nccl leave it none"};
 constexpr Flag reduce_rows[] = {
     {.name = "variable_update",
      .help = "how devices share variables and gradients; on one device the first three are equal",
@@ -127,6 +138,33 @@ constexpr Flag ibm_rows[] = {
 };
 
 constexpr Flag comm_rows[] = {
+    {.name = "comm_algo",
+     .help = "another name of --all_reduce_spec",
+     .member = &at<&Config::comm, &CommFlags::algorithm>,
+     .idle = {alone}},
+    {.name = "comm_topology",
+     .help = "ranks as a grid, those of a host first, such as 4x8; unset = the fastest one",
+     .member = &at<&Config::comm, &CommFlags::topology>,
+     .idle = {alone, by_hand}},
+    {.name = "comm_rings",
+     .help = "rings side by side; 0 = what is the fastest, rings or not",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::rings>,
+     .idle = {alone, by_hand}},
+    {.name = "comm_chunk_kb",
+     .help = "KiB of a bucket that travel on their own; 0 = as many as hide one link under another",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::chunk_kb>,
+     .idle = {alone, by_hand}},
+    {.name = "comm_window",
+     .help = "chunks under way at once; 0 = as the number of chunks wants it",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::window>,
+     .idle = {alone, by_hand}},
+    {.name = "comm_check",
+     .help = "hash = compare all ranks' sums after every reduction, and end where they differ",
+     .member = &at<&Config::comm, &CommFlags::check>,
+     .idle = {alone, by_others}},
     {.name = "comm_order",
      .help =
          "order of sums: fast = as the algorithm likes; rank = rank after rank, tree = pairwise: "
@@ -200,6 +238,17 @@ constexpr Flag comm_rows[] = {
      .range = at_least(0.01),
      .member = &at<&Config::comm, &CommFlags::peer_timeout_s>,
      .idle = {alone}},
+    {.name = "comm_heartbeat_ms",
+     .help = "milliseconds between two signs of life to ranks of other hosts",
+     .range = at_least(1),
+     .member = &at<&Config::comm, &CommFlags::heartbeat_ms>,
+     .idle = {alone}},
+    {.name = "comm_stall_warn_s",
+     .help = "seconds of waiting for a rank after which a line says so, and again after as many; "
+             "0 = never",
+     .range = at_least(0),
+     .member = &at<&Config::comm, &CommFlags::stall_warn_s>,
+     .idle = {alone, by_others}},
     {.name = "comm_stall_abort_s",
      .help = "seconds for which ranks wait for one that gives signs of life but does not come",
      .range = at_least(0.01),
@@ -214,6 +263,25 @@ constexpr Flag comm_rows[] = {
               {[](const Config& c) { return c.comm.backend == CommBackend::mpi; },
                "--comm_fault has no effect with --comm_backend=mpi, whose messages are MPI's "
                "own"}}},
+    {"comm_timeline", text, "None", rejected, "--trace_file has the exchange of all ranks",
+     "trace of the exchange"},
+    {"comm_progress",
+     text,
+     "thread",
+     rejected,
+     "a thread of each rank's own sums gradients; leave it out",
+     "who moves the exchange on",
+     {},
+     "thread|inline"},
+    {"comm_cpu", integer, "-1", rejected,
+     "the exchange has the processors of its rank, which mpirun's --bind-to gives it",
+     "processor of the exchange's thread", at_least(-1)},
+    {"comm_priority", boolean, "True", rejected,
+     "buckets are reduced in the order in which they are ready; leave it out",
+     "which buckets go first"},
+    {"comm_replan_iter", integer, "0", rejected,
+     "a way is chosen once, by links that --comm_calibrate measures; leave it out",
+     "steps after which ways are chosen again", at_least(0)},
     {.name = "simulate_ranks",
      .help = "with --simulate, predict the step of so many ranks too; a list",
      .member = &at<&Config::comm, &CommFlags::simulate_ranks>},

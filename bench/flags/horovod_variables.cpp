@@ -50,10 +50,32 @@ std::string set_autotune(const Variable& variable, Config& config) {
   return "--comm_calibrate=force";
 }
 
+// Horovod's 0 is never.
+std::string set_stall_warning(const Variable& variable, Config& config) {
+  config.comm.stall_warn_s = static_cast<double>(number_in(variable));
+  return fmt::format("--comm_stall_warn_s={}", config.comm.stall_warn_s);
+}
+
+std::string disable_stall_warning(const Variable& variable, Config& config) {
+  if (number_in(variable) == 0) {
+    return {};
+  }
+  config.comm.stall_warn_s = 0;
+  return "--comm_stall_warn_s=0";
+}
+
+std::string set_stall_shutdown(const Variable& variable, Config& config) {
+  const std::int64_t seconds = number_in(variable);
+  if (seconds == 0) {
+    return {};
+  }
+  config.comm.stall_abort_s = static_cast<double>(seconds);
+  return fmt::format("--comm_stall_abort_s={}", config.comm.stall_abort_s);
+}
+
 constexpr std::string_view no_cycles = "a bucket leaves when its last gradient is there";
 constexpr std::string_view levels =
     "the fastest of all ways is taken, with levels and without; see --comm_print_plan";
-constexpr std::string_view stalls = "who waits for a rank in vain names it and ends";
 
 // What sets a flag, which it returns as it would be written, and what has no effect, with why.
 struct VariableRow {
@@ -72,9 +94,11 @@ constexpr std::array<VariableRow, 12> horovod_rows{
      {.name = "AUTOTUNE_LOG", .flag = {}, .why = "see --comm_print_plan"},
      {.name = "HIERARCHICAL_ALLREDUCE", .flag = {}, .why = levels},
      {.name = "TORUS_ALLREDUCE", .flag = {}, .why = levels},
-     {.name = "STALL_CHECK_DISABLE", .flag = {}, .why = stalls},
-     {.name = "STALL_CHECK_TIME_SECONDS", .flag = {}, .why = stalls},
-     {.name = "STALL_SHUTDOWN_TIME_SECONDS", .flag = {}, .why = stalls}}};
+     {.name = "STALL_CHECK_DISABLE", .flag = "comm_stall_warn_s", .set = disable_stall_warning},
+     {.name = "STALL_CHECK_TIME_SECONDS", .flag = "comm_stall_warn_s", .set = set_stall_warning},
+     {.name = "STALL_SHUTDOWN_TIME_SECONDS",
+      .flag = "comm_stall_abort_s",
+      .set = set_stall_shutdown}}};
 
 bool is_given_by_flag(std::span<const Setting> settings, std::string_view name) {
   return std::ranges::any_of(settings, [&](const Setting& setting) {

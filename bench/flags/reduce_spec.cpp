@@ -107,4 +107,16 @@ std::vector<ReduceWay> parse_reduce_spec(const std::string& spec) {
   return ways;
 }
 
+std::vector<int> parse_dims(const std::string& text) {
+  std::vector<int> dims;
+  for (const std::string& size : cut(text, 'x')) {
+    const std::optional<int> number = positive<int>(size);
+    check(number.has_value(), "--comm_topology=" + text +
+                                  " is no grid of ranks: sizes with an x between them, the ranks "
+                                  "of a host first, such as 4x8");
+    dims.push_back(*number);
+  }
+  return dims;
+}
+
 }  // namespace cnn::bench

@@ -20,4 +20,7 @@ struct ReduceWay {
 // Throws Error in the original's words.
 std::vector<ReduceWay> parse_reduce_spec(const std::string& spec);
 
+// "4x8x8": sizes from 1 on. Throws Error.
+std::vector<int> parse_dims(const std::string& text);
+
 }  // namespace cnn::bench

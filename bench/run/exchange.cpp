@@ -18,6 +18,7 @@ namespace {
 
 using allreduce::Candidate;
 using allreduce::Links;
+using allreduce::LinkSpeeds;
 using allreduce::Settings;
 using allreduce::Topology;
 
@@ -33,7 +34,7 @@ constexpr std::array<std::pair<const char*, double Links::*>, 6> link_members{
      {"host_bytes_per_second", &Links::host},
      {"memory_bytes_per_second", &Links::memory}}};
 
-bool measures(const CommFlags& flags, const std::optional<Links>& known) {
+bool measures(const CommFlags& flags, const std::optional<LinkSpeeds>& known) {
   return flags.calibrate == LinkCalibration::force ||
          (flags.calibrate == LinkCalibration::automatic && !known);
 }
@@ -67,7 +68,7 @@ MeasuredLinks read_links(const std::string& file) {
     check(stream.good(), "cannot be read");
     const Json json = Json::parse(stream);
     MeasuredLinks found{json.at("ranks").get<int>(), json.at("hosts").get<int>(), {}};
-    Links& links = found.links;
+    Links& links = found.speeds.links;
     for (const auto& [name, member] : link_members) {
       links.*member = json.at(name).get<double>();
       check(links.*member >= 0, fmt::format("{} is negative", name));
@@ -76,22 +77,30 @@ MeasuredLinks read_links(const std::string& file) {
       links.meeting = json.at("meeting_seconds").get<double>();
     }
     check(links.rank > 0 && links.host > 0 && links.memory > 0, "a speed is 0");
+    if (json.contains("links_beside_the_fastest")) {
+      std::vector<double>& link = found.speeds.of_rank;
+      link = json.at("links_beside_the_fastest").get<std::vector<double>>();
+      check(link.size() == static_cast<std::size_t>(found.ranks) &&
+                std::ranges::all_of(link, [](double factor) { return factor > 0 && factor <= 1; }),
+            "links_beside_the_fastest: one number for each rank, above 0 and up to 1");
+    }
     return found;
   } catch (const std::exception& error) {
     throw Error(fmt::format("--comm_calibration_file={}: {}", file, error.what()));
   }
 }
 
-std::optional<Links> load_links(const std::string& file, const Topology& topology) {
+std::optional<LinkSpeeds> load_links(const std::string& file, const Topology& topology) {
   if (!std::filesystem::exists(file)) {
     return std::nullopt;
   }
   const MeasuredLinks found = read_links(file);
   const bool same = found.ranks == topology.ranks() && found.hosts == hosts_of(topology);
-  return same ? std::optional(found.links) : std::nullopt;
+  return same ? std::optional(found.speeds) : std::nullopt;
 }
 
-void save_links(const std::string& file, const Topology& topology, const Links& links) {
+void save_links(const std::string& file, const Topology& topology, const LinkSpeeds& speeds) {
+  const Links& links = speeds.links;
   Json json{{"ranks", topology.ranks()}, {"hosts", hosts_of(topology)}};
   for (const auto& [name, member] : link_members) {
     json[name] = links.*member;
@@ -99,34 +108,41 @@ void save_links(const std::string& file, const Topology& topology, const Links& 
   if (links.meeting) {
     json["meeting_seconds"] = *links.meeting;
   }
+  if (!speeds.of_rank.empty()) {
+    json["links_beside_the_fastest"] = speeds.of_rank;
+  }
   std::ofstream stream(file);
   stream << json.dump(2) << '\n' << std::flush;
   check(stream.good(), fmt::format("--comm_calibration_file={}: cannot be written", file));
 }
 
-Links calibrated_links(const CommFlags& flags, const Settings& settings,
-                       allreduce::Transport& transport, const allreduce::simd::Loops& loops) {
+void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport& transport,
+               const allreduce::simd::Loops& loops) {
   const bool first = transport.rank() == 0;
-  std::optional<Links> known;
+  std::optional<LinkSpeeds> known;
   if (first && flags.calibration_file && flags.calibrate != LinkCalibration::off) {
     known = load_links(*flags.calibration_file, settings.topology);
   }
   // Rank 0 says whether all measure: a link that cannot be stands for it.
-  Links mine = known.value_or(settings.links);
-  const double usual_rank = mine.rank;
-  mine.rank = measures(flags, known) ? 0 : usual_rank;
-  Links links = links_of_first(transport, loops, settings.topology, mine);
-  if (links.rank == 0) {
-    links = measure_links(transport, loops, settings.topology, settings.links,
-                          {.peers_memory = settings.peers_memory});
+  LinkSpeeds mine = known.value_or(LinkSpeeds{settings.links, {}});
+  if (measures(flags, known)) {
+    mine.links.rank = 0;
+  }
+  LinkSpeeds speeds = links_of_first(transport, loops, settings.topology, mine);
+  if (speeds.links.rank == 0) {
+    speeds = measure_links(transport, loops, settings.topology, settings.links,
+                           {.peers_memory = settings.peers_memory});
     if (first && flags.calibration_file) {
-      save_links(*flags.calibration_file, settings.topology, links);
+      save_links(*flags.calibration_file, settings.topology, speeds);
     }
   }
-  return with_flags(links, flags);
+  settings.links = with_flags(speeds.links, flags);
+  settings.topology.link = speeds.of_rank;
 }
 
-std::string links_text(const Links& links) {
+std::string links_text(const Settings& settings) {
+  const Links& links = settings.links;
+  const std::vector<double>& of_rank = settings.topology.link;
   std::string text = fmt::format("latency {:.3g} us, post {:.3g} us, {:.3g} GB/s inside a host",
                                  micro * links.latency, micro * links.post, giga * links.rank);
   if (links.meeting) {
@@ -134,6 +150,11 @@ std::string links_text(const Links& links) {
                         micro * *links.meeting);
   } else {
     text += fmt::format(", {:.3g} GB/s between hosts", giga * links.host);
+  }
+  if (!of_rank.empty()) {
+    const auto slowest = std::ranges::min_element(of_rank);
+    text +=
+        fmt::format(", {:.3g} of that to the host of rank {}", *slowest, slowest - of_rank.begin());
   }
   return text;
 }
@@ -155,7 +176,7 @@ std::vector<std::size_t> buckets_of(const StepPlan& plan) {
 
 std::vector<std::string> exchange_plan_lines(const std::vector<std::size_t>& buckets,
                                              const Settings& settings) {
-  std::vector<std::string> lines{"comm plan: links: " + links_text(settings.links)};
+  std::vector<std::string> lines{"comm plan: links: " + links_text(settings)};
   for (std::size_t first = 0, last = 0; first < buckets.size(); first = last + 1) {
     last = first;
     while (last + 1 < buckets.size() && buckets[last + 1] == buckets[first]) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allreduce/calibrate.h"
 #include "allreduce/choose.h"
 #include "allreduce/simd/table.h"
 #include "allreduce/transport.h"
@@ -19,25 +20,24 @@ const allreduce::simd::Loops& loops_for(std::string_view instruction_sets);
 // The links by which all ranks choose: those of --comm_calibration_file where rank 0 finds some for
 // as many ranks and hosts, else measured, and written there. Flags win over both. All ranks call it
 // together. Throws Error for a file that cannot be read or written.
-allreduce::Links calibrated_links(const CommFlags& flags, const allreduce::Settings& settings,
-                                  allreduce::Transport& transport,
-                                  const allreduce::simd::Loops& loops);
+void calibrate(const CommFlags& flags, allreduce::Settings& settings,
+               allreduce::Transport& transport, const allreduce::simd::Loops& loops);
 
-// "latency 0.50 us, ...": one line.
-std::string links_text(const allreduce::Links& links);
+// "latency 0.50 us, ...": one line on the links that a choice goes by.
+std::string links_text(const allreduce::Settings& settings);
 
 // Links as a file keeps them, with the ranks and hosts among which they were measured.
 struct MeasuredLinks {
   int ranks = 0, hosts = 0;
-  allreduce::Links links;
+  allreduce::LinkSpeeds speeds;
 };
 // Throws Error that names the file and what is wrong in it.
 MeasuredLinks read_links(const std::string& file);
 // Nothing if the file is not there, or is of other ranks or hosts.
-std::optional<allreduce::Links> load_links(const std::string& file,
-                                           const allreduce::Topology& topology);
+std::optional<allreduce::LinkSpeeds> load_links(const std::string& file,
+                                                const allreduce::Topology& topology);
 void save_links(const std::string& file, const allreduce::Topology& topology,
-                const allreduce::Links& links);
+                const allreduce::LinkSpeeds& speeds);
 
 // Elements of each bucket that the step exchanges, by its number.
 std::vector<std::size_t> buckets_of(const StepPlan& plan);

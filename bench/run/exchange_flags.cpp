@@ -5,6 +5,8 @@
 #include <chrono>
 #include <cstdint>
 #include <fmt/format.h>
+#include <functional>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -222,9 +224,31 @@ std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& p
   return fault;
 }
 
+allreduce::Shape shape_of(const CommFlags& flags, const Places& places) {
+  allreduce::Shape shape{.rings = flags.rings,
+                         .chunk_bytes = static_cast<std::size_t>(flags.chunk_kb) << 10U,
+                         .window = flags.window};
+  if (flags.topology) {
+    shape.dims = parse_dims(*flags.topology);
+    const int ranks = std::accumulate(shape.dims.begin(), shape.dims.end(), 1, std::multiplies());
+    check(ranks == places.ranks,
+          fmt::format("--comm_topology={} is a grid of {} ranks, but there are {}", *flags.topology,
+                      ranks, places.ranks));
+  }
+  return shape;
+}
+
 std::chrono::milliseconds milliseconds(double seconds) {
   constexpr double thousand = 1000;
   return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * seconds));
+}
+
+allreduce::StallWarning warning_of(const CommFlags& flags) {
+  allreduce::StallWarning warning{.after = milliseconds(flags.stall_warn_s)};
+  if (flags.stall_warn_s > 0) {
+    warning.say = [](const std::string& what) { fmt::print(stderr, "comm: {}\n", what); };
+  }
+  return warning;
 }
 
 }  // namespace
@@ -258,7 +282,8 @@ allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
 
 allreduce::WorldOptions world_options(const CommFlags& flags) {
   return {.patience = milliseconds(flags.stall_abort_s),
-          .silence = milliseconds(flags.peer_timeout_s)};
+          .silence = milliseconds(flags.peer_timeout_s),
+          .between_beats = std::chrono::milliseconds(flags.heartbeat_ms)};
 }
 
 allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room) {
@@ -278,7 +303,10 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .peers_memory = peers_memory,
                    .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
                    .pieces = flags.repacking,
-                   .fault = fault_of(flags, places)}};
+                   .shape = shape_of(flags, places),
+                   .compares = flags.check == CommCheck::hash,
+                   .fault = fault_of(flags, places),
+                   .stall = warning_of(flags)}};
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);

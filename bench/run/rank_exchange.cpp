@@ -23,8 +23,7 @@ Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& t
                    const Config& config, std::string_view instruction_sets) {
   Exchange rules = make_exchange(config, topology, /*peers_memory=*/true);
   if (exchanges_gradients(config) && is_by_plans(config)) {
-    rules.settings.links =
-        calibrated_links(config.comm, rules.settings, transport, loops_for(instruction_sets));
+    calibrate(config.comm, rules.settings, transport, loops_for(instruction_sets));
   }
   return rules;
 }

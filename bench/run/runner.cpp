@@ -187,7 +187,7 @@ void note_exchange(const Job& job, const Team& team, Console& console) {
     return;
   }
   if (!job.config->comm.print_plan) {
-    console.note("comm: " + links_text(exchange->settings.links));
+    console.note("comm: " + links_text(exchange->settings));
     return;
   }
   for (const std::string& line :

@@ -121,7 +121,7 @@ void note_exchange(const Config& config, const StepPlan& plan, Console& console)
   for (const std::string& note : first.notes) {
     console.note(note);
   }
-  console.note("simulate: links of hosts: " + links_text(first.settings.links));
+  console.note("simulate: links of hosts: " + links_text(first.settings));
   for (const std::int64_t ranks :
        flags.print_plan ? flags.simulate_ranks : std::vector<std::int64_t>()) {
     console.note(fmt::format("simulate: {} ranks", ranks));

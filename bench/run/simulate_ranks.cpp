@@ -105,7 +105,7 @@ Exchange simulated_exchange(const Config& config, std::int64_t ranks) {
   const allreduce::Topology topology = topology_of(ranks, config.comm.simulate_ranks_per_host);
   Exchange exchange = make_exchange(config, topology, /*peers_memory=*/false);
   const auto& file = config.comm.calibration_file;
-  const allreduce::Links links = file ? read_links(*file).links : allreduce::Links{};
+  const allreduce::Links links = file ? read_links(*file).speeds.links : allreduce::Links{};
   exchange.settings.links = with_flags(links, config.comm);
   return exchange;
 }

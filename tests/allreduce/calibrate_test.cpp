@@ -1,11 +1,15 @@
 #include "allreduce/calibrate.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <gtest/gtest.h>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "allreduce/forwarding_transport.h"
 #include "allreduce/numbers.h"
 #include "tests/allreduce/ranks.h"
 
@@ -17,15 +21,41 @@ using tests::as_threads;
 constexpr PeerMemoryOptions small_room{.room = 1 << 22U};
 constexpr CalibrationLimits quick{.seconds = 0.01, .bytes = 1 << 18U};
 
-// What each rank says after a measurement.
-std::vector<Links> measured(const Topology& topology, const Links& assumed,
-                            const CalibrationLimits& limits) {
-  std::vector<Links> found(topology.host_of.size());
+// Messages from and to one rank take long.
+class SlowLink final : public ForwardingTransport {
+ public:
+  SlowLink(Transport& transport, int slow) : ForwardingTransport(transport), slow_(slow) {}
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
+    constexpr std::size_t large = 1024;
+    if ((rank() == slow_ || to == slow_) && pieces.front().size() > large) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    ForwardingTransport::send(to, channel, pieces);
+  }
+
+ private:
+  int slow_;
+};
+
+// What each rank says after a measurement. slow: the rank with a slow link; -1: none.
+std::vector<LinkSpeeds> speeds_of(const Topology& topology, const Links& assumed,
+                                  const CalibrationLimits& limits, int slow) {
+  std::vector<LinkSpeeds> found(topology.host_of.size());
   const auto errors = as_threads(topology.ranks(), small_room, [&](Transport& transport) {
+    SlowLink link(transport, slow);
     found[static_cast<std::size_t>(transport.rank())] =
-        measure_links(transport, *tests::usable_loops().back(), topology, assumed, limits);
+        measure_links(link, *tests::usable_loops().back(), topology, assumed, limits);
   });
   EXPECT_EQ(errors, std::vector<std::string>(topology.host_of.size()));
+  return found;
+}
+
+std::vector<Links> measured(const Topology& topology, const Links& assumed,
+                            const CalibrationLimits& limits) {
+  std::vector<Links> found;
+  for (const LinkSpeeds& speeds : speeds_of(topology, assumed, limits, -1)) {
+    found.push_back(speeds.links);
+  }
   return found;
 }
 
@@ -89,6 +119,18 @@ TEST(Calibration, MeasuresBetweenHostsToo) {
   }
 }
 
+// Whoever is paired with it is slow in that round, but not in all.
+TEST(Calibration, FindsTheHostWithTheSlowLink) {
+  for (const Topology& topology :
+       {ranks_on_hosts(3, 1), ranks_on_hosts(4, 1), ranks_on_hosts(5, 1), ranks_on_hosts(6, 1)}) {
+    for (const LinkSpeeds& speeds : speeds_of(topology, {}, quick, 2)) {
+      ASSERT_EQ(speeds.of_rank.size(), topology.host_of.size());
+      EXPECT_EQ(std::ranges::min_element(speeds.of_rank) - speeds.of_rank.begin(), 2);
+      EXPECT_LT(speeds.of_rank[2], 0.8);
+    }
+  }
+}
+
 TEST(Calibration, OfOneRankKeepsWhatIsAssumed) {
   const Links assumed{.latency = 3e-6};
   EXPECT_EQ(values_of(measured(ranks_on_hosts(1, 1), assumed, quick)[0]), values_of(assumed));
@@ -97,10 +139,12 @@ TEST(Calibration, OfOneRankKeepsWhatIsAssumed) {
 TEST(Calibration, OfTheFirstRankIsForAll) {
   const Topology topology = ranks_on_hosts(1, 2);
   const auto errors = as_threads(2, small_room, [&](Transport& transport) {
-    const Links mine{.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8};
-    const Links all = links_of_first(transport, *tests::usable_loops().back(), topology, mine);
-    EXPECT_EQ(all.latency, 1e-6);
-    EXPECT_EQ(all.meeting, 5e-8);
+    const LinkSpeeds mine{{.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8},
+                          {1, transport.rank() == 0 ? 0.5 : 0.25}};
+    const LinkSpeeds all = links_of_first(transport, *tests::usable_loops().back(), topology, mine);
+    EXPECT_EQ(all.links.latency, 1e-6);
+    EXPECT_EQ(all.links.meeting, 5e-8);
+    EXPECT_EQ(all.of_rank, (std::vector{1, 0.5}));
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }

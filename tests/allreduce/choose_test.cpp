@@ -9,6 +9,7 @@
 #include "allreduce/estimate.h"
 #include "allreduce/proof.h"
 #include "runtime/error.h"
+#include "tests/support/error_of.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -102,6 +103,41 @@ TEST(Choice, CutsIntoThePiecesThatAreAskedFor) {
     EXPECT_EQ(plan.chunks.size() % 5, 0U) << candidate.algorithm->name;
   }
   EXPECT_THROW(candidates(ranks_on_hosts(1, 2), {.elements = 1000, .pieces = 65}, {}), Error);
+}
+
+// Of every way that is left.
+TEST(Choice, KeepsToAShape) {
+  const Topology topology = ranks_on_hosts(2, 4);
+  const auto all = [&](const Shape& shape, Order order = Order::fast) {
+    return candidates(topology, {.elements = 1 << 20U, .order = order, .shape = shape}, {});
+  };
+  for (const Candidate& way : all({.dims = {2, 4}})) {
+    EXPECT_TRUE(way.algorithm->grid);
+    EXPECT_EQ(way.options.dims, (std::vector{2, 4}));
+  }
+  for (const Candidate& way : all({.dims = {8}})) {
+    EXPECT_FALSE(way.algorithm->grid);
+  }
+  for (const Candidate& way : all({.rings = 3})) {
+    EXPECT_EQ(way.algorithm->name, "multi_ring");
+    EXPECT_EQ(way.options.rings, 3);
+  }
+  for (const Candidate& way : all({.rings = 1})) {
+    EXPECT_NE(way.algorithm->name, "multi_ring");
+  }
+  for (const Candidate& way : all({.chunk_bytes = 1 << 18U, .window = 3})) {
+    EXPECT_EQ(way.options.chunks, 16);
+    EXPECT_EQ(way.options.window % 3, 0);
+  }
+  for (const Candidate& way : all({.dims = {4, 2}}, Order::rank)) {
+    EXPECT_EQ(way.options.dims, (std::vector{4, 2}));
+  }
+  EXPECT_NE(tests::error_of([&] { all({.chunk_bytes = 1}); }).find("at most 64 chunks"),
+            std::string::npos);
+  EXPECT_NE(tests::error_of([&] {
+              all({.dims = {3, 2}});
+            }).find("the dimensions"),
+            std::string::npos);
 }
 
 TEST(Choice, FollowsRulesBySize) {

@@ -58,6 +58,27 @@ TEST(BucketCommunicator, SaysWhenRanksDiffer) {
   }
 }
 
+TEST(BucketCommunicator, ComparesSumsIfItIsAskedTo) {
+  for (const bool compares : {false, true}) {
+    const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+      BucketCommunicator communicator(
+          transport, *tests::usable_loops().back(),
+          {.topology = ranks_on_hosts(1, 2),
+           .compares = compares,
+           .fault = Fault{.what = Fault::What::corrupt, .rank = 1, .step = 2}});
+      const std::span<float> mine = floats(transport, 100);
+      for (int step = 0; step < 2; ++step) {
+        communicator.all_reduce(0, {&mine, 1}, 1);
+      }
+    });
+    for (const std::string& error : errors) {
+      EXPECT_EQ(error.find("ranks have different sums: bucket 0 on rank ") != std::string::npos,
+                compares)
+          << error;
+    }
+  }
+}
+
 TEST(BucketCommunicator, OfOneRankKeepsWhatItHas) {
   const auto errors = as_threads(1, {.room = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),

@@ -1,7 +1,9 @@
 #include "layers/all_reduce.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,27 @@ TEST(Buckets, JoinSmallTensorsAndLeaveLargeOnesAlone) {
   EXPECT_EQ(cut_buckets(Sizes{1, 10, 11, 2, 12, 13, 1, 1, 1, 1}, sizes),
             (Sizes{2, 3, 4, 5, 6, 9, 10}));
   EXPECT_EQ(cut_buckets(Sizes{1}, sizes), Sizes{1});
+}
+
+// tf_cnn_benchmarks' own cases of small tensors that are packed, in f32 elements.
+TEST(Buckets, JoinWhatTheOriginalPacks) {
+  const auto packed = [](const Sizes& elements, std::size_t limit) {
+    Sizes bytes(elements.size());
+    std::ranges::transform(elements, bytes.begin(), [](std::size_t n) { return 4 * n; });
+    Sizes result;
+    std::size_t begin = 0;
+    for (const std::size_t end : cut_buckets(bytes, {.small = limit, .joined = 10})) {
+      result.push_back(std::accumulate(&elements[begin], elements.data() + end, std::size_t{0}));
+      begin = end;
+    }
+    return result;
+  };
+  EXPECT_EQ(packed({4, 4, 9, 9}, 12), (Sizes{4, 4, 9, 9}));
+  EXPECT_EQ(packed({4, 4, 9, 9}, 16), (Sizes{8, 9, 9}));
+  EXPECT_EQ(packed({4, 4, 9, 9}, 256), Sizes{26});
+  EXPECT_EQ(packed({8, 9, 12, 125}, 40), (Sizes{17, 12, 125}));
+  EXPECT_EQ(packed({125, 6, 5}, 40), (Sizes{125, 11}));
+  EXPECT_EQ(packed({125, 6, 5, 7, 100}, 40), (Sizes{125, 18, 100}));
 }
 
 // A communicator of ranks that all have what this one has.

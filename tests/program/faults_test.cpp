@@ -162,6 +162,25 @@ TEST_F(RanksWithFaults, SayWhoseWeightsDifferAtTheEnd) {
   EXPECT_EQ(codes_of(run), (std::map<int, int>{{0, 1}, {1, 1}})) << run.err;
 }
 
+TEST_F(RanksWithFaults, EndAtTheSumThatDiffersIfTheyAreCompared) {
+  const TemporaryFolder folder;
+  const Finished run = run_ranks(
+      2, tiny_training(folder, {"--comm_fault=rank=1,step=3,what=corrupt", "--comm_check=hash"}));
+  EXPECT_NE(run.err.find("ranks have different sums: bucket 0 on rank "), std::string::npos)
+      << run.err;
+  EXPECT_EQ(run.err.find("the weights of rank 1"), std::string::npos) << run.err;
+  EXPECT_NE(run.status, 0);
+}
+
+TEST_F(RanksWithFaults, SayForWhomTheyWait) {
+  const TemporaryFolder folder;
+  const Finished run = run_ranks(
+      2, tiny_training(
+             folder, {"--comm_fault=rank=1,step=2,what=delay:3000ms", "--comm_stall_warn_s=0.2"}));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_NE(run.err.find("comm: rank 0 has waited for rank 1 for "), std::string::npos) << run.err;
+}
+
 TEST_F(RanksWithFaults, AreOneLineIfTheyMakeNoSense) {
   const Finished run = run_ranks(2, {"--model=trivial", "--batch_size=2",
                                      "--variable_update=horovod", "--comm_fault=rank=2,what=kill"});

@@ -78,6 +78,18 @@ TEST(AllReduceBenchmark, PrintsTheOriginalsLines) {
                                       "Average time per step: 0.[0-9]{9}\n"));
 }
 
+// The original's other case: eight devices, copies by a hierarchy, eight packs.
+TEST(AllReduceBenchmark, EndsWithTheAverageOfEightDevices) {
+  Config config = two_ranks();
+  config.num_gpus = 8;
+  config.size.length.batches = 10;
+  config.comm.hierarchical_copy = true;
+  config.comm.repacking = 8;
+  const Said said = reduce(config, {.per_step = 1});
+  EXPECT_EQ(said.status, 0) << said.err;
+  EXPECT_THAT(said.out, ContainsRegex("\nAverage time per step: [0-9.]+\n$"));
+}
+
 TEST(AllReduceBenchmark, PrintsATableAndChecksEverySum) {
   const tests::TemporaryFolder folder;
   Config config = two_ranks();

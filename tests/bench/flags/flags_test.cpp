@@ -149,10 +149,34 @@ TEST(Flags, TakeWhatHorovodsVariablesSayUnlessTheyAreGiven) {
   EXPECT_EQ(others.config.comm.calibrate, LinkCalibration::force);
   EXPECT_EQ(others.config.report.trace_file, "t.json");
   EXPECT_THAT(others.notices, Contains(HasSubstr("HOROVOD_CYCLE_TIME=5 has no effect")));
+  const CommandLine stalls =
+      by({{"HOROVOD_STALL_CHECK_TIME_SECONDS", "7"}, {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "70"}},
+         {});
+  EXPECT_EQ(stalls.config.comm.stall_warn_s, 7);
+  EXPECT_EQ(stalls.config.comm.stall_abort_s, 70);
+  EXPECT_EQ(by({{"HOROVOD_STALL_CHECK_DISABLE", "1"}}, {}).config.comm.stall_warn_s, 0);
   EXPECT_THROW(by({{"HOROVOD_FUSION_THRESHOLD", "many"}}, {}), Error);
   EXPECT_EQ(parse_flags({}, Abilities{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "1"}}})
                 .config.comm.bucket_mb,
             8);
+}
+
+TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
+  const auto with = [](std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--num_gpus=4", "--variable_update=replicated"});
+    return flags;
+  };
+  EXPECT_EQ(parse(with({"--comm_algo=xring#2"})).config.comm.spec, "xring#2");
+  EXPECT_THAT(parse(with({"--comm_rings=2", "--comm_algo=xring"})).notices,
+              Contains(HasSubstr("leave it none")));
+  EXPECT_THAT(refusal(with({"--comm_algo=rd", "--all_reduce_spec=rd"})),
+              HasSubstr("another name of --all_reduce_spec"));
+  EXPECT_THAT(refusal(with({"--comm_topology=2by2"})), HasSubstr("is no grid of ranks"));
+  EXPECT_THAT(refusal(with({"--comm_topology=2x2", "--comm_rings=2"})), HasSubstr("drop one"));
+  EXPECT_THAT(refusal(with({"--comm_chunk_kb=9", "--gradient_repacking=2"})),
+              HasSubstr("drop one"));
+  EXPECT_THAT(refusal(with({"--comm_heartbeat_ms=900", "--comm_peer_timeout_s=1"})),
+              HasSubstr("at least twice"));
 }
 
 TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -140,14 +141,30 @@ TEST(Exchange, CutsBucketsAsTheFlagsSay) {
   EXPECT_EQ(ways_of(exchange.settings, 1000).front().options.chunks, 3);
 }
 
+TEST(Exchange, IsChosenWithinTheShapeThatFlagsGive) {
+  const Topology topology = ranks_on_hosts(2, 4);
+  const auto way = [&](const std::function<void(CommFlags&)>& set) {
+    Config config;
+    set(config.comm);
+    return ways_of(make_exchange(config, topology, true).settings, 1 << 20U).front();
+  };
+  EXPECT_EQ(way([](CommFlags& f) { f.topology = "2x4"; }).options.dims, (std::vector{2, 4}));
+  EXPECT_EQ(way([](CommFlags& f) { f.rings = 2; }).options.rings, 2);
+  EXPECT_EQ(way([](CommFlags& f) { f.chunk_kb = 512; }).options.chunks, 8);
+  EXPECT_THAT(tests::error_of([&] { way([](CommFlags& f) { f.topology = "3x4"; }); }),
+              HasSubstr("--comm_topology=3x4 is a grid of 12 ranks, but there are 8"));
+}
+
 TEST(Exchange, KeepsItsLinksInAFile) {
   const tests::TemporaryFolder folder;
   const std::string file = folder / "links.json";
   const Topology two = ranks_on_hosts(1, 2);
   EXPECT_FALSE(load_links(file, two));
   const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .meeting = 1e-7};
-  save_links(file, two, links);
-  const allreduce::Links again = load_links(file, two).value();
+  save_links(file, two, {links, {1, 0.5}});
+  const allreduce::LinkSpeeds found = load_links(file, two).value();
+  EXPECT_EQ(found.of_rank, (std::vector{1, 0.5}));
+  const allreduce::Links& again = found.links;
   EXPECT_EQ(again.latency, links.latency);
   EXPECT_EQ(again.memory, links.memory);
   EXPECT_EQ(again.host, links.host);
@@ -157,7 +174,9 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   folder.write("links.json", "{\"ranks\": 2}");
   EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
               HasSubstr("--comm_calibration_file=" + file));
-  EXPECT_THAT(tests::error_of([&] { save_links(folder / "no/where", two, links); }),
+  EXPECT_THAT(tests::error_of([&] {
+                save_links(folder / "no/where", two, {links, {}});
+              }),
               HasSubstr("cannot be written"));
 }
 

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "allreduce/transport.h"
+
+namespace cnn::allreduce {
+
+// Another transport, for who changes or watches a part of what it does.
+class ForwardingTransport : public Transport {
+ public:
+  explicit ForwardingTransport(Transport& transport) : transport_(transport) {}  // must outlive it
+
+  int rank() const override { return transport_.rank(); }
+  int ranks() const override { return transport_.ranks(); }
+  std::size_t channels() const override { return transport_.channels(); }
+  Bytes room(std::size_t bytes) override { return transport_.room(bytes); }
+  std::byte* in_sight(int rank, std::byte* own) override { return transport_.in_sight(rank, own); }
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
+    transport_.send(to, channel, pieces);
+  }
+  bool sent(int to, std::size_t channel) override { return transport_.sent(to, channel); }
+  void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+               std::span<const Bytes> to) override {
+    transport_.receive(from, channel, at_sender, to);
+  }
+  bool received(int from, std::size_t channel) override {
+    return transport_.received(from, channel);
+  }
+  void come(std::size_t channel) override { transport_.come(channel); }
+  bool have_come(std::span<const int> group, std::size_t channel) override {
+    return transport_.have_come(group, channel);
+  }
+  void idle(int waits_for) override { transport_.idle(waits_for); }
+  void busy() override { transport_.busy(); }
+  void leave(std::optional<int> lost) override { transport_.leave(lost); }
+
+ private:
+  Transport& transport_;
+};
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,50 @@
+#include "allreduce/stall.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/allreduce/ranks.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using std::chrono::seconds;
+
+// What a rank says while its clock goes on by so much with each look.
+std::vector<std::string> said_in(int waits, seconds between_looks, bool comes_in_between) {
+  std::vector<std::string> said;
+  std::chrono::steady_clock::time_point now;
+  const auto errors = tests::as_threads(1, {.room = 4096}, [&](Transport& transport) {
+    WarningTransport warning(transport,
+                             {.after = seconds(60),
+                              .say = [&](const std::string& what) { said.push_back(what); },
+                              .now = [&] { return now += between_looks; }});
+    warning.begin(4);
+    for (int i = 0; i < waits; ++i) {
+      warning.idle(0);
+      if (comes_in_between && i % 1050 == 0) {
+        warning.busy();
+      }
+    }
+  });
+  EXPECT_EQ(errors[0], "");
+  return said;
+}
+
+TEST(StallWarning, ComesWheneverSoMuchTimeHasPassed) {
+  const std::vector<std::string> said = said_in(1130, seconds(1), false);
+  EXPECT_EQ(said,
+            (std::vector<std::string>{"rank 0 has waited for rank 0 for 60.0 s, in bucket 4",
+                                      "rank 0 has waited for rank 0 for 120.0 s, in bucket 4"}));
+}
+
+TEST(StallWarning, IsOfOneWait) { EXPECT_TRUE(said_in(5000, seconds(1), true).empty()); }
+
+// A process that was stopped has not waited all that time.
+TEST(StallWarning, CountsNoTimeInWhichItsProcessStood) {
+  EXPECT_TRUE(said_in(1059, seconds(100), false).empty());
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
