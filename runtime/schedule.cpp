@@ -36,9 +36,9 @@ bool communicates(const Node& node) { return node.op->lane() == Lane::communicat
 class Ordering {
  public:
   explicit Ordering(const Graph& graph) : graph_(graph) {
-    next_communication_.assign(graph.nodes().size(), -1);
+    updates_from_.assign(graph.nodes().size(), -1);
     find_anchors();
-    find_next_communication();
+    find_room_for_communication();
     find_anchors();  // now with the room that communication needs
   }
 
@@ -85,14 +85,18 @@ class Ordering {
     return anchor;
   }
 
-  // An update right behind the exchange that it needs would keep the compute lane waiting. It comes
-  // behind the start of the next exchange instead, when the first has had time to finish.
-  void find_next_communication() {
-    Anchor next = static_cast<Anchor>(graph_.nodes().size());
-    for (std::size_t n = graph_.nodes().size(); n-- > 0;) {
+  // An update right behind the exchange that it needs would keep the compute lane waiting, by as
+  // much as links are slower than the rest of the backward pass. It comes behind the start of the
+  // last exchange instead, so that it waits where nothing else is left to do.
+  void find_room_for_communication() {
+    const auto end = static_cast<Anchor>(graph_.nodes().size());
+    Anchor last = -1;
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
+      last = communicates(graph_.nodes()[n]) ? std::max(last, anchors_[n]) : last;
+    }
+    for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       if (communicates(graph_.nodes()[n])) {
-        next_communication_[n] = next;
-        next = anchors_[n];
+        updates_from_[n] = anchors_[n] == last ? end : last;
       }
     }
   }
@@ -103,16 +107,16 @@ class Ordering {
       touched_[tensor] = std::max(touched_[tensor], anchor);
       if (access.kind != Access::Kind::read) {
         written_[tensor] = std::max(written_[tensor], anchor);
-        delayed_[tensor] = next_communication_[index_of(id)];
+        delayed_[tensor] = updates_from_[index_of(id)];
       }
     }
   }
 
   const Graph& graph_;
-  std::vector<Anchor> anchors_;             // by NodeId
-  std::vector<Anchor> written_, touched_;   // by TensorId: the latest so far
-  std::vector<Anchor> delayed_;             // by TensorId: start of the exchange after its own
-  std::vector<Anchor> next_communication_;  // by NodeId, of nodes that communicate; else -1
+  std::vector<Anchor> anchors_;            // by NodeId
+  std::vector<Anchor> written_, touched_;  // by TensorId: the latest so far
+  std::vector<Anchor> delayed_;            // by TensorId: where updates by it may stand
+  std::vector<Anchor> updates_from_;       // by NodeId, of nodes that communicate; else -1
 };
 
 // Adds the copies around the nodes.

@@ -34,7 +34,7 @@ struct Schedule {
 // Nodes in their order, but for two kinds. A node that only mutates persistent tensors (an
 // optimizer bucket) runs as soon as its inputs are there and every earlier reader and writer of
 // what it mutates has run, so that gradients die early. A node of Lane::communicate runs as soon as
-// its inputs are there; an update that waits for it comes after the start of the next such node.
+// its inputs are there; an update that waits for it comes after the start of the last such node.
 // Inputs are fetched just before their first use, outputs leave right after their last.
 Schedule make_schedule(const Graph& graph);
 

@@ -189,11 +189,25 @@ void MpiWorld::lost(int culprit, const std::string& what) {
   throw PeerLost(culprit, what);
 }
 
+// A wait gives the processor away. Where somebody else takes it, this rank sleeps between two
+// looks, then and in the next waits: else it would take turns with the threads that compute.
 void MpiWorld::idle(int waits_for) {
+  constexpr std::chrono::microseconds taken_away{100};  // longer than a processor nobody wants
+  constexpr std::chrono::microseconds nap{100};
+  constexpr unsigned crowded_waits = 64;
   constexpr std::chrono::milliseconds between_looks{2};
   constexpr std::chrono::seconds longest{1};  // between two looks: else this rank was stopped
-  ::sched_yield();
+  const Clock::time_point before = Clock::now();
+  if (crowded_ > 0) {
+    std::this_thread::sleep_for(nap);
+    slept_ = true;
+  } else {
+    ::sched_yield();
+  }
   const Clock::time_point now = Clock::now();
+  if (crowded_ == 0 && now - before > taken_away) {
+    crowded_ = crowded_waits;
+  }
   if (!std::exchange(idle_, true)) {
     waited_ = {};
     looked_ = now;

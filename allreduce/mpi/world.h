@@ -9,6 +9,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "allreduce/mpi/heartbeats.h"
@@ -40,7 +41,10 @@ class MpiWorld final : public World {
   // One turn of a wait for that rank, not under the lock. Throws PeerLost as look_around(), and if
   // it takes too long.
   void idle(int waits_for);
-  void busy() { idle_ = false; }  // the wait is over
+  void busy() {  // the wait is over
+    crowded_ -= std::exchange(slept_, false) ? 1 : 0;
+    idle_ = false;
+  }
   // Throws PeerLost if the code of a call that concerns that rank is an error.
   void check_call(int code, int other);
 
@@ -69,7 +73,8 @@ class MpiWorld final : public World {
   std::vector<WatchedProcess> watched_;  // by rank; nobody where it is not of this machine
   bool over_ = false;                    // given up: MPI is not called any more
   bool failing_ = false;                 // a call of MPI has returned an error
-  bool idle_ = false;
+  bool idle_ = false, slept_ = false;    // in this wait
+  unsigned crowded_ = 0;  // waits that are still taken to have others on the processor
   Clock::time_point looked_;
   Clock::duration waited_{};
   std::optional<Heartbeats> heartbeats_;  // last: its thread calls MPI

@@ -107,7 +107,29 @@ TEST(Schedule, DoesNotMoveANodeThatMakesALargeTensorBesidesItsUpdate) {
   EXPECT_THAT(steps_of(graph), ElementsAre("relu#0", "counting#1"));
 }
 
-TEST(Schedule, ExchangesAsSoonAsPossibleAndUpdatesBehindTheNextExchange) {
+// However slow links are, they hold up nothing but updates.
+TEST(Schedule, UpdatesBehindTheStartOfTheLastExchange) {
+  Graph graph;
+  const Opaque exchange({floats(4)}, {.lane = Lane::communicate});
+  std::vector<Value> weights, gradients, sums;
+  Value gradient = graph.input("x", floats(4));
+  for (const char* const name : {"w2", "w1", "w0"}) {
+    weights.push_back(graph.parameter(name, floats(4), {.initializer = {}}));
+    gradient = emit(Combine(), {gradient, weights.back()});  // 0, 1, 2
+    gradients.push_back(gradient);
+  }
+  for (const Value& made : gradients) {
+    sums.push_back(emit(exchange, {made}));  // 3, 4, 5
+  }
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    emit(Descend(), {weights[i], sums[i]});  // 6, 7, 8
+  }
+  EXPECT_THAT(steps_of(graph),
+              ElementsAre("combine#0", "opaque#3", "combine#1", "opaque#4", "combine#2", "opaque#5",
+                          "descend#6", "descend#7", "descend#8"));
+}
+
+TEST(Schedule, ExchangesAsSoonAsPossible) {
   Graph graph;
   const Value w1 = graph.parameter("w1", floats(4), {});
   const Value w2 = graph.parameter("w2", floats(4), {});
