@@ -81,7 +81,7 @@ std::vector<int> across(std::span<const std::vector<int>> hosts, int rank) {
 // With whom each of so many hosts exchanges in a round, of `rounds_of(hosts)`; nobody: itself. All
 // meet each other in them: a tournament by turning a circle round one who stays.
 int rounds_of(int hosts) { return hosts + hosts % 2 - 1; }
-int partner(int host, int hosts, int round) {
+int partner_of(int host, int hosts, int round) {
   const int circle = rounds_of(hosts);  // of this many, and one who stays
   int other = host == circle ? round * ((circle + 1) / 2) % circle
                              : (round - host % circle + circle) % circle;
@@ -135,7 +135,7 @@ class Measurement {
     std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),
                               std::numeric_limits<double>::infinity());
     for (int round = 0; round < std::min(rounds_of(count), most_rounds); ++round) {
-      const int other = self < count ? partner(self, count, round) : self;
+      const int other = self < count ? partner_of(self, count, round) : self;
       const int with = other == self ? -1 : hosts[static_cast<std::size_t>(other)];
       Engine engine(transport_, loops_, message_plan({with, with}, 1, elements), {&room_, 1});
       for (int run = 0; run < runs; ++run) {
@@ -143,7 +143,7 @@ class Measurement {
         for (std::size_t rank = 0; rank < least.size(); ++rank) {
           const auto host = std::ranges::find(hosts, static_cast<int>(rank));
           const auto number = static_cast<int>(host - hosts.begin());
-          if (number < count && partner(number, count, round) != number) {
+          if (number < count && partner_of(number, count, round) != number) {
             least[rank] = std::min(least[rank], each[rank]);
           }
         }

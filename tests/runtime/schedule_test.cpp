@@ -125,8 +125,8 @@ TEST(Schedule, UpdatesBehindTheStartOfTheLastExchange) {
     emit(Descend(), {weights[i], sums[i]});  // 6, 7, 8
   }
   EXPECT_THAT(steps_of(graph),
-              ElementsAre("combine#0", "opaque#3", "combine#1", "opaque#4", "combine#2", "opaque#5",
-                          "descend#6", "descend#7", "descend#8"));
+              ElementsAre("fetch x", "combine#0", "opaque#3", "combine#1", "opaque#4", "combine#2",
+                          "opaque#5", "descend#6", "descend#7", "descend#8"));
 }
 
 TEST(Schedule, ExchangesAsSoonAsPossible) {
