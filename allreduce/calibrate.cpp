@@ -17,10 +17,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int probes = 9;        // that share the time
-constexpr int most_runs = 50;    // of one of them
-constexpr int at_once = 16;      // messages, or meetings one after another
-constexpr std::size_t few = 16;  // elements of a small message
+constexpr int probes = 9;            // that share the time
+constexpr int most_runs = 50;        // of one of them
+constexpr int at_once = 16;          // messages, or meetings one after another
+constexpr std::size_t few = 16;      // elements of a small message
+constexpr std::size_t many = 16384;  // of the smallest whose time is that of its bytes
 
 // Whom a rank sends to and receives from; -1: nobody.
 struct Neighbours {
@@ -109,11 +110,11 @@ class Measurement {
   }
 
   MessageSpeed messages(const Neighbours& with) {
-    constexpr std::size_t first = 16384, steps = 8;  // elements of larger and larger ones
+    constexpr std::size_t steps = 8;  // from a large message to the next
     const double one = least(message_plan(with, 1, few));
-    const double many = least(message_plan(with, at_once, few));
-    const double post = std::max(0.0, (many - one) / (2 * (at_once - 1)));
-    std::size_t elements = std::min(first, room_.size());
+    const double several = least(message_plan(with, at_once, few));
+    const double post = std::max(0.0, (several - one) / (2 * (at_once - 1)));
+    std::size_t elements = std::min(many, room_.size());
     double large = least(message_plan(with, 1, elements));
     while (elements * steps <= room_.size() && steps * large < share_) {
       elements *= steps;
@@ -129,7 +130,8 @@ class Measurement {
   std::vector<double> exchanges(std::span<const int> hosts, double bytes_per_second) {
     constexpr int most_rounds = 4, runs = 2;
     const auto elements = std::clamp<std::size_t>(
-        static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)), few, room_.size());
+        static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)),
+        std::min(many, room_.size()), room_.size());
     const auto count = static_cast<int>(hosts.size());
     const auto self = static_cast<int>(std::ranges::find(hosts, transport_.rank()) - hosts.begin());
     std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),

@@ -84,8 +84,11 @@ std::vector<std::pair<int, int>> cuts(const Algorithm& row, const Topology& topo
     chunks = {{wish.pieces, std::min(wish.pieces, most_in_window)}};
   } else if (wish.shape.chunk_bytes > 0) {
     const std::size_t bytes = wish.elements * size_of(wish.wire);
-    const auto count = static_cast<int>(
-        std::max<std::size_t>((bytes + wish.shape.chunk_bytes - 1) / wish.shape.chunk_bytes, 1));
+    const std::size_t whole = (bytes + wish.shape.chunk_bytes - 1) / wish.shape.chunk_bytes;
+    if (whole > wish.channels) {
+      return {};
+    }
+    const auto count = static_cast<int>(std::max<std::size_t>(whole, 1));
     chunks = {{count, std::min(count, most_in_window)}};
   } else if (wish.elements >= small && !row.peers_memory) {
     const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
