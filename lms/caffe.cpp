@@ -109,7 +109,8 @@ class Log {
 
 Plan caffe(const Request& request) {
   const std::vector<Stashed> tensors = managed(request);
-  const std::vector<Eviction> evictions = replay_allocator(request, tensors, Victim::oldest);
+  const std::vector<Eviction> evictions =
+      replay_allocator(request, request.budget.device, tensors, Victim::oldest);
   std::vector<Decision> decisions;
   for (const Eviction& eviction : evictions) {
     decisions.emplace_back(Swap{.tensor = eviction.tensor->tensor,

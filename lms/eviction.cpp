@@ -14,8 +14,8 @@ namespace {
 
 class Replay {
  public:
-  Replay(const Request& request, std::span<const Stashed> tensors, Victim rule)
-      : request_(request), live_(live_bytes(request)), rule_(rule) {
+  Replay(const Request& request, std::size_t bytes, std::span<const Stashed> tensors, Victim rule)
+      : request_(request), bytes_(bytes), live_(live_bytes(request)), rule_(rule) {
     for (const Stashed& tensor : tensors) {
       blocks_.push_back({.tensor = &tensor, .last_used = tensor.made});
     }
@@ -60,8 +60,8 @@ class Replay {
         block.away.reset();
       }
     }
-    while (live_[index_of(step)] > request_.budget.device + away_bytes_) {
-      const std::size_t missing = live_[index_of(step)] - request_.budget.device - away_bytes_;
+    while (live_[index_of(step)] > bytes_ + away_bytes_) {
+      const std::size_t missing = live_[index_of(step)] - bytes_ - away_bytes_;
       Block* victim = find(step, user, missing);
       if (victim == nullptr) {
         break;
@@ -113,6 +113,7 @@ class Replay {
   }
 
   const Request& request_;
+  std::size_t bytes_;
   std::vector<std::size_t> live_;  // by StepId, with everything there
   Victim rule_;
   std::vector<Block> blocks_;
@@ -123,9 +124,9 @@ class Replay {
 
 }  // namespace
 
-std::vector<Eviction> replay_allocator(const Request& request, std::span<const Stashed> tensors,
-                                       Victim rule) {
-  return Replay(request, tensors, rule).run();
+std::vector<Eviction> replay_allocator(const Request& request, std::size_t bytes,
+                                       std::span<const Stashed> tensors, Victim rule) {
+  return Replay(request, bytes, tensors, rule).run();
 }
 
 }  // namespace cnn::lms

@@ -17,10 +17,13 @@
 
 namespace cnn::lms {
 
-Plan reclaim(const Request& request) {
+namespace {
+
+// By an allocator of so many bytes.
+Plan reclaim_within(const Request& request, std::size_t device_bytes) {
   const std::vector<Stashed> tensors = candidates(request);
   const std::vector<Eviction> evictions =
-      replay_allocator(request, tensors, Victim::first_that_suffices);
+      replay_allocator(request, device_bytes, tensors, Victim::first_that_suffices);
   std::vector<Decision> decisions;
   std::size_t alone = 0;
   std::uint64_t bytes = 0;
@@ -38,6 +41,26 @@ Plan reclaim(const Request& request) {
                      .text = "Reclaimed " + gib_text(bytes) + " GiB: reclaim_one " +
                              std::to_string(alone) + ", reclaim_fragments " +
                              std::to_string(evictions.size() - alone)}}};
+}
+
+}  // namespace
+
+// The original takes bytes until there is a gap that is large enough. The replay counts bytes only,
+// and where the gaps are too small it is done again with some less.
+Plan reclaim(const Request& request) {
+  constexpr std::size_t part = 64, most = 8;
+  const std::size_t device = request.budget.device;
+  Plan first = reclaim_within(request, device);
+  if (fits(request, first.schedule)) {
+    return first;
+  }
+  for (std::size_t parts = 1; parts <= most; parts *= 2) {
+    Plan plan = reclaim_within(request, device - device / part * parts);
+    if (fits(request, plan.schedule)) {
+      return plan;
+    }
+  }
+  return first;
 }
 
 }  // namespace cnn::lms

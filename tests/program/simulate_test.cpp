@@ -98,6 +98,28 @@ TEST(Simulate, PlansWithLmsWithinTheMemoryOfTheMachine) {
   EXPECT_GE(events[2], lms.at("swapped_tensors").get<int>());
 }
 
+// Half of what the step needs, on a P100 behind PCIe: shares of the unlimited speed as the
+// originals had them, and ours beside them.
+TEST(Simulate, HasPoliciesThatDifferAsTheOriginalsDid) {
+  const auto share = [](std::vector<std::string> words) {
+    words.insert(words.end(),
+                 {"--model=resnet50", "--batch_size=150", "--lms", "--lms_limit=5594"});
+    const Simulated p100 = simulated("p100-pcie3", words);
+    EXPECT_EQ(p100.run.status, 0) << p100.run.err;
+    const json& lms = p100.result.at("plan").at("lms");
+    return lms.at("unlimited_step_seconds").get<double>() /
+           lms.at("predicted_step_seconds").get<double>();
+  };
+  EXPECT_NEAR(share({"--lms_swapout_threshold=1", "--lms_swapin_ahead=1", "--lms_sync_mode=3"}),
+              0.23, 0.02);
+  EXPECT_NEAR(share({"--lms_policy=tflms1"}), 0.25, 0.02);
+  const double oldest_first = share({"--lms_policy=window"});
+  EXPECT_GT(oldest_first, 0.3);
+  EXPECT_LT(oldest_first, 0.5);
+  EXPECT_GT(share({"--lms_policy=reclaim"}), oldest_first);
+  EXPECT_GT(share({"--lms_policy=planned"}), 0.96);
+}
+
 TEST(Simulate, ObeysTheLimitsOfFlagsBesideThoseOfTheMachine) {
   const std::vector<std::string> words{"--model=resnet50", "--batch_size=150", "--lms",
                                        "--lms_limit=6000"};
