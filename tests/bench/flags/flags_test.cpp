@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/lms_policy.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -177,6 +178,13 @@ TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
               HasSubstr("drop one"));
   EXPECT_THAT(refusal(with({"--comm_heartbeat_ms=900", "--comm_peer_timeout_s=1"})),
               HasSubstr("at least twice"));
+}
+
+TEST(Flags, OfALmsPolicySelectItWithTheirDefaultsToo) {
+  EXPECT_EQ(policy_of(parse({"--lms", "--lms_lb=1"}).config.lms), "tflms1");
+  EXPECT_EQ(policy_of(parse({"--lms", "--lms_swapin_ahead=-1"}).config.lms), "tflms2");
+  EXPECT_EQ(policy_of(parse({"--lms", "--lms_n_tensors=-1"}).config.lms), "planned");
+  EXPECT_EQ(policy_of(parse({"--lms", "--lms_lb=1", "--lms_policy=caffe"}).config.lms), "caffe");
 }
 
 TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
