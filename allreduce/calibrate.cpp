@@ -21,7 +21,7 @@ constexpr int probes = 9;            // that share the time
 constexpr int most_runs = 50;        // of one of them
 constexpr int at_once = 16;          // messages, or meetings one after another
 constexpr std::size_t few = 16;      // elements of a small message
-constexpr std::size_t many = 16384;  // of the smallest whose time is that of its bytes
+constexpr std::size_t bulk = 16384;  // of the smallest whose time is that of its bytes
 
 // Whom a rank sends to and receives from; -1: nobody.
 struct Neighbours {
@@ -114,7 +114,7 @@ class Measurement {
     const double one = least(message_plan(with, 1, few));
     const double several = least(message_plan(with, at_once, few));
     const double post = std::max(0.0, (several - one) / (2 * (at_once - 1)));
-    std::size_t elements = std::min(many, room_.size());
+    std::size_t elements = std::min(bulk, room_.size());
     double large = least(message_plan(with, 1, elements));
     while (elements * steps <= room_.size() && steps * large < share_) {
       elements *= steps;
@@ -131,7 +131,7 @@ class Measurement {
     constexpr int most_rounds = 4, runs = 2;
     const auto elements = std::clamp<std::size_t>(
         static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)),
-        std::min(many, room_.size()), room_.size());
+        std::min(bulk, room_.size()), room_.size());
     const auto count = static_cast<int>(hosts.size());
     const auto self = static_cast<int>(std::ranges::find(hosts, transport_.rank()) - hosts.begin());
     std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),
