@@ -28,7 +28,7 @@ class SlowLink final : public ForwardingTransport {
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
     constexpr std::size_t large = 1024;
     if ((rank() == slow_ || to == slow_) && pieces.front().size() > large) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(std::chrono::milliseconds(150));
     }
     ForwardingTransport::send(to, channel, pieces);
   }
