@@ -286,6 +286,7 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
     double fastest = outside.bytes_per_second * static_cast<double>(smallest(hosts));
     if (hosts.size() > 2) {  // of two both ends of one link are as fast
       std::vector<int> firsts;
+      firsts.reserve(hosts.size());
       for (const std::vector<int>& ranks : hosts) {
         firsts.push_back(ranks.front());
       }

@@ -112,6 +112,7 @@ Plan caffe(const Request& request) {
   const std::vector<Eviction> evictions =
       replay_allocator(request, request.budget.device, tensors, Victim::oldest);
   std::vector<Decision> decisions;
+  decisions.reserve(evictions.size());
   for (const Eviction& eviction : evictions) {
     decisions.emplace_back(Swap{.tensor = eviction.tensor->tensor,
                                 .out_behind = eviction.last_used,
