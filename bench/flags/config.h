@@ -264,6 +264,7 @@ struct GraphOptions {
 struct LmsFlags {
   bool enabled = false;
   std::optional<std::string> policy;  // not set: see policy_of() in bench/flags/lms_policy.h
+  bool tflms1_is_given = false, tflms2_is_given = false;  // a flag of that policy alone
   int n_tensors = -1;
   int lb = 1, ub = 10'000;
   bool fuse_swapins = false, swap_branches = false;

@@ -6,7 +6,6 @@
 
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/flag_table.h"
-#include "bench/flags/lms_policy.h"
 #include "bench/flags/reduce_spec.h"
 #include "bench/flags/sizes.h"
 #include "models/learning_rate.h"
@@ -41,7 +40,7 @@ bool frozen(const Config& c) { return c.mode.forward_only && c.mode.freeze_when_
 
 constexpr Rule rules[] = {
     {[](const Config& c) {
-       return c.lms.enabled && !c.lms.policy && tflms1_is_set(c.lms) && tflms2_is_set(c.lms);
+       return c.lms.enabled && !c.lms.policy && c.lms.tflms1_is_given && c.lms.tflms2_is_given;
      },
      "flags of two LMS policies are set, tflms1 and tflms2: leave out those of one, or name one by "
      "--lms_policy"},

@@ -133,25 +133,10 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
   }
 }
 
-// A flag of a policy selects it with its default too, if that is given.
-void settle_lms_policy(CommandLine& line) {
-  constexpr std::array tflms1{"lms_lb",
-                              "lms_ub",
-                              "lms_fuse_swapins",
-                              "lms_swap_branches",
-                              "lms_branch_threshold",
-                              "lms_ctrld_strategy"};
-  constexpr std::array tflms2{"lms_swapout_threshold", "lms_swapin_ahead", "lms_swapin_groupby"};
-  const auto given = [&](const char* name) { return is_given(line, name); };
-  LmsFlags& lms = line.config.lms;
-  if (lms.policy || policy_of(lms) != "planned") {
-    return;
-  }
-  if (std::ranges::any_of(tflms1, given)) {
-    lms.policy = "tflms1";
-  } else if (std::ranges::any_of(tflms2, given)) {
-    lms.policy = "tflms2";
-  }
+void settle_lms(CommandLine& line) {
+  const auto given = [&](std::string_view name) { return is_given(line, name); };
+  line.config.lms.tflms1_is_given = std::ranges::any_of(tflms1_flags, given);
+  line.config.lms.tflms2_is_given = std::ranges::any_of(tflms2_flags, given);
 }
 
 // The values in force replace those that were asked for.
@@ -175,7 +160,7 @@ void settle(CommandLine& line, const Abilities& abilities) {
   settle_device(line, abilities);
   settle_data_set(line.config);
   settle_precision(line, abilities);
-  settle_lms_policy(line);
+  settle_lms(line);
   for (Setting& setting : line.settings) {
     const Member* member = setting.flag->member;
     if (member != nullptr && member->load(line.config) != member->load(asked)) {

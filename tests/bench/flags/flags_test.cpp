@@ -185,6 +185,8 @@ TEST(Flags, OfALmsPolicySelectItWithTheirDefaultsToo) {
   EXPECT_EQ(policy_of(parse({"--lms", "--lms_swapin_ahead=-1"}).config.lms), "tflms2");
   EXPECT_EQ(policy_of(parse({"--lms", "--lms_n_tensors=-1"}).config.lms), "planned");
   EXPECT_EQ(policy_of(parse({"--lms", "--lms_lb=1", "--lms_policy=caffe"}).config.lms), "caffe");
+  EXPECT_THAT(refusal({"--lms", "--lms_lb=1", "--lms_swapout_threshold=1"}),
+              HasSubstr("flags of two LMS policies are set"));
 }
 
 TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
