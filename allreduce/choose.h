@@ -42,10 +42,9 @@ struct Wish {
 // All ways that the catalog has for these ranks and this order, the fastest first: grids over the
 // factors of ranks in a host and of hosts (none above 16 where it can be divided), one or more
 // rings, and chunks as many as hide one dimension under another. Where an order of sums is asked
-// for, those only that give the same bits whatever the links do, unless the shape says
-// which. Of more than 16 ranks those that
-// estimate() finds the fastest are simulated, the others left out. A function of its arguments
-// alone, so that all ranks choose alike.
+// for, those only that give the same bits whatever the links do, unless the shape says which. Of
+// more than 16 ranks those that estimate() finds the fastest are simulated, the others left out. A
+// function of its arguments alone, so that all ranks choose alike.
 std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links);
 
 // What reduces buckets of up to so many elements: this algorithm, or null: the fastest.
