@@ -5,7 +5,9 @@ command -v mpirun >/dev/null || {
   echo "skipped: there is no mpirun; scripts/setup.sh installs it"
   exit 77
 }
-said=$(CNN_TEST_UNWATCHED=1 bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" 3 "$1" --gtest_filter='Silence.*' 2>&1)
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+said=$(CNN_TEST_UNWATCHED_IN=$folder bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" 3 "$1" --gtest_filter='Silence.*' 2>&1)
 named=$(grep -c 'names rank 2: rank 2 is lost: no sign of life for' <<<"$said")
 ((named == 2)) || {
   echo "$named of 2 ranks named it: $said"

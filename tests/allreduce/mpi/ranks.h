@@ -9,14 +9,16 @@
 
 namespace cnn::tests {
 
-// Whether ranks are to be as if each were on a host of its own, for the one test that wants it.
-inline bool is_unwatched() { return std::getenv("CNN_TEST_UNWATCHED") != nullptr; }
+// The folder that ranks share which are to be as if each were on a host of its own, for the one
+// test that wants it; null in every other run.
+inline const char* unwatched_in() { return std::getenv("CNN_TEST_UNWATCHED_IN"); }
+inline bool is_unwatched() { return unwatched_in() != nullptr; }
 
 // That of the mpirun which has started this test.
 inline allreduce::World& this_world() {
   static const std::unique_ptr<allreduce::World> world =
       allreduce::mpi_entry().open({.patience = std::chrono::seconds(30),
-                                   .silence = std::chrono::seconds(2),
+                                   .silence = std::chrono::seconds(4),
                                    .watches_processes = !is_unwatched()});
   return *world;
 }

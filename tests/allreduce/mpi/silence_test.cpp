@@ -1,8 +1,12 @@
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <gtest/gtest.h>
 #include <iostream>
 #include <string>
+#include <thread>
 #include <unistd.h>
 #include <vector>
 
@@ -10,6 +14,24 @@
 
 namespace cnn::allreduce {
 namespace {
+
+// Ends when every rank but the stopped one has said what it found. The first that leaves ends the
+// others: mpirun kills what is left of a run that a rank has left without a word.
+void wait_for_the_others(const std::filesystem::path& folder, const World& world) {
+  using std::chrono::steady_clock;
+  const std::ofstream mark(folder / std::to_string(world.rank()));
+  const auto all = [&] {
+    int marks = 0;
+    for (int rank = 0; rank + 1 < world.ranks(); ++rank) {
+      marks += std::filesystem::exists(folder / std::to_string(rank)) ? 1 : 0;
+    }
+    return marks + 1 == world.ranks();
+  };
+  const auto latest = steady_clock::now() + std::chrono::seconds(60);
+  while (!all() && steady_clock::now() < latest) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+}
 
 // Run by tests/scripts/silent_rank.sh, which reads what it prints: no run ends well in which a
 // rank has been lost.
@@ -29,6 +51,7 @@ TEST(Silence, OfARankMakesTheOthersNameIt) {
   } catch (const PeerLost& lost) {
     std::cerr << "names rank " << lost.rank() << ": " << lost.what() << std::endl;
   }
+  wait_for_the_others(tests::unwatched_in(), world);
   ::kill(std::stoi(processes[static_cast<std::size_t>(stopped)]), SIGCONT);
   std::_Exit(EXIT_SUCCESS);
 }
