@@ -26,6 +26,25 @@ class Hash {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
+// What rank r adds to an element in a proof is bit r % 32 of this: 0 or 1, which every wire and
+// every order adds exactly, and no two places are likely to be alike.
+std::uint32_t pattern(std::size_t element) {
+  std::uint64_t mixed = (element + 1) * 0x9e3779b97f4a7c15U;  // as SplitMix64 does
+  mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;
+  return static_cast<std::uint32_t>(mixed >> 32U);
+}
+
+float share_of(std::uint32_t pattern, int rank) {
+  return static_cast<float>(pattern >> (static_cast<unsigned>(rank) % 32U) & 1U);
+}
+
+float sum_of(std::uint32_t pattern, int ranks) {
+  const auto all = static_cast<unsigned>(ranks);
+  const std::uint32_t some = (1U << all % 32U) - 1U;
+  return static_cast<float>(all / 32U * static_cast<unsigned>(std::popcount(pattern)) +
+                            static_cast<unsigned>(std::popcount(pattern & some)));
+}
+
 std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& transport) {
   const bool mine = settings.fault && settings.fault->rank == transport.rank();
   return mine ? std::optional<FaultyTransport>(std::in_place, transport, *settings.fault)
@@ -88,6 +107,33 @@ void BucketCommunicator::compare_results(std::size_t number) {
                                     " differs from another rank's after its reduction");
 }
 
+// What the bucket holds is put back.
+void BucketCommunicator::prove(std::size_t number) {
+  const Bucket& bucket = buckets_[number];
+  std::vector<std::vector<float>> kept;
+  kept.reserve(bucket.pieces.size());
+  std::size_t at = 0;
+  for (const std::span<float>& piece : bucket.pieces) {
+    kept.emplace_back(piece.begin(), piece.end());
+    for (float& value : piece) {
+      value = share_of(pattern(at++), rank());
+    }
+  }
+  bucket.engine->run(1);
+  std::optional<std::size_t> wrong;
+  at = 0;
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    for (const float value : bucket.pieces[i]) {
+      wrong = !wrong && value != sum_of(pattern(at), ranks()) ? at : wrong;
+      ++at;
+    }
+    std::ranges::copy(kept[i], bucket.pieces[i].begin());
+  }
+  check(!wrong, "a sum is wrong: element " + std::to_string(wrong.value_or(0)) + " of bucket " +
+                    std::to_string(number) + " on rank " + std::to_string(rank()) + ", by " +
+                    std::string(bucket.choice.algorithm->name));
+}
+
 void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
   compare(number, pieces);
   std::size_t elements = 0;
@@ -105,6 +151,9 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
                                            make_plan(*bucket.choice.algorithm, settings_.topology,
                                                      rank(), elements, bucket.choice.options),
                                            pieces, wire);
+  if (settings_.proves) {
+    prove(number);
+  }
 }
 
 void BucketCommunicator::forget_places() {

@@ -50,6 +50,7 @@ class BucketCommunicator final : public Communicator {
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare_results(std::size_t number);
+  void prove(std::size_t number);
   bool all_have(std::uint64_t hash);
 
   Settings settings_;

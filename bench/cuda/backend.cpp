@@ -141,9 +141,10 @@ constexpr DeviceExchange device_exchange{
 Backend for_rank(const Config& config, int rank, int ranks);
 
 // Of several processes of a host each takes its own. CUDA_VISIBLE_DEVICES decides which cards there
-// are; a launcher may leave each process one.
+// are; a launcher may leave each process no more than it takes.
 int ordinal_of(const Config& config) {
-  return cuda::count_devices().devices == 1 ? 0 : config.gpu.ordinal;
+  const int devices = cuda::count_devices().devices;
+  return devices == config.num_gpus ? config.gpu.ordinal % devices : config.gpu.ordinal;
 }
 
 Backend make(const Config& config) {
@@ -180,13 +181,12 @@ Backend make(const Config& config) {
 
 // A device of its own for each.
 Backend for_rank(const Config& config, int rank, int ranks) {
-  const int devices = cuda::count_devices().devices;
-  check(ranks <= devices,
-        fmt::format("--num_gpus={}, but there are {} CUDA devices: each rank needs one", ranks,
-                    devices));
-  Config own = config;
-  own.gpu.ordinal = rank;
-  Backend backend = make(own);
+  const int devices = cuda::count_devices().devices, ordinal = ordinal_of(config);
+  check(ordinal < devices,
+        fmt::format("--num_gpus={}, but there are {} CUDA devices for number {} of this host's "
+                    "ranks: each needs one",
+                    ranks, devices, ordinal + 1));
+  Backend backend = make(config);
   backend.rank = rank;
   backend.ranks = ranks;
   backend.device_text = fmt::format("/gpu:{}", rank);

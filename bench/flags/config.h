@@ -38,7 +38,7 @@ enum class VariableUpdate : std::uint8_t {
 enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
 enum class CommOrder : std::uint8_t { fast, rank, tree };
-enum class CommCheck : std::uint8_t { off, hash };
+enum class CommCheck : std::uint8_t { off, hash, exact };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
@@ -116,8 +116,8 @@ inline constexpr auto words<VariableConsistency> = std::to_array<Word<VariableCo
     {{"strong", VariableConsistency::strong}, {"relaxed", VariableConsistency::relaxed}});
 
 template <>
-inline constexpr auto words<CommCheck> =
-    std::to_array<Word<CommCheck>>({{"off", CommCheck::off}, {"hash", CommCheck::hash}});
+inline constexpr auto words<CommCheck> = std::to_array<Word<CommCheck>>(
+    {{"off", CommCheck::off}, {"hash", CommCheck::hash}, {"exact", CommCheck::exact}});
 template <>
 inline constexpr auto words<LinkCalibration> =
     std::to_array<Word<LinkCalibration>>({{"auto", LinkCalibration::automatic},

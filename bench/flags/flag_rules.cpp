@@ -56,8 +56,6 @@ constexpr Rule rules[] = {
     {[](const Config& c) { return c.num_gpus > 1 && is_of_processes(c.variable_update); },
      "--variable_update=horovod and ddl have one device in each process: drop --num_gpus and start "
      "more processes with mpirun -np N"},
-    {[](const Config& c) { return c.num_gpus > 1 && c.lms.enabled && c.device != DeviceKind::cpu; },
-     "--lms of several devices is for parts of a processor so far; add --device=cpu"},
     {[](const Config& c) { return c.num_gpus > 1 && c.gpu.simulate; },
      "--simulate predicts one device; drop --num_gpus, or use --simulate_ranks=N"},
     {[](const Config& c) { return !c.comm.simulate_ranks.empty() && !c.gpu.simulate; },

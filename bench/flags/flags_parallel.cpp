@@ -162,7 +162,8 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::window>,
      .idle = {alone, by_hand}},
     {.name = "comm_check",
-     .help = "hash = compare all ranks' sums after every reduction, and end where they differ",
+     .help = "hash = compare all ranks' sums after every reduction, and end where they differ; "
+             "exact = sum each bucket once with numbers whose sums are known before its first use",
      .member = &at<&Config::comm, &CommFlags::check>,
      .idle = {alone, by_others}},
     {.name = "comm_order",

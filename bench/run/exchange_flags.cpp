@@ -305,6 +305,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .pieces = flags.repacking,
                    .shape = shape_of(flags, places),
                    .compares = flags.check == CommCheck::hash,
+                   .proves = flags.check == CommCheck::exact,
                    .fault = fault_of(flags, places),
                    .stall = warning_of(flags)}};
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options

@@ -62,12 +62,6 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
         fmt::format("--comm_backend=mpi adds up one device of each process: start mpirun -np {} "
                     "with --num_gpus=1",
                     processes * config.num_gpus));
-  check(config.num_gpus == 1 || config.device == DeviceKind::cpu,
-        fmt::format("--num_gpus={} in each of {} processes is for parts of a processor: add "
-                    "--device=cpu, or start mpirun -np {} with --num_gpus=1",
-                    config.num_gpus, processes, processes * config.num_gpus));
-  check(!config.lms.enabled || config.device == DeviceKind::cpu,
-        "--lms of several ranks is for processors so far: add --device=cpu, or start one process");
   check(!config.report.take_turns, "--take_turns is for programs of one process each; drop it");
   check(!config.search.any(),
         "--find_max_batch and --find_max_image_size search on one device; start one process");
@@ -104,11 +98,26 @@ allreduce::Topology Peers::topology() const {
   return allreduce::topology_of(seats_, config_.num_gpus);
 }
 
+int Peers::place_on_host() const {
+  const auto mine = seats_.begin() + rank();
+  return static_cast<int>(std::count_if(
+      seats_.begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
+}
+
+std::size_t Peers::least(std::size_t mine) {
+  for (const std::string& theirs : gather(std::to_string(mine))) {
+    mine = std::min<std::size_t>(mine, std::stoull(theirs));
+  }
+  return mine;
+}
+
 // Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
 // the least that a rank has.
 void Peers::divide_memory(Backend& backend) {
-  const std::vector<std::string> all = gather(std::to_string(free_bytes(backend)));
-  std::size_t bytes = free_bytes(backend), sharers = 0;
+  const bool own_devices = backend.device_exchange != nullptr;  // then they share their host only
+  std::size_t bytes = own_devices ? backend.host_memory_limit.value_or(0) : free_bytes(backend);
+  const std::vector<std::string> all = gather(std::to_string(bytes));
+  std::size_t sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
       bytes = std::min<std::size_t>(bytes, std::stoull(all[other]));
@@ -116,12 +125,17 @@ void Peers::divide_memory(Backend& backend) {
     }
   }
   if (config_.lms.enabled) {
-    for (const std::string& part : gather(std::to_string(bytes / sharers))) {
-      bytes = std::min<std::size_t>(bytes, sharers * std::stoull(part));
-    }
+    bytes = sharers * least(bytes / sharers);
   }
-  take_part_of_memory(backend, bytes, sharers);
-  backend.memory_text += ", divided among the ranks of this machine";
+  if (!own_devices) {
+    take_part_of_memory(backend, bytes, sharers);
+    backend.memory_text += ", divided among the ranks of this machine";
+    return;
+  }
+  backend.host_memory_limit = bytes / sharers;
+  if (config_.lms.enabled) {
+    backend.memory_limit = least(backend.memory_limit);
+  }
 }
 
 void Peers::compare(const std::string& text) {
@@ -132,9 +146,7 @@ void Peers::compare(const std::string& text) {
 void Peers::connect(Backend& backend) {
   backend.rank = rank();
   backend.ranks = ranks();
-  if (backend.device_exchange == nullptr) {  // else each has a device of its own
-    divide_memory(backend);
-  }
+  divide_memory(backend);
   const allreduce::PeerMemoryOptions memory = peer_memory_options(config_.comm, room_of(backend));
   connection_ = std::make_unique<allreduce::Connection>(world_, seats_, memory);
   allreduce::Transport& transport = connection_->transport();

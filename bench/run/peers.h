@@ -39,6 +39,7 @@ class Peers {
   int rank() const { return world_.rank(); }
   int ranks() const { return world_.ranks(); }  // processes
   const std::vector<allreduce::Seat>& seats() const { return seats_; }
+  int place_on_host() const;  // among the processes of its machine, by rank
   int hosts() const;
 
   // Throws Error that names the first line in which ranks differ.
@@ -46,13 +47,15 @@ class Peers {
   // What each rank has to say, by rank.
   std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
 
-  // The backend becomes that of this process: of its part of the memory, and exchanging, unless
-  // several ranks of the process will.
+  // The backend becomes that of this process: of its part of the memory that ranks of a machine
+  // share, and exchanging, unless several ranks of the process will.
   void connect(Backend& backend);
   // With --num_gpus: the way of that one of this process's ranks to all others, on its thread. All
   // ranks of all processes join at the same time.
   std::unique_ptr<allreduce::Transport> join(int number) { return towers_->join(number); }
   allreduce::Topology topology() const;  // of all ranks of all processes
+  // The least that a process has.
+  std::size_t least(std::size_t mine);
   // After each step: what it gave on each rank. All agree on whether to go on.
   std::span<const StepValues> share(const StepValues& mine);
   // These values become those of rank 0.

@@ -217,16 +217,9 @@ bool first_says(std::optional<Peers>& peers, bool mine) {
   return peers ? peers->gather(mine ? "yes" : "no").front() == "yes" : mine;
 }
 
-// Which of the devices of its host the rank of this process takes.
-int place_on_host(const Peers& peers) {
-  const auto mine = peers.seats().begin() + peers.rank();
-  return static_cast<int>(std::count_if(
-      peers.seats().begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
-}
-
 Backend connected_backend(const RunRequest& request, std::optional<Peers>& peers) {
   Config placed = request.config;
-  placed.gpu.ordinal = peers ? place_on_host(*peers) : 0;
+  placed.gpu.ordinal = peers ? peers->place_on_host() * placed.num_gpus : 0;
   Backend backend = make_backend(placed, request.backends);
   if (peers) {
     peers->connect(backend);

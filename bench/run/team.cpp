@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <limits>
 #include <sstream>
 #include <string_view>
 
@@ -103,6 +104,9 @@ void Team::start_ranks() {
         std::ranges::find_if(ranks_, [&](const auto& r) { return r.get() == &rank; });
     build(rank, static_cast<int>(place - ranks_.begin()));
   });
+  if (job_.config->lms.enabled) {
+    level_memory();
+  }
 }
 
 bool Team::is_first(const Rank& rank) const {
@@ -160,14 +164,40 @@ RankExchange* Team::exchange_of(const Rank& rank) const {
 
 void Team::build(Rank& rank, int number) {
   const int count = job_.config->num_gpus;
-  rank.part = backend_.for_rank(*job_.config, number, count);
+  Config placed = *job_.config;
+  placed.gpu.ordinal = (peers_ != nullptr ? peers_->place_on_host() * count : 0) + number;
+  rank.part = backend_.for_rank(placed, number, count);
   if (peers_ != nullptr) {  // what is free is divided already among processes
     rank.part->rank += count * peers_->rank();
     rank.part->ranks *= peers_->ranks();
-    take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
+    if (backend_.device_exchange == nullptr) {
+      take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
+    } else {
+      rank.part->host_memory_limit =
+          backend_.host_memory_limit.value() / static_cast<std::size_t>(count);
+    }
   }
   if (exchanges_gradients(*job_.config)) {
     connect(rank, number);
+  }
+}
+
+// A plan of --lms is one for all: it is made for the least that a rank has.
+void Team::level_memory() {
+  std::size_t device = std::numeric_limits<std::size_t>::max(), host = device;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    device = std::min(device, rank->part->memory_limit);
+    host = std::min(host, rank->part->host_memory_limit.value_or(0));
+  }
+  if (peers_ != nullptr) {
+    device = peers_->least(device);
+    host = peers_->least(host);
+  }
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->part->memory_limit = device;
+    if (rank->part->host_memory_limit) {
+      rank->part->host_memory_limit = host;
+    }
   }
 }
 

@@ -97,6 +97,7 @@ class Team {
   std::string host_of(std::size_t rank) const;        // of all ranks
   void start_ranks();
   void build(Rank& rank, int number);
+  void level_memory();
   void connect(Rank& rank, int number);
   void make_sessions();
   std::string plan_of_first();

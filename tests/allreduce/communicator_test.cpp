@@ -79,6 +79,51 @@ TEST(BucketCommunicator, ComparesSumsIfItIsAskedTo) {
   }
 }
 
+TEST(BucketCommunicator, ProvesABucketAndPutsBackWhatItHolds) {
+  for (const int ranks : {2, 3}) {
+    for (const Wire wire : {Wire::f32, Wire::bf16}) {
+      const auto errors = as_threads(ranks, {.room = 1 << 20U}, [&](Transport& transport) {
+        BucketCommunicator communicator(
+            transport, *tests::usable_loops().back(),
+            {.topology = ranks_on_hosts(ranks, 1), .wire = wire, .proves = true});
+        const std::span<float> all = floats(transport, 3000);
+        const std::span<float> pieces[] = {all.first(100), all.last(2000)};
+        std::ranges::fill(all, 0.5F);
+        communicator.all_reduce(0, pieces, 2);
+        EXPECT_EQ(all[0], static_cast<float>(ranks));
+        EXPECT_EQ(all[500], 0.5F);
+        EXPECT_EQ(all[2999], static_cast<float>(ranks));
+      });
+      EXPECT_EQ(errors, std::vector<std::string>(static_cast<std::size_t>(ranks)));
+    }
+  }
+}
+
+// Adds as it should but for one element of what is longer than a hash.
+simd::Loops inexact_loops() {
+  simd::Loops loops = simd::plain_loops();
+  loops.sum = [](const simd::Sum& of) {
+    simd::plain_loops().sum(of);
+    for (std::size_t i = 0; of.n > 6 && i < of.outputs; ++i) {
+      of.to[i][of.n - 1] += 1;
+    }
+  };
+  return loops;
+}
+
+TEST(BucketCommunicator, NamesTheSumThatAProofFindsWrong) {
+  const simd::Loops loops = inexact_loops();
+  const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+    BucketCommunicator communicator(transport, loops,
+                                    {.topology = ranks_on_hosts(1, 2), .proves = true});
+    const std::span<float> mine = floats(transport, 100);
+    communicator.all_reduce(0, {&mine, 1}, 1);
+  });
+  for (const std::string& error : errors) {
+    EXPECT_NE(error.find("a sum is wrong: element "), std::string::npos) << error;
+  }
+}
+
 TEST(BucketCommunicator, OfOneRankKeepsWhatItHas) {
   const auto errors = as_threads(1, {.room = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "tests/program/ranks.h"
+#include "tests/program/tensors_file.h"
 
 namespace cnn::tests {
 
@@ -77,29 +80,15 @@ inline RankTraining train_as(int processes, const std::vector<std::string>& more
   return training;
 }
 
-// A file for --data_name=tensors: `count` random images of CIFAR-10's size, and labels.
+// A file for --data_name=tensors of random images of CIFAR-10's size, and labels.
 inline std::string write_examples(const TemporaryFolder& folder, int count) {
-  constexpr int pixels = 32 * 32 * 3;
-  const std::string n = std::to_string(count), end = std::to_string(4 * count * pixels);
-  std::string header = R"({"images":{"dtype":"F32","shape":[)" + n +
-                       R"(,32,32,3],"data_offsets":[0,)" + end +
-                       R"(]},"labels":{"dtype":"I32","shape":[)" + n + R"(],"data_offsets":[)" +
-                       end + "," + std::to_string(4 * count * (pixels + 1)) + "]}}";
-  header.append((8 - header.size() % 8) % 8, ' ');
-  const std::uint64_t length = header.size();
-  std::string file(reinterpret_cast<const char*>(&length), sizeof(length));
-  file += header;
   std::mt19937 random(11);
   std::uniform_real_distribution<float> pixel(-1, 1);
-  for (int i = 0; i < count * pixels; ++i) {
-    const float value = pixel(random);
-    file.append(reinterpret_cast<const char*>(&value), sizeof(value));
-  }
-  for (int i = 0; i < count; ++i) {
-    const auto label = static_cast<std::int32_t>(random() % 10);
-    file.append(reinterpret_cast<const char*>(&label), sizeof(label));
-  }
-  return folder.write("examples.safetensors", file).string();
+  std::vector<float> images(static_cast<std::size_t>(count) * cifar_pixels);
+  std::ranges::generate(images, [&] { return pixel(random); });
+  std::vector<std::int32_t> labels(static_cast<std::size_t>(count));
+  std::ranges::generate(labels, [&] { return static_cast<std::int32_t>(random() % 10); });
+  return write_tensors(folder, images, labels);
 }
 
 inline std::size_t lines_with(const Finished& run, const std::string& what) {

@@ -116,8 +116,6 @@ TEST(Flags, RejectWithTheAlternative) {
 }
 
 TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
-  EXPECT_EQ(refusal({"--num_gpus=2", "--device=gpu", "--lms"}, gpu),
-            "--lms of several devices is for parts of a processor so far; add --device=cpu");
   for (const char* flag :
        {"--lms_slice=4", "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1",
         "--ml_perf", "--resize_method=area", "--nofuse_decode_and_crop", "--use_unified_memory",

@@ -2,7 +2,6 @@
 #include "bench/run/device_exchange.h"
 
 #include <algorithm>
-#include <atomic>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "bench/run/rank_exchange.h"
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
+#include "tests/bench/run/played_device.h"
 #include "tests/support/error_of.h"
 
 namespace cnn::bench {
@@ -30,28 +30,13 @@ std::shared_ptr<StreamCommunicator>& given() {
   return communicator;
 }
 
-constexpr DeviceExchange played{
-    .add =
-        [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
-          given() = std::move(communicator);
-        },
-    .native = [](Stream& stream) -> void* { return &stream; },
-    .look_while_waiting = [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
-    .pin = [](std::span<std::byte> memory) -> std::shared_ptr<void> {
-      return {memory.data(), [](void*) {}};
-    },
-    .wait_for_flag =
-        [](Stream& stream, std::uint32_t* flag) {
-          stream.host([flag] {
-            const std::atomic_ref seen(*flag);
-            while (seen.load() == 0) {
-              std::this_thread::yield();
-            }
-            if (seen.load() == 1) {
-              seen.store(0);
-            }
-          });
-        }};
+constexpr DeviceExchange played = [] {
+  DeviceExchange exchange = tests::played_device;
+  exchange.add = [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
+    given() = std::move(communicator);
+  };
+  return exchange;
+}();
 
 // Doubles on the stream what it is to sum over two ranks, as if they had the same.
 nccl::Library doubling_nccl() {
