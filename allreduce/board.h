@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "allreduce/progress.h"
+
 // What ranks that share memory write for one another, at the front of it.
 namespace cnn::allreduce {
 
@@ -20,6 +22,7 @@ struct alignas(64) Presence {
   std::atomic<std::int32_t> process{0};     // 0: a thread of this one
   std::atomic<std::int32_t> waits_for{-1};  // rank, while it waits
   std::atomic<std::int32_t> culprit{-1};    // its number, if it failed because of another
+  Progress progress{0};
 };
 
 // Who sleeps until another rank has done something is woken by it.

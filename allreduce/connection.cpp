@@ -72,6 +72,7 @@ class MixedTransport final : public Transport {
     for (std::size_t place = 0; place < mates.size(); ++place) {
       place_[static_cast<std::size_t>(mates[place])] = static_cast<int>(place);
     }
+    outside_->tell(*inside_->progress());
   }
 
   int rank() const override { return outside_->rank(); }
@@ -129,6 +130,11 @@ class MixedTransport final : public Transport {
     outside_->busy();
   }
   void leave(std::optional<int> lost) override { inside_->leave(lost); }
+  Progress* progress() override { return inside_->progress(); }
+  std::uint64_t progress_of(int rank) override {
+    const Way way = way_to(rank);
+    return way.transport->progress_of(way.rank);
+  }
 
  private:
   struct Way {

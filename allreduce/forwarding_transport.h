@@ -36,6 +36,9 @@ class ForwardingTransport : public Transport {
   void idle(int waits_for) override { transport_.idle(waits_for); }
   void busy() override { transport_.busy(); }
   void leave(std::optional<int> lost) override { transport_.leave(lost); }
+  Progress* progress() override { return transport_.progress(); }
+  std::uint64_t progress_of(int rank) override { return transport_.progress_of(rank); }
+  void tell(const Progress& instead) override { transport_.tell(instead); }
 
  private:
   Transport& transport_;

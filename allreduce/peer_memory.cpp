@@ -73,6 +73,11 @@ class PeerMemoryTransport final : public Transport {
   PeerMemoryTransport(const PeerMemoryTransport&) = delete;
   PeerMemoryTransport& operator=(const PeerMemoryTransport&) = delete;
 
+  Progress* progress() override { return &presence(rank_).progress; }
+  std::uint64_t progress_of(int rank) override {
+    return presence(rank).progress.load(std::memory_order_relaxed);
+  }
+
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
   std::size_t channels() const override { return channels_; }

@@ -27,9 +27,11 @@ void WarningTransport::idle(int waits_for) {
   looked_ = now;
   if (waited_ >= (said_ + 1) * warning_.after) {
     ++said_;
-    warning_.say("rank " + std::to_string(rank()) + " has waited for rank " +
-                 std::to_string(waits_for) + " for " + in_seconds(waited_) + ", in bucket " +
-                 std::to_string(bucket_));
+    const std::string theirs = progress_text(progress_of(waits_for));
+    const std::string name = "rank " + std::to_string(waits_for);
+    warning_.say("rank " + std::to_string(rank()) + " has waited for " + name + " for " +
+                 in_seconds(waited_) + ", in bucket " + std::to_string(bucket_) +
+                 (theirs.empty() ? "" : "; " + name + " " + theirs));
   }
 }
 

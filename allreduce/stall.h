@@ -12,7 +12,8 @@ namespace cnn::allreduce {
 // When a rank says that it waits.
 struct StallWarning {
   std::chrono::milliseconds after{60'000};  // and again whenever as much time has passed
-  // Gets "rank 0 has waited for rank 2 for 60 s, in bucket 4". Empty: nothing is said.
+  // Gets "rank 0 has waited for rank 2 for 60 s, in bucket 4; rank 2 computes step 12". Empty:
+  // nothing is said.
   std::function<void(const std::string&)> say = {};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "allreduce/progress.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -60,6 +61,13 @@ class Transport {
   // This rank will not come any more, so that others do not wait for it: by itself, or because of
   // that one, whom they blame then too. Any thread may call it.
   virtual void leave(std::optional<int> lost) = 0;
+
+  // Where who computes writes how far this rank is: others see it, those of other hosts a little
+  // later. Null: nobody does. It lives as long as the transport.
+  virtual Progress* progress() { return nullptr; }
+  virtual std::uint64_t progress_of(int /*rank*/) { return 0; }
+  // What others are told is what is written there, which must outlive the transport.
+  virtual void tell(const Progress& /*instead*/) {}
 };
 
 }  // namespace cnn::allreduce

@@ -49,15 +49,27 @@ void Heartbeats::beat() {
   for (Other& other : std::span(others_).first(ended_ ? 0 : others_.size())) {
     int left = 0;
     if (MPI_Test(&other.sending, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
-      MPI_Isend(nullptr, 0, MPI_BYTE, other.rank, heartbeat_tag, comm_, &other.sending);
+      other.out = progress_ == nullptr ? 0 : progress_->load(std::memory_order_relaxed);
+      MPI_Isend(&other.out, 1, MPI_UINT64_T, other.rank, heartbeat_tag, comm_, &other.sending);
     }
     int here = 1;
     while (MPI_Iprobe(other.rank, heartbeat_tag, comm_, &here, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
            here != 0) {
-      MPI_Recv(nullptr, 0, MPI_BYTE, other.rank, heartbeat_tag, comm_, MPI_STATUS_IGNORE);
+      MPI_Recv(&other.in, 1, MPI_UINT64_T, other.rank, heartbeat_tag, comm_, MPI_STATUS_IGNORE);
       other.heard = lived_;
     }
   }
+}
+
+void Heartbeats::tell(const Progress* progress) {
+  const std::lock_guard lock(turn_);
+  progress_ = progress;
+}
+
+std::uint64_t Heartbeats::progress_of(int rank) const {
+  const std::lock_guard lock(turn_);
+  const auto other = std::ranges::find(others_, rank, &Other::rank);
+  return other == others_.end() ? 0 : other->in;
 }
 
 Heartbeats::Silence Heartbeats::longest() const {

@@ -2,11 +2,14 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
 #include <mpi.h>
 #include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
+
+#include "allreduce/progress.h"
 
 namespace cnn::allreduce {
 
@@ -29,6 +32,9 @@ class Heartbeats {
   };
   // Of the rank from which nothing has come for longest.
   Silence longest() const;
+  // What the signs tell of this rank: what is written there. Null: nothing.
+  void tell(const Progress* progress);
+  std::uint64_t progress_of(int rank) const;  // 0: nothing is known
   // Nothing more is sent or heard: at once, for who has the turn, or when the thread has ended.
   void end() { ended_ = true; }
   void stop();
@@ -37,7 +43,8 @@ class Heartbeats {
   struct Other {
     int rank;
     MPI_Request sending = MPI_REQUEST_NULL;
-    Clock::duration heard{};  // after so much of lived_
+    std::uint64_t out = 0, in = 0;  // progress
+    Clock::duration heard{};        // after so much of lived_
   };
 
   void run(const std::stop_token& stop);
@@ -50,6 +57,7 @@ class Heartbeats {
   Clock::time_point beat_ = Clock::now();  // the last
   Clock::duration lived_{};                // without time in which this process was stopped
   std::vector<Other> others_;
+  const Progress* progress_ = nullptr;
   std::mutex sleep_;
   std::condition_variable_any wake_;
   std::jthread thread_;  // last: it uses all others

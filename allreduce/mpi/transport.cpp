@@ -64,6 +64,9 @@ MpiTransport::MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels)
 
 // The communicator stays: freeing it would wait for all ranks, and what ends first is the run.
 MpiTransport::~MpiTransport() {
+  if (tells_) {
+    world_.tell(nullptr);
+  }
   for (const Bytes& room : rooms_) {
     ::munmap(room.data(), room.size());
   }
@@ -151,5 +154,12 @@ bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
 
 void MpiTransport::idle(int waits_for) { world_.idle(waits_for); }
 void MpiTransport::busy() { world_.busy(); }
+
+std::uint64_t MpiTransport::progress_of(int rank) { return world_.progress_of(rank); }
+
+void MpiTransport::tell(const Progress& instead) {
+  tells_ = true;
+  world_.tell(&instead);
+}
 
 }  // namespace cnn::allreduce

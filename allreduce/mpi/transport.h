@@ -38,6 +38,12 @@ class MpiTransport final : public Transport {
   void idle(int waits_for) override;
   void busy() override;
   void leave(std::optional<int> /*lost*/) override {}  // MpiWorld::give_up() tells why
+  Progress* progress() override {
+    tell(progress_);
+    return &progress_;
+  }
+  std::uint64_t progress_of(int rank) override;
+  void tell(const Progress& instead) override;
 
  private:
   std::size_t at(std::size_t channel, int rank) const;
@@ -50,6 +56,8 @@ class MpiTransport final : public Transport {
   std::vector<MPI_Request> sends_, receives_;  // [channel][rank]
   std::vector<std::uint64_t> come_, came_;     // so far: [channel], [channel][rank]
   std::vector<Bytes> rooms_;
+  Progress progress_{0};
+  bool tells_ = false;
 };
 
 }  // namespace cnn::allreduce

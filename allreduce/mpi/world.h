@@ -45,6 +45,15 @@ class MpiWorld final : public World {
     crowded_ -= std::exchange(slept_, false) ? 1 : 0;
     idle_ = false;
   }
+  // As Transport's, to and of those who send signs of life.
+  void tell(const Progress* progress) {
+    if (heartbeats_) {
+      heartbeats_->tell(progress);
+    }
+  }
+  std::uint64_t progress_of(int rank) const {
+    return heartbeats_ ? heartbeats_->progress_of(rank) : 0;
+  }
   // Throws PeerLost if the code of a call that concerns that rank is an error.
   void check_call(int code, int other);
 

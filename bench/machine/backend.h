@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -125,6 +126,9 @@ struct Backend {
   // Makes the table exchange with other ranks by a communicator, which must outlive it.
   void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
   const DeviceExchange* device_exchange = nullptr;  // instead, where the device has own memory
+  // Where this rank writes how far it is, for those who wait for it (allreduce/progress.h). Null:
+  // nobody looks.
+  std::atomic<std::uint64_t>* progress = nullptr;
 
   // How much work shows what the device reaches at best: it must fill the device.
   std::int64_t matrix_side = 1536;  // of a matrix product

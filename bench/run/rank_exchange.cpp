@@ -74,6 +74,7 @@ void RankExchange::reduce_by_world(std::span<const std::span<float>> pieces, flo
 }
 
 void RankExchange::serve(Backend& backend) {
+  backend.progress = transport_.progress();
   if (backend.device_exchange != nullptr) {
     const DeviceWay way = exchange_on_device(backend, flags_, transport_, *this,
                                              [] { return allreduce::nccl::open_library(); });

@@ -21,7 +21,8 @@ constexpr int feeder_buffers = 3;  // one in use, two ahead
 
 double in_gib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
-// The variables that a checkpoint holds, in their order.
+// The variables that a checkpoint holds, by name: their order in a step goes by how updates are
+// joined, which the memory decides.
 std::vector<const Variable*> saved_variables(const Variables& variables) {
   std::vector<const Variable*> saved;
   for (const Variable& variable : variables.all()) {
@@ -29,6 +30,9 @@ std::vector<const Variable*> saved_variables(const Variables& variables) {
       saved.push_back(&variable);
     }
   }
+  std::ranges::sort(saved, {}, [](const Variable* variable) -> const std::string& {
+    return variable->info.name;
+  });
   return saved;
 }
 

@@ -171,16 +171,25 @@ double StepRunner::result(std::string_view name) const {
   return number(executor_->results()[static_cast<std::size_t>(found - outputs.begin())]);
 }
 
+void StepRunner::tell(allreduce::Phase phase, std::int64_t global_step) const {
+  if (backend_.progress != nullptr) {
+    backend_.progress->store(allreduce::progress_at(phase, global_step), std::memory_order_relaxed);
+  }
+}
+
 StepValues StepRunner::run(std::int64_t global_step, double learning_rate, Timeline* timeline) {
   StepValues values;
   const Clock::time_point start = Clock::now();
+  tell(allreduce::Phase::input, global_step);
   values.input_wait = feed(global_step, learning_rate);
+  tell(allreduce::Phase::compute, global_step);
   if (timeline == nullptr) {
     executor_->run(inputs_);
   } else {
     profile_start_ = Clock::now();
     *timeline = executor_->profile(inputs_);
   }
+  tell(allreduce::Phase::between, global_step);
   const std::optional<double> exposed = executor_->exposed_seconds();
   exposed_ = exposed_ && exposed ? std::optional(*exposed_ + *exposed) : std::nullopt;
   values.seconds = std::chrono::duration<double>(Clock::now() - start).count();

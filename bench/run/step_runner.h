@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allreduce/progress.h"
 #include "bench/machine/backend.h"
 #include "bench/report/observer.h"
 #include "bench/run/compile.h"
@@ -62,6 +63,7 @@ class StepRunner {
   void feed_from(const data::Batch& batch);
   void stage_next();
   double result(std::string_view name) const;  // 0 if there is no such output
+  void tell(allreduce::Phase phase, std::int64_t global_step) const;  // other ranks
 
   const Backend& backend_;
   Variables& variables_;

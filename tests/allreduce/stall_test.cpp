@@ -41,6 +41,39 @@ TEST(StallWarning, ComesWheneverSoMuchTimeHasPassed) {
 
 TEST(StallWarning, IsOfOneWait) { EXPECT_TRUE(said_in(5000, seconds(1), true).empty()); }
 
+TEST(StallWarning, TellsHowFarTheOtherIs) {
+  std::string said;
+  std::chrono::steady_clock::time_point now;
+  const auto errors = tests::as_threads(2, {.room = 4096}, [&](Transport& transport) {
+    if (transport.rank() == 1) {
+      *transport.progress() = progress_at(Phase::input, 11);
+      transport.come(0);
+      return;
+    }
+    const int both[] = {0, 1};
+    transport.come(0);
+    while (!transport.have_come(both, 0)) {
+      transport.idle(1);
+    }
+    WarningTransport warning(transport, {.after = seconds(60),
+                                         .say = [&](const std::string& what) { said = what; },
+                                         .now = [&] { return now += seconds(1); }});
+    for (int i = 0; i < 1070; ++i) {
+      warning.idle(0);
+    }
+    EXPECT_EQ(said, "rank 0 has waited for rank 0 for 60.0 s, in bucket 0");
+    EXPECT_EQ(progress_text(warning.progress_of(1)), "waits for the examples of step 12");
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+}
+
+TEST(Progress, IsAWord) {
+  EXPECT_EQ(progress_text(0), "");
+  EXPECT_EQ(progress_text(progress_at(Phase::compute, 0)), "computes step 1");
+  EXPECT_EQ(progress_text(progress_at(Phase::between, 1'000'000'000'000)),
+            "has ended step 1000000000001");
+}
+
 // A process that was stopped has not waited all that time.
 TEST(StallWarning, CountsNoTimeInWhichItsProcessStood) {
   EXPECT_TRUE(said_in(1059, seconds(100), false).empty());

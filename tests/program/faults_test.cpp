@@ -179,6 +179,7 @@ TEST_F(RanksWithFaults, SayForWhomTheyWait) {
              folder, {"--comm_fault=rank=1,step=2,what=delay:3000ms", "--comm_stall_warn_s=0.2"}));
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_NE(run.err.find("comm: rank 0 has waited for rank 1 for "), std::string::npos) << run.err;
+  EXPECT_NE(run.err.find("; rank 1 computes step 2\n"), std::string::npos) << run.err;
 }
 
 TEST_F(RanksWithFaults, AreOneLineIfTheyMakeNoSense) {

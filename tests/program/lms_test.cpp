@@ -36,6 +36,21 @@ TEST(Lms, TrainsInLessMemoryWithTheSameLosses) {
   }
 }
 
+// Adam has two slots for each variable, and budgets join their updates in other ways.
+TEST(Lms, SavesTheCheckpointOfTheRunWithoutIt) {
+  const TemporaryFolder folder;
+  const auto saved = [&](const std::string& name, const Words& more) {
+    Words flags{"--optimizer=adam", "--batch_size=16", "--train_dir=" + folder / name};
+    flags.insert(flags.end(), more.begin(), more.end());
+    const Finished run = run_program(lms_training(flags));
+    EXPECT_EQ(run.status, 0) << run.err;
+    return read_file(folder / (name + "/model.ckpt-3.safetensors"));
+  };
+  const std::string whole = saved("whole", {});
+  EXPECT_GT(whole.size(), 1000U);
+  EXPECT_TRUE(saved("less", {"--lms", "--device_memory_mb=16"}) == whole);
+}
+
 TEST(Lms, TrainsByRecomputationAloneWhereAllMemoryIsOne) {
   const LmsRun whole = lms_train({});
   const LmsRun less = lms_train({"--lms", "--lms_limit=50"});
