@@ -39,10 +39,9 @@ float share_of(std::uint32_t pattern, int rank) {
 }
 
 float sum_of(std::uint32_t pattern, int ranks) {
-  const auto all = static_cast<unsigned>(ranks);
-  const std::uint32_t some = (1U << all % 32U) - 1U;
-  return static_cast<float>(all / 32U * static_cast<unsigned>(std::popcount(pattern)) +
-                            static_cast<unsigned>(std::popcount(pattern & some)));
+  const std::uint32_t some = (1U << static_cast<unsigned>(ranks) % 32U) - 1U;
+  const int sum = ranks / 32 * std::popcount(pattern) + std::popcount(pattern & some);
+  return static_cast<float>(sum);
 }
 
 std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& transport) {

@@ -22,13 +22,13 @@ struct Case {
   bool accuracies = true;
 };
 
-void PrintTo(const Case& of, std::ostream* out) { *out << of.name; }
+std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
 
 // Of two images the first is black and is of class 0, the second white and of class 1; so is half
 // of every batch.
 std::string write_black_and_white(const TemporaryFolder& folder) {
-  std::vector<float> images(2 * cifar_pixels, -1.0F);
-  std::fill(images.begin() + cifar_pixels, images.end(), 1.0F);
+  std::vector<float> images(cifar_pixels, -1.0F);
+  images.insert(images.end(), cifar_pixels, 1.0F);
   return write_tensors(folder, images, std::array<std::int32_t, 2>{0, 1});
 }
 

@@ -27,6 +27,7 @@ Backend on_own_device(const Config& config, int rank, int ranks) {
   return backend;
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
 struct Trained {
   std::vector<double> losses;
   std::vector<std::string> hashes;  // of the ranks' weights

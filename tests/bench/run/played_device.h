@@ -60,7 +60,9 @@ inline void add_played_exchange(KernelTable& table,
 inline constexpr bench::DeviceExchange played_device{
     .add = add_played_exchange,
     .native = [](Stream& stream) -> void* { return &stream; },
-    .look_while_waiting = [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
+    .look_while_waiting =
+        // NOLINTNEXTLINE(performance-unnecessary-value-param): as the type wants it.
+    [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
     .pin = [](std::span<std::byte> memory) -> std::shared_ptr<void> {
       return {memory.data(), [](void*) {}};
     },
