@@ -6,9 +6,10 @@
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
 #include "layers/cpu/isa.h"
-#include "layers/cuda/exchange.h"
+#include "layers/cuda/host_flag.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/cuda/library/libraries.h"
+#include "layers/stream_exchange.h"
 #include "runtime/cpu/memory.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/support.h"
@@ -129,7 +130,7 @@ std::shared_ptr<void> pin(std::span<std::byte> memory) {
 }
 
 constexpr DeviceExchange device_exchange{
-    .add = layers::cuda::add_exchange,
+    .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return cuda::native(stream); },
     .look_while_waiting =
         [](Device& device, std::function<void(bool waiting)> look) {

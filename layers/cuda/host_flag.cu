@@ -1,4 +1,4 @@
-#include "layers/cuda/exchange.h"
+#include "layers/cuda/host_flag.h"
 #include "runtime/cuda/launch.h"
 
 namespace cnn::layers::cuda {

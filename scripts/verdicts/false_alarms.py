@@ -7,6 +7,8 @@
         draws comparisons of so many runs a side from them, and counts verdicts
     false_alarms.py slower FOLDER ... --by=3
         the same, with the new side's steps made longer by so many per cent: what is missed
+    false_alarms.py collect FOLDER --pairs ..., then draw or slower FOLDER --pairs ...
+        of pairs of runs that take turns on the machine (--take_turns), as scripts/suite.sh --base makes them
 
 compare.py tests repetitions by Mann and Whitney's U at 5 % (two-sided) and marks what is significant. Repetitions are
 steps of one process where people run it once, and medians of processes where they know better: both are counted here.
@@ -45,24 +47,37 @@ def u_test(a, b):
     return math.erfc(max(z, 0) / math.sqrt(2))
 
 
+def run_side_by_side(options, flags, paths):
+    """One process for each path; several take turns."""
+    turns = [f"--take_turns={paths[0]}.turns"] if len(paths) > 1 else []
+    runs = [subprocess.Popen([options.program, *(flags or FLAGS), *turns, f"--result_json={path}.part"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in paths]
+    codes = [run.wait() for run in runs]
+    if any(codes):
+        sys.exit(f"{options.program} left with {max(codes)}")
+    for path in paths:
+        pathlib.Path(f"{path}.part").rename(path)
+    pathlib.Path(f"{paths[0]}.turns").unlink(missing_ok=True)
+
+
 def collect(options, flags):
     folder = pathlib.Path(options.folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    sides = [folder / "base", folder / "new"] if options.pairs else [folder]
+    for side in sides:
+        side.mkdir(parents=True, exist_ok=True)
     for run in range(1, options.runs + 1):
         hogged = options.hogged > 0 and run % options.hogged == 0
-        path = folder / f"{run:03}.{'hogged' if hogged else 'quiet'}.json"
-        if path.exists():
+        paths = [side / f"{run:03}.{'hogged' if hogged else 'quiet'}.json" for side in sides]
+        if all(path.exists() for path in paths):
             continue
         hog = subprocess.Popen([sys.executable, "-c", BUSY]) if hogged else None
         try:
-            subprocess.run([options.program, *(flags or FLAGS), f"--result_json={path}.part"], check=True,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run_side_by_side(options, flags, paths)
         finally:
             if hog:
                 hog.kill()
                 hog.wait()
-        pathlib.Path(f"{path}.part").rename(path)
-        print(f"[{run}/{options.runs}] {path}", file=sys.stderr)
+        print(f"[{run}/{options.runs}] {paths[-1]}", file=sys.stderr)
 
 
 def seconds_of(path):
@@ -103,15 +118,32 @@ def count(options, files, by):
     return found
 
 
+def count_pairs(options, files, by):
+    """The same of pairs, by the base's files. Only cnn_compare knows of pairs."""
+    draw, found = random.Random(options.seed), collections.Counter()
+    news = {path: path.parent.parent / "new" / path.name for path in files}
+    with tempfile.TemporaryDirectory() as folder:
+        if by:
+            news = {path: slowed(new, by, folder) for path, new in news.items()}
+        for _ in range(options.draws):
+            base = draw.sample(files, options.side)
+            call = subprocess.run([options.compare, *base, "--", *(news[path] for path in base)], capture_output=True,
+                                  check=False)
+            found["cnn_compare: " + VERDICTS[call.returncode]] += 1
+    return found
+
+
 def report(options, by):
-    paths = sorted(pathlib.Path(options.folder).glob("*.json"))
+    folder = pathlib.Path(options.folder)
+    paths = sorted((folder / "base" if options.pairs else folder).glob("*.json"))
     quiet = [path for path in paths if ".quiet." in path.name]
-    for name, files in (("all runs", paths), ("quiet runs", quiet)):
-        if len(files) < 2 * options.side:
+    kind, counts = ("pairs", count_pairs) if options.pairs else ("runs", count)
+    for name, files in ((f"all {kind}", paths), (f"quiet {kind}", quiet)):
+        if len(files) < (1 if options.pairs else 2) * options.side:
             continue
         what = f"the new side {by} % slower" if by else "one program on both sides"
         print(f"{name} ({len(files)}), {options.draws} draws of {options.side} a side, {what}:")
-        for verdict, times in sorted(count(options, files, by).items()):
+        for verdict, times in sorted(counts(options, files, by).items()):
             print(f"  {100 * times / options.draws:5.1f} %  {verdict}")
 
 
@@ -121,6 +153,7 @@ def main():
     parser.add_argument("folder")
     parser.add_argument("--program", default="build/cpu/cnn_benchmarks")
     parser.add_argument("--compare", default="build/cpu/cnn_compare")
+    parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--hogged", type=int, default=3)
     parser.add_argument("--draws", type=int, default=200)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "layers/all_reduce.h"
-#include "layers/cuda/exchange.h"
+#include "layers/stream_exchange.h"
 #include "tests/support/test_ops.h"
 #include "tests/support/test_step.h"
 
@@ -107,7 +107,7 @@ TestStep exchanging_step(Log& log) {
   graph->output("sum",
                 emit(Combine(), {emit(Combine(), {gradients[0], gradients[1]}), gradients[2]}));
   KernelTable table;
-  layers::cuda::add_exchange(table, std::make_shared<LoggingCommunicator>());
+  layers::add_stream_exchange(table, std::make_shared<LoggingCommunicator>());
   table.otherwise(
       [](const Op& /*op*/, const Signature& asked) {
         return KernelSpec{.in = asked.in, .out = asked.out};

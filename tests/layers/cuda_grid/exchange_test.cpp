@@ -1,13 +1,13 @@
 // What exchanges gradients on a device, as far as it needs none: the calls that its kernel makes,
 // and the wait for the host.
-#include "layers/cuda/exchange.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "layers/all_reduce.h"
+#include "layers/cuda/host_flag.h"
+#include "layers/stream_exchange.h"
 #include "tests/support/grid/on_grid.h"
 #include "tests/support/op_runner.h"
 
@@ -32,7 +32,7 @@ class RecordingCommunicator final : public StreamCommunicator {
 TEST(CudaExchange, ReducesABucketInThePlaceOfItsOutputs) {
   const auto communicator = std::make_shared<RecordingCommunicator>();
   KernelTable table;
-  layers::cuda::add_exchange(table, communicator);
+  layers::add_stream_exchange(table, communicator);
   const layers::AllReduce op(2, 0.5F);
   const Signature signature{.in = {{Shape{3}}, {Shape{4}}}, .out = {{Shape{3}}, {Shape{4}}}};
   ASSERT_TRUE(table.describe(op, signature).has_value());

@@ -1,13 +1,13 @@
-#include "layers/all_reduce.h"
+#include "layers/stream_exchange.h"
 
 #include <memory>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "layers/cuda/exchange.h"
+#include "layers/all_reduce.h"
 
-namespace cnn::layers::cuda {
+namespace cnn::layers {
 namespace {
 
 class AllReduceKernel final : public Kernel {
@@ -42,7 +42,7 @@ class AllReduceKernel final : public Kernel {
 
 }  // namespace
 
-void add_exchange(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator) {
+void add_stream_exchange(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator) {
   table.add<AllReduce>(
       [](const AllReduce& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
         return KernelSpec{.in = asked.in, .out = asked.in};  // wherever channels lie
@@ -52,4 +52,4 @@ void add_exchange(KernelTable& table, std::shared_ptr<StreamCommunicator> commun
       });
 }
 
-}  // namespace cnn::layers::cuda
+}  // namespace cnn::layers
