@@ -65,7 +65,7 @@ struct Settings {
   int pieces = 0;                // of each bucket; 0: as the model likes
   Shape shape = {};              // of what is chosen, not of what the rules name
   bool compares = false;         // the ranks' results, after every reduction
-  bool proves = false;           // each bucket first with numbers of which the sums are known
+  bool proves = false;  // each bucket first with numbers of known sums; bf16: of up to 256 ranks
   std::optional<Fault> fault = {};  // that befalls a rank
   StallWarning stall = {};
 };

@@ -26,8 +26,8 @@ class Hash {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-// What rank r adds to an element in a proof is bit r % 32 of this: 0 or 1, which every wire and
-// every order adds exactly, and no two places are likely to be alike.
+// What rank r adds to an element in a proof is bit r % 32 of this: 0 or 1, which every order adds
+// exactly, bf16 of up to 256 ranks, and no two places are likely to be alike.
 std::uint32_t pattern(std::size_t element) {
   std::uint64_t mixed = (element + 1) * 0x9e3779b97f4a7c15U;  // as SplitMix64 does
   mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;

@@ -308,6 +308,12 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .proves = flags.check == CommCheck::exact,
                    .fault = fault_of(flags, places),
                    .stall = warning_of(flags)}};
+  constexpr int exact_in_bf16 = 256;  // ones
+  check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
+            topology.ranks() <= exact_in_bf16,
+        fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}; "
+                    "use --comm_check=hash or --comm_wire=fp32",
+                    exact_in_bf16, topology.ranks()));
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);

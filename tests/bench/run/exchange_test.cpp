@@ -81,6 +81,17 @@ TEST(Exchange, SaysWhatHasNoEffect) {
   EXPECT_THAT(notes(narrow), ElementsAre(HasSubstr("--compact_gradient_transfer has no effect")));
 }
 
+TEST(Exchange, ProvesSumsThatItsWireHoldsExactly) {
+  Config config;
+  config.comm.check = CommCheck::exact;
+  config.precision.type = Precision::bf16;
+  EXPECT_TRUE(make_exchange(config, ranks_on_hosts(256, 1), true).settings.proves);
+  EXPECT_THAT(tests::error_of([&] { make_exchange(config, ranks_on_hosts(257, 1), true); }),
+              HasSubstr("use --comm_check=hash or --comm_wire=fp32"));
+  config.precision.type = Precision::fp32;
+  EXPECT_TRUE(make_exchange(config, ranks_on_hosts(257, 1), true).settings.proves);
+}
+
 TEST(Exchange, SendsWhatIsComputedBetweenHostsOnly) {
   Config config;
   config.precision.type = Precision::bf16;
