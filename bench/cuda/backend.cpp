@@ -191,7 +191,7 @@ Backend for_rank(const Config& config, int rank, int ranks) {
   backend.rank = rank;
   backend.ranks = ranks;
   backend.device_text = fmt::format("/gpu:{}", rank);
-  backend.host_memory_limit = *backend.host_memory_limit / static_cast<std::size_t>(ranks);
+  take_part_of_memory(backend, free_bytes(backend), static_cast<std::size_t>(ranks));
   return backend;
 }
 

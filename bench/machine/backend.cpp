@@ -18,11 +18,16 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
 }
 
 std::size_t free_bytes(const Backend& backend) {
-  return backend.memory_limit + backend.host_memory_limit.value_or(0);
+  const std::size_t host = backend.host_memory_limit.value_or(0);
+  return backend.device_exchange != nullptr ? host : backend.memory_limit + host;
 }
 
 void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks) {
   const std::size_t part = bytes / ranks;
+  if (backend.device_exchange != nullptr) {  // each has a device
+    backend.host_memory_limit = part;
+    return;
+  }
   if (!backend.host_memory_limit) {
     backend.memory_limit = part;
     return;

@@ -155,11 +155,11 @@ std::string why_missing(const BackendKind& kind);
 // The kind for that device, or null if this build has none.
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
 
-// Bytes that a device and its host have free, of one memory where the device is a processor.
+// Bytes free that ranks of a machine share: the host's, with all that a processor plays to have.
 std::size_t free_bytes(const Backend& backend);
-// The backend becomes that of one of so many ranks which divide this memory. What a processor plays
-// to have of its own stays as large, and its host's part becomes smaller. Throws Error if that is
-// too little.
+// The backend becomes that of one of so many ranks which divide this memory. What a device has of
+// its own stays as large, and its host's part becomes smaller. Throws Error if that is too little
+// for what a processor plays to have.
 void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks);
 
 // The backend that the flags ask for: of this machine's device, or of the one that --simulate

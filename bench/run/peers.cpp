@@ -114,8 +114,7 @@ std::size_t Peers::least(std::size_t mine) {
 // Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
 // the least that a rank has.
 void Peers::divide_memory(Backend& backend) {
-  const bool own_devices = backend.device_exchange != nullptr;  // then they share their host only
-  std::size_t bytes = own_devices ? backend.host_memory_limit.value_or(0) : free_bytes(backend);
+  std::size_t bytes = free_bytes(backend);
   const std::vector<std::string> all = gather(std::to_string(bytes));
   std::size_t sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
@@ -127,13 +126,10 @@ void Peers::divide_memory(Backend& backend) {
   if (config_.lms.enabled) {
     bytes = sharers * least(bytes / sharers);
   }
-  if (!own_devices) {
-    take_part_of_memory(backend, bytes, sharers);
+  take_part_of_memory(backend, bytes, sharers);
+  if (backend.device_exchange == nullptr) {
     backend.memory_text += ", divided among the ranks of this machine";
-    return;
-  }
-  backend.host_memory_limit = bytes / sharers;
-  if (config_.lms.enabled) {
+  } else if (config_.lms.enabled) {
     backend.memory_limit = least(backend.memory_limit);
   }
 }

@@ -170,12 +170,7 @@ void Team::build(Rank& rank, int number) {
   if (peers_ != nullptr) {  // what is free is divided already among processes
     rank.part->rank += count * peers_->rank();
     rank.part->ranks *= peers_->ranks();
-    if (backend_.device_exchange == nullptr) {
-      take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
-    } else {
-      rank.part->host_memory_limit =
-          backend_.host_memory_limit.value() / static_cast<std::size_t>(count);
-    }
+    take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
   }
   if (exchanges_gradients(*job_.config)) {
     connect(rank, number);

@@ -1,7 +1,6 @@
 // The runs that tf_cnn_benchmarks' own tests make with two devices: train, go on, evaluate.
 #include <array>
 #include <cstdint>
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <ostream>
 #include <string>
