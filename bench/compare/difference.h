@@ -32,10 +32,9 @@ struct Difference {
 // side be noisier than the other.
 Difference independent_difference(std::span<const double> base, std::span<const double> fresh);
 
-// Run i of both sides took turns with the other, so that what disturbs a machine for longer than a
-// turn disturbs both alike: Student's test of the differences. Throws Error unless the sides have
-// one length.
-Difference paired_difference(std::span<const double> base, std::span<const double> fresh);
+// Of pairs of runs that took turns, so that what disturbs a machine for longer than a turn disturbs
+// both alike: Student's test of what the pairs differ by.
+Difference paired_difference(std::span<const double> differences);
 
 // The standard error, and its degrees of freedom, that as many runs a side (or pairs) as `runs`
 // would give if they scatter as these do.

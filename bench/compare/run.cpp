@@ -111,7 +111,8 @@ void add_steps(Run& run) {
       continue;
     }
     const TimedStep step{.seconds = row.at("seconds").get<double>(),
-                         .disturbed = row.value("disturbed", false)};
+                         .disturbed = row.value("disturbed", false),
+                         .ended = row.value("ended", 0.0)};
     if (!(step.seconds > 0) || std::isinf(step.seconds)) {
       refuse_file(run.path, "a step that took no time");
     }
@@ -209,6 +210,14 @@ Run read_run(const std::string& path) {
   return parse_run(path, {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
 }
 
+double median_of(std::vector<double> values) {
+  check(!values.empty(), "nothing has no median");
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return values.size() % 2 == 1 ? *middle
+                                : (*std::max_element(values.begin(), middle) + *middle) / 2;
+}
+
 RunSummary summarise(const std::vector<TimedStep>& steps) {
   check(!steps.empty(), "a run without steps has no summary");
   std::vector<double> counted;
@@ -226,11 +235,7 @@ RunSummary summarise(const std::vector<TimedStep>& steps) {
       counted.push_back(step.seconds);
     }
   }
-  const auto middle = counted.begin() + static_cast<std::ptrdiff_t>(counted.size() / 2);
-  std::ranges::nth_element(counted, middle);
-  const double upper = *middle;
-  summary.seconds =
-      counted.size() % 2 == 1 ? upper : (*std::max_element(counted.begin(), middle) + upper) / 2;
+  summary.seconds = median_of(std::move(counted));
   return summary;
 }
 

@@ -16,6 +16,7 @@ inline constexpr int newest_format = 2;
 struct TimedStep {
   double seconds = 0;
   bool disturbed = false;  // as the run recorded it
+  double ended = 0;        // seconds on the steady clock of the host; 0 if the file does not say
 };
 
 // What a comparison needs of one run.
@@ -53,5 +54,8 @@ struct RunSummary {
 // The median: a step that something delays moves it by one rank, however long the delay. Steps that
 // the run recorded as disturbed do not count where enough others are left.
 RunSummary summarise(const std::vector<TimedStep>& steps);
+
+// Throws Error if there are no values.
+double median_of(std::vector<double> values);
 
 }  // namespace cnn::compare

@@ -69,6 +69,14 @@ std::string cannot_tell_sentence(const Finding& finding, const Settings& setting
 
 Json or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+Json percents(const std::vector<double>& log_differences) {
+  Json values = Json::array();
+  for (const double each : log_differences) {
+    values.push_back(percent(each));
+  }
+  return values;
+}
+
 Json side_json(const Side& side) {
   Json runs = Json::array();
   for (std::size_t i = 0; i < side.runs.size(); ++i) {
@@ -171,6 +179,7 @@ std::string json_text(const std::vector<Finding>& findings, const Settings& sett
                    {"verdict", name_of(finding.verdict)},
                    {"paired", difference.paired},
                    {"slower_percent", percent(difference.estimate)},
+                   {"pairs_slower_percent", percents(finding.slowdowns)},
                    {"lower_percent", or_null(percent(difference.lower(settings.confidence)))},
                    {"upper_percent", or_null(percent(difference.upper(settings.confidence)))},
                    {"p_slower", finding.p_slower},

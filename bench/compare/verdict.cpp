@@ -6,6 +6,8 @@
 #include <map>
 #include <set>
 
+#include "bench/compare/turn_by_turn.h"
+
 namespace cnn::compare {
 namespace {
 
@@ -86,22 +88,56 @@ void note_left_out(Finding& finding) {
   }
 }
 
-// A pair counts or does not as a whole: the same work went on beside both.
+// Of each pair by its turns; nothing of those that cannot be compared so. partner: as of
+// partners().
+std::vector<std::optional<double>> by_turns(const Configuration& configuration,
+                                            const std::vector<std::size_t>& partner) {
+  std::vector<std::optional<double>> slowdowns;
+  for (std::size_t i = 0; i < partner.size(); ++i) {
+    slowdowns.push_back(
+        slowdown_turn_by_turn(configuration.base[i].steps, configuration.fresh[partner[i]].steps));
+  }
+  return slowdowns;
+}
+
+// A pair counts or does not as a whole: the same work went on beside both. Where turns are compared
+// it always does, since the neighbours of a turn were disturbed as it was.
+void count_pairs(const std::vector<std::optional<double>>& slowdowns, Side& base, Side& fresh) {
+  for (std::size_t i = 0; i < slowdowns.size(); ++i) {
+    base.counts[i] = fresh.counts[i] = slowdowns[i] || (base.counts[i] && fresh.counts[i]);
+  }
+  if (!has_enough(base)) {
+    count_all(base);
+    count_all(fresh);
+  }
+}
+
 void pair_up(const Configuration& configuration, const std::vector<std::size_t>& partner,
              Finding& finding) {
   Side fresh;
-  for (std::size_t i = 0; i < partner.size(); ++i) {
-    fresh.runs.push_back(finding.fresh.runs[partner[i]]);
-    fresh.counts.push_back(finding.fresh.counts[partner[i]] && finding.base.counts[i]);
-    finding.base.counts[i] = fresh.counts[i];
+  for (const std::size_t run : partner) {
+    fresh.runs.push_back(finding.fresh.runs[run]);
+    fresh.counts.push_back(finding.fresh.counts[run]);
   }
   finding.fresh = fresh;
-  if (!has_enough(finding.base)) {
-    count_all(finding.base);
-    count_all(finding.fresh);
+  const std::vector<std::optional<double>> slowdowns = by_turns(configuration, partner);
+  count_pairs(slowdowns, finding.base, finding.fresh);
+  std::size_t by_medians = 0;
+  for (std::size_t i = 0; i < slowdowns.size(); ++i) {
+    if (finding.base.counts[i]) {
+      by_medians += slowdowns[i] ? 0 : 1;
+      finding.slowdowns.push_back(slowdowns[i].value_or(
+          std::log(finding.fresh.runs[i].seconds / finding.base.runs[i].seconds)));
+    }
   }
-  finding.difference = paired_difference(log_seconds(finding.base), log_seconds(finding.fresh));
+  finding.difference = paired_difference(finding.slowdowns);
   note_left_out(finding);
+  if (by_medians > 0) {
+    finding.notes.push_back(
+        fmt::format("{} of {} pairs are compared by the medians of their runs, which scatter more "
+                    "than turns: too few turns, or a program that does not say when steps end",
+                    by_medians, finding.slowdowns.size()));
+  }
   add_speed(finding.base, configuration.base.front().images_per_step);
   add_speed(finding.fresh, configuration.fresh.front().images_per_step);
 }

@@ -41,6 +41,7 @@ struct Finding {
   std::string label;
   Side base, fresh;
   Difference difference;
+  std::vector<double> slowdowns;      // in logarithms, of the pairs that count
   double p_slower = 1, p_faster = 1;  // corrected
   Verdict verdict = Verdict::cannot_tell;
   // Of cannot_tell: on each side, or pairs; nothing if 200 would not do.

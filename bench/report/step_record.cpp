@@ -3,11 +3,18 @@
 #include "bench/report/statistics.h"
 
 namespace cnn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+}  // namespace
 
 Json to_json(const ResultStep& step) {
   Json json{{"step", step.step},
             {"seconds", step.seconds},
             {"images_per_sec", step.images_per_sec},
+            {"ended", step.ended},
             {"loss", step.loss},
             {"base_loss", step.base_loss},
             {"total_loss", step.total_loss},
@@ -34,12 +41,11 @@ Json summary_json(const RunEnd& end, std::int64_t global_batch, double ewma_weig
 
 void StepRecord::start(const RunStart& run) {
   global_batch_ = run.global_batch;
-  start_ = std::chrono::steady_clock::now();
+  start_ = Clock::now();
 }
 
 void StepRecord::timing_starts() {
-  result_["start"]["warm_up"] =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  result_["start"]["warm_up"] = Seconds(Clock::now() - start_).count();
 }
 
 void StepRecord::step_finished(const FinishedStep& step) {
@@ -51,6 +57,7 @@ void StepRecord::step_finished(const FinishedStep& step) {
   ResultStep row{.step = step.number,
                  .seconds = values.seconds,
                  .images_per_sec = static_cast<double>(global_batch_) / values.seconds,
+                 .ended = Seconds(Clock::now().time_since_epoch()).count(),
                  .loss = step.loss,
                  .base_loss = values.base_loss,
                  .total_loss = step.total_loss,

@@ -15,7 +15,8 @@ namespace cnn::bench {
 struct ResultStep {
   std::int64_t step = 0;  // from 1
   double seconds = 0, images_per_sec = 0;
-  double loss = 0;  // as reported
+  double ended = 0;  // seconds on the host's steady clock, which all its programs share
+  double loss = 0;   // as reported
   double base_loss = 0, total_loss = 0, learning_rate = 0, input_wait_seconds = 0;
   std::optional<double> top_1{}, top_5{};  // left out if not asked for
 };

@@ -8,7 +8,8 @@
     false_alarms.py slower FOLDER ... --by=3
         the same, with the new side's steps made longer by so many per cent: what is missed
     false_alarms.py collect FOLDER --pairs ..., then draw or slower FOLDER --pairs ...
-        of pairs of runs that take turns on the machine (--take_turns), as scripts/suite.sh --base makes them
+        of pairs of runs that take turns on the machine (--take_turns), as scripts/suite.sh --base makes them;
+        with --base=PROGRAM two programs take turns, so that draw counts how often a real difference is found
 
 compare.py tests repetitions by Mann and Whitney's U at 5 % (two-sided) and marks what is significant. Repetitions are
 steps of one process where people run it once, and medians of processes where they know better: both are counted here.
@@ -48,13 +49,15 @@ def u_test(a, b):
 
 
 def run_side_by_side(options, flags, paths):
-    """One process for each path; several take turns."""
+    """One process for each path; several take turns, the first of them with the base's program."""
     turns = [f"--take_turns={paths[0]}.turns"] if len(paths) > 1 else []
-    runs = [subprocess.Popen([options.program, *(flags or FLAGS), *turns, f"--result_json={path}.part"],
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for path in paths]
+    programs = [options.base or options.program, options.program][-len(paths):]
+    runs = [subprocess.Popen([program, *(flags or FLAGS), *turns, f"--result_json={path}.part"],
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            for program, path in zip(programs, paths)]
     codes = [run.wait() for run in runs]
     if any(codes):
-        sys.exit(f"{options.program} left with {max(codes)}")
+        sys.exit(f"{' and '.join(programs)} left with {codes}")
     for path in paths:
         pathlib.Path(f"{path}.part").rename(path)
     pathlib.Path(f"{paths[0]}.turns").unlink(missing_ok=True)
@@ -141,7 +144,7 @@ def report(options, by):
     for name, files in ((f"all {kind}", paths), (f"quiet {kind}", quiet)):
         if len(files) < (1 if options.pairs else 2) * options.side:
             continue
-        what = f"the new side {by} % slower" if by else "one program on both sides"
+        what = f"the new side {by} % slower" if by else "as they ran"
         print(f"{name} ({len(files)}), {options.draws} draws of {options.side} a side, {what}:")
         for verdict, times in sorted(counts(options, files, by).items()):
             print(f"  {100 * times / options.draws:5.1f} %  {verdict}")
@@ -152,6 +155,7 @@ def main():
     parser.add_argument("what", choices=["collect", "draw", "slower"])
     parser.add_argument("folder")
     parser.add_argument("--program", default="build/cpu/cnn_benchmarks")
+    parser.add_argument("--base")
     parser.add_argument("--compare", default="build/cpu/cnn_compare")
     parser.add_argument("--pairs", action="store_true")
     parser.add_argument("--runs", type=int, default=60)
@@ -161,6 +165,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--by", type=float, default=3)
     options, flags = parser.parse_known_args()
+    if options.base and not options.pairs:
+        parser.error("--base is a program to take turns with: it goes with --pairs")
     if options.what == "collect":
         collect(options, flags)
     else:

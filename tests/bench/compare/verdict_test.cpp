@@ -9,6 +9,7 @@ namespace cnn::compare {
 namespace {
 
 using testing::HasSubstr;
+using Steps = std::vector<TimedStep>;
 
 Configuration sides(std::vector<Run> base, std::vector<Run> fresh) {
   return {.label = "synthetic", .base = std::move(base), .fresh = std::move(fresh)};
@@ -104,11 +105,70 @@ TEST(Verdict, OfRunsThatTookTurnsIsAboutTheirDifferences) {
   EXPECT_TRUE(paired.difference.paired);
   EXPECT_EQ(paired.verdict, Verdict::regression);
   EXPECT_NEAR(percent(paired.difference.estimate), 3, 0.5);
+  EXPECT_THAT(paired.notes,
+              testing::Contains(HasSubstr("8 of 8 pairs are compared by the medians")));
   fresh.front().turns = "another";
   const Finding loose = judge({sides(base, fresh)}, {}).front();
   EXPECT_FALSE(loose.difference.paired);
   EXPECT_EQ(loose.verdict, Verdict::cannot_tell);
   EXPECT_THAT(loose.notes, testing::Contains(HasSubstr("compared as independent")));
+}
+
+// Pairs of runs with steps of a second, one a turn.
+Configuration pairs_in_turns(SyntheticRuns& draws) {
+  Configuration sides{.label = "synthetic"};
+  for (int pair = 0; pair < 5; ++pair) {
+    sides.base.push_back(draws.draw(1, 1).front());
+    sides.fresh.push_back(draws.draw(1, 1).front());
+    Run &base = sides.base.back(), &fresh = sides.fresh.back();
+    base.turns = fresh.turns = "turns." + std::to_string(pair);
+    for (std::size_t i = 0; i < base.steps.size(); ++i) {
+      base.steps[i].ended = 2 * static_cast<double>(i) + 1;
+      fresh.steps[i].ended = base.steps[i].ended + 1;
+    }
+  }
+  return sides;
+}
+
+// Halfway the machine becomes slower by a tenth, just after a step of the base, so that the medians
+// differ, and turns that follow each other do not.
+TEST(Verdict, OfPairsIsMadeTurnByTurn) {
+  SyntheticRuns draws(4, {.drift = 0, .scatter = 0.001});
+  Configuration sides = pairs_in_turns(draws);
+  for (std::size_t pair = 0; pair < 5; ++pair) {
+    Steps &base = sides.base[pair].steps, &fresh = sides.fresh[pair].steps;
+    const std::size_t half = base.size() / 2;
+    for (std::size_t i = half; i < base.size(); ++i) {
+      base[i].seconds *= i > half ? 1.1 : 1;
+      fresh[i].seconds *= 1.1;
+    }
+  }
+  const Finding found = judge({sides}, {}).front();
+  EXPECT_EQ(found.verdict, Verdict::no_regression);
+  EXPECT_NEAR(percent(found.difference.estimate), 0, 0.1);
+  EXPECT_GT(found.fresh.seconds, 1.02 * found.base.seconds)
+      << "by medians it would be a regression";
+  EXPECT_TRUE(found.notes.empty());
+}
+
+TEST(Verdict, OfPairsCountsThoseThatWereDisturbedThroughout) {
+  SyntheticRuns draws(8, {.drift = 0.001, .scatter = 0.001});
+  Configuration sides = pairs_in_turns(draws);
+  for (std::size_t i = 0; i < sides.base[2].steps.size(); ++i) {
+    for (TimedStep* step : {&sides.base[2].steps[i], &sides.fresh[2].steps[i]}) {
+      step->seconds *= 2;
+      step->disturbed = true;
+    }
+  }
+  const Finding by_turns = judge({sides}, {}).front();
+  EXPECT_EQ(by_turns.slowdowns.size(), 5U);
+  EXPECT_TRUE(by_turns.notes.empty());
+  for (TimedStep& step : sides.base[2].steps) {
+    step.ended = 0;
+  }
+  const Finding by_medians = judge({sides}, {}).front();
+  EXPECT_EQ(by_medians.slowdowns.size(), 4U) << "of that pair only the medians could be compared";
+  EXPECT_THAT(by_medians.notes, testing::Contains(HasSubstr("1 of the base's and 1 of the new")));
 }
 
 TEST(Verdict, DoesNotBlameTheProgramForWorkBesideOneSide) {

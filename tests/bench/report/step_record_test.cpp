@@ -1,6 +1,7 @@
 #include "bench/report/step_record.h"
 
 #include <array>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <limits>
 
@@ -41,6 +42,28 @@ TEST(StepRecord, GivesTheSectionsOfTheSteps) {
     EXPECT_EQ(json["summary"]["images_per_sec"], 20.0);
     EXPECT_EQ(json["summary"]["total_images_per_sec"], 10.0);
     EXPECT_TRUE(json["summary"]["percent_of_roofline"].is_null());
+  }
+}
+
+TEST(StepRecord, SaysWhenStepsEndedByTheClockThatAllProgramsShare) {
+  const auto now = [] {
+    timespec time{};
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  Json result = new_result({.version = "0.1"});
+  StepRecord record(result, {});
+  record.start({.global_batch = 4, .timed_steps = 2});
+  std::array<double, 3> times{now()};
+  for (const std::size_t i : {1U, 2U}) {
+    record.step_finished(step(static_cast<std::int64_t>(i), 9));
+    times[i] = now();
+  }
+  record.end({.timed_steps = 2, .step_seconds = std::array{0.3, 0.3}});
+  for (const std::size_t i : {0U, 1U}) {
+    const double ended = result["steps"][i]["ended"];
+    EXPECT_GE(ended, times[i] - 1e-6);
+    EXPECT_LE(ended, times[i + 1] + 1e-6);
   }
 }
 

@@ -1,0 +1,87 @@
+#include "bench/compare/turn_by_turn.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace cnn::compare {
+namespace {
+
+constexpr std::size_t least_comparisons = 8;
+
+struct Turn {
+  bool fresh = false;
+  double log_seconds = 0;  // lower quartile of its steps
+};
+
+struct OwnedStep {
+  TimedStep step;
+  bool fresh = false;
+};
+
+// Between two values where it falls between, so that it does not depend on how many there are.
+double lower_quartile(std::vector<double> values) {
+  std::ranges::sort(values);
+  const double place = static_cast<double>(values.size() - 1) / 4;
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+}
+
+// Of both runs, in the order in which they ended.
+std::vector<OwnedStep> merged(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
+  std::vector<OwnedStep> steps;
+  steps.reserve(base.size() + fresh.size());
+  for (const TimedStep& step : base) {
+    steps.push_back({step, false});
+  }
+  for (const TimedStep& step : fresh) {
+    steps.push_back({step, true});
+  }
+  std::ranges::stable_sort(steps, {}, [](const OwnedStep& owned) { return owned.step.ended; });
+  return steps;
+}
+
+std::vector<Turn> turns_of(const std::vector<OwnedStep>& steps) {
+  std::vector<Turn> turns;
+  std::vector<double> values;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    if (i == 0 || steps[i].fresh != steps[i - 1].fresh) {
+      turns.push_back({.fresh = steps[i].fresh});
+      values.clear();
+    }
+    values.push_back(std::log(steps[i].step.seconds));
+    if (i + 1 == steps.size() || steps[i].fresh != steps[i + 1].fresh) {
+      turns.back().log_seconds = lower_quartile(values);
+    }
+  }
+  return turns;
+}
+
+bool has_times(std::span<const TimedStep> steps) {
+  return std::ranges::all_of(steps, [](const TimedStep& step) { return step.ended > 0; });
+}
+
+}  // namespace
+
+std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
+                                            std::span<const TimedStep> fresh) {
+  if (!has_times(base) || !has_times(fresh)) {
+    return std::nullopt;
+  }
+  const std::vector<Turn> turns = turns_of(merged(base, fresh));
+  std::vector<double> longer;
+  for (std::size_t i = 1; i + 1 < turns.size(); ++i) {
+    const double others = (turns[i - 1].log_seconds + turns[i + 1].log_seconds) / 2;
+    longer.push_back(turns[i].fresh ? turns[i].log_seconds - others
+                                    : others - turns[i].log_seconds);
+  }
+  if (longer.size() < least_comparisons) {
+    return std::nullopt;
+  }
+  return median_of(std::move(longer));
+}
+
+}  // namespace cnn::compare
