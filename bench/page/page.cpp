@@ -1,5 +1,6 @@
 #include "bench/page/page.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -24,7 +25,7 @@ using compare::Verdict;
 
 constexpr double bytes_per_mib = 1024.0 * 1024.0;
 
-// first: a figure that comes before the others.
+// first: figures that come before the others.
 std::string sections_of(const std::string& first, std::span<const ShownRun> runs) {
   return "<main>\n" + first + step_section(runs) + loss_section(runs) + lane_section(runs) +
          memory_section(runs) + bound_section(runs) + operation_section(runs) +
@@ -114,14 +115,44 @@ std::string speed_chart(const Configuration& configuration, const Finding& findi
   return chart.svg();
 }
 
+// Nothing unless runs took turns.
+std::string pair_chart(const Finding& finding) {
+  if (!finding.difference.paired) {
+    return {};
+  }
+  std::vector<double> numbers, values{0};
+  for (const double slowdown : finding.slowdowns) {
+    numbers.push_back(static_cast<double>(numbers.size() + 1));
+    values.push_back(percent(slowdown));
+  }
+  Chart chart({"Change of the step time in each pair that counts", "pair", "%"},
+              range_of(numbers, false), range_of(values, false));
+  chart.level(0, "rule", "as before", Chart::End::left);
+  const double mean = percent(finding.difference.estimate);
+  chart.level(mean, "rule b", fmt::format("mean {:+.2f} %", mean));
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    chart.dot(numbers[i], values[i + 1], "b",
+              fmt::format("pair {}: {:+.2f} %", i + 1, values[i + 1]));
+  }
+  return chart.svg();
+}
+
 // The one to show: the first that counts.
-const Json* shown_of(const std::vector<compare::Run>& runs, const Side& side) {
+const compare::Run& shown_of(const std::vector<compare::Run>& runs, const Side& side) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (side.counts.size() == runs.size() && side.counts[i]) {
-      return &runs[i].json;
+      return runs[i];
     }
   }
-  return &runs.front().json;
+  return runs.front();
+}
+
+// Where runs took turns, the one that did so with the base's.
+const compare::Run& beside(const compare::Run& base, const std::vector<compare::Run>& fresh,
+                           const Finding& finding) {
+  const auto partner = std::ranges::find(fresh, base.turns, &compare::Run::turns);
+  return finding.difference.paired && partner != fresh.end() ? *partner
+                                                             : shown_of(fresh, finding.fresh);
 }
 
 std::string configuration_part(const Configuration& configuration, const Finding& finding,
@@ -134,9 +165,10 @@ std::string configuration_part(const Configuration& configuration, const Finding
   for (const std::string& note : finding.notes) {
     text += fmt::format("<p><small>{}</small></p>\n", escaped(note));
   }
-  const ShownRun shown[] = {{"base", "a", shown_of(configuration.base, finding.base)},
-                            {"new", "b", shown_of(configuration.fresh, finding.fresh)}};
-  return text + sections_of(speed_chart(configuration, finding), shown);
+  const compare::Run& base = shown_of(configuration.base, finding.base);
+  const ShownRun shown[] = {{"base", "a", &base.json},
+                            {"new", "b", &beside(base, configuration.fresh, finding).json}};
+  return text + sections_of(speed_chart(configuration, finding) + pair_chart(finding), shown);
 }
 
 std::string title_of(const Json& json) {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
+#include <optional>
 
 #include "bench/page/chart.h"
 #include "bench/page/json_text.h"
@@ -20,11 +21,45 @@ std::string causes_of(const Json& step) {
   return text;
 }
 
-void add_steps(Chart& chart, const ShownRun& run) {
+// When the first step of a run ended and when its last did, by the clock of the host; nothing if it
+// does not say.
+std::optional<Range> span_of(const Json& json) {
+  const Json& steps = at(json, {"steps"});
+  if (steps.empty()) {
+    return std::nullopt;
+  }
+  const Range span{number_or(steps.front(), "ended", 0), number_or(steps.back(), "ended", 0)};
+  return span.low > 0 ? std::optional(span) : std::nullopt;
+}
+
+// By the clock that runs share where they were up at once, else by the numbers of steps.
+class TimeAxis {
+ public:
+  explicit TimeAxis(std::span<const ShownRun> runs) {
+    if (runs.size() != 2) {
+      return;
+    }
+    const auto one = span_of(*runs[0].json), other = span_of(*runs[1].json);
+    if (one && other && one->low < other->high && other->low < one->high) {
+      start_ = std::min(one->low, other->low);
+    }
+  }
+
+  bool is_clock() const { return start_.has_value(); }
+  const char* title() const { return is_clock() ? "s, both in turns" : "step"; }
+  double place_of(const Json& step) const {
+    return is_clock() ? number_or(step, "ended", no_value) - *start_ : number_or(step, "step", 0);
+  }
+
+ private:
+  std::optional<double> start_;
+};
+
+void add_steps(Chart& chart, const ShownRun& run, const TimeAxis& axis) {
   for (const Json& step : at(*run.json, {"steps"})) {
     const bool disturbed = step.value("disturbed", false);
     const double milliseconds = 1e3 * number_or(step, "seconds", no_value);
-    chart.dot(number_or(step, "step", 0), milliseconds, run.style + (disturbed ? " disturbed" : ""),
+    chart.dot(axis.place_of(step), milliseconds, run.style + (disturbed ? " disturbed" : ""),
               fmt::format("{} step {}: {:.3f} ms{}{}", run.label, text_of(at(step, {"step"})),
                           milliseconds, disturbed ? ", disturbed" : "", causes_of(step)));
   }
@@ -46,20 +81,21 @@ Chart::Points losses_of(const Json& json) {
 }  // namespace
 
 std::string step_section(std::span<const ShownRun> runs) {
+  const TimeAxis axis(runs);
   std::vector<double> numbers, times;
   for (const ShownRun& run : runs) {
     for (const Json& step : at(*run.json, {"steps"})) {
-      numbers.push_back(number_or(step, "step", 0));
+      numbers.push_back(axis.place_of(step));
       times.push_back(1e3 * number_or(step, "seconds", no_value));
     }
   }
   if (numbers.empty()) {
     return {};
   }
-  Chart chart({"Step times (hollow: disturbed)", "step", "ms"}, range_of(numbers, false),
+  Chart chart({"Step times (hollow: disturbed)", axis.title(), "ms"}, range_of(numbers, false),
               range_of(times, true));
   for (const ShownRun& run : runs) {
-    add_steps(chart, run);
+    add_steps(chart, run, axis);
     if (const auto median = number_at(*run.json, {"summary", "median_step_seconds"})) {
       chart.level(1e3 * *median, "rule " + run.style,
                   fmt::format("{} median {:.2f} ms", run.label, 1e3 * *median),

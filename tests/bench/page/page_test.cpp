@@ -125,6 +125,28 @@ TEST(ComparisonPage, ShowsBothSidesOfEachConfiguration) {
             HasSubstr("<tr class=\"unlike\">"), HasSubstr("oneDNN: 3.2.0 before, 3.4.1 now")));
 }
 
+// Twenty turns of one step, the new one slower by a tenth.
+TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
+  std::vector<compare::Run> base, fresh;
+  for (int pair = 0; pair < 3; ++pair) {
+    Json one = result_of(std::vector<double>(10, 0.1));
+    Json other = result_of(std::vector<double>(10, 0.11 + 0.0001 * pair));
+    one["config"]["take_turns"] = other["config"]["take_turns"] = "turns." + std::to_string(pair);
+    for (std::size_t i = 0; i < 10; ++i) {
+      one["steps"][i]["ended"] = 100 + 2 * i;
+      other["steps"][i]["ended"] = 101 + 2 * i;
+    }
+    base.push_back(run_of(one));
+    fresh.insert(fresh.begin(), run_of(other));  // partners are found by name, not by place
+  }
+  const auto configurations = compare::find_configurations(base, fresh, false);
+  const std::string page = comparison_page(configurations, compare::judge(configurations, {}), {});
+  EXPECT_THAT(
+      page, AllOf(HasSubstr("Change of the step time in each pair"), HasSubstr("pair 1: +10.00 %"),
+                  HasSubstr("pair 3: +10.20 %"), HasSubstr("mean +10.10 %")));
+  EXPECT_THAT(page, AllOf(HasSubstr("s, both in turns"), HasSubstr("new step 1: 110.000 ms")));
+}
+
 TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
   const auto configurations = compare::find_configurations({run_of(result_of({0.1, 0.2}))},
                                                            {run_of(result_of({0.1, 0.2}))}, false);
