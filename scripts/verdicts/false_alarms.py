@@ -16,6 +16,7 @@ steps of one process where people run it once, and medians of processes where th
 """
 import argparse
 import collections
+import functools
 import json
 import math
 import pathlib
@@ -83,6 +84,7 @@ def collect(options, flags):
         print(f"[{run}/{options.runs}] {paths[-1]}", file=sys.stderr)
 
 
+@functools.cache
 def seconds_of(path):
     return [step["seconds"] for step in json.loads(path.read_text())["steps"]]
 
@@ -101,38 +103,28 @@ def slowed(path, by, folder):
 VERDICTS = {0: "no regression or improvement", 1: "regression", 2: "cannot tell", 3: "error"}
 
 
+def tell(options, base, new, found):
+    """Counts our verdict, and what compare.py would mark as slower of the same runs."""
+    call = subprocess.run([options.compare, *base, "--", *new], capture_output=True, check=False)
+    found["cnn_compare: " + VERDICTS[call.returncode]] += 1
+    medians = [[statistics.median(seconds_of(path)) for path in side] for side in (base, new)]
+    steps = [sum((seconds_of(path) for path in side), []) for side in (base, new)]
+    single = [seconds_of(side[0]) for side in (base, new)]
+    for name, (a, b) in (("medians of runs", medians), ("steps of all runs", steps), ("steps of one run", single)):
+        slower = statistics.median(b) > statistics.median(a)
+        found[f"compare.py, {name}: slower"] += u_test(a, b) < 0.05 and slower
+
+
 def count(options, files, by):
-    """{name: number} over the draws, of our verdicts and of what compare.py would mark as slower."""
+    """{name: number} over the draws. Of pairs `files` are the base's."""
     draw, found = random.Random(options.seed), collections.Counter()
-    with tempfile.TemporaryDirectory() as folder:
-        news = {path: slowed(path, by, folder) for path in files} if by else {path: path for path in files}
-        for _ in range(options.draws):
-            chosen = draw.sample(files, 2 * options.side)
-            base, new = chosen[:options.side], [news[path] for path in chosen[options.side:]]
-            call = subprocess.run([options.compare, *base, "--", *new], capture_output=True, check=False)
-            found["cnn_compare: " + VERDICTS[call.returncode]] += 1
-            medians = [[statistics.median(seconds_of(path)) for path in side] for side in (base, new)]
-            steps = [sum((seconds_of(path) for path in side), []) for side in (base, new)]
-            single = [seconds_of(side[0]) for side in (base, new)]
-            for name, (a, b) in (("medians of runs", medians), ("steps of all runs", steps),
-                                 ("steps of one run", single)):
-                slower = statistics.median(b) > statistics.median(a)
-                found[f"compare.py, {name}: slower"] += u_test(a, b) < 0.05 and slower
-    return found
-
-
-def count_pairs(options, files, by):
-    """The same of pairs, by the base's files. Only cnn_compare knows of pairs."""
-    draw, found = random.Random(options.seed), collections.Counter()
-    news = {path: path.parent.parent / "new" / path.name for path in files}
+    news = {path: path.parent.parent / "new" / path.name if options.pairs else path for path in files}
     with tempfile.TemporaryDirectory() as folder:
         if by:
             news = {path: slowed(new, by, folder) for path, new in news.items()}
         for _ in range(options.draws):
-            base = draw.sample(files, options.side)
-            call = subprocess.run([options.compare, *base, "--", *(news[path] for path in base)], capture_output=True,
-                                  check=False)
-            found["cnn_compare: " + VERDICTS[call.returncode]] += 1
+            chosen = draw.sample(files, (1 if options.pairs else 2) * options.side)
+            tell(options, chosen[:options.side], [news[path] for path in chosen[-options.side:]], found)
     return found
 
 
@@ -140,13 +132,13 @@ def report(options, by):
     folder = pathlib.Path(options.folder)
     paths = sorted((folder / "base" if options.pairs else folder).glob("*.json"))
     quiet = [path for path in paths if ".quiet." in path.name]
-    kind, counts = ("pairs", count_pairs) if options.pairs else ("runs", count)
+    kind = "pairs" if options.pairs else "runs"
     for name, files in ((f"all {kind}", paths), (f"quiet {kind}", quiet)):
         if len(files) < (1 if options.pairs else 2) * options.side:
             continue
         what = f"the new side {by} % slower" if by else "as they ran"
         print(f"{name} ({len(files)}), {options.draws} draws of {options.side} a side, {what}:")
-        for verdict, times in sorted(counts(options, files, by).items()):
+        for verdict, times in sorted(count(options, files, by).items()):
             print(f"  {100 * times / options.draws:5.1f} %  {verdict}")
 
 
