@@ -25,6 +25,7 @@ constexpr std::array flags_of_no_step = {
     "batch_size",
     "benchmark_log_dir",
     "benchmark_test_id",
+    "data_name",
     "display_every",
     "display_perf_ewma",
     "flagfile",

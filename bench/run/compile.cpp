@@ -182,7 +182,6 @@ bool sums_gradients(VariableUpdate mode) {
 
 std::size_t bucket_bytes(const Config& config, const Backend& backend) {
   constexpr std::size_t share = 32;  // of the memory
-  constexpr std::size_t least = std::size_t{1} << 20U;
   const std::size_t most = layers::OptimizerOptions().bucket_bytes;
   if (!config.lms.enabled) {
     return most;
@@ -190,7 +189,7 @@ std::size_t bucket_bytes(const Config& config, const Backend& backend) {
   const std::size_t limit = static_cast<std::size_t>(config.lms.limit) << 20U;
   const std::size_t memory =
       limit > 0 ? std::min(limit, backend.memory_limit) : backend.memory_limit;
-  return std::clamp(std::bit_floor(memory / share), least, most);
+  return std::clamp(std::bit_floor(memory / share), least_bucket_bytes, most);
 }
 
 std::size_t Compiled::device_bytes() const {

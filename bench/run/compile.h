@@ -63,6 +63,7 @@ bool sums_gradients(VariableUpdate mode);
 // Of the parameters in one update: gradients wait there for the last of them, so that with --lms
 // buckets are small where memory is. No bit depends on it.
 std::size_t bucket_bytes(const Config& config, const Backend& backend);
+constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.
 // Inputs of the graph: "global_step" i32 [], "learning_rate" f32 [], and images and labels as

@@ -36,6 +36,13 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
         amount(report.floor), fmt::format("{} of that for variables", amount(report.resident)),
         largest_op(plan), there);
   }
+  if (report.host > 0 && !backend.has_own_memory()) {
+    return fmt::format(
+        "the plan of {} moves {} to the host, and a CPU computes in the host's memory: "
+        "--device_memory_mb plays a device that tensors can leave, --lms_policy=planned computes "
+        "more again",
+        report.policy, amount(report.host));
+  }
   if (report.host > planner.limits().host) {
     return fmt::format(
         "the plan of {} moves {} to the host, which has {} for it: raise --lms_host_limit, or let "

@@ -38,10 +38,32 @@ Sizes with_smaller_joins(Sizes sizes, const LmsPlanner& planner) {
   return sizes;
 }
 
+// With updates as small as they get, if then all fits.
+std::optional<LmsStep> in_smallest_buckets(const Job& job, const Backend& backend,
+                                           const Sizes& sizes) {
+  if (sizes.bucket_bytes || bucket_bytes(*job.config, backend) <= least_bucket_bytes) {
+    return std::nullopt;
+  }
+  Sizes small = sizes;
+  small.bucket_bytes = least_bucket_bytes;
+  LmsStep step = step_of(job, backend, compile_programs(job, backend, small));
+  if (device_memory(step.programs, backend).total() > step.planner.budget()) {
+    return std::nullopt;
+  }
+  step.bucket_bytes = small.bucket_bytes;
+  plan(step, backend);
+  return step;
+}
+
 }  // namespace
 
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs) {
   LmsStep step = step_of(job, backend, std::move(programs));
+  if (device_memory(step.programs, backend).total() > step.planner.budget()) {
+    if (std::optional<LmsStep> small = in_smallest_buckets(job, backend, sizes)) {
+      return std::move(*small);
+    }
+  }
   plan(step, backend);
   const LmsReport& whole = step.planner.report();
   if (!may_divide(job) || !may_gain(whole)) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <optional>
+
 #include "bench/machine/backend.h"
 #include "bench/run/device_memory.h"
 #include "bench/run/job.h"
@@ -15,9 +18,12 @@ struct LmsStep {
   Programs programs;   // the main one runs by the plan
   StepPlan unlimited;  // of the same graph
   LmsPlanner planner;
+  // Of its updates, where the sizes did not say and it is not as bucket_bytes() has it.
+  std::optional<std::size_t> bucket_bytes = {};
 };
 
-// Plans the training step of the programs, which are those of the sizes. Where that stays far from
+// Plans the training step of the programs, which are those of the sizes. Where nothing has to move
+// if variables are updated in the smallest parts, they are. Where the plan stays far from
 // its bound, the step is made once more with the largest gradients meeting in nodes of their own,
 // which takes less at the peak and a little longer, and the faster is taken: in f32, where the sum
 // that is stored is the one that would be used, to the bit. References must outlive it.

@@ -107,6 +107,9 @@ void Session::plan_lms(const std::string& plan_of_first) {
     programs_ = std::move(step.programs);
     unlimited_ = std::move(step.unlimited);
     lms_.emplace(std::move(step.planner));
+    if (step.bucket_bytes) {
+      plan_bucket_bytes_ = step.bucket_bytes;
+    }
   }
   const StepPlan& plan = programs_.main.value().plan;
   variables_.emplace(programs_.variables());

@@ -106,7 +106,7 @@ class Session {
 
   const Job& job_;
   const Backend& backend_;
-  std::optional<std::size_t> plan_bucket_bytes_;  // of updates, if a plan was given that says it
+  std::optional<std::size_t> plan_bucket_bytes_;  // of updates, if a plan says it
   Programs programs_;                             // until start()
   std::optional<Variables> variables_;
   std::optional<PlanFile> plan_out_;

@@ -10,7 +10,6 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::Not;
 
 struct Refusal {
   int status = 0;
@@ -65,6 +64,13 @@ TEST(LmsRefusal, OfAHostPoolThatIsTooSmallNamesBothSizes) {
   expect({.status = 3,
           .flags = {"--device_memory_mb=60", "--lms_policy=tflms1"},
           .says = {"has 0.00 GiB (3145728 bytes) for it"}});
+}
+
+TEST(LmsRefusal, OfMovesOnACpuWithoutADeviceNamesTheFlagThatMakesOne) {
+  expect({.status = 3,
+          .flags = {"--lms_limit=60", "--lms_policy=tflms1"},
+          .says = {"the plan of tflms1 moves 0.0", "a CPU computes in the host's memory",
+                   "--device_memory_mb plays a device"}});
 }
 
 TEST(LmsRefusal, OfThePoliciesOfOthersPointsToOurs) {

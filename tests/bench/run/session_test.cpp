@@ -124,6 +124,24 @@ TEST(Session, ComputesTheSameBitsHoweverLongCopiesAreDelayed) {
   }
 }
 
+// MobileNet needs 70 MiB, and 60 with variables updated in parts of a MiB; a 32nd of 64 MiB are 2.
+TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
+  const Words words{"--data_name=imagenet", "--model=mobilenet", "--batch_size=2",
+                    "--image_size=64", "--lms"};
+  const std::size_t budget = std::size_t{64} << 20U;
+  const tests::TemporaryFolder folder;
+  const std::string plan = folder / "plan.json";
+  DeviceRun run(with(words, {"--lms_plan_out=" + plan}), budget);
+  EXPECT_FALSE(run.session().lms()->necessary);
+  EXPECT_LE(run.session().lms()->need, budget);
+  const std::vector<double> losses = run.train(2);
+  EXPECT_LE(run.session().measured_peak_bytes(), budget);
+  EXPECT_EQ(DeviceRun(words, std::size_t{1} << 30U).train(2), losses);
+  DeviceRun again(with(words, {"--lms_plan_file=" + plan}), budget);
+  EXPECT_EQ(again.session().lms()->need, run.session().lms()->need) << "the file knows the parts";
+  EXPECT_EQ(again.train(2), losses);
+}
+
 TEST(Session, LooksAfterItsMemoryWhereAsked) {
   const std::vector<double> whole = DeviceRun({}, plenty).train(2);
   for (const char* policy : {"planned", "tflms1", "caffe", "vdnn_all", "recompute"}) {
