@@ -1,7 +1,7 @@
+#include "tests/support/suites.h"
+
 #include <array>
-#include <fstream>
 #include <gtest/gtest.h>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -30,26 +30,17 @@ std::string machine_of(const std::string& name) {
 
 // They want a GPU, so they are planned for the one that they are of.
 TEST(Suites, PublishedConfigurationsFitTheirMachines) {
-  std::ifstream file(CNN_SOURCE_DIR "/scripts/suites/published");
-  int lines = 0;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with('#') || colon == std::string::npos) {
-      continue;
-    }
-    ++lines;
-    const std::string machine = machine_of(line.substr(0, colon));
-    ASSERT_NE(machine, "") << line;
+  const std::vector<SuiteLine> lines = suite_lines(CNN_SOURCE_DIR "/scripts/suites/published");
+  EXPECT_GE(lines.size(), 10U);
+  for (const SuiteLine& line : lines) {
+    const std::string machine = machine_of(line.name);
+    ASSERT_NE(machine, "") << line.name;
     std::vector<std::string> flags{machine};
-    std::istringstream words(line.substr(colon + 1, line.find(" #") - colon - 1));
-    for (std::string word; words >> word;) {
-      flags.push_back(word);
-    }
+    flags.insert(flags.end(), line.flags.begin(), line.flags.end());
     const Finished run = run_program(flags);
-    EXPECT_EQ(run.status, 0) << line << '\n' << run.err;
-    EXPECT_NE(run.err.find(" images/sec at "), std::string::npos) << line << '\n' << run.err;
+    EXPECT_EQ(run.status, 0) << line.name << '\n' << run.err;
+    EXPECT_NE(run.err.find(" images/sec at "), std::string::npos) << line.name << '\n' << run.err;
   }
-  EXPECT_GE(lines, 10);
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
-#include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <iterator>
-#include <sstream>
 #include <string>
-#include <vector>
 
 #include "bench/flags/flags.h"
 #include "runtime/error.h"
+#include "tests/support/suites.h"
 
 namespace cnn::bench {
 namespace {
@@ -19,23 +16,16 @@ INSTANTIATE_TEST_SUITE_P(All, SuiteLines, testing::Values("quick", "lms", "excha
                          [](const auto& of) { return std::string(of.param); });
 
 TEST_P(SuiteLines, AreFlagsThatAct) {
-  std::ifstream file(std::string(CNN_SOURCE_DIR "/scripts/suites/") + GetParam());
-  int lines = 0;
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with('#') || colon == std::string::npos) {
-      continue;
-    }
-    ++lines;
-    std::istringstream text(line.substr(colon + 1));
-    const std::vector<std::string> words{std::istream_iterator<std::string>(text), {}};
+  const auto lines =
+      tests::suite_lines(std::string(CNN_SOURCE_DIR "/scripts/suites/") + GetParam());
+  EXPECT_GE(lines.size(), 4U);
+  for (const tests::SuiteLine& line : lines) {
     try {
-      EXPECT_THAT(parse_flags(words, {}).notices, testing::IsEmpty()) << line;
+      EXPECT_THAT(parse_flags(line.flags, {}).notices, testing::IsEmpty()) << line.name;
     } catch (const Error& error) {
-      ADD_FAILURE() << line << '\n' << error.what();
+      ADD_FAILURE() << line.name << ": " << error.what();
     }
   }
-  EXPECT_GE(lines, 4);
 }
 
 }  // namespace
