@@ -84,4 +84,9 @@ std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
   return median_of(std::move(longer));
 }
 
+bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
+  return !has_times(base) || !has_times(fresh) ||
+         (base.front().ended < fresh.back().ended && fresh.front().ended < base.back().ended);
+}
+
 }  // namespace cnn::compare

@@ -17,4 +17,8 @@ namespace cnn::compare {
 std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
                                             std::span<const TimedStep> fresh);
 
+// Whether both were up at once by the clock of the host. Runs of different days may name one file
+// of turns. True where the files do not say when steps ended.
+bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh);
+
 }  // namespace cnn::compare

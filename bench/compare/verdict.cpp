@@ -26,18 +26,18 @@ std::vector<std::string> turns_of(const std::vector<Run>& runs) {
 // For each base run the new one that it took turns with; nothing unless all have a partner.
 std::optional<std::vector<std::size_t>> partners(const Configuration& configuration) {
   const std::vector<std::string> base = turns_of(configuration.base);
-  const std::vector<std::string> fresh = turns_of(configuration.fresh);
   const std::set<std::string> names(base.begin(), base.end());
-  if (base.size() != fresh.size() || names.size() != base.size() || names.contains("")) {
+  if (base.size() != configuration.fresh.size() || names.size() != base.size() ||
+      names.contains("")) {
     return std::nullopt;
   }
   std::vector<std::size_t> partner;
-  for (const std::string& name : base) {
-    const auto found = std::ranges::find(fresh, name);
-    if (found == fresh.end()) {
+  for (const Run& run : configuration.base) {
+    const auto found = std::ranges::find(configuration.fresh, run.turns, &Run::turns);
+    if (found == configuration.fresh.end() || !may_have_taken_turns(run.steps, found->steps)) {
       return std::nullopt;
     }
-    partner.push_back(static_cast<std::size_t>(found - fresh.begin()));
+    partner.push_back(static_cast<std::size_t>(found - configuration.fresh.begin()));
   }
   return partner;
 }

@@ -21,11 +21,11 @@ std::string causes_of(const Json& step) {
   return text;
 }
 
-// When the first step of a run ended and when its last did, by the clock of the host; nothing if it
-// does not say.
+// When the first step of a run that took turns ended and when its last did, by the clock of the
+// host; nothing if it does not say.
 std::optional<Range> span_of(const Json& json) {
   const Json& steps = at(json, {"steps"});
-  if (steps.empty()) {
+  if (steps.empty() || at(json, {"config", "take_turns"}).is_null()) {
     return std::nullopt;
   }
   const Range span{number_or(steps.front(), "ended", 0), number_or(steps.back(), "ended", 0)};

@@ -151,6 +151,19 @@ TEST(Verdict, OfPairsIsMadeTurnByTurn) {
   EXPECT_TRUE(found.notes.empty());
 }
 
+TEST(Verdict, OfRunsOfDifferentTimesIsNotThatOfPairs) {
+  SyntheticRuns draws(4, {});
+  Configuration sides = pairs_in_turns(draws);
+  for (auto& run : sides.fresh) {
+    for (TimedStep& step : run.steps) {
+      step.ended += 1000;
+    }
+  }
+  const Finding found = judge({sides}, {}).front();
+  EXPECT_FALSE(found.difference.paired);
+  EXPECT_THAT(found.notes, testing::Contains(HasSubstr("compared as independent")));
+}
+
 TEST(Verdict, OfPairsCountsThoseThatWereDisturbedThroughout) {
   SyntheticRuns draws(8, {.drift = 0.001, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
