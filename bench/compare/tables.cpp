@@ -22,12 +22,19 @@ std::string runs_text(const Finding& finding) {
                                    : fmt::format("{} + {}", base, fresh);
 }
 
+// Two noisy runs bound next to nothing; astronomic figures would only look like faults.
+std::string bound_text(double log_difference) {
+  constexpr double most = 999;
+  const double bound = percent(log_difference);
+  return bound > most ? fmt::format("over {:+.0f}", most) : fmt::format("{:+.2f}", bound);
+}
+
 // Both bounds, each with the confidence that is asked for.
 std::string interval_text(const Difference& difference, double confidence) {
   return std::isinf(difference.error)
              ? "unknown"
-             : fmt::format("{:+.2f} to {:+.2f} %", percent(difference.lower(confidence)),
-                           percent(difference.upper(confidence)));
+             : fmt::format("{} to {} %", bound_text(difference.lower(confidence)),
+                           bound_text(difference.upper(confidence)));
 }
 
 Row titles_of(const Settings& settings) {

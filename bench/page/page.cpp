@@ -55,6 +55,12 @@ std::string tiles_of(const Json& json) {
          tile(number("disturbed_steps", "{:.0f}"), "disturbed steps") + "</div>\n";
 }
 
+// In per cent. What lies further away than the chart should go is drawn to its edge.
+double drawn_bound(double log_difference) {
+  constexpr double most = 100;
+  return std::min(percent(log_difference), most);
+}
+
 // What each configuration became, in per cent of its step time.
 std::string effect_chart(const std::vector<Finding>& findings, const Settings& settings) {
   std::vector<double> values{-1, 1, 100 * settings.minimum_effect};
@@ -65,7 +71,7 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
     for (const double bound : {finding.difference.lower(settings.confidence),
                                finding.difference.upper(settings.confidence)}) {
       if (std::isfinite(bound)) {
-        values.push_back(percent(bound));
+        values.push_back(drawn_bound(bound));
       }
     }
   }
@@ -78,8 +84,8 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
     const compare::Difference& difference = findings[i].difference;
     const double middle = static_cast<double>(i) + 0.5;
     if (std::isfinite(difference.error)) {
-      chart.line({{percent(difference.lower(settings.confidence)), middle},
-                  {percent(difference.upper(settings.confidence)), middle}},
+      chart.line({{drawn_bound(difference.lower(settings.confidence)), middle},
+                  {drawn_bound(difference.upper(settings.confidence)), middle}},
                  "b", findings[i].label);
     }
     chart.dot(percent(difference.estimate), middle, "b",

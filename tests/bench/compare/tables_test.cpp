@@ -44,6 +44,15 @@ TEST(Tables, SayWhatASingleRunLacks) {
   EXPECT_EQ(json["configurations"][0]["more_runs"], 4);
 }
 
+TEST(Tables, HaveNoAstronomicBounds) {
+  SyntheticRuns draws(1, {.drift = 0.3});
+  const std::vector<Finding> findings =
+      judge({{.label = "noise", .base = draws.draw(2, 0.1), .fresh = draws.draw(2, 0.1)}},
+            {.confidence = 0.999});
+  ASSERT_GT(percent(findings.front().difference.upper(0.999)), 1e6);
+  EXPECT_THAT(terminal_text(findings, {.confidence = 0.999}), HasSubstr(" to over +999 %"));
+}
+
 TEST(Tables, SayHowMuchCouldHideWhereThereIsNoRegression) {
   EXPECT_THAT(sentence(findings_of(5, 0).front(), {}),
               HasSubstr("no regression: with 99 % confidence a step takes at most"));
