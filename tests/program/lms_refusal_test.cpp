@@ -8,7 +8,6 @@
 namespace cnn::tests {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 struct Refusal {
