@@ -33,7 +33,7 @@ struct Difference {
 Difference independent_difference(std::span<const double> base, std::span<const double> fresh);
 
 // Of pairs of runs that took turns, so that what disturbs a machine for longer than a turn disturbs
-// both alike: Student's test of what the pairs differ by.
+// both alike: Student's test of what the pairs differ by. Throws Error if there are none.
 Difference paired_difference(std::span<const double> differences);
 
 // The standard error, and its degrees of freedom, that as many runs a side (or pairs) as `runs`

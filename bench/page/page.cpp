@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <span>
+#include <utility>
 
 #include "bench/compare/tables.h"
 #include "bench/page/chart.h"
@@ -26,9 +27,10 @@ using compare::Verdict;
 constexpr double bytes_per_mib = 1024.0 * 1024.0;
 
 // first: figures that come before the others.
-std::string sections_of(const std::string& first, std::span<const ShownRun> runs) {
-  return "<main>\n" + first + step_section(runs) + loss_section(runs) + lane_section(runs) +
-         memory_section(runs) + bound_section(runs) + operation_section(runs) +
+std::string sections_of(const std::string& first, std::span<const ShownRun> runs,
+                        bool in_turns = false) {
+  return "<main>\n" + first + step_section(runs, in_turns) + loss_section(runs) +
+         lane_section(runs) + memory_section(runs) + bound_section(runs) + operation_section(runs) +
          machine_section(runs) + "</main>\n";
 }
 
@@ -55,10 +57,12 @@ std::string tiles_of(const Json& json) {
          tile(number("disturbed_steps", "{:.0f}"), "disturbed steps") + "</div>\n";
 }
 
-// In per cent. What lies further away than the chart should go is drawn to its edge.
-double drawn_bound(double log_difference) {
-  constexpr double most = 100;
-  return std::min(percent(log_difference), most);
+// Both, in per cent. An upper one that is as good as none ends where the estimate still shows.
+std::pair<double, double> drawn_bounds(const compare::Difference& difference, double confidence) {
+  constexpr double most_above = 100;
+  return {
+      percent(difference.lower(confidence)),
+      std::min(percent(difference.upper(confidence)), percent(difference.estimate) + most_above)};
 }
 
 // What each configuration became, in per cent of its step time.
@@ -68,11 +72,9 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
   for (const Finding& finding : findings) {
     names.push_back(finding.label.substr(0, finding.label.find(',')));
     values.push_back(percent(finding.difference.estimate));
-    for (const double bound : {finding.difference.lower(settings.confidence),
-                               finding.difference.upper(settings.confidence)}) {
-      if (std::isfinite(bound)) {
-        values.push_back(drawn_bound(bound));
-      }
+    if (std::isfinite(finding.difference.error)) {
+      const auto [lower, upper] = drawn_bounds(finding.difference, settings.confidence);
+      values.insert(values.end(), {lower, upper});
     }
   }
   Chart chart(
@@ -84,9 +86,8 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
     const compare::Difference& difference = findings[i].difference;
     const double middle = static_cast<double>(i) + 0.5;
     if (std::isfinite(difference.error)) {
-      chart.line({{drawn_bound(difference.lower(settings.confidence)), middle},
-                  {drawn_bound(difference.upper(settings.confidence)), middle}},
-                 "b", findings[i].label);
+      const auto [lower, upper] = drawn_bounds(difference, settings.confidence);
+      chart.line({{lower, middle}, {upper, middle}}, "b", findings[i].label);
     }
     chart.dot(percent(difference.estimate), middle, "b",
               fmt::format("{}: {:+.2f} %", findings[i].label, percent(difference.estimate)));
@@ -174,7 +175,8 @@ std::string configuration_part(const Configuration& configuration, const Finding
   const compare::Run& base = shown_of(configuration.base, finding.base);
   const ShownRun shown[] = {{"base", "a", &base.json},
                             {"new", "b", &beside(base, configuration.fresh, finding).json}};
-  return text + sections_of(speed_chart(configuration, finding) + pair_chart(finding), shown);
+  return text + sections_of(speed_chart(configuration, finding) + pair_chart(finding), shown,
+                            finding.difference.paired);
 }
 
 std::string title_of(const Json& json) {

@@ -17,7 +17,8 @@ struct ShownRun {
 };
 
 // Parts of a page as HTML; each is empty where no run has what it shows.
-std::string step_section(std::span<const ShownRun> runs);       // times, disturbed steps marked
+// Times, disturbed steps marked; of runs in turns by the clock that they share, where they say it.
+std::string step_section(std::span<const ShownRun> runs, bool in_turns);
 std::string loss_section(std::span<const ShownRun> runs);       // total loss, warm-up included
 std::string memory_section(std::span<const ShownRun> runs);     // over the step, by name
 std::string lane_section(std::span<const ShownRun> runs);       // planned beside measured

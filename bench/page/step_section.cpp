@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-#include <optional>
 
 #include "bench/page/chart.h"
 #include "bench/page/json_text.h"
@@ -21,38 +20,27 @@ std::string causes_of(const Json& step) {
   return text;
 }
 
-// When the first step of a run that took turns ended and when its last did, by the clock of the
-// host; nothing if it does not say.
-std::optional<Range> span_of(const Json& json) {
-  const Json& steps = at(json, {"steps"});
-  if (steps.empty() || at(json, {"config", "take_turns"}).is_null()) {
-    return std::nullopt;
-  }
-  const Range span{number_or(steps.front(), "ended", 0), number_or(steps.back(), "ended", 0)};
-  return span.low > 0 ? std::optional(span) : std::nullopt;
-}
-
-// By the clock that runs share where they were up at once, else by the numbers of steps.
+// The clock of the host, from the first step on, or the numbers of steps.
 class TimeAxis {
  public:
-  explicit TimeAxis(std::span<const ShownRun> runs) {
-    if (runs.size() != 2) {
-      return;
-    }
-    const auto one = span_of(*runs[0].json), other = span_of(*runs[1].json);
-    if (one && other && one->low < other->high && other->low < one->high) {
-      start_ = std::min(one->low, other->low);
+  TimeAxis(std::span<const ShownRun> runs, bool by_clock) : by_clock_(by_clock) {
+    for (const ShownRun& run : runs) {
+      for (const Json& step : at(*run.json, {"steps"})) {
+        const double ended = number_or(step, "ended", 0);
+        by_clock_ = by_clock_ && ended > 0;
+        start_ = std::min(start_, ended);
+      }
     }
   }
 
-  bool is_clock() const { return start_.has_value(); }
-  const char* title() const { return is_clock() ? "s, both in turns" : "step"; }
+  const char* title() const { return by_clock_ ? "s, both in turns" : "step"; }
   double place_of(const Json& step) const {
-    return is_clock() ? number_or(step, "ended", no_value) - *start_ : number_or(step, "step", 0);
+    return by_clock_ ? number_or(step, "ended", no_value) - start_ : number_or(step, "step", 0);
   }
 
  private:
-  std::optional<double> start_;
+  bool by_clock_;
+  double start_ = std::numeric_limits<double>::max();
 };
 
 void add_steps(Chart& chart, const ShownRun& run, const TimeAxis& axis) {
@@ -80,8 +68,8 @@ Chart::Points losses_of(const Json& json) {
 
 }  // namespace
 
-std::string step_section(std::span<const ShownRun> runs) {
-  const TimeAxis axis(runs);
+std::string step_section(std::span<const ShownRun> runs, bool in_turns) {
+  const TimeAxis axis(runs, in_turns);
   std::vector<double> numbers, times;
   for (const ShownRun& run : runs) {
     for (const Json& step : at(*run.json, {"steps"})) {

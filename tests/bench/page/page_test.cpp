@@ -147,6 +147,24 @@ TEST(ComparisonPage, ShowsPairsByTheClockThatTheyShare) {
   EXPECT_THAT(page, AllOf(HasSubstr("s, both in turns"), HasSubstr("new step 1: 110.000 ms")));
 }
 
+TEST(ComparisonPage, DrawsBoundsOfNextToNothingAndSlowdownsOfAnySize) {
+  const auto page_of = [](std::vector<double> base, std::vector<double> fresh) {
+    std::vector<compare::Run> sides[2];
+    for (std::size_t i = 0; i < base.size(); ++i) {
+      sides[0].push_back(run_of(result_of({base[i], base[i]})));
+      sides[1].push_back(run_of(result_of({fresh[i], fresh[i]})));
+    }
+    const compare::Settings settings{.confidence = 0.999};
+    const auto configurations = compare::find_configurations(sides[0], sides[1], false);
+    return comparison_page(configurations, compare::judge(configurations, settings), settings);
+  };
+  const std::string noise = page_of({0.1, 0.4}, {0.1, 0.9});
+  EXPECT_THAT(noise, AllOf(HasSubstr("cannot tell"), Not(HasSubstr("e+"))));
+  // Three times as long: bounds next to the estimate, on an axis that reaches there.
+  const std::string slow = page_of({0.1, 0.1001, 0.0999}, {0.3, 0.3003, 0.2997});
+  EXPECT_THAT(slow, AllOf(HasSubstr(">200</text>"), HasSubstr("resnet20, 16 images: +200.0")));
+}
+
 TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
   const auto configurations = compare::find_configurations({run_of(result_of({0.1, 0.2}))},
                                                            {run_of(result_of({0.1, 0.2}))}, false);
