@@ -28,8 +28,8 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   if(dnnl_FOUND)  # by plain loops they would take an hour
     set(compare_losses Python3::Interpreter ${scripts}/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks>
         --device cpu --precision fp32)
-    cnn_script_test(losses.quick LABEL unit COMMAND ${compare_losses}
-                    --models trivial,lenet,mnist_deep,resnet20,alexnet_cifar)
+    cnn_script_test(scripts.readme_commands LABEL program COMMAND Python3::Interpreter tests/scripts/readme_commands.py ${PROJECT_BINARY_DIR})
+    cnn_script_test(losses.quick LABEL unit COMMAND ${compare_losses} --models trivial,lenet,mnist_deep,resnet20,alexnet_cifar)
     cnn_script_test(losses.all LABEL slow COMMAND ${compare_losses})
   endif()
   cnn_script_test(scripts.format LABEL lint COMMAND ${scripts}/format.sh --check)
