@@ -4,8 +4,11 @@
 #include <functional>
 #include <iterator>
 #include <limits>
+#include <numeric>
+#include <variant>
 #include <vector>
 
+#include "lms/stash.h"
 #include "runtime/memory_plan.h"
 
 namespace cnn::lms {
@@ -62,6 +65,7 @@ struct Peak {
   double before = 0, seconds = 0;  // as the step's
   double excess = 0;               // bytes that must be gone
   double removable = 0;            // bytes that can be
+  double padding = 0;              // of what can be copied, bytes that copies do not move
   Curve again;
   // If b bytes leave before it, that ends at first_out + b / rate or later. If b come back behind
   // it, the step ends b / rate + tail later than it or later.
@@ -142,7 +146,7 @@ class Relaxation {
   bool may_repeat(const Movable& one) const {
     return one.on_host || (repeats_ && one.again != Movable::never);
   }
-  bool may_go(const Movable& one) const { return host_ > 0 || may_repeat(one); }
+  bool may_go(const Movable& one) const { return (host_ > 0 && one.may_copy) || may_repeat(one); }
 
   // Of both directions together: for a byte that goes out and comes back.
   void set_joint(const Costs& costs) {
@@ -176,6 +180,7 @@ class Relaxation {
       const Movable& one = pressure_.movables[m];
       away_[m] = true;
       peak.removable += may_go(one) ? one.bytes : 0;
+      peak.padding += one.may_copy && !one.on_host ? one.padding : 0;
     }
     for (const Item& item : items_) {
       const Movable& one = pressure_.movables[item.movable];
@@ -187,7 +192,7 @@ class Relaxation {
     find_ends(s, peak);
     if (out_ > 0) {
       const double unhurried = (peak.before - peak.first_out) / out_;  // bytes that leave in time
-      peak.worth_it = peak.again.seconds(peak.excess - unhurried, out_);
+      peak.worth_it = peak.again.seconds(peak.excess - peak.padding - unhurried, out_);
     }
     peaks_.push_back(std::move(peak));
   }
@@ -201,16 +206,16 @@ class Relaxation {
     double made = 0;
     for (const std::uint32_t m : steps[s].away) {
       const Movable& one = pressure_.movables[m];
-      if (one.on_host) {
+      if (one.on_host || !one.may_copy) {
         continue;
       }
       const PressureStep& maker = steps[one.made];
       peak.first_out = std::max(peak.first_out, maker.before + maker.seconds - made * out_);
-      made += one.bytes;
+      made += one.bytes - one.padding;
       while (one.uses[next_[m]] <= s) {  // peaks come in their order
         ++next_[m];
       }
-      needed_[one.in_parts ? one.last() : one.uses[next_[m]]] += one.bytes;
+      needed_[one.in_parts ? one.last() : one.uses[next_[m]]] += one.bytes - one.padding;
     }
     double late = 0;
     for (std::size_t k = steps.size(); k-- > s + 1;) {
@@ -227,10 +232,11 @@ class Relaxation {
     double result = pressure_.seconds + least;
     double lead = 0;  // by which copies out have held compute up so far
     for (const Peak& peak : peaks_) {
-      const double copied = std::max(0.0, peak.excess - peak.again.bytes(most));
-      if (copied > host_ + rounding * peak.excess || peak.excess > peak.removable) {
+      const double gone = peak.excess - peak.again.bytes(most);  // by copies
+      if (gone > host_ + rounding * peak.excess || peak.excess > peak.removable) {
         return infinity;
       }
+      const double copied = std::max(0.0, gone - peak.padding);
       if (copied > 0) {
         lead = std::max(lead, peak.first_out + copied * out_ - peak.before);
         result = std::max({result, pressure_.seconds + out_and_again(peak, most),
@@ -245,7 +251,7 @@ class Relaxation {
   // runs again what was not.
   double out_and_again(const Peak& peak, double most) const {
     const double again = std::min(most, peak.worth_it);
-    const double copied = std::max(0.0, peak.excess - peak.again.bytes(again));
+    const double copied = std::max(0.0, peak.excess - peak.padding - peak.again.bytes(again));
     return again + std::max(0.0, peak.first_out + copied * out_ - peak.before);
   }
 
@@ -261,7 +267,52 @@ class Relaxation {
   std::vector<double> needed_;     // by step: bytes
 };
 
+// The nodes of a schedule in the order in which they first run.
+std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
+  std::vector<NodeId> result;
+  std::vector<bool> has_run(nodes);
+  for (const Step& step : schedule.steps) {
+    const auto* compute = std::get_if<Compute>(&step.action);
+    if (compute != nullptr && !has_run[index_of(compute->node)]) {
+      has_run[index_of(compute->node)] = true;
+      result.push_back(compute->node);
+    }
+  }
+  return result;
+}
+
+// Whether all that leaves and comes back are tensors that the bound knows as movable.
+bool moves_only_stashed(const Request& request, const Schedule& schedule) {
+  std::vector<bool> is_known(request.graph.tensors().size());
+  for (const Stashed& one : stashed(request.graph, request.schedule, request.backward)) {
+    is_known[index_of(one.tensor)] = true;
+  }
+  return std::ranges::all_of(schedule.steps, [&](const Step& step) {
+    const auto* fetch = std::get_if<Fetch>(&step.action);
+    return fetch == nullptr || is_known[index_of(fetch->tensor)] ||
+           request.graph.info(fetch->tensor).role == Role::input;
+  });
+}
+
 }  // namespace
+
+double lower_bound_of(const Request& request, const Schedule& schedule) {
+  const std::size_t nodes = request.graph.nodes().size();
+  if (first_runs(schedule, nodes) != first_runs(request.schedule, nodes) ||
+      !moves_only_stashed(request, schedule)) {
+    return std::accumulate(request.costs.seconds.begin(), request.costs.seconds.end(), 0.0);
+  }
+  const Options any;
+  return lower_bound({.graph = request.graph,
+                      .specs = request.specs,
+                      .schedule = request.schedule,
+                      .backward = request.backward,
+                      .costs = request.costs,
+                      .budget = request.budget,
+                      .variable_bytes = request.variable_bytes,
+                      .options = any})
+      .seconds;
+}
 
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
 

@@ -25,4 +25,9 @@ Bound lower_bound(const Request& request);
 // The same, of a pressure at hand.
 Bound lower_bound(const Request& request, const Pressure& pressure);
 
+// Seconds that a schedule from elsewhere, such as a file, cannot undercut. It may move what the
+// options of the request do not let leave, so they are not asked. Where it runs the nodes in
+// another order, or moves what lives in one of the two passes only, that is the time of all nodes.
+double lower_bound_of(const Request& request, const Schedule& schedule);
+
 }  // namespace cnn::lms

@@ -1,6 +1,7 @@
 #include "lms/pressure.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "lms/stash.h"
@@ -88,6 +89,7 @@ class PressureBuilder {
         }
       }
     }
+    add_other_outputs();
     for (const TensorId input : graph_.inputs()) {
       const Span& span = spans_[index_of(input)];
       if (!span.elsewhere && span.first < span.last) {
@@ -100,9 +102,82 @@ class PressureBuilder {
     }
   }
 
+  // Activations that the forward pass makes and the backward pass reads, and that are no candidates
+  // but are made anew where a candidate is.
+  void add_other_outputs() {
+    const std::uint32_t backward = backward_place();
+    std::vector<std::vector<std::uint32_t>> makers(spans_.size()), uses(spans_.size());
+    for (std::uint32_t s = 0; s < nodes_.size(); ++s) {
+      for_each_access(graph_, Compute{nodes_[s]}, [&](const Access& access) {
+        const bool defines = access.kind == Access::Kind::define;
+        std::vector<std::uint32_t>& steps = (defines ? makers : uses)[root(access.tensor)];
+        if (steps.empty() || steps.back() != s) {
+          steps.push_back(s);
+        }
+      });
+    }
+    for (const std::uint32_t t : made_with_candidates(makers, backward)) {
+      if (!uses[t].empty() && uses[t].back() >= backward &&
+          graph_.tensors()[t].role == Role::activation && !spans_[t].elsewhere) {
+        Movable& added = add_movable(TensorId{t});
+        added.may_copy = false;
+        added.made = *std::prev(std::ranges::lower_bound(makers[t], backward));
+        added.first_backward = *std::ranges::lower_bound(uses[t], backward);
+        added.uses = std::move(uses[t]);
+      }
+    }
+  }
+
+  // Roots, but for the candidates, that are written by steps of the forward pass which may run
+  // again to make a candidate, or what those steps read. makers: by root.
+  std::vector<std::uint32_t> made_with_candidates(
+      const std::vector<std::vector<std::uint32_t>>& makers, std::uint32_t backward) const {
+    std::vector<bool> is_found(spans_.size()), may_run(nodes_.size());
+    std::vector<std::uint32_t> found, open;
+    for (const Movable& one : result_.movables) {
+      is_found[index_of(one.tensor)] = true;
+      open.push_back(static_cast<std::uint32_t>(index_of(one.tensor)));
+    }
+    while (!open.empty()) {
+      const std::uint32_t made = open.back();
+      open.pop_back();
+      for (const std::uint32_t step : makers[made]) {
+        if (step >= backward || may_run[step]) {
+          continue;
+        }
+        may_run[step] = true;
+        for_each_access(graph_, Compute{nodes_[step]}, [&](const Access& access) {
+          const auto r = static_cast<std::uint32_t>(root(access.tensor));
+          if (!is_found[r]) {
+            is_found[r] = true;
+            found.push_back(r);
+            open.push_back(r);
+          }
+        });
+      }
+    }
+    std::erase_if(found, [&](std::uint32_t r) {
+      return std::ranges::none_of(makers[r], [&](std::uint32_t s) { return may_run[s]; });
+    });
+    std::ranges::sort(found);
+    return found;
+  }
+
+  // The first compute step of the backward pass.
+  std::uint32_t backward_place() const {
+    for (std::size_t s = index_of(request_.backward); s < place_.size(); ++s) {
+      if (place_[s] != nothing) {
+        return place_[s];
+      }
+    }
+    return nothing;
+  }
+
   Movable& add_movable(TensorId tensor) {
+    const double all = bytes(index_of(tensor));
+    const auto moved = static_cast<double>(graph_.info(tensor).desc.bytes());
     return result_.movables.emplace_back(
-        Movable{.tensor = tensor, .bytes = bytes(index_of(tensor)), .uses = {}});
+        Movable{.tensor = tensor, .bytes = all, .padding = all - moved, .uses = {}});
   }
 
   void number_movables() {

@@ -11,13 +11,17 @@
 namespace cnn::lms {
 
 // A tensor that a plan may take off the device between two of its uses: a candidate of the options
-// once it is made, or an input. Steps are places in Pressure::steps.
+// once it is made, an input, or another output of the forward pass. The options do not let the
+// latter leave, but where the node that makes it runs again, all its outputs are made anew, so that
+// their bytes are free in between. Steps are places in Pressure::steps.
 struct Movable {
   static constexpr double never = std::numeric_limits<double>::infinity();
 
   TensorId tensor{};
-  double bytes = 0;
+  double bytes = 0;                 // of the arena
+  double padding = 0;               // of these, what no copy moves: alignment
   bool on_host = false;             // an input: it can come again and need not leave
+  bool may_copy = true;             // else it is free only while its makers run again
   std::uint32_t made = 0;           // the last step that writes it; of an input its first use
   std::vector<std::uint32_t> uses;  // steps that read it or a part of it, ascending
   std::uint32_t first_backward = 0;

@@ -226,8 +226,13 @@ void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
   predict(report_, plan, request.costs);
   floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
   report_.floor = resident_bytes_ + floor_;
-  report_.lower_bound_seconds =
-      report_.active() ? lms::lower_bound(request).seconds : report_.compute_seconds;
+  if (!report_.active()) {
+    report_.lower_bound_seconds = report_.compute_seconds;
+  } else if (loaded_) {
+    report_.lower_bound_seconds = lms::lower_bound_of(request, schedule_);
+  } else {
+    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
+  }
 }
 
 // What holds for the step however it is made.

@@ -22,8 +22,9 @@ std::string json(const Movable& one) {
   std::ostringstream out;
   out.precision(17);
   out << R"({"bytes":)" << one.bytes << R"(,"made":)" << one.made << R"(,"first_backward":)"
-      << one.first_backward << R"(,"on_host":)" << (one.on_host ? 1 : 0) << R"(,"again":)"
-      << (one.again == Movable::never ? -1 : one.again) << "}";
+      << one.first_backward << R"(,"on_host":)" << (one.on_host ? 1 : 0) << R"(,"may_copy":)"
+      << (one.may_copy ? 1 : 0) << R"(,"again":)" << (one.again == Movable::never ? -1 : one.again)
+      << "}";
   return out.str();
 }
 

@@ -89,7 +89,7 @@ def solve(instance):
     bounds[out[0]] = bounds[back[0]] = (0, 0)
     host = instance["host"] * scale
     for x, tensor in enumerate(tensors):
-        bounds[swapped[x]] = (0, 0 if tensor["on_host"] or host == 0 else 1)
+        bounds[swapped[x]] = (0, 0 if tensor["on_host"] or not tensor["may_copy"] or host == 0 else 1)
         bounds[again[x]] = (0, 0 if tensor["again"] < 0 else 1)
     objective = np.zeros(columns)
     objective[start[count]] = 1
