@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "runtime/device.h"
+#include "runtime/required.h"
 #include "runtime/tensor.h"
 
 // What the libraries leave to us around convolutions and matrix products, on rows of channels: an
@@ -15,8 +16,8 @@ namespace cnn::layers::cuda {
 struct PadRows {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
-  std::int64_t rows = 0;
-  int channels = 0, padded = 0;
+  Required<std::int64_t> rows;
+  Required<int> channels, padded;
 };
 void pad_rows(Stream& stream, const PadRows& pad);
 
@@ -24,9 +25,9 @@ void pad_rows(Stream& stream, const PadRows& pad);
 struct WidenRows {
   const std::byte* from = nullptr;
   float* to = nullptr;
-  DataType type{};
-  std::int64_t rows = 0;
-  int channels = 0, padded = 0;
+  Required<DataType> type;
+  Required<std::int64_t> rows;
+  Required<int> channels, padded;
 };
 void widen_rows(Stream& stream, const WidenRows& widen);
 
@@ -34,10 +35,10 @@ void widen_rows(Stream& stream, const WidenRows& widen);
 // rows, in double across.
 struct SumRows {
   const std::byte* from = nullptr;
-  DataType type{};
-  std::int64_t rows = 0;
-  int columns = 0;
-  std::int64_t pitch = 0;  // elements from one row to the next
+  Required<DataType> type;
+  Required<std::int64_t> rows;
+  Required<int> columns;
+  Required<std::int64_t> pitch;  // elements from one row to the next
   float* sums = nullptr;
   float* partial = nullptr;  // workspace
 };
@@ -50,10 +51,11 @@ struct Epilogue {
   const float* bias = nullptr;
   const std::byte* residual = nullptr;
   bool relu = false;
-  DataType type{};
-  std::int64_t rows = 0;
-  int channels = 0;
-  std::int64_t pitch = 0;  // of y: elements from one row to the next; the residual has no gaps
+  Required<DataType> type;
+  Required<std::int64_t> rows;
+  Required<int> channels;
+  // Elements from one row of y to the next; the residual has no gaps.
+  Required<std::int64_t> pitch;
 };
 void run_epilogue(Stream& stream, const Epilogue& epilogue);
 

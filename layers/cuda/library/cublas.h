@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/handle.h"
 #include "runtime/device.h"
+#include "runtime/required.h"
 #include "runtime/tensor.h"
 
 namespace cnn::layers::cuda {
@@ -21,9 +22,9 @@ inline constexpr std::size_t product_workspace = std::size_t{32} << 20U;
 // out [rows, columns] = a [rows, inner] b [inner, columns], then + bias [columns], then ReLU. All
 // matrices are row-major; a transposed one lies in memory with its sizes exchanged.
 struct ProductShape {
-  std::int64_t rows = 0, columns = 0, inner = 0;
+  Required<std::int64_t> rows, columns, inner;
   bool a_transposed = false, b_transposed = false;
-  DataType in{}, out{};  // the bias is of the type of out
+  Required<DataType> in, out;  // the bias is of the type of out
   bool bias = false, relu = false;
   bool strict_f32 = false;  // f32 products are not rounded to TF32
   bool deterministic = true;

@@ -24,7 +24,7 @@ TensorDesc matrix(const Shape& shape, DataType type) {
 
 // How a node becomes a product of its first two operands; a bias is the third.
 struct DensePlan {
-  KernelSpec spec;
+  KernelSpec spec{};
   ProductShape product;
   bool bias_gradient = false;  // out[1], sums over the rows of in[1]
 };
@@ -35,14 +35,13 @@ std::optional<DensePlan> plan_of(const Dense& op, const Signature& asked) {
     return std::nullopt;
   }
   const Shape &x = asked.in[0].shape, &w = asked.in[1].shape;
-  DensePlan plan;
-  plan.product = {.rows = x[0],
-                  .columns = w[1],
-                  .inner = w[0],
-                  .in = type,
-                  .out = type,
-                  .bias = op.attributes.bias,
-                  .relu = op.attributes.relu};
+  DensePlan plan{.product = {.rows = x[0],
+                             .columns = w[1],
+                             .inner = w[0],
+                             .in = type,
+                             .out = type,
+                             .bias = op.attributes.bias,
+                             .relu = op.attributes.relu}};
   plan.spec.in = {matrix(x, type), matrix(w, type)};
   if (op.attributes.bias) {
     plan.spec.in.push_back(matrix(asked.in[2].shape, type));
@@ -59,9 +58,12 @@ std::optional<DensePlan> plan_of(const DenseBackwardData& /*op*/, const Signatur
     return std::nullopt;
   }
   const Shape &dy = asked.in[0].shape, &w = asked.in[1].shape;
-  DensePlan plan;
-  plan.product = {
-      .rows = dy[0], .columns = w[0], .inner = w[1], .b_transposed = true, .in = type, .out = type};
+  DensePlan plan{.product = {.rows = dy[0],
+                             .columns = w[0],
+                             .inner = w[1],
+                             .b_transposed = true,
+                             .in = type,
+                             .out = type}};
   plan.spec.in = {matrix(dy, type), matrix(w, type)};
   plan.spec.out = {matrix(asked.out[0].shape, type)};
   plan.spec.workspace = product_workspace;
@@ -75,13 +77,12 @@ std::optional<DensePlan> plan_of(const DenseBackwardWeights& op, const Signature
     return std::nullopt;
   }
   const Shape &x = asked.in[0].shape, &dy = asked.in[1].shape;
-  DensePlan plan;
-  plan.product = {.rows = x[1],
-                  .columns = dy[1],
-                  .inner = x[0],
-                  .a_transposed = true,
-                  .in = type,
-                  .out = DataType::f32};
+  DensePlan plan{.product = {.rows = x[1],
+                             .columns = dy[1],
+                             .inner = x[0],
+                             .a_transposed = true,
+                             .in = type,
+                             .out = DataType::f32}};
   plan.spec.in = {matrix(x, type), matrix(dy, type)};
   plan.spec.out = {matrix(asked.out[0].shape, DataType::f32)};
   plan.spec.workspace = product_workspace;
@@ -113,6 +114,7 @@ class DenseKernel final : public Kernel {
                         .type = dy.desc.type,
                         .rows = dy.desc.shape[0],
                         .columns = static_cast<int>(dy.desc.shape[1]),
+                        .pitch = dy.desc.shape[1],
                         .sums = reinterpret_cast<float*>(operands.out[1].data),
                         .partial = reinterpret_cast<float*>(workspace + product_workspace)});
     }
