@@ -37,13 +37,38 @@ void forget_machines(std::vector<Run>& runs) {
   }
 }
 
+// Whether two files hold the result of one run, whatever their names are: copies and links, also
+// those that were formatted anew or had a flag edited.
+bool is_one_run(const Run& a, const Run& b) {
+  if (!a.json.is_null() && a.json == b.json) {
+    return true;
+  }
+  return !a.started.empty() && a.started == b.started && a.surroundings == b.surroundings &&
+         a.steps.front().seconds == b.steps.front().seconds;
+}
+
+// How a message names two files with one run in them.
+std::string both_paths(const Run& a, const Run& b) {
+  return a.path == b.path ? fmt::format("{} is named twice", a.path)
+                          : fmt::format("{} and {} are one run", a.path, b.path);
+}
+
 void refuse_repeated(const std::vector<Run>& runs) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
-      const bool same = !runs[i].started.empty() && runs[i].started == runs[j].started &&
-                        runs[i].surroundings == runs[j].surroundings &&
-                        runs[i].steps.front().seconds == runs[j].steps.front().seconds;
-      check(!same, fmt::format("{} and {} are one run: count it once", runs[j].path, runs[i].path));
+      check(!is_one_run(runs[j], runs[i]),
+            fmt::format("{}: count it once", both_paths(runs[j], runs[i])));
+    }
+  }
+}
+
+void refuse_shared(const std::vector<Run>& base, const std::vector<Run>& fresh) {
+  for (const Run& before : base) {
+    for (const Run& now : fresh) {
+      check(!is_one_run(before, now),
+            fmt::format("{}, once on each side: a run compared with itself shows no regression; "
+                        "give each side runs of its own",
+                        both_paths(before, now)));
     }
   }
 }
@@ -51,7 +76,6 @@ void refuse_repeated(const std::vector<Run>& runs) {
 using Group = std::vector<Run>;
 
 std::vector<Group> groups_of(std::vector<Run> runs) {
-  refuse_repeated(runs);
   std::ranges::stable_sort(runs, {}, &Run::started);
   std::vector<Group> groups;
   for (Run& run : runs) {
@@ -135,6 +159,9 @@ std::vector<Configuration> find_configurations(std::vector<Run> base, std::vecto
                                                bool across_machines) {
   check(!base.empty() && !fresh.empty(),
         "nothing to compare: give files on both sides, BASE.json... -- NEW.json...");
+  refuse_repeated(base);
+  refuse_repeated(fresh);
+  refuse_shared(base, fresh);
   if (across_machines) {
     forget_machines(base);
     forget_machines(fresh);

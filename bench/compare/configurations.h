@@ -15,8 +15,9 @@ struct Configuration {
 
 // Finds which runs do the same work and sorts them by when they started. A flag that only one of
 // two builds knows sets nothing apart. across_machines: processor, cores and GPU may differ.
-// Throws Error that names the difference if a configuration is on one side only, or if a side has
-// one run twice, which would make it look more certain than it is.
+// Throws Error that names the difference if a configuration is on one side only, and Error that
+// names the files if a side has one run twice, which would make it look more certain than it is, or
+// if one run is on both sides, which would hide any regression.
 std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> fresh,
                                                bool across_machines);
 

@@ -91,18 +91,19 @@ Difference paired_difference(std::span<const double> differences) {
   return result;
 }
 
-Difference with_runs(const Difference& difference, std::size_t runs) {
+Difference with_runs(const Difference& difference, std::size_t base_runs, std::size_t fresh_runs) {
   Difference result = difference;
-  const auto count = static_cast<double>(runs);
+  const auto base_count = static_cast<double>(base_runs);
+  const auto fresh_count = static_cast<double>(fresh_runs);
   if (result.paired) {
-    result.error = difference.base_deviation / std::sqrt(count);
-    result.degrees = count - 1;
+    result.error = difference.base_deviation / std::sqrt(base_count);
+    result.degrees = base_count - 1;
     return result;
   }
-  const double base = difference.base_deviation * difference.base_deviation / count;
-  const double fresh = difference.new_deviation * difference.new_deviation / count;
+  const double base = difference.base_deviation * difference.base_deviation / base_count;
+  const double fresh = difference.new_deviation * difference.new_deviation / fresh_count;
   result.error = std::sqrt(base + fresh);
-  result.degrees = welch_degrees(base, count, fresh, count);
+  result.degrees = welch_degrees(base, base_count, fresh, fresh_count);
   return result;
 }
 

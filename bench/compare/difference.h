@@ -36,9 +36,9 @@ Difference independent_difference(std::span<const double> base, std::span<const 
 // both alike: Student's test of what the pairs differ by. Throws Error if there are none.
 Difference paired_difference(std::span<const double> differences);
 
-// The standard error, and its degrees of freedom, that as many runs a side (or pairs) as `runs`
-// would give if they scatter as these do.
-Difference with_runs(const Difference& difference, std::size_t runs);
+// The standard error, and its degrees of freedom, that these numbers of runs would give if they
+// scatter as these do. Of pairs there are base_runs, and fresh_runs is not looked at.
+Difference with_runs(const Difference& difference, std::size_t base_runs, std::size_t fresh_runs);
 
 // Holm's step-down correction (Scandinavian Journal of Statistics 6, 1979): p values, in the order
 // given, of which each may be compared with one level, however many there are.

@@ -59,17 +59,29 @@ double scatter_of(const Finding& finding) {
   return percent(std::max(finding.difference.base_deviation, finding.difference.new_deviation));
 }
 
-std::string cannot_tell_sentence(const Finding& finding, const Settings& settings) {
+// How many runs are missing, as the end of a sentence.
+std::string more_runs_text(const Finding& finding) {
   const std::string unit = finding.difference.paired ? "pairs" : "runs a side";
-  const std::string more = finding.more_runs
-                               ? fmt::format("about {} more {}", *finding.more_runs, unit)
-                               : fmt::format("more than 200 {}: a quieter machine is needed", unit);
+  return finding.more_runs
+             ? fmt::format("needs about {} more {}", *finding.more_runs, unit)
+             : fmt::format("needs more than 200 {}: a quieter machine is needed", unit);
+}
+
+std::string cannot_tell_sentence(const Finding& finding, const Settings& settings) {
+  const std::string more = more_runs_text(finding);
+  if (finding.one_side_disturbed) {
+    return fmt::format(
+        "cannot tell: other work or throttling disturbed most runs of one side only; {}{}", more,
+        finding.more_runs ? " on a quiet machine" : "");
+  }
   if (std::isinf(finding.difference.error)) {
-    return fmt::format("cannot tell from a single run a side; needs {}", more);
+    const bool both = finding.base.counted() < 2 && finding.fresh.counted() < 2;
+    return fmt::format("cannot tell from a single run {}; {}", both ? "a side" : "on one side",
+                       more);
   }
   return fmt::format(
       "cannot tell: {} scatter by {:.1f} %, so that {:g} % more step time could "
-      "hide; needs {}",
+      "hide; {}",
       finding.difference.paired ? "differences of pairs" : "runs", scatter_of(finding),
       100 * settings.resolution, more);
 }

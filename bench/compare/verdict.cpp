@@ -11,7 +11,8 @@
 namespace cnn::compare {
 namespace {
 
-constexpr std::size_t least_runs = 3;  // a side keeps when disturbed ones are left out
+constexpr std::size_t least_runs = 3;    // a side keeps when disturbed ones are left out
+constexpr std::size_t advised_runs = 5;  // a side, where the scatter is unknown
 constexpr std::size_t most_runs = 200;
 
 std::vector<std::string> turns_of(const std::vector<Run>& runs) {
@@ -142,22 +143,23 @@ void pair_up(const Configuration& configuration, const std::vector<std::size_t>&
   add_speed(finding.fresh, configuration.fresh.front().images_per_step);
 }
 
-// Where both sides were disturbed throughout, that is how this machine is, and shows as scatter.
-// Where only one was, its slowness says nothing about the program.
+// One rule for both sides, since disturbed runs on one of them against undisturbed ones on the
+// other would be a difference of the machine's other work: disturbed runs are left out of both
+// where both keep enough, and count on both otherwise. Where both sides were disturbed throughout,
+// that is how this machine is, and shows as scatter.
 void compare_sides(const Configuration& configuration, Finding& finding) {
   const bool base_enough = has_enough(finding.base), fresh_enough = has_enough(finding.fresh);
-  if (!base_enough && !fresh_enough) {
+  finding.one_side_disturbed = base_enough != fresh_enough;
+  if (finding.one_side_disturbed) {
+    finding.notes.push_back(fmt::format(
+        "other work or throttling disturbed {} of the {} base runs and {} of the {} new runs: all "
+        "count, and their difference is not the program's alone; run again on a quiet machine",
+        finding.base.runs.size() - finding.base.counted(), finding.base.runs.size(),
+        finding.fresh.runs.size() - finding.fresh.counted(), finding.fresh.runs.size()));
+  }
+  if (!base_enough || !fresh_enough) {
     count_all(finding.base);
     count_all(finding.fresh);
-  } else if (!base_enough || !fresh_enough) {
-    Side& side = base_enough ? finding.fresh : finding.base;
-    const std::size_t left_out = side.runs.size() - side.counted();
-    finding.notes.push_back(
-        fmt::format("other work or throttling disturbed {} of the {} {} runs, "
-                    "and not the other side: run again on a quiet machine",
-                    left_out, side.runs.size(), base_enough ? "new" : "base's"));
-    finding.more_runs = left_out;
-    count_all(side);
   }
   finding.difference =
       independent_difference(log_seconds(finding.base), log_seconds(finding.fresh));
@@ -186,41 +188,79 @@ Finding measure(const Configuration& configuration) {
   return finding;
 }
 
-// How many more until one of the two answers is certain, if the estimate and the scatter stay.
-std::optional<std::size_t> missing_runs(const Finding& finding, const Settings& settings,
-                                        double strict_confidence) {
-  const Difference& difference = finding.difference;
-  const std::size_t runs = std::min(finding.base.counted(), finding.fresh.counted());
+// What decides a verdict; confidence where it is corrected for the number of configurations.
+struct Criteria {
+  Settings settings;
+  double corrected_confidence = 0;
+};
+
+bool shows_no_regression(const Difference& difference, const Settings& settings) {
+  return difference.upper(settings.confidence) < std::log1p(settings.resolution);
+}
+
+bool shows_regression(const Difference& difference, const Criteria& criteria) {
+  return difference.estimate >= std::log1p(criteria.settings.minimum_effect) &&
+         difference.lower(criteria.corrected_confidence) > 0;
+}
+
+// The least number of runs, added to both sides, with which a verdict would be told, if the
+// estimate and the scatter stay; nothing if most_runs on the larger side would not do.
+std::optional<std::size_t> missing_runs(const Difference& difference, std::size_t base_runs,
+                                        std::size_t fresh_runs, const Criteria& criteria) {
+  const std::size_t fewer = std::min(base_runs, fresh_runs);
   if (std::isinf(difference.error)) {
-    return least_runs + 2 - std::min(runs, least_runs + 1);
+    return advised_runs - std::min(fewer, advised_runs - 1);
   }
-  for (std::size_t more = 1; runs + more <= most_runs; ++more) {
-    const Difference then = with_runs(difference, runs + more);
-    if (then.upper(settings.confidence) < std::log1p(settings.resolution) ||
-        (then.estimate >= std::log1p(settings.minimum_effect) &&
-         then.lower(strict_confidence) > 0)) {
+  const std::size_t least = fewer < 2 ? 2 - fewer : 1;  // one run has no scatter
+  for (std::size_t more = least; std::max(base_runs, fresh_runs) + more <= most_runs; ++more) {
+    const Difference then = with_runs(difference, base_runs + more, fresh_runs + more);
+    if (shows_no_regression(then, criteria.settings) || shows_regression(then, criteria)) {
       return more;
     }
   }
   return std::nullopt;
 }
 
+std::vector<double> undisturbed_log_seconds(const Side& side) {
+  std::vector<double> values;
+  for (const RunSummary& run : side.runs) {
+    if (!run.disturbed_run) {
+      values.push_back(std::log(run.seconds));
+    }
+  }
+  return values;
+}
+
+// Where one side was disturbed: until "no regression" would be told of undisturbed runs of one
+// program, which scatter as those of the side that was left alone. A side keeps least_runs.
+std::optional<std::size_t> missing_undisturbed_runs(const Finding& finding,
+                                                    const Criteria& criteria) {
+  const std::vector<double> base = undisturbed_log_seconds(finding.base);
+  const std::vector<double> fresh = undisturbed_log_seconds(finding.fresh);
+  const std::vector<double>& quiet = base.size() > fresh.size() ? base : fresh;
+  const std::size_t fewer = std::min(base.size(), fresh.size());
+  const std::optional<std::size_t> more =
+      missing_runs(independent_difference(quiet, quiet), base.size(), fresh.size(), criteria);
+  return more ? std::optional(std::max(*more, least_runs - std::min(fewer, least_runs)))
+              : std::nullopt;
+}
+
 void decide(Finding& finding, const Settings& settings, std::size_t configurations) {
   const double level = 1 - settings.confidence;
   const double effect = std::log1p(settings.minimum_effect);
   const Difference& difference = finding.difference;
-  if (finding.more_runs) {
-    return;  // one side was disturbed
-  }
-  if (finding.p_slower <= level && difference.estimate >= effect) {
+  const Criteria criteria{settings, 1 - level / static_cast<double>(configurations)};
+  if (finding.one_side_disturbed) {
+    finding.more_runs = missing_undisturbed_runs(finding, criteria);
+  } else if (finding.p_slower <= level && difference.estimate >= effect) {
     finding.verdict = Verdict::regression;
   } else if (finding.p_faster <= level && difference.estimate <= -effect) {
     finding.verdict = Verdict::improvement;
-  } else if (difference.upper(settings.confidence) < std::log1p(settings.resolution)) {
+  } else if (shows_no_regression(difference, settings)) {
     finding.verdict = Verdict::no_regression;
   } else {
     finding.more_runs =
-        missing_runs(finding, settings, 1 - level / static_cast<double>(configurations));
+        missing_runs(difference, finding.base.counted(), finding.fresh.counted(), criteria);
   }
 }
 

@@ -44,7 +44,12 @@ struct Finding {
   std::vector<double> slowdowns;      // in logarithms, of the pairs that count
   double p_slower = 1, p_faster = 1;  // corrected
   Verdict verdict = Verdict::cannot_tell;
-  // Of cannot_tell: on each side, or pairs; nothing if 200 would not do.
+  // Other work disturbed most runs of one side and left the other enough: its slowness says nothing
+  // about the program, so the verdict is cannot_tell.
+  bool one_side_disturbed = false;
+  // How many more runs on each side, or pairs, a verdict takes where none can be told, if they
+  // scatter as these do; where one side was disturbed, undisturbed runs that scatter as those of
+  // the other. Nothing if 200 would not do.
   std::optional<std::size_t> more_runs{};
   std::vector<std::string> notes;  // whole sentences
 };

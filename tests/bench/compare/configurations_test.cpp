@@ -86,6 +86,37 @@ TEST(Configurations, DoNotCountARunTwice) {
       HasSubstr("a.json and b.json are one run"));
 }
 
+TEST(Configurations, RefuseAFileThatIsNamedTwiceOnOneSide) {
+  const Json json = with({});
+  EXPECT_THAT(refusal_of_sides({run_of(json), run_of(json)}, {run_of(with({}))}),
+              HasSubstr("a.json is named twice: count it once"));
+}
+
+TEST(Configurations, RefuseOneRunOnBothSides) {
+  const Json shared = with({});
+  EXPECT_THAT(refusal_of_sides({run_of(shared)}, {run_of(shared)}),
+              HasSubstr("a.json is named twice, once on each side"));
+  EXPECT_THAT(refusal_of_sides({run_of(with({})), run_of(shared, "base.json")},
+                               {run_of(with({})), run_of(shared, "copy.json")}),
+              HasSubstr("base.json and copy.json are one run, once on each side: a run compared "
+                        "with itself shows no regression"));
+}
+
+TEST(Configurations, RefuseACopyOnTheOtherSideThatWasEdited) {
+  const Json original = with({});
+  Json edited = original;
+  edited["command"] = "another";
+  EXPECT_THAT(refusal_of_sides({run_of(original, "base.json")}, {run_of(edited, "new.json")}),
+              HasSubstr("base.json and new.json are one run"));
+}
+
+TEST(Configurations, RefuseACopyOfAResultThatDoesNotSayWhenItStarted) {
+  Json old = with({});
+  old.erase("started");
+  EXPECT_THAT(refusal_of_sides({run_of(old, "base.json")}, {run_of(old, "new.json")}),
+              HasSubstr("base.json and new.json are one run"));
+}
+
 TEST(Configurations, NeedFilesOnBothSides) {
   EXPECT_THAT(refusal_of_sides({}, {run_of(with({}))}), HasSubstr("on both sides"));
 }

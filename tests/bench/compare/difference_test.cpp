@@ -61,9 +61,9 @@ TEST(Difference, OfRunsWithoutAnyScatterIsCertain) {
 
 TEST(Difference, OfMoreRunsIsWhatAsManyWouldHaveGiven) {
   const Difference found = independent_difference(first_drug, second_drug);
-  EXPECT_NEAR(with_runs(found, 10).error, found.error, 1e-12);
-  EXPECT_NEAR(with_runs(found, 10).degrees, found.degrees, 1e-9);
-  EXPECT_NEAR(with_runs(found, 40).error, found.error / 2, 1e-12);
+  EXPECT_NEAR(with_runs(found, 10, 10).error, found.error, 1e-12);
+  EXPECT_NEAR(with_runs(found, 10, 10).degrees, found.degrees, 1e-9);
+  EXPECT_NEAR(with_runs(found, 40, 40).error, found.error / 2, 1e-12);
 }
 
 TEST(Difference, NeedsRuns) {

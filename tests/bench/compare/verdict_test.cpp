@@ -1,5 +1,6 @@
 #include "bench/compare/verdict.h"
 
+#include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -188,8 +189,73 @@ TEST(Verdict, DoesNotBlameTheProgramForWorkBesideOneSide) {
   SyntheticRuns quiet(5, {}), busy(6, {.hogged = 1});
   const Finding found = judge({sides(quiet.draw(5, 0.1), busy.draw(5, 0.1))}, {}).front();
   EXPECT_EQ(found.verdict, Verdict::cannot_tell);
-  EXPECT_EQ(found.more_runs, 5U);
-  EXPECT_THAT(found.notes, testing::Contains(HasSubstr("disturbed 5 of the 5 new runs")));
+  EXPECT_THAT(found.notes, testing::Contains(HasSubstr("disturbed 0 of the 5 base runs and 5 of "
+                                                       "the 5 new runs")));
+  EXPECT_GE(found.more_runs, 3U) << "no undisturbed new run is left";
+}
+
+Runs disturbed_and_quiet(std::size_t disturbed, std::size_t quiet, std::uint64_t seed) {
+  SyntheticRuns busy(seed, {.hogged = 1}), calm(seed + 1, {});
+  Runs runs = busy.draw(disturbed, 0.1);
+  for (const auto& run : calm.draw(quiet, 0.1)) {
+    runs.push_back(run);
+  }
+  return runs;
+}
+
+// Six disturbed runs against the three undisturbed ones of another six would be a difference of
+// what else the machine did.
+TEST(Verdict, CountsDisturbedRunsOnBothSidesOrOnNeither) {
+  const Finding mixed =
+      judge({sides(disturbed_and_quiet(6, 0, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
+  EXPECT_EQ(mixed.base.counted(), 6U);
+  EXPECT_EQ(mixed.fresh.counted(), 6U);
+  EXPECT_EQ(mixed.verdict, Verdict::cannot_tell);
+  EXPECT_THAT(mixed.notes, testing::Contains(HasSubstr("disturbed 6 of the 6 base runs and 3 of "
+                                                       "the 6 new runs: all count")));
+  const Finding quiet =
+      judge({sides(disturbed_and_quiet(2, 4, 21), disturbed_and_quiet(3, 3, 23))}, {}).front();
+  EXPECT_EQ(quiet.base.counted(), 4U);
+  EXPECT_EQ(quiet.fresh.counted(), 3U);
+}
+
+bool told(const Difference& difference, const Settings& settings) {
+  return difference.upper(settings.confidence) < std::log1p(settings.resolution) ||
+         (difference.estimate >= std::log1p(settings.minimum_effect) &&
+          difference.lower(settings.confidence) > 0);
+}
+
+// Sides of unlike sizes: as many runs are added to both.
+TEST(Verdict, NamesTheLeastNumberOfMoreRunsThatWouldDo) {
+  const Settings settings;
+  int untold = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    SyntheticRuns draws(seed, {.drift = 0.03});
+    const Finding found = judge({sides(draws.draw(9, 0.1), draws.draw(3, 0.1))}, settings).front();
+    if (found.verdict != Verdict::cannot_tell) {
+      continue;
+    }
+    ++untold;
+    ASSERT_TRUE(found.more_runs);
+    const std::size_t more = *found.more_runs;
+    EXPECT_TRUE(told(with_runs(found.difference, 9 + more, 3 + more), settings));
+    EXPECT_FALSE(told(with_runs(found.difference, 8 + more, 2 + more), settings));
+  }
+  EXPECT_GT(untold, 10);
+}
+
+TEST(Verdict, NamesEnoughUndisturbedRunsWhereOneSideWasDisturbed) {
+  const Settings settings;
+  SyntheticRuns quiet(5, {.drift = 0.02}), busy(6, {.hogged = 1});
+  const Runs base = quiet.draw(8, 0.1);
+  const Finding found = judge({sides(base, busy.draw(5, 0.1))}, settings).front();
+  ASSERT_TRUE(found.more_runs);
+  // The scatter of undisturbed runs is that of the base.
+  const Finding alike = judge({sides(base, base)}, settings).front();
+  Difference none = alike.difference;
+  none.estimate = 0;
+  EXPECT_TRUE(told(with_runs(none, 8 + *found.more_runs, *found.more_runs), settings));
+  EXPECT_FALSE(told(with_runs(none, 7 + *found.more_runs, *found.more_runs - 1), settings));
 }
 
 TEST(Verdict, OfSeveralConfigurationsIsCorrectedForTheirNumber) {
