@@ -79,8 +79,8 @@ class PlanText {
       out_ << " bytes, " << static_cast<double>(bytes) / mebi << " MiB\n";
     };
     out_ << plan_.schedule.steps.size() << " steps\n";
-    line("arena", memory.device_bytes);
-    line("lower bound", memory.lower_bound_bytes);
+    line("step arena", memory.device_bytes);
+    line("step lower bound", memory.lower_bound_bytes);
     line("largest workspace", workspace);
     line("swapped to the host", memory.host_bytes);
   }

@@ -29,14 +29,6 @@ std::string bound_text(double log_difference) {
   return bound > most ? fmt::format("over {:+.0f}", most) : fmt::format("{:+.2f}", bound);
 }
 
-// Both bounds, each with the confidence that is asked for.
-std::string interval_text(const Difference& difference, double confidence) {
-  return std::isinf(difference.error)
-             ? "unknown"
-             : fmt::format("{} to {} %", bound_text(difference.lower(confidence)),
-                           bound_text(difference.upper(confidence)));
-}
-
 Row titles_of(const Settings& settings) {
   return {"configuration", "runs",      "base img/s",
           "new img/s",     "step time", fmt::format("{:g} % bounds", 100 * settings.confidence),
@@ -49,7 +41,7 @@ Row cells_of(const Finding& finding, const Settings& settings) {
           fmt::format("{:.2f}", finding.base.images_per_sec),
           fmt::format("{:.2f}", finding.fresh.images_per_sec),
           fmt::format("{:+.2f} %", percent(finding.difference.estimate)),
-          interval_text(finding.difference, settings.confidence),
+          bounds_text(finding.difference, settings.confidence),
           std::isinf(finding.difference.error) ? "unknown" : p_text(finding.p_slower),
           std::string(name_of(finding.verdict))};
 }
@@ -108,6 +100,13 @@ Json side_json(const Side& side) {
 }
 
 }  // namespace
+
+std::string bounds_text(const Difference& difference, double confidence) {
+  return std::isinf(difference.error)
+             ? "unknown"
+             : fmt::format("{} to {} %", bound_text(difference.lower(confidence)),
+                           bound_text(difference.upper(confidence)));
+}
 
 std::string sentence(const Finding& finding, const Settings& settings) {
   const Difference& difference = finding.difference;

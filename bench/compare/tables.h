@@ -19,6 +19,9 @@ std::string markdown_text(const std::vector<Finding>& findings, const Settings& 
 // effects in per cent of the step time (slower is positive); null where nothing can be said.
 std::string json_text(const std::vector<Finding>& findings, const Settings& settings);
 
+// "-1.20 to +4.50 %": both bounds of the slowdown, each with this confidence.
+std::string bounds_text(const Difference& difference, double confidence);
+
 // "slower by 3.1 % (99 % sure of more than 2.2 %)"
 std::string sentence(const Finding& finding, const Settings& settings);
 

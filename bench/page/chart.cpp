@@ -53,6 +53,27 @@ Range range_of(const std::vector<double>& values, bool from_zero) {
   return {from_zero && least >= 0 ? 0 : low - room, most + room};
 }
 
+Range range_of_most(const std::vector<double>& values, bool from_zero) {
+  constexpr double far = 6;      // interquartile ranges above the upper quartile
+  constexpr double few = 0.1;    // of the values
+  constexpr double flat = 0.05;  // of the median: the least interquartile range that is assumed
+  std::vector<double> sorted;
+  std::ranges::copy_if(values, std::back_inserter(sorted),
+                       [](double value) { return std::isfinite(value); });
+  std::ranges::sort(sorted);
+  if (sorted.size() < 5) {
+    return range_of(sorted, from_zero);
+  }
+  const double lower = sorted[sorted.size() / 4], upper = sorted[3 * sorted.size() / 4];
+  const double spread = std::max(upper - lower, flat * std::abs(sorted[sorted.size() / 2]));
+  const auto beyond = std::ranges::upper_bound(sorted, upper + far * spread);
+  const auto count = static_cast<double>(sorted.end() - beyond);
+  if (count <= 1 + few * static_cast<double>(sorted.size())) {
+    sorted.erase(beyond, sorted.end());
+  }
+  return range_of(sorted, from_zero);
+}
+
 std::vector<double> ticks(Range range, int count) {
   const double rough = (range.high - range.low) / count;
   const double power = std::pow(10, std::floor(std::log10(rough)));
@@ -99,7 +120,12 @@ void Chart::line(const Points& points, std::string_view style, std::string_view 
   std::string path;
   for (const auto& [x, y] : points) {
     if (std::isfinite(y)) {
-      path += fmt::format("{}{:.2f},{:.2f}", path.empty() ? "M" : "L", at_x(x), at_y(y));
+      path += fmt::format("{}{:.2f},{:.2f}", path.empty() ? "M" : "L", at_x(x),
+                          at_y(is_above(y) ? y_.high : y));
+    }
+    if (std::isfinite(y) && is_above(y)) {
+      arrow(at_x(x), top, Direction::up, style,
+            fmt::format("{}: {} at {}", about, short_number(y), short_number(x)));
     }
   }
   body_ +=
@@ -119,7 +145,32 @@ void Chart::area(const Points& points, std::string_view style, std::string_view 
       fmt::format("<path class=\"area {}\" d=\"{}\">{}</path>\n", style, path, about_text(about));
 }
 
+void Chart::arrow(double x, double y, Direction direction, std::string_view style,
+                  std::string_view about) {
+  constexpr int degrees[] = {0, 90, -90};
+  body_ += fmt::format(
+      "<path class=\"dot arrow {}\" d=\"M0,0L4,8L-4,8Z\" transform=\"translate({:.2f} {:.2f}) "
+      "rotate({})\">{}</path>\n",
+      style, x, y, degrees[static_cast<int>(direction)], about_text(about));
+}
+
+void Chart::span(std::pair<double, double> x, double y, std::string_view style,
+                 std::string_view about) {
+  const auto [from, to] = x;
+  line({{std::max(from, x_.low), y}, {std::min(to, x_.high), y}}, style, about);
+  if (from < x_.low) {
+    arrow(at_x(x_.low), at_y(y), Direction::left, style, about);
+  }
+  if (to > x_.high) {
+    arrow(at_x(x_.high), at_y(y), Direction::right, style, about);
+  }
+}
+
 void Chart::dot(double x, double y, std::string_view style, std::string_view about) {
+  if (is_above(y)) {
+    arrow(at_x(x), top, Direction::up, style, about);
+    return;
+  }
   body_ += fmt::format("<circle class=\"dot {}\" cx=\"{:.2f}\" cy=\"{:.2f}\" r=\"3\">{}</circle>\n",
                        style, at_x(x), at_y(y), about_text(about));
 }
@@ -177,13 +228,13 @@ std::string Chart::axes() const {
                             (left_ + width - right) / 2, height_ - 6, escaped(titles_.x));
 }
 
-std::string Chart::svg() const {
+std::string Chart::svg(std::string_view legend) const {
   const std::string unit =
       titles_.y.empty() ? "" : fmt::format(" <small>{}</small>", escaped(titles_.y));
   return fmt::format(
       "<figure><figcaption>{}{}</figcaption><svg viewBox=\"0 0 {} {}\" role=\"img\" "
-      "aria-label=\"{}\">\n{}{}</svg></figure>\n",
-      escaped(titles_.chart), unit, width, height_, escaped(titles_.chart), axes(), body_);
+      "aria-label=\"{}\">\n{}{}</svg>{}</figure>\n",
+      escaped(titles_.chart), unit, width, height_, escaped(titles_.chart), axes(), body_, legend);
 }
 
 }  // namespace cnn::page

@@ -18,6 +18,10 @@ struct Range {
 // from_zero. A range of nothing is 0 to 1.
 Range range_of(const std::vector<double>& values, bool from_zero);
 
+// The same, but where a few of the values lie so far above the others that these could hardly be
+// told apart, the range ends above the others. A chart shows what lies beyond by arrows.
+Range range_of_most(const std::vector<double>& values, bool from_zero);
+
 // About `count` round numbers inside the range: 1, 2 or 5 times a power of ten apart.
 std::vector<double> ticks(Range range, int count);
 
@@ -38,22 +42,30 @@ class Chart {
   Chart(Titles titles, Range x, std::vector<std::string> rows);
 
   using Points = std::vector<std::pair<double, double>>;
-  // `about` is what a pointer that rests on the thing is told.
+  // `about` is the text that a pointer which rests on the thing is shown. A dot or a point of a
+  // line above the range becomes an arrow at the upper edge.
   void line(const Points& points, std::string_view style, std::string_view about);
   void area(const Points& points, std::string_view style, std::string_view about);
   void dot(double x, double y, std::string_view style, std::string_view about);
   void bar(std::pair<double, double> x, std::pair<double, double> y, std::string_view style,
            std::string_view about);
+  // From one place to another at one height; an end beyond the range becomes an arrow at the edge.
+  void span(std::pair<double, double> x, double y, std::string_view style, std::string_view about);
   // Across the chart, with its label at the right end or at the left.
   enum class End { right, left };
   void level(double y, std::string_view style, std::string_view label, End at = End::right);
   void upright(double x, std::string_view style, std::string_view label);  // from top to bottom
 
-  std::string svg() const;
+  // legend: HTML below the drawing.
+  std::string svg(std::string_view legend = {}) const;
 
  private:
   double at_x(double value) const;
   double at_y(double value) const;
+  bool is_above(double y) const { return rows_.empty() && y > y_.high; }
+  enum class Direction { up, right, left };
+  void arrow(double x, double y, Direction direction, std::string_view style,
+             std::string_view about);  // its tip, in units of the drawing
   std::string axes() const;
 
   Titles titles_;

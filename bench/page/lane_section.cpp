@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
+#include <utility>
 
 #include "bench/page/chart.h"
 #include "bench/page/json_text.h"
@@ -61,6 +63,30 @@ void add_bars(Chart& chart, const LaneRow& row, std::size_t index, const std::st
   }
 }
 
+// "<span> planned"
+std::string swatch(const std::string& style, std::string_view about) {
+  return fmt::format("<span class=\"swatch {}\"></span>{}", style, about);
+}
+
+constexpr std::pair<std::string_view, std::string_view> lanes_explained[] = {
+    {"compute", "operations"},
+    {"side", "operations beside the others"},
+    {"copy_out", "copies to the host"},
+    {"copy_in", "copies from the host"},
+    {"communicate", "exchange between ranks"}};
+
+// What the colours and the lanes of the chart mean; of these only those that are there.
+std::string legend(const ShownRun& run, const std::vector<LaneRow>& rows, bool planned) {
+  std::string text = swatch(run.style, "measured") + swatch(run.style + " odd", "the next one") +
+                     (planned ? swatch("planned", "as planned") : "");
+  for (const auto& [lane, about] : lanes_explained) {
+    const bool is_there = std::ranges::any_of(
+        rows, [&](const LaneRow& row) { return row.name.find(lane) != std::string::npos; });
+    text += is_there ? fmt::format("; {}: {}", lane, about) : "";
+  }
+  return fmt::format("<p class=\"legend\">{}</p>", text);
+}
+
 std::string lane_chart(const ShownRun& run, const std::vector<LaneRow>& rows) {
   std::vector<double> ends{0};
   std::vector<std::string> names;
@@ -77,7 +103,7 @@ std::string lane_chart(const ShownRun& run, const std::vector<LaneRow>& rows) {
   for (std::size_t i = 0; i < rows.size(); ++i) {
     add_bars(chart, rows[i], i, run.style);
   }
-  return chart.svg();
+  return chart.svg(legend(run, rows, planned));
 }
 
 }  // namespace

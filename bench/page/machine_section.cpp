@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <vector>
@@ -5,6 +6,7 @@
 #include "bench/page/chart.h"
 #include "bench/page/json_text.h"
 #include "bench/page/run_sections.h"
+#include "bench/page/units.h"
 
 namespace cnn::page {
 namespace {
@@ -15,11 +17,13 @@ struct Bound {
   std::string about;
 };
 
-void add_ratio(std::vector<Bound>& bounds, const std::string& name,
+// unit: a key of the result file that both numbers could stand under.
+void add_ratio(std::vector<Bound>& bounds, const std::string& name, const char* unit,
                const std::optional<double>& limit, const std::optional<double>& reached) {
   if (limit && reached && *limit > 0 && *reached > 0) {
     bounds.push_back({name, 100 * *limit / *reached,
-                      fmt::format("{}: limit {:.4g}, reached {:.4g}", name, *limit, *reached)});
+                      fmt::format("{}: limit {}, reached {}", name, readable(unit, *limit),
+                                  readable(unit, *reached))});
   }
 }
 
@@ -30,16 +34,17 @@ std::vector<Bound> bounds_of(const ShownRun& run) {
   if (const auto percent = number_at(json, {"summary", "percent_of_roofline"})) {
     bounds.push_back({run.label + ": speed", *percent, "share of the roofline of the device"});
   }
-  add_ratio(bounds, run.label + ": memory", number_at(json, {"plan", "lower_bound_bytes"}),
+  add_ratio(bounds, run.label + ": memory", "bytes", number_at(json, {"plan", "lower_bound_bytes"}),
             number_at(json, {"plan", "arena_bytes"}));
-  add_ratio(bounds, run.label + ": LMS", number_at(json, {"plan", "lms", "lower_bound_seconds"}),
+  add_ratio(bounds, run.label + ": LMS", "seconds",
+            number_at(json, {"plan", "lms", "lower_bound_seconds"}),
             number_at(json, {"plan", "lms", "measured_step_seconds"}));
   return bounds;
 }
 
 void flatten(const std::string& name, const Json& json, std::map<std::string, std::string>& out) {
   if (!json.is_object()) {
-    out[name] = text_of(json);
+    out[name] = readable(name, json);
     return;
   }
   for (const auto& [key, value] : json.items()) {
@@ -104,6 +109,9 @@ std::string machine_section(std::span<const ShownRun> runs) {
   }
   table += "</tr>\n";
   for (const auto& [name, values] : rows) {
+    if (std::ranges::all_of(values, &std::string::empty)) {
+      continue;
+    }
     const bool unlike = values.size() > 1 && values.front() != values.back();
     table += fmt::format("<tr{}><td class=\"name\">{}</td>", unlike ? " class=\"unlike\"" : "",
                          escaped(name));

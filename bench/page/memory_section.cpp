@@ -4,6 +4,7 @@
 #include "bench/page/chart.h"
 #include "bench/page/json_text.h"
 #include "bench/page/run_sections.h"
+#include "bench/page/units.h"
 
 namespace cnn::page {
 namespace {
@@ -11,10 +12,12 @@ namespace {
 constexpr double one_mib = 1024.0 * 1024.0;
 constexpr std::size_t most_rows = 12;
 
-Chart::Points live_memory(const Json& memory) {
+// below: bytes that live throughout.
+Chart::Points live_memory(const Json& memory, double below) {
   Chart::Points points;
   for (const Json& step : at(memory, {"steps"})) {
-    const double x = 1e3 * number_or(step, "start", 0), y = number_or(step, "bytes", 0) / one_mib;
+    const double x = 1e3 * number_or(step, "start", 0);
+    const double y = (below + number_or(step, "bytes", 0)) / one_mib;
     if (!points.empty()) {
       points.emplace_back(x, points.back().second);  // what lives changes between steps, at once
     }
@@ -24,19 +27,38 @@ Chart::Points live_memory(const Json& memory) {
   return points;
 }
 
+// What the plan gives the run beside the arena of the step; older files do not tell, and are about
+// that arena alone.
+double variable_bytes(const Json& json) {
+  return number_at(json, {"plan", "variable_bytes"}).value_or(0);
+}
+
 std::string memory_chart(const ShownRun& run, const Json& memory) {
-  const Chart::Points points = live_memory(memory);
-  const double arena = number_or(memory, "arena_bytes", 0) / one_mib;
-  std::vector<double> times, sizes{arena};
+  const double variables = variable_bytes(*run.json);
+  const Chart::Points points = live_memory(memory, variables);
+  const double step_arena = number_or(memory, "arena_bytes", 0);
+  const double planned =
+      variables > 0 ? number_at(*run.json, {"plan", "arena_bytes"}).value_or(variables + step_arena)
+                    : step_arena;
+  const double peak = number_at(*run.json, {"memory", "arena_peak_bytes"}).value_or(planned);
+  std::vector<double> times, sizes{planned / one_mib};
   for (const auto& [x, y] : points) {
     times.push_back(x);
     sizes.push_back(y);
   }
   Chart chart({fmt::format("Memory over the step, {}", run.label), "ms of the step",
-               "MiB live in the arena"},
+               variables > 0 ? "MiB of the arena: variables, and what lives above them"
+                             : "MiB that live in the arena, without variables"},
               range_of(times, true), range_of(sizes, true));
   chart.area(points, run.style, fmt::format("{}: live bytes by the plan", run.label));
-  chart.level(arena, "rule", fmt::format("arena {:.1f} MiB", arena));
+  if (variables > 0) {
+    chart.level(variables / one_mib, "rule", "variables " + bytes_text(variables),
+                Chart::End::left);
+  }
+  const bool measured = variables > 0 && peak != planned;
+  chart.level(planned / one_mib, "rule",
+              "arena " + bytes_text(planned) +
+                  (measured ? fmt::format(", measured peak {}", bytes_text(peak)) : ""));
   return chart.svg();
 }
 
@@ -47,9 +69,9 @@ std::string tensor_rows(const Json& tensors) {
     if (++count > most_rows) {
       break;
     }
-    rows += fmt::format("<tr><td class=\"name\">{}</td><td>{:.2f}</td></tr>\n",
+    rows += fmt::format("<tr><td class=\"name\">{}</td><td>{}</td></tr>\n",
                         escaped(text_of(at(tensor, {"tensor"}))),
-                        number_or(tensor, "bytes", 0) / one_mib);
+                        bytes_text(number_or(tensor, "bytes", 0)));
   }
   return rows;
 }
@@ -62,10 +84,12 @@ std::string tensor_table(const std::string& title, const Json& tensors) {
   for (const Json& tensor : tensors) {
     all += number_or(tensor, "bytes", 0);
   }
+  const std::string shown =
+      tensors.size() > most_rows ? fmt::format("; the first {} of them", most_rows) : "";
   return fmt::format(
-      "<figure><figcaption>{} <small>{} of {:.1f} MiB together</small></figcaption><div "
-      "class=\"scroll\"><table><tr><th>tensor</th><th>MiB</th></tr>\n{}</table></div></figure>\n",
-      escaped(title), tensors.size(), all / one_mib, tensor_rows(tensors));
+      "<figure><figcaption>{} <small>{}: {} together{}</small></figcaption><div "
+      "class=\"scroll\"><table><tr><th>tensor</th><th>size</th></tr>\n{}</table></div></figure>\n",
+      escaped(title), tensors.size(), bytes_text(all), shown, tensor_rows(tensors));
 }
 
 std::string lms_sentence(const Json& json) {
@@ -73,12 +97,13 @@ std::string lms_sentence(const Json& json) {
   if (!lms.is_object() || !lms.value("necessary", false)) {
     return {};
   }
+  const auto size = [&lms](const char* key) { return bytes_text(number_or(lms, key, 0)); };
   return fmt::format(
-      "<p>Large model support: {:.1f} MiB would be needed, {:.1f} MiB are allowed. Policy {} moves "
-      "{:.1f} MiB out and {:.1f} MiB in each step and computes {} nodes again.</p>\n",
-      number_or(lms, "need_bytes", 0) / one_mib, number_or(lms, "budget_bytes", 0) / one_mib,
-      escaped(text_of(at(lms, {"policy"}))), number_or(lms, "swapped_out_bytes", 0) / one_mib,
-      number_or(lms, "swapped_in_bytes", 0) / one_mib, text_of(at(lms, {"recomputed_nodes"})));
+      "<p>Large model support: {} would be needed, {} are allowed. Policy {} moves {} out and {} "
+      "in "
+      "each step and computes {} nodes again.</p>\n",
+      size("need_bytes"), size("budget_bytes"), escaped(text_of(at(lms, {"policy"}))),
+      size("swapped_out_bytes"), size("swapped_in_bytes"), text_of(at(lms, {"recomputed_nodes"})));
 }
 
 }  // namespace

@@ -12,19 +12,19 @@
 #include "bench/page/json_text.h"
 #include "bench/page/run_sections.h"
 #include "bench/page/style.h"
+#include "bench/page/units.h"
 #include "runtime/error.h"
 
 namespace cnn::page {
 namespace {
 
+using compare::bounds_text;
 using compare::Configuration;
 using compare::Finding;
 using compare::percent;
 using compare::Settings;
 using compare::Side;
 using compare::Verdict;
-
-constexpr double bytes_per_mib = 1024.0 * 1024.0;
 
 // first: figures that come before the others.
 std::string sections_of(const std::string& first, std::span<const ShownRun> runs,
@@ -39,30 +39,35 @@ std::string tile(const std::string& value, const std::string& name) {
                        : fmt::format("<div><b>{}</b>{}</div>\n", escaped(value), escaped(name));
 }
 
+// "40 of 200"; empty where the run does not say.
+std::string disturbed_of(const Json& json) {
+  const auto disturbed = number_at(json, {"summary", "disturbed_steps"});
+  return disturbed ? fmt::format("{:.0f} of {}", *disturbed, at(json, {"steps"}).size()) : "";
+}
+
 std::string tiles_of(const Json& json) {
   const Json& summary = at(json, {"summary"});
-  const auto number = [&](const char* key, const char* form) {
+  const auto number = [&](const char* key, const char* form, double unit = 1) {
     const auto value = number_at(summary, {key});
-    return value ? fmt::format(fmt::runtime(form), *value) : std::string();
+    return value ? fmt::format(fmt::runtime(form), unit * *value) : std::string();
   };
   const std::string speed = number("images_per_sec", "{:.2f}");
-  const std::string median = number("median_step_seconds", "{:.4f} s");
-  const std::string roofline = number("percent_of_roofline", "{:.1f} %");
   const auto peak = number_at(json, {"memory", "arena_peak_bytes"});
   return "<div class=\"tiles\">\n" +
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
-         tile(median, "median step") + tile(roofline, "of the roofline") +
-         tile(peak ? fmt::format("{:.1f} MiB", *peak / bytes_per_mib) : "", "peak of the arena") +
-         tile(number("disturbed_steps", "{:.0f}"), "disturbed steps") + "</div>\n";
+         tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
+         tile(number("percent_of_roofline", "{:.1f} %"), "of the roofline") +
+         tile(peak ? bytes_text(*peak) : "", "measured peak of the arena") +
+         tile(disturbed_of(json), "steps disturbed") + "</div>\n";
 }
 
-// Both, in per cent. An upper one that is as good as none ends where the estimate still shows.
-std::pair<double, double> drawn_bounds(const compare::Difference& difference, double confidence) {
-  constexpr double most_above = 100;
-  return {
-      percent(difference.lower(confidence)),
-      std::min(percent(difference.upper(confidence)), percent(difference.estimate) + most_above)};
+// The bounds that decide how far the axis reaches, in per cent. An upper one that is as good as
+// none ends where the estimate still shows, and is drawn as an arrow.
+std::pair<double, double> shown_bounds(const compare::Difference& difference, double confidence) {
+  const double most = std::max(200.0, percent(difference.estimate) + 100);
+  return {percent(difference.lower(confidence)),
+          std::min(percent(difference.upper(confidence)), most)};
 }
 
 // What each configuration became, in per cent of its step time.
@@ -73,7 +78,7 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
     names.push_back(finding.label.substr(0, finding.label.find(',')));
     values.push_back(percent(finding.difference.estimate));
     if (std::isfinite(finding.difference.error)) {
-      const auto [lower, upper] = drawn_bounds(finding.difference, settings.confidence);
+      const auto [lower, upper] = shown_bounds(finding.difference, settings.confidence);
       values.insert(values.end(), {lower, upper});
     }
   }
@@ -86,8 +91,11 @@ std::string effect_chart(const std::vector<Finding>& findings, const Settings& s
     const compare::Difference& difference = findings[i].difference;
     const double middle = static_cast<double>(i) + 0.5;
     if (std::isfinite(difference.error)) {
-      const auto [lower, upper] = drawn_bounds(difference, settings.confidence);
-      chart.line({{lower, middle}, {upper, middle}}, "b", findings[i].label);
+      chart.span(
+          {percent(difference.lower(settings.confidence)),
+           percent(difference.upper(settings.confidence))},
+          middle, "b",
+          fmt::format("{}: {}", findings[i].label, bounds_text(difference, settings.confidence)));
     }
     chart.dot(percent(difference.estimate), middle, "b",
               fmt::format("{}: {:+.2f} %", findings[i].label, percent(difference.estimate)));
@@ -162,6 +170,56 @@ const compare::Run& beside(const compare::Run& base, const std::vector<compare::
                                                              : shown_of(fresh, finding.fresh);
 }
 
+std::string title_of(const Json& json) {
+  return fmt::format("{} on {}", text_of(at(json, {"model", "name"})),
+                     at(json, {"machine", "gpu", "name"}).is_null()
+                         ? text_of(at(json, {"machine", "cpu", "name"}))
+                         : text_of(at(json, {"machine", "gpu", "name"})));
+}
+
+// "2026-11-23 12:22:31 UTC" of "2026-11-23T12:22:31.396989Z".
+std::string date_of(const Json& json) {
+  std::string text = text_of(at(json, {"started"}));
+  if (const auto middle = text.find('T'); middle != std::string::npos) {
+    text[middle] = ' ';
+    text = text.substr(0, text.find_first_of(".Z")) + " UTC";
+  }
+  return text;
+}
+
+// Global and per device; older files tell the first by the speed of a step only.
+std::string batch_of(const Json& json) {
+  const auto global = number_at(json, {"batch", "global"});
+  const auto own = number_at(json, {"batch", "per_device"});
+  if (global && own) {
+    return fmt::format("batch {:.0f}{}", *global,
+                       *global == *own ? "" : fmt::format(" ({:.0f} per device)", *own));
+  }
+  const Json& steps = at(json, {"steps"});
+  if (!steps.is_array() || steps.empty()) {
+    return {};
+  }
+  return fmt::format("batch {:.0f}", number_or(steps.front(), "images_per_sec", 0) *
+                                         number_or(steps.front(), "seconds", 0));
+}
+
+// What was run, when: "training, batch 8, precision f32, ...".
+std::string heading_of(const Json& json) {
+  std::vector<std::string> parts;
+  const auto add = [&parts](const std::string& before, const std::string& text) {
+    if (!text.empty()) {
+      parts.push_back(before + text);
+    }
+  };
+  add("", text_of(at(json, {"mode"})));
+  add("", batch_of(json));
+  add("precision ", text_of(at(json, {"plan", "precision"})));
+  add("data set ", text_of(at(json, {"model", "data_set"})));
+  add("image size ", text_of(at(json, {"model", "image_size"})));
+  add("", date_of(json));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string configuration_part(const Configuration& configuration, const Finding& finding,
                                const Settings& settings) {
   const char* style = finding.verdict == Verdict::regression    ? "regression"
@@ -173,17 +231,14 @@ std::string configuration_part(const Configuration& configuration, const Finding
     text += fmt::format("<p><small>{}</small></p>\n", escaped(note));
   }
   const compare::Run& base = shown_of(configuration.base, finding.base);
-  const ShownRun shown[] = {{"base", "a", &base.json},
-                            {"new", "b", &beside(base, configuration.fresh, finding).json}};
+  const Json& fresh = beside(base, configuration.fresh, finding).json;
+  for (const auto& [name, json] : {std::pair("base", &base.json), std::pair("new", &fresh)}) {
+    text += fmt::format("<p><small>{}, the run shown: {}</small></p>\n", name,
+                        escaped(heading_of(*json)));
+  }
+  const ShownRun shown[] = {{"base", "a", &base.json}, {"new", "b", &fresh}};
   return text + sections_of(speed_chart(configuration, finding) + pair_chart(finding), shown,
                             finding.difference.paired);
-}
-
-std::string title_of(const Json& json) {
-  return fmt::format("{} on {}", text_of(at(json, {"model", "name"})),
-                     at(json, {"machine", "gpu", "name"}).is_null()
-                         ? text_of(at(json, {"machine", "cpu", "name"}))
-                         : text_of(at(json, {"machine", "gpu", "name"})));
 }
 
 }  // namespace
@@ -208,7 +263,8 @@ std::string comparison_page(const std::vector<Configuration>& configurations,
 std::string run_page(const std::string& result_text) {
   const Json json = Json::parse(result_text, nullptr, false);
   check(!json.is_discarded(), "a page needs a whole result, and this one is not JSON");
-  std::string body = fmt::format("<h1>{}</h1>\n", escaped(title_of(json)));
+  std::string body = fmt::format("<h1>{}</h1>\n", escaped(title_of(json))) +
+                     fmt::format("<p>{}</p>\n", escaped(heading_of(json)));
   if (json.contains("error")) {
     body += fmt::format("<p class=\"regression\">{}</p>\n", escaped(text_of(json.at("error"))));
   }

@@ -81,7 +81,7 @@ std::string step_section(std::span<const ShownRun> runs, bool in_turns) {
     return {};
   }
   Chart chart({"Step times (hollow: disturbed)", axis.title(), "ms"}, range_of(numbers, false),
-              range_of(times, true));
+              range_of_most(times, true));
   for (const ShownRun& run : runs) {
     add_steps(chart, run, axis);
     if (const auto median = number_at(*run.json, {"summary", "median_step_seconds"})) {
@@ -105,7 +105,7 @@ std::string loss_section(std::span<const ShownRun> runs) {
     return {};  // forward only
   }
   Chart chart({"Total loss (up to 0: warm-up)", "step", ""}, range_of(numbers, false),
-              range_of(losses, false));
+              range_of_most(losses, false));
   for (const ShownRun& run : runs) {
     chart.line(losses_of(*run.json), run.style, run.label);
   }

@@ -43,6 +43,9 @@ tr.unlike td { color: var(--b); font-weight: 600; }
 .tiles div { background: var(--panel); border-radius: 0.5rem; padding: 0.5rem 0.8rem; }
 .tiles b { display: block; font-size: 1.2rem; }
 .key::before { content: "\25CF\00A0"; } .key.a { color: var(--a); } .key.b { color: var(--b); }
+.swatch { display: inline-block; width: 0.9em; height: 0.7em; margin: 0 0.25em 0 0.6em; }
+.swatch.a { background: var(--a); } .swatch.b { background: var(--b); } .swatch.odd { opacity: 0.65; }
+.swatch.planned { background: var(--soft); } figure p { font-size: 0.8rem; }
 )";
 
 }  // namespace

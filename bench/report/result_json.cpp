@@ -14,6 +14,8 @@ Json new_result(const RunIdentity& run) {
           {"started", utc_text(run.started)},
           {"config", run.config},
           {"machine", nullptr},
+          {"mode", nullptr},
+          {"batch", nullptr},
           {"model", nullptr},
           {"plan", nullptr},
           {"memory", {{"arena_peak_bytes", nullptr}, {"process_peak_bytes", nullptr}}},

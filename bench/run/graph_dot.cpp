@@ -1,6 +1,9 @@
 #include "bench/run/graph_dot.h"
 
+#include <cstdint>
 #include <fmt/format.h>
+
+#include "runtime/schedule.h"
 
 namespace cnn::bench {
 namespace {
@@ -16,11 +19,14 @@ std::string dot_text(std::string_view text) {
   return result;
 }
 
-std::string node_label(const Graph& graph, const Node& node) {
-  std::string label = dot_text(node.op->name());
+std::string node_label(const Graph& graph, NodeId id) {
+  const Node& node = graph.nodes()[index_of(id)];
+  const std::string name = to_string(graph, Compute{id});
+  std::string label = dot_text(name);
   for (const TensorId output : node.outputs) {
     const TensorInfo& info = graph.info(output);
-    label += fmt::format("\\n{} {}", dot_text(info.name), dot_text(to_string(info.desc)));
+    const std::string named = info.name == name ? std::string() : info.name + " ";
+    label += fmt::format("\\n{}", dot_text(named + to_string(info.desc)));
   }
   for (const TensorId input : node.inputs) {
     const TensorInfo& info = graph.info(input);
@@ -50,7 +56,8 @@ std::string graph_dot(const Graph& graph) {
                         dot_text(info.name), dot_text(to_string(info.desc)));
   }
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
-    text += fmt::format("  n{} [label=\"{}\"];\n", i, node_label(graph, graph.nodes()[i]));
+    text += fmt::format("  n{} [label=\"{}\"];\n", i,
+                        node_label(graph, NodeId{static_cast<std::uint32_t>(i)}));
     for (const TensorId input : graph.nodes()[i].inputs) {
       text += edge_text(graph, input, i);
     }

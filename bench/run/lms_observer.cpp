@@ -101,7 +101,7 @@ void LmsObserver::timing_starts() {
   for (const std::string& line : lms_lines(*session_.lms(), -1)) {
     console_.note(line);
   }
-  result_["plan"]["lms"] = lms_json(*session_.lms());
+  result_["plan"] = session_.plan_json();  // the new plan may take more of the arena
 }
 
 void LmsObserver::end(const RunEnd& end) {

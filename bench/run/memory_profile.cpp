@@ -37,8 +37,7 @@ std::string owner_name(const Graph& graph, const Block& block) {
   if (const auto* tensor = std::get_if<TensorId>(&block.owner)) {
     return graph.info(*tensor).name;
   }
-  const Node& node = graph.nodes()[index_of(std::get<NodeId>(block.owner))];
-  return "workspace of " + std::string(node.op->name());
+  return "workspace of " + to_string(graph, Compute{std::get<NodeId>(block.owner)});
 }
 
 Json biggest_at(const StepPlan& plan, std::size_t peak) {

@@ -11,12 +11,6 @@
 namespace cnn::bench {
 namespace {
 
-// What a node is called: by what it makes, or changes.
-std::string title_of(const Graph& graph, const Node& node) {
-  const std::vector<TensorId>& named = node.outputs.empty() ? node.inputs : node.outputs;
-  return named.empty() ? std::string() : graph.info(named.front()).name;
-}
-
 double roofline_of(const Graph& graph, const Node& node, double flops, const Ceilings& ceilings) {
   return std::max(flops / ceilings.flops_per_second,
                   seconds_to_move(operand_bytes(graph, node), ceilings));
@@ -108,7 +102,7 @@ std::vector<ProfiledOp> profiled_nodes(const StepPlan& plan, const MeasuredProfi
   }
   for (std::size_t i = 0; i < ops.size(); ++i) {
     ops[i].op = graph.nodes()[i].op->name();
-    ops[i].name = fmt::format("{} {}", ops[i].op, title_of(graph, graph.nodes()[i]));
+    ops[i].name = to_string(graph, Compute{NodeId{static_cast<std::uint32_t>(i)}});
   }
   std::erase_if(ops, [](const ProfiledOp& op) { return op.nodes == 0; });
   return ops;

@@ -107,10 +107,13 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
     console.note(note);
   }
   console.note(fmt::format(
-      "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB)",
+      "plan: {} activations in {}, {} nodes, arena {:.1f} MiB (lower bound {:.1f} MiB), of it "
+      "{:.1f} "
+      "MiB variables",
       name_of(job.compute), name_of(session.layout()), session.plan().graph->nodes().size(),
       static_cast<double>(session.memory().total()) / mib,
-      static_cast<double>(session.memory().lower_bound()) / mib));
+      static_cast<double>(session.memory().lower_bound()) / mib,
+      static_cast<double>(session.memory().variables + session.memory().staged) / mib));
   if (const LmsReport* lms = session.lms()) {
     const LmsFlags& flags = job.config->lms;
     for (const std::string& line : lms_lines(*lms, flags.debug ? flags.debug_level : 0)) {
@@ -318,6 +321,8 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
            {"build", 0.0},
            {"plan", seconds_since(plan_start)},
            {"warm_up", 0.0}};
+  result["mode"] = mode_name(job.mode);
+  result["batch"] = {{"global", job.batch.global}, {"per_device", job.batch.per_device}};
   result["model"] = model_json(job, team.first().facts());
   result["plan"] = team.first().plan_json();
   note_choices(job, backend, team.first(), console);

@@ -416,6 +416,7 @@ Json Session::plan_json() const {
   return {{"layout", name_of(layout_)},
           {"precision", backend_.precision},
           {"arena_bytes", memory_.total()},
+          {"variable_bytes", memory_.variables + memory_.staged},
           {"lower_bound_bytes", memory_.lower_bound()},
           {"host_bytes", plan().memory.host_bytes},
           {"workspace_bytes", workspace_bytes()},

@@ -14,6 +14,7 @@
 #include "layers/passes/fuse.h"
 #include "layers/passes/fuse_conv.h"
 #include "layers/passes/layout.h"
+#include "layers/passes/node_names.h"
 #include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
 #include "runtime/error.h"
@@ -78,6 +79,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   } else if (options.fixed.empty()) {
     result.graphs = freeze_constants(*graph);
   }
+  result.graphs.step = name_by_nodes(*result.graphs.step).graph;
   if (fuses) {
     result.graphs.step = concat_in_place(*result.graphs.step, table).graph;
   }

@@ -245,8 +245,8 @@ TEST(PlanText, HasALineForEveryStepAndTotals) {
             "  workspace @0+100\n"
             "    5 copy_out    offload combine#2             f32[16] nchw @256+64  after 4\n"
             "6 steps\n"
-            "arena                          320 bytes, 0.0 MiB\n"
-            "lower bound                    320 bytes, 0.0 MiB\n"
+            "step arena                     320 bytes, 0.0 MiB\n"
+            "step lower bound               320 bytes, 0.0 MiB\n"
             "largest workspace              100 bytes, 0.0 MiB\n"
             "swapped to the host              0 bytes, 0.0 MiB\n");
 }

@@ -87,6 +87,61 @@ TEST(RunPage, ShowsTheLanesOfAllRanksOneBelowTheOther) {
                           Not(HasSubstr("plan beside measured"))));
 }
 
+TEST(RunPage, SaysInItsHeadingWhatWasRunAndWhen) {
+  Json json = rich_result();
+  json["mode"] = "training";
+  json["batch"] = {{"global", 16}, {"per_device", 8}};
+  json["started"] = "2026-11-23T12:22:31.396989Z";
+  EXPECT_THAT(run_page(json.dump()), HasSubstr("<p>training, batch 16 (8 per device), precision "
+                                               "f32, 2026-11-23 12:22:31 UTC</p>"));
+  EXPECT_THAT(run_page(rich_result().dump()), HasSubstr("<p>batch 16, precision f32, "))
+      << "an older file tells the batch by the speed of a step";
+}
+
+TEST(RunPage, SaysHowManyOfTheStepsWereDisturbed) {
+  EXPECT_THAT(run_page(rich_result().dump()), HasSubstr("<b>1 of 6</b>steps disturbed"));
+}
+
+TEST(RunPage, ExplainsTheLanesThatItShows) {
+  EXPECT_THAT(run_page(rich_result().dump()),
+              AllOf(HasSubstr("</span>measured"), HasSubstr("</span>as planned"),
+                    HasSubstr("; compute: operations"), Not(HasSubstr("; communicate:"))));
+}
+
+TEST(RunPage, ShowsSizesInUnitsThatPeopleReadAndNoEmptyRows) {
+  Json json = rich_result();
+  json["machine"]["memory_bytes"] = 25276502016;
+  json["profile"]["memory"]["biggest"].push_back({{"tensor", "tiny"}, {"bytes", 64}});
+  const std::string page = run_page(json.dump());
+  EXPECT_THAT(page, AllOf(HasSubstr("<td class=\"name\">23.5 GiB</td>"),
+                          Not(HasSubstr("25276502016")), HasSubstr("<td>64 B</td>")));
+  EXPECT_THAT(page, AllOf(Not(HasSubstr("<td class=\"name\">gpu</td>")),
+                          Not(HasSubstr("<td class=\"name\"></td></tr>"))));
+}
+
+TEST(RunPage, HasOnePeakOfTheArena) {
+  Json json = rich_result();
+  json["plan"]["variable_bytes"] = 1 << 20;
+  json["plan"]["arena_bytes"] = 3 << 20;
+  json["memory"] = {{"arena_peak_bytes", 3 << 20}};
+  const std::string page = run_page(json.dump());
+  EXPECT_THAT(page, AllOf(HasSubstr("<b>3.0 MiB</b>measured peak of the arena"),
+                          HasSubstr(">arena 3.0 MiB</text>"), HasSubstr("variables 1.0 MiB")));
+  json["memory"]["arena_peak_bytes"] = (5 << 20) / 2;
+  EXPECT_THAT(run_page(json.dump()), AllOf(HasSubstr("<b>2.5 MiB</b>measured peak of the arena"),
+                                           HasSubstr("arena 3.0 MiB, measured peak 2.5 MiB")));
+}
+
+TEST(RunPage, ShowsAStepFarAboveTheOthersByAnArrow) {
+  Json json = rich_result();
+  json["steps"][3]["seconds"] = 60.0;
+  const std::string page = run_page(json.dump());
+  EXPECT_THAT(page,
+              testing::ContainsRegex("class=\"dot arrow a disturbed\"[^>]*><title>run step 4: "
+                                     "60000.000 ms"));
+  EXPECT_THAT(page, Not(HasSubstr(">60k</text>"))) << "the axis ends above the others";
+}
+
 TEST(RunPage, LoadsNothingAndRunsNothing) {
   const std::string page = run_page(rich_result().dump());
   EXPECT_THAT(page,
@@ -159,10 +214,12 @@ TEST(ComparisonPage, DrawsBoundsOfNextToNothingAndSlowdownsOfAnySize) {
     return comparison_page(configurations, compare::judge(configurations, settings), settings);
   };
   const std::string noise = page_of({0.1, 0.4}, {0.1, 0.9});
-  EXPECT_THAT(noise, AllOf(HasSubstr("cannot tell"), Not(HasSubstr("e+"))));
+  EXPECT_THAT(noise, AllOf(HasSubstr("cannot tell"), Not(HasSubstr("e+")),
+                           HasSubstr("class=\"dot arrow b\""), HasSubstr("to over +999 %")));
   // Three times as long: bounds next to the estimate, on an axis that reaches there.
   const std::string slow = page_of({0.1, 0.1001, 0.0999}, {0.3, 0.3003, 0.2997});
-  EXPECT_THAT(slow, AllOf(HasSubstr(">200</text>"), HasSubstr("resnet20, 16 images: +200.0")));
+  EXPECT_THAT(slow, AllOf(HasSubstr(">200</text>"), HasSubstr("resnet20, 16 images: +200.0"),
+                          Not(HasSubstr("class=\"dot arrow"))));
 }
 
 TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
@@ -179,6 +236,29 @@ TEST(Chart, HasRoundNumbersOnItsAxes) {
   EXPECT_EQ(short_number(1234567), "1.235M");
   EXPECT_EQ(short_number(0.25), "0.25");
   EXPECT_EQ(short_number(4e32), "4e+32");
+}
+
+TEST(Chart, EndsInAnArrowWhereASpanGoesOn) {
+  const auto drawing_of = [](double from, double to) {
+    Chart chart({"title", "x", ""}, Range{-10, 40}, std::vector<std::string>{"row"});
+    chart.span({from, to}, 0.5, "b", "about");
+    return chart.svg();
+  };
+  EXPECT_THAT(drawing_of(-5, 30), Not(HasSubstr("arrow")));
+  EXPECT_THAT(drawing_of(-5, 98.98), AllOf(HasSubstr("rotate(90)"), Not(HasSubstr("rotate(-90)"))));
+  EXPECT_THAT(drawing_of(-58, 30), HasSubstr("rotate(-90)"));
+}
+
+TEST(Chart, LeavesAFewValuesFarAboveTheOthersOutOfItsRange) {
+  std::vector<double> values(20, 0.1);
+  values[3] = 0.12;
+  EXPECT_EQ(range_of_most(values, true).high, range_of(values, true).high);
+  values[7] = 5;
+  EXPECT_LT(range_of_most(values, true).high, 0.2);
+  for (std::size_t i = 0; i < values.size(); i += 2) {
+    values[i] = 5;  // that many are no outliers
+  }
+  EXPECT_GT(range_of_most(values, true).high, 5);
 }
 
 TEST(Chart, OfAConstantHasRoomAroundIt) {
