@@ -38,10 +38,14 @@ struct SaveOptions {
 std::filesystem::path save(const SaveOptions& options, std::span<const NamedTensor> tensors,
                            const ValueSource& source);
 
-// The newest checkpoint of a folder: what its file `checkpoint` names, else the one with the
-// highest number. Or the one that a path names, with or without .safetensors. Nothing if there is
-// none; throws if there are only TensorFlow's own.
-std::optional<std::filesystem::path> find_newest(const std::filesystem::path& folder_or_path);
+// Returns the newest checkpoint of a folder: the file that its index `checkpoint` names, or without
+// an index the one with the highest step. Where the index names a file that is gone, or nothing, a
+// line that says so and what was taken is added to `notices`. A path of a checkpoint, with or
+// without .safetensors, returns that file. Nothing if there is none. Throws Error where training
+// that exists would be missed: the index is a link that leads nowhere, the index or the only
+// checkpoint has a step of more than 63 bits, or there are only checkpoints of TensorFlow.
+std::optional<std::filesystem::path> find_newest(const std::filesystem::path& folder_or_path,
+                                                 std::vector<std::string>* notices = nullptr);
 
 // The newest checkpoint of the same folder with a lower number whose file is complete.
 std::optional<std::filesystem::path> find_whole_before(const std::filesystem::path& checkpoint);

@@ -20,6 +20,7 @@ Json new_result(const RunIdentity& run) {
           {"plan", nullptr},
           {"memory", {{"arena_peak_bytes", nullptr}, {"process_peak_bytes", nullptr}}},
           {"start", nullptr},
+          {"resumed_from", nullptr},
           {"steps", Json::array()},
           {"warm_up_losses", Json::array()},
           {"summary", nullptr},

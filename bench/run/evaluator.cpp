@@ -7,6 +7,7 @@
 #include "bench/report/reporter.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
+#include "bench/run/session.h"
 #include "bench/run/team.h"
 
 namespace cnn::bench {
@@ -73,9 +74,13 @@ void Evaluator::report(const EvaluationResult& result) {
 void Evaluator::run() {
   const Config& config = *job_.config;
   team_.start(0);
+  std::size_t noted = 0;
   while (!interruption_.requested()) {
     const std::optional<Restored> restored = team_.follow_first(
         config.checkpoint.train_dir ? team_.restore(*config.checkpoint.train_dir) : std::nullopt);
+    for (const auto& notices = team_.first().notices(); noted < notices.size(); ++noted) {
+      console_.note(notices[noted]);
+    }
     if (restored) {
       console_.print(loaded_line(restored->path));
       console_.print(total_lines(evaluate(restored->global_step).images_per_sec));

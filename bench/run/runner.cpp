@@ -136,18 +136,19 @@ std::unique_ptr<data::FolderLock> lock_folder(const Job& job) {
 }
 
 // Restores what --train_dir holds.
-std::optional<Restored> resume(const Job& job, Team& team, Console& console) {
-  const Config& config = *job.config;
-  if (!job.keeps_checkpoints()) {
+std::optional<Restored> resume(const Observed& run) {
+  if (!run.job.keeps_checkpoints()) {
     return std::nullopt;
   }
-  std::optional<Restored> restored = team.restore(*config.checkpoint.train_dir);
+  const Config& config = *run.job.config;
+  std::optional<Restored> restored = run.team.restore(*config.checkpoint.train_dir);
   if (restored) {
-    console.note(
+    run.result["resumed_from"] = {{"file", restored->path}, {"global_step", restored->global_step}};
+    run.console.note(
         fmt::format("resumed from {} at global step {}", restored->path, restored->global_step));
   }
-  for (const std::string& notice : team.first().notices()) {
-    console.note(notice);
+  for (const std::string& notice : run.team.first().notices()) {
+    run.console.note(notice);
   }
   return restored;
 }
@@ -248,7 +249,7 @@ void run_steps(const RunRequest& request, const Observed& run) {
     return;
   }
   const std::optional<Restored> restored =
-      run.team.follow_first(resume(job, run.team, run.console));
+      run.team.follow_first(resume(run));
   const std::int64_t global_step = restored ? restored->global_step : 0;
   run.team.start(global_step);
   run.result["start"]["process_to_first_step"] = seconds_since(request.process_start);

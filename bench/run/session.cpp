@@ -279,7 +279,7 @@ ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_bef
 }
 
 std::optional<Restored> Session::restore(const std::string& folder_or_path) {
-  const std::optional<std::filesystem::path> path = data::find_newest(folder_or_path);
+  const std::optional<std::filesystem::path> path = data::find_newest(folder_or_path, &notices_);
   if (!path) {
     return std::nullopt;
   }

@@ -137,6 +137,65 @@ TEST(FindNewest, PrefersTheIndexUnlessItsFileIsGone) {
   EXPECT_EQ(find_newest(folder.path()), high);
 }
 
+TEST(FindNewest, SaysWhichCheckpointItFellBackTo) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-9.safetensors", "");
+  folder.write("model.ckpt-10.safetensors", "");
+  std::vector<std::string> notices;
+  find_newest(folder.path(), &notices);
+  EXPECT_TRUE(notices.empty());
+  for (const std::string text : {"", "model.ckpt-7", "/etc/passwd"}) {
+    folder.write("checkpoint", text);
+    notices.clear();
+    find_newest(folder.path(), &notices);
+    ASSERT_EQ(notices.size(), 1U) << text;
+    EXPECT_THAT(notices.front(), AllOf(HasSubstr((folder.path() / "checkpoint").string()),
+                                       HasSubstr(text), HasSubstr("model.ckpt-10.safetensors")));
+  }
+}
+
+// Each of these once meant: start from step 0 and overwrite the index.
+TEST(FindNewest, RefusesAnIndexThatCannotBeFollowed) {
+  const TemporaryFolder folder;
+  folder.write("model.ckpt-10.safetensors", "");
+  const fs::path index = folder.path() / "checkpoint";
+  const auto refusal = [&] { return error_of([&] { find_newest(folder.path()); }); };
+  fs::create_symlink("/nowhere/checkpoint", index);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(index.string()), HasSubstr("/nowhere/checkpoint"),
+                               HasSubstr("delete it")));
+  fs::remove(index);
+  fs::create_symlink("checkpoint", index);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(index.string()), HasSubstr("link to checkpoint")));
+  fs::remove(index);
+  fs::create_directory(index);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(index.string()), HasSubstr("no regular file")));
+  fs::remove(index);
+  folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-99999999999999999999\"");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.ckpt-99999999999999999999"), HasSubstr("63 bits")));
+}
+
+TEST(FindNewest, RefusesAFolderWhoseCheckpointsAreAllUnusable) {
+  const TemporaryFolder folder;
+  const auto refusal = [&] { return error_of([&] { find_newest(folder.path()); }); };
+  folder.write("checkpoint", "model.ckpt-7");
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("model.ckpt-7"), HasSubstr("not there")));
+  fs::remove(folder.path() / "checkpoint");
+  const fs::path link = folder.path() / "model.ckpt-7.safetensors";
+  fs::create_symlink("/nowhere/model.ckpt-7.safetensors", link);
+  EXPECT_THAT(refusal(), AllOf(HasSubstr(link.string()), HasSubstr("cannot be opened")));
+  fs::remove(link);
+  folder.write("model.ckpt-99999999999999999999.safetensors", "");
+  EXPECT_THAT(refusal(), HasSubstr("63 bits"));
+}
+
+TEST(FindNewest, FollowsAnIndexThatIsALink) {
+  const TemporaryFolder folder, elsewhere;
+  folder.write("model.ckpt-10.safetensors", "");
+  const fs::path low = folder.write("model.ckpt-9.safetensors", "");
+  fs::create_symlink(elsewhere.write("index", "model.ckpt-9"), folder.path() / "checkpoint");
+  EXPECT_EQ(find_newest(folder.path()), low);
+}
+
 TEST(FindNewest, SaysThatItCannotReadCheckpointsOfTensorFlow) {
   const TemporaryFolder folder;
   folder.write("model.ckpt-110.index", "");

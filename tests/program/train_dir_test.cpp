@@ -1,5 +1,7 @@
 #include <csignal>
+#include <filesystem>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/program/program.h"
 
@@ -42,6 +44,38 @@ TEST(TrainDir, IsUsedAgainOnceTheFirstTrainingHasEnded) {
   for (int run = 0; run < 2; ++run) {
     EXPECT_EQ(run_program(run_in(folder / "t", {"--num_batches=1"})).status, 0);
   }
+}
+
+TEST(TrainDir, IsLeftAsItIsWhereItsIndexLeadsNowhere) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "t");
+  const std::string index = folder / "t/checkpoint";
+  std::filesystem::create_symlink("/nowhere/checkpoint", index);
+  const Finished run = run_program(run_in(folder / "t", {"--num_batches=1"}));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_NE(run.err.find(index + " is a link to /nowhere/checkpoint"), std::string::npos)
+      << run.err;
+  EXPECT_TRUE(std::filesystem::is_symlink(index));
+}
+
+TEST(TrainDir, TellsFromWhichCheckpointARunGoesOn) {
+  const TemporaryFolder folder;
+  const std::string train_dir = folder / "t", result = folder / "r.json";
+  const auto resumed_from = [&](int batches) {
+    const Finished run = run_program(run_in(
+        train_dir, {"--num_batches=" + std::to_string(batches), "--result_json=" + result}));
+    EXPECT_EQ(run.status, 0) << run.err;
+    return std::pair(nlohmann::json::parse(read_file(result))["resumed_from"], run.err);
+  };
+  EXPECT_TRUE(resumed_from(1).first.is_null());
+  folder.write("t/checkpoint", "model_checkpoint_path: \"model.ckpt-7.safetensors\"\n");
+  const auto [resumed, err] = resumed_from(2);
+  EXPECT_EQ(resumed["file"], train_dir + "/model.ckpt-1.safetensors");
+  EXPECT_EQ(resumed["global_step"], 1);
+  EXPECT_NE(err.find("model.ckpt-7.safetensors, which is not there: fell back to "
+                     "model.ckpt-1.safetensors"),
+            std::string::npos)
+      << err;
 }
 
 TEST(TrainDir, ThatIsAFileIsRefusedBeforeTheFirstStep) {

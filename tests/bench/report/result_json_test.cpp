@@ -29,8 +29,8 @@ TEST(ResultJson, HasTheAgreedSectionsInTheirOrder) {
   const Json json = new_result(example_identity());
   EXPECT_THAT(keys_of(json),
               ElementsAre("program", "format", "version", "commit", "command", "started", "config",
-                          "machine", "mode", "batch", "model", "plan", "memory", "start", "steps",
-                          "warm_up_losses", "summary", "evaluation"));
+                          "machine", "mode", "batch", "model", "plan", "memory", "start",
+                          "resumed_from", "steps", "warm_up_losses", "summary", "evaluation"));
 }
 
 TEST(ResultJson, OfARunThatFailedAtOnceIsValid) {
