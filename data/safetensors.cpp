@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::data {
@@ -57,9 +58,9 @@ json parse_bounded(const std::string& text) {
     return true;
   };
   try {
-    return json::parse(text, examine);
-  } catch (const json::exception&) {
-    throw Error("its header is not valid JSON");
+    return parse_json<json>(text, examine);
+  } catch (const JsonError& problem) {
+    throw Error(std::string("its header is ") + problem.what());
   }
 }
 

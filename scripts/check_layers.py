@@ -32,17 +32,19 @@ ARROWS = {
     "allreduce/simd": [],  # as layers/cpu/simd
     "allreduce/mpi": ["allreduce", "runtime"],
     "allreduce/nccl": ["allreduce", "runtime"],  # a library that is opened at run time: no header of CUDA
-    "data": ["runtime"],
+    "data": ["data/json", "runtime"],
+    # The one reader of JSON, for all programs.
+    "data/json": ["runtime"],
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
-    "bench/machine": ["bench/flags", "data", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
-    "bench/report": ["bench/machine", "bench/flags", "data", "lms", "models", "layers", "runtime"],
-    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/nccl", "allreduce/simd", "data", "models",
+    "bench/machine": ["bench/flags", "data", "data/json", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
+    "bench/report": ["bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
+    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/nccl", "allreduce/simd", "data", "data/json", "models",
                   "layers/passes", "layers", "runtime"],
     # A verdict over result files: needs nothing of what made them.
-    "bench/compare": ["runtime"],
-    "bench/page": ["bench/compare", "runtime"],
+    "bench/compare": ["data/json", "runtime"],
+    "bench/page": ["bench/compare", "data/json", "runtime"],
     # A program of its own.
-    "bench/all_reduce": ["bench/run", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data",
+    "bench/all_reduce": ["bench/run", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "data/json",
                          "models", "layers/passes", "layers", "runtime"],
     "bench/cuda": ["*"],
     "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
@@ -89,7 +91,7 @@ LIBRARIES = {
     r"nccl\.h": [],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",
+    r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",
                    "tests/models", "tests/program"],
     r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report",
                       "bench/run", "bench/cuda"],

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <string_view>
 
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::compare {
@@ -175,11 +176,11 @@ void add_surroundings(Run& run) {
 Run parse_run(const std::string& path, const std::string& text) {
   Run run{.path = path};
   try {
-    run.json = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    const bool cut = error.byte > text.size() || text.empty();
-    refuse_file(path, cut ? "cut off: the JSON ends too early; was the run killed?"
-                          : fmt::format("not JSON from byte {} on", error.byte));
+    run.json = data::parse_json<Json>(text);
+  } catch (const data::JsonError& problem) {
+    refuse_file(path, problem.cut_off()
+                          ? "cut off: the JSON ends too early; was the run killed?"
+                          : problem.what());
   }
   check_form(path, run.json);
   try {

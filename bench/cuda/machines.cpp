@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -9,7 +10,7 @@ namespace cnn::bench {
 layers::cuda::Machine machine_of(const Profile& profile) {
   check(profile.cudnn.has_value(), profile.name + ": its profile has no section cudnn");
   try {
-    const nlohmann::json device = nlohmann::json::parse(*profile.cudnn);
+    const auto device = data::parse_json<nlohmann::json>(*profile.cudnn);
     return {.name = profile.name,
             .device_json = *profile.cudnn,
             .capability = device.at("deviceVer").get<int>() / 10,

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -175,9 +176,12 @@ double Profile::flops(Precision precision) const {
 }
 
 Profile read_profile(std::string_view text, std::string_view where) {
-  const json parsed = json::parse(text, nullptr, /*allow_exceptions=*/false);
-  check(!parsed.is_discarded(), fmt::format("--simulate: the profile {} is no JSON", where));
-  return profile_of(Section(parsed, "", where));
+  try {
+    const auto parsed = data::parse_json<json>(text);
+    return profile_of(Section(parsed, "", where));
+  } catch (const data::JsonError& problem) {
+    throw Error(fmt::format("--simulate: the profile {} is {}", where, problem.what()));
+  }
 }
 
 std::vector<Profile> known_profiles() {

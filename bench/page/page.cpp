@@ -13,7 +13,7 @@
 #include "bench/page/run_sections.h"
 #include "bench/page/style.h"
 #include "bench/page/units.h"
-#include "runtime/error.h"
+#include "data/json/parse_json.h"
 
 namespace cnn::page {
 namespace {
@@ -261,8 +261,7 @@ std::string comparison_page(const std::vector<Configuration>& configurations,
 }
 
 std::string run_page(const std::string& result_text) {
-  const Json json = Json::parse(result_text, nullptr, false);
-  check(!json.is_discarded(), "a page needs a whole result, and this one is not JSON");
+  const auto json = data::parse_json<Json>(result_text);
   std::string body = fmt::format("<h1>{}</h1>\n", escaped(title_of(json))) +
                      fmt::format("<p>{}</p>\n", escaped(heading_of(json)));
   if (json.contains("error")) {

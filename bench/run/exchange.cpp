@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include "allreduce/calibrate.h"
 #include "bench/flags/json.h"
 #include "bench/run/exchange_flags.h"
+#include "data/json/parse_json.h"
 #include "layers/all_reduce.h"
 #include "runtime/error.h"
 
@@ -63,10 +65,11 @@ const allreduce::simd::Loops& loops_for(std::string_view instruction_sets) {
 }
 
 MeasuredLinks read_links(const std::string& file) {
-  std::ifstream stream(file);
+  std::ifstream stream(file, std::ios::binary);
   try {
     check(stream.good(), "cannot be read");
-    const Json json = Json::parse(stream);
+    const auto json =
+        data::parse_json<Json>(std::string(std::istreambuf_iterator<char>(stream), {}));
     MeasuredLinks found{json.at("ranks").get<int>(), json.at("hosts").get<int>(), {}};
     Links& links = found.speeds.links;
     for (const auto& [name, member] : link_members) {

@@ -9,6 +9,7 @@
 
 #include "bench/report/build_info.h"
 #include "layers/initializer.h"
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -161,8 +162,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
 // What `read` makes of a plan's JSON.
 template <class Read>
 auto with_json(const std::string& text, const Read& read) {
-  const Json file = Json::parse(text, nullptr, false);
-  check(!file.is_discarded(), "it is no JSON, or cut off");
+  const auto file = data::parse_json<Json>(text);
   try {
     check_format(file);
     return read(file);

@@ -2,6 +2,7 @@
 
 #include "bench/flags/json.h"
 #include "bench/run/session.h"
+#include "data/json/parse_json.h"
 
 namespace cnn::bench {
 namespace {
@@ -15,8 +16,8 @@ std::string with_folder(const std::string& path) {
 
 std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
                                  const Timeline& measured) {
-  Json trace = Json::parse(chrome_trace(plan, planned, "planned"));
-  Json beside = Json::parse(chrome_trace(plan, measured, "measured"));
+  Json trace = data::parse_json<Json>(chrome_trace(plan, planned, "planned"));
+  Json beside = data::parse_json<Json>(chrome_trace(plan, measured, "measured"));
   for (Json& event : beside["traceEvents"]) {
     event["pid"] = 1;
     trace["traceEvents"].push_back(std::move(event));

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "bench/run/peers.h"
+#include "data/json/parse_json.h"
 
 namespace cnn::bench {
 namespace {
@@ -40,7 +41,7 @@ std::string text_of(const RankLanes& rank) {
 }
 
 RankLanes lanes_from(const std::string& text) {
-  Json json = Json::parse(text);
+  auto json = data::parse_json<Json>(text);
   return {.start = json["start"].get<double>(), .lanes = std::move(json["lanes"])};
 }
 

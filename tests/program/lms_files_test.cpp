@@ -100,7 +100,7 @@ TEST(LmsPlanFile, IsRefusedForAnotherStepOrSmallerDevice) {
   folder.write("plan.json", text);
   EXPECT_THAT(refusal({}), HasSubstr("--lms_plan_file=" + plan + ": "));
   folder.write("plan.json", text.substr(0, text.size() / 2));
-  EXPECT_THAT(refusal({}), HasSubstr("it is no JSON, or cut off"));
+  EXPECT_THAT(refusal({}), HasSubstr("not JSON at line 1"));
   EXPECT_THAT(refusal({"--lms_policy=tflms1"}), HasSubstr("--lms_policy does nothing beside"));
 }
 

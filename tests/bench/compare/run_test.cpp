@@ -60,7 +60,11 @@ TEST(RunFile, ThatIsCutOffSaysSo) {
 }
 
 TEST(RunFile, ThatIsSomethingElseSaysSo) {
-  EXPECT_THAT(refusal_of("images/sec: 12\n"), HasSubstr("not JSON from byte 1 on"));
+  EXPECT_THAT(refusal_of("images/sec: 12\n"), HasSubstr("not JSON at line 1, column 1"));
+  EXPECT_THAT(refusal_of(std::string(200'000, '[') + std::string(200'000, ']')),
+              AllOf(StartsWith("r.json: "), HasSubstr("nested more deeply")));
+  EXPECT_THAT(refusal_of("{\"program\": 1e999}"),
+              AllOf(StartsWith("r.json: "), HasSubstr("line 1, column 13"), HasSubstr("1e999")));
   EXPECT_THAT(refusal_of("[1, 2]"), HasSubstr("no result of cnn_benchmarks"));
   EXPECT_THAT(refusal_of("{\"program\": \"other\"}"), HasSubstr("no result of cnn_benchmarks"));
 }

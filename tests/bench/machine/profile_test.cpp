@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/error.h"
+#include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -114,7 +115,15 @@ TEST(Profiles, SayWhatIsWrongWithAFile) {
             "--simulate: the profile p.json: link.latency is no key of a profile");
   EXPECT_EQ(problem_of([](json& p) { p = 7; }),
             "--simulate: the profile p.json: is no JSON object");
-  EXPECT_THROW(read_profile("{", "p.json"), Error);
+  const auto refusal_of = [](const std::string& text) {
+    return tests::error_of([&] { read_profile(text, "p.json"); });
+  };
+  const std::string start = "--simulate: the profile p.json is ";
+  EXPECT_EQ(refusal_of("{").substr(0, start.size() + 28), start + "not JSON at line 1, column 2");
+  EXPECT_EQ(refusal_of(std::string(200'000, '[')),
+            start + "nested more deeply than 64 levels at line 1, column 65");
+  EXPECT_EQ(refusal_of("{\"name\": 1e999}").substr(0, start.size() + 15),
+            start + "a number too la");
 }
 
 TEST(Profiles, RefuseAPrecisionThatTheMachineLacks) {

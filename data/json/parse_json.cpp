@@ -1,0 +1,89 @@
+#include "data/json/parse_json.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace cnn::data {
+namespace {
+
+constexpr int deepest_nesting = 64;  // a result file has 7 levels
+
+// "line 3, column 5" of the byte at that offset, both counted from 1.
+std::string position_text(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0
+  return "line " + std::to_string(line) + ", column " +
+         std::to_string(before.size() - line_start + 1);
+}
+
+// The parser's reason without its own prefix, as one short line: it may quote the file.
+std::string reason_of(const std::exception& problem) {
+  constexpr std::size_t longest = 160;
+  std::string_view text = problem.what();
+  if (const std::size_t bracket = text.find("] "); bracket != text.npos) {
+    text.remove_prefix(bracket + 2);
+  }
+  if (const std::size_t at = text.find(": "); text.starts_with("parse error") && at != text.npos) {
+    text.remove_prefix(at + 2);
+  }
+  std::string reason(text.substr(0, longest));
+  std::ranges::replace_if(reason, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  return text.size() > longest ? reason + "..." : reason;
+}
+
+void check_nesting(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_string) {
+      at += letter == '\\' ? 1 : 0;
+      in_string = letter != '"';
+    } else if (letter == '"') {
+      in_string = true;
+    } else if (letter == '[' || letter == '{') {
+      ++depth;
+      if (depth > deepest_nesting) {
+        throw JsonError("nested more deeply than " + std::to_string(deepest_nesting) +
+                            " levels at " + position_text(text, at),
+                        false);
+      }
+    } else if (letter == ']' || letter == '}') {
+      --depth;
+    }
+  }
+}
+
+// The parser does not say where a number is that is too large, but quotes it.
+std::size_t offset_of_quoted(std::string_view text, std::string_view message) {
+  const std::size_t open = message.find('\''), close = message.rfind('\'');
+  return open < close ? text.find(message.substr(open + 1, close - open - 1)) : 0;
+}
+
+}  // namespace
+
+template <class Json>
+Json parse_json(std::string_view text, const typename Json::parser_callback_t& examine) {
+  check_nesting(text);
+  try {
+    return Json::parse(text, examine);
+  } catch (const typename Json::parse_error& problem) {
+    const bool cut_off = text.empty() || problem.byte > text.size();
+    const std::size_t offset = problem.byte > 0 ? problem.byte - 1 : 0;
+    throw JsonError("not JSON at " + position_text(text, offset) + ": " + reason_of(problem),
+                    cut_off);
+  } catch (const typename Json::out_of_range& problem) {
+    throw JsonError("a number too large for a double at " +
+                        position_text(text, offset_of_quoted(text, problem.what())) + ": " +
+                        reason_of(problem),
+                    false);
+  }
+}
+
+template nlohmann::json parse_json<nlohmann::json>(std::string_view,
+                                                   const nlohmann::json::parser_callback_t&);
+template nlohmann::ordered_json parse_json<nlohmann::ordered_json>(
+    std::string_view, const nlohmann::ordered_json::parser_callback_t&);
+
+}  // namespace cnn::data
