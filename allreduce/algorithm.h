@@ -12,10 +12,11 @@ namespace cnn::allreduce {
 
 // Where ranks run.
 struct Topology {
-  std::vector<int> host_of;       // by rank; ranks of a host stand together
+  std::vector<int> host_of;       // by rank, in any order
   std::vector<double> link = {};  // by rank, how fast its link is beside others; empty: all alike
 
   int ranks() const { return static_cast<int>(host_of.size()); }
+  bool one_host() const;
 };
 Topology ranks_on_hosts(int hosts, int ranks_each);
 
@@ -39,14 +40,15 @@ struct Algorithm {
   bool pairs = false;         // has Order::tree for a power of two
   bool narrow = false;        // messages may be narrower than f32: no value is rounded at each hop
   bool grid = false;          // works by dims
-  bool peers_memory = false;  // needs all ranks of a group on one host
+  bool peers_memory = false;  // needs all ranks on one host; of a grid, those of a first group
 };
 
 std::span<const Algorithm> catalog();
 const Algorithm& find(std::string_view name);  // throws Error that lists the names
 
-// The list of one rank. Throws Error that says what the algorithm cannot do, or which dims do not
-// fit the ranks.
+// The list of one rank. Neighbours and the dimensions of a grid go by position, see placement.h,
+// where Options::order is fast, and by rank where sums have an order. Throws Error that says what
+// the algorithm cannot do, or which dims do not fit the ranks.
 RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int rank,
                    std::size_t elements, const Options& options);
 std::vector<RankPlan> plans_of_all(const Algorithm& algorithm, const Topology& topology,

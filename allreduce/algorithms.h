@@ -16,6 +16,10 @@ RankPlan grid_of_rings(const Topology& topology, int rank, std::size_t elements,
                        const Options& options);
 RankPlan grid_of_direct(const Topology& topology, int rank, std::size_t elements,
                         const Options& options);
+RankPlan shared_rings(const Topology& topology, int rank, std::size_t elements,
+                      const Options& options);
+RankPlan shared_direct(const Topology& topology, int rank, std::size_t elements,
+                       const Options& options);
 RankPlan doubling(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan halving(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan tree(const Topology& topology, int rank, std::size_t elements, const Options& options);

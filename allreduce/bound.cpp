@@ -44,11 +44,22 @@ double bound(const Topology& topology, double bytes, const Links& links, bool pe
     seconds = std::max(seconds, peers_memory ? std::min(by_messages, in_memory) : by_messages);
   }
   const auto n = static_cast<double>(topology.ranks());
-  const auto steps = static_cast<int>(std::bit_width(static_cast<unsigned>(topology.ranks() - 1)));
+  // Ranks of a host that see one another's memory need no messages inside it.
+  const std::size_t ends =
+      peers_memory && of_hosts.size() > 1 ? of_hosts.size() : topology.host_of.size();
+  const auto steps = static_cast<int>(std::bit_width(ends - 1));
   const double message = steps * links.latency;
   const bool meets = peers_memory && of_hosts.size() == 1 && links.meeting;
   const double latency = meets ? std::min(message, *links.meeting) : message;
-  const double adding = peers_memory && of_hosts.size() == 1 ? 0 : (n - 1) / n * bytes * links.add;
+  // With the memory of peers in sight, sums inside a host are part of reading it.
+  std::size_t largest = 1;  // ranks of a host
+  for (const auto& [host, of_host] : of_ranks) {
+    largest = std::max(largest, of_host.size());
+  }
+  const auto hosts = static_cast<double>(of_hosts.size());
+  const double added =
+      peers_memory ? (hosts - 1) / hosts / static_cast<double>(largest) : (n - 1) / n;
+  const double adding = added * bytes * links.add;
   return std::max({seconds, latency, adding});
 }
 

@@ -10,6 +10,7 @@
 
 #include "allreduce/engine.h"
 #include "allreduce/numbers.h"
+#include "allreduce/placement.h"
 #include "allreduce/writer.h"
 
 namespace cnn::allreduce {
@@ -154,21 +155,24 @@ class Measurement {
     return least;
   }
 
-  double meeting() {
+  // host: the ranks of this one's.
+  double meeting(const std::vector<int>& host) {
     const Options options;  // which the writer refers to
     Writer writer(options);
-    const Group all = everyone(topology_, transport_.rank());
     writer.begin_chunk();
     for (int i = 0; i < at_once; ++i) {
-      writer.meet(all.ranks);
+      writer.meet(host);
     }
     return std::max(shortest, least(std::move(writer).finish()) / at_once);
   }
 
   // Bytes that a rank reads and writes in a second in sums over the memory of all.
-  double memory(double meeting) {
-    const double seconds =
-        least(make_plan(find("shared"), topology_, transport_.rank(), room_.size(), {}));
+  double memory(const std::vector<int>& host, double meeting) {
+    const auto place = std::ranges::find(host, transport_.rank()) - host.begin();
+    RankPlan plan = make_plan(find("shared"), ranks_on_hosts(1, static_cast<int>(host.size())),
+                              static_cast<int>(place), room_.size(), {});
+    rename_positions(plan, host);
+    const double seconds = least(std::move(plan));
     return 2 * static_cast<double>(room_.size_bytes()) / std::max(shortest, seconds - 2 * meeting);
   }
 
@@ -272,7 +276,9 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
   const std::vector<int> mine =
       ranks_of(topology, topology.host_of[static_cast<std::size_t>(rank)]);
   links.add = rounded(measurement.add());
-  if (std::ranges::any_of(hosts, [](const auto& ranks) { return ranks.size() > 1; })) {
+  const bool has_local_peers =
+      std::ranges::any_of(hosts, [](const auto& ranks) { return ranks.size() > 1; });
+  if (has_local_peers) {
     const MessageSpeed inside = measurement.messages(in_ring(mine, rank));
     links.latency = rounded(inside.latency);
     links.post = rounded(inside.post);
@@ -297,12 +303,13 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
       fastest /= std::ranges::min(speeds.of_rank);  // the ring went at the pace of the slowest
     }
     links.host = rounded(fastest);
-  } else if (limits.peers_memory) {
-    const double meeting = measurement.meeting();
+  }
+  if (has_local_peers && limits.peers_memory) {
+    const double meeting = measurement.meeting(mine);
     links.meeting = rounded(meeting);
     // A copy is a read and a write and has its sum still to come: what says that sums in place are
     // slower was disturbed.
-    links.memory = std::max(rounded(measurement.memory(meeting)), 3 * links.rank);
+    links.memory = std::max(rounded(measurement.memory(mine, meeting)), 3 * links.rank);
   }
   return speeds;
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <numeric>
@@ -5,12 +6,13 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/algorithms.h"
+#include "allreduce/placement.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::array<Algorithm, 11> rows{{
+constexpr std::array<Algorithm, 13> rows{{
     {"ring", "slices go round one ring", ring},
     {"multi_ring", "rings side by side, each over another rank to the next host", multi_ring},
     {"direct", "everyone sends each slice straight to who sums it", direct, true, true, true},
@@ -25,6 +27,10 @@ constexpr std::array<Algorithm, 11> rows{{
     {"shuffle", "a few ranks sum for all", shuffle, true, true, true},
     {"shared", "everyone sums a slice in the memory of all", shared, true, true, false, false,
      true},
+    {"shared_rings", "sums in the memory of each host, then rings between hosts", shared_rings,
+     false, false, false, true, true},
+    {"shared_direct", "sums in the memory of each host, then direct exchange between hosts",
+     shared_direct, true, true, true, true, true},
 }};
 
 void check_dims(const Algorithm& algorithm, const Topology& topology, const Options& options) {
@@ -58,16 +64,33 @@ void check_order(const Algorithm& algorithm, const Topology& topology, const Opt
         "chunks that take dimensions in different orders have no fixed order of sums");
 }
 
-void check_memory(const Algorithm& algorithm, const Topology& topology) {
-  if (algorithm.peers_memory) {
-    for (const int host : topology.host_of) {
-      check(host == topology.host_of.front(),
-            "all-reduce '" + std::string(algorithm.name) + "' needs all ranks on one host");
-    }
+void check_memory(const Algorithm& algorithm, const Topology& topology, const Options& options) {
+  if (algorithm.peers_memory && algorithm.grid) {
+    check(dims_within_hosts(topology, options.dims) > 0,
+          "all-reduce '" + std::string(algorithm.name) +
+              "' needs ranks of one host in each group of its first dimension");
+  } else if (algorithm.peers_memory) {
+    check(topology.one_host(),
+          "all-reduce '" + std::string(algorithm.name) + "' needs all ranks on one host");
   }
 }
 
+// The ranks as the algorithm takes them, by position. An order of sums is one of ranks: they keep
+// their places whatever that costs.
+std::vector<int> places_of(const Topology& topology, const Options& options) {
+  if (options.order == Order::fast) {
+    return ranks_by_position(topology);
+  }
+  std::vector<int> ranks(topology.host_of.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 }  // namespace
+
+bool Topology::one_host() const {
+  return std::ranges::all_of(host_of, [&](int host) { return host == host_of.front(); });
+}
 
 Topology ranks_on_hosts(int hosts, int ranks_each) {
   Topology topology;
@@ -102,8 +125,13 @@ RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int ran
         "an all-reduce needs the speed of each rank's link, or of none");
   check_dims(algorithm, topology, options);
   check_order(algorithm, topology, options);
-  check_memory(algorithm, topology);
-  return algorithm.plan(topology, rank, elements, options);
+  const std::vector<int> ranks = places_of(topology, options);
+  const Topology placed = by_position(topology, ranks);
+  check_memory(algorithm, placed, options);
+  const auto position = static_cast<int>(std::ranges::find(ranks, rank) - ranks.begin());
+  RankPlan plan = algorithm.plan(placed, position, elements, options);
+  rename_positions(plan, ranks);
+  return plan;
 }
 
 std::vector<RankPlan> plans_of_all(const Algorithm& algorithm, const Topology& topology,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -90,7 +91,7 @@ std::vector<std::pair<int, int>> cuts(const Algorithm& row, const Topology& topo
     }
     const auto count = static_cast<int>(std::max<std::size_t>(whole, 1));
     chunks = {{count, std::min(count, most_in_window)}};
-  } else if (wish.elements >= small && !row.peers_memory) {
+  } else if (wish.elements >= small && (!row.peers_memory || row.grid)) {
     const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
     chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
     if (!many) {
@@ -127,14 +128,13 @@ std::vector<Options> ways(const Algorithm& row, const Topology& topology, const 
 }
 
 bool worth_a_look(const Algorithm& row, const Topology& topology, const Wish& wish) {
-  const bool one_host = topology.host_of.front() == topology.host_of.back();
   const bool many_rings = row.name == "multi_ring";
   if ((!wish.shape.dims.empty() && row.grid != (wish.shape.dims.size() > 1)) ||
       (wish.shape.rings > 0 && many_rings != (wish.shape.rings > 1))) {
     return false;
   }
   if (row.peers_memory) {
-    return wish.peers_memory && one_host;
+    return wish.peers_memory && (row.grid || topology.one_host());
   }
   if (row.name == "shuffle") {  // never faster than direct: for who asks for it
     return false;
@@ -174,8 +174,8 @@ bool keeps_bits(const Candidate& way, const Topology& topology, const Wish& wish
     return true;  // they are the same in every run
   }
   if (wish.order == Order::fast) {
-    const bool one_host = topology.host_of.front() == topology.host_of.back();
-    return !(wish.peers_memory && one_host) || (way.algorithm->ordered && !way.algorithm->grid);
+    return !(wish.peers_memory && topology.one_host()) ||
+           (way.algorithm->ordered && !way.algorithm->grid);
   }
   const bool pairs =
       wish.order == Order::tree && std::has_single_bit(static_cast<unsigned>(topology.ranks()));
@@ -209,14 +209,30 @@ void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology, con
   all.resize(std::min(all.size(), kept));
 }
 
+// That a rule names, with what holds for all.
+Candidate way_of_rule(const Rule& rule, const Wish& wish) {
+  Candidate way{rule.algorithm, rule.options, 0};
+  way.options.order = wish.order;
+  way.options.wire = wish.wire;
+  if (wish.pieces > 0) {
+    way.options.chunks = wish.pieces;
+    way.options.window = std::min(wish.pieces, most_in_window);
+  }
+  return way;
+}
+
+// Empty buffers have as many chunks as others.
+bool has_channels(const Candidate& way, const Topology& topology, const Wish& wish) {
+  return make_plan(*way.algorithm, topology, 0, 0, way.options).chunks.size() <= wish.channels;
+}
+
 // Gives all of them their seconds; those that need too many channels are left out.
 void simulate_all(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
                   const Links& links) {
   std::vector<Candidate> fitting;
   for (Candidate& candidate : all) {
     const Algorithm& row = *candidate.algorithm;
-    if (make_plan(row, topology, 0, wish.elements, candidate.options).chunks.size() >
-        wish.channels) {
+    if (!has_channels(candidate, topology, wish)) {
       continue;
     }
     const Estimate rough = estimate(row, candidate.options, topology, wish.elements, links);
@@ -273,13 +289,7 @@ std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
   if (rule == settings.rules.end() || rule->algorithm == nullptr) {
     return candidates(settings.topology, wish, settings.links);
   }
-  Candidate fixed{rule->algorithm, rule->options, 0};
-  fixed.options.order = wish.order;
-  fixed.options.wire = wish.wire;
-  if (wish.pieces > 0) {
-    fixed.options.chunks = wish.pieces;
-    fixed.options.window = std::min(wish.pieces, most_in_window);
-  }
+  const Candidate fixed = way_of_rule(*rule, wish);
   make_plan(*fixed.algorithm, settings.topology, 0, 0, fixed.options);  // throws if it cannot be
   std::vector<Candidate> all{fixed};
   simulate_all(all, settings.topology, wish, settings.links);
@@ -288,6 +298,26 @@ std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
                           " chunks needs more channels than ranks have, " +
                           std::to_string(channels) + "; ask for fewer");
   return all;
+}
+
+bool can_reduce(const Settings& settings, std::size_t elements, std::size_t channels) {
+  const Wish wish = wish_of(settings, elements, channels);
+  const auto some_way = [&] {
+    return std::ranges::any_of(ways_of_catalog(settings.topology, wish), [&](const auto& way) {
+      return has_channels(way, settings.topology, wish);
+    });
+  };
+  const auto follows = [&](const Rule& rule) {
+    if (rule.algorithm == nullptr) {
+      return some_way();
+    }
+    const Candidate way = way_of_rule(rule, wish);
+    return can(*way.algorithm, settings.topology, way.options) &&
+           has_channels(way, settings.topology, wish);
+  };
+  const bool all_named = !settings.rules.empty() &&
+                         settings.rules.back().most == std::numeric_limits<std::size_t>::max();
+  return std::ranges::all_of(settings.rules, follows) && (all_named || some_way());
 }
 
 std::string dims_text(const Options& options) {

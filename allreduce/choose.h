@@ -75,6 +75,11 @@ struct Settings {
 std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
                                std::size_t channels = Wish{}.channels);
 
+// Whether ways_of() finds one for these elements, by the rule for them and by all others; nothing
+// is simulated.
+bool can_reduce(const Settings& settings, std::size_t elements,
+                std::size_t channels = Wish{}.channels);
+
 // "4x8", "-" without dimensions.
 std::string dims_text(const Options& options);
 

@@ -59,8 +59,7 @@ PeerMemory open_memory_of(const Seat& first, int descriptor) {
   return PeerMemory::open(mine);
 }
 
-// Memory for some of the ranks, messages for the others. Meetings and rooms are of memory: those
-// who meet share it.
+// Memory for some of the ranks, messages for the others.
 class MixedTransport final : public Transport {
  public:
   MixedTransport(World& world, std::unique_ptr<Transport> inside,
@@ -73,6 +72,8 @@ class MixedTransport final : public Transport {
       place_[static_cast<std::size_t>(mates[place])] = static_cast<int>(place);
     }
     outside_->tell(*inside_->progress());
+    inside_group_.reserve(place_.size());
+    outside_group_.reserve(place_.size());
   }
 
   int rank() const override { return outside_->rank(); }
@@ -101,9 +102,15 @@ class MixedTransport final : public Transport {
     const Way way = way_to(from);
     return told([&] { return way.transport->received(way.rank, channel); });
   }
-  void come(std::size_t channel) override {
-    inside_->come(channel);
-    told([&] { outside_->come(channel); });
+  void come(std::span<const int> group, std::size_t channel) override {
+    inside_group_.clear();
+    outside_group_.clear();
+    for (const int other : group) {
+      const int place = place_of(other);
+      (place < 0 ? outside_group_ : inside_group_).push_back(place < 0 ? other : place);
+    }
+    inside_->come(inside_group_, channel);
+    told([&] { outside_->come(outside_group_, channel); });
   }
   bool have_come(std::span<const int> group, std::size_t channel) override {
     return std::ranges::all_of(group, [&](int other) {
@@ -160,7 +167,8 @@ class MixedTransport final : public Transport {
 
   World& world_;
   std::unique_ptr<Transport> inside_, outside_;
-  std::vector<int> place_;  // by rank: inside; -1: it is outside
+  std::vector<int> place_;                         // by rank: inside; -1: it is outside
+  std::vector<int> inside_group_, outside_group_;  // of come(), which allocates nothing
 };
 
 }  // namespace

@@ -302,7 +302,7 @@ bool Engine::step(std::size_t chunk, const Wait& /*wait*/) { return messages_com
 bool Engine::step(std::size_t chunk, const Meet& meet) {
   Running& running = chunks_[chunk];
   if (!running.came) {
-    transport_.come(chunk);
+    transport_.come(plan_.groups[meet.group], chunk);
     running.came = true;
   }
   if (!transport_.have_come(plan_.groups[meet.group], chunk)) {

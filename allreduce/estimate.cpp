@@ -14,6 +14,7 @@ namespace {
 struct Scene {
   double ranks = 1, each = 1;  // each: in a host
   double bytes = 0;            // of the buffer, as messages carry it
+  double floats = 0;           // the same in f32, as sums read and write it
   double added = 0;            // seconds to add a whole buffer to another
   Links links;
 
@@ -49,10 +50,11 @@ Course direct(const Scene& of) {
           2 * (of.ranks - 1)};
 }
 
-// Each dimension works on what those before have left to a rank.
-Course grid(const Scene& of, const std::vector<int>& dims, bool rings) {
+// Each dimension works on what those before have left to a rank. before: ranks of the dimensions
+// that are not among these, as they come first.
+Course grid(const Scene& of, const std::vector<int>& dims, bool rings, double before = 1) {
   Course course;
-  double left = 1, stride = 1;
+  double left = 1 / before, stride = before;
   for (const int dim : dims) {
     const double size = dim, share = (size - 1) / size * left;
     const double speed = stride * size <= of.each ? of.links.rank : of.outside();
@@ -63,6 +65,20 @@ Course grid(const Scene& of, const std::vector<int>& dims, bool rings) {
     left /= size;
     stride *= size;
   }
+  return course;
+}
+
+// As a grid whose first dimensions, within a host, have sums in memory: a slice is read in all
+// buffers and written once, then read again and written to all others.
+Course shared_grid(const Scene& of, std::vector<int> dims, bool rings) {
+  double inside = 1;
+  while (!dims.empty() && inside * dims.front() <= of.each) {
+    inside *= dims.front();
+    dims.erase(dims.begin());
+  }
+  Course course = grid(of, dims, rings, inside);
+  course.latency += 2 * of.links.meeting.value_or(of.links.latency);
+  course.stages.push_back((2 + 1 / inside) * of.floats / of.links.memory);
   return course;
 }
 
@@ -100,6 +116,9 @@ Course course_of(std::string_view name, const Scene& scene, const Options& optio
   if (name == "grid_of_rings" || name == "grid_of_direct") {
     return grid(scene, options.dims, name == "grid_of_rings");
   }
+  if (name == "shared_rings" || name == "shared_direct") {
+    return shared_grid(scene, options.dims, name == "shared_rings");
+  }
   if (name == "doubling" || name == "halving") {
     return distances(scene, name == "halving");
   }
@@ -117,6 +136,7 @@ Estimate estimate(const Algorithm& algorithm, const Options& options, const Topo
   const Scene scene{.ranks = static_cast<double>(topology.ranks()),
                     .each = each,
                     .bytes = count * static_cast<double>(size_of(options.wire)),
+                    .floats = count * sizeof(float),
                     .added = count * sizeof(float) * links.add,
                     .links = links};
   if (scene.ranks < 2) {

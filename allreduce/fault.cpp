@@ -40,8 +40,8 @@ void FaultyTransport::receive(int from, std::size_t channel, std::span<const Byt
   count();
 }
 
-void FaultyTransport::come(std::size_t channel) {
-  ForwardingTransport::come(channel);
+void FaultyTransport::come(std::span<const int> group, std::size_t channel) {
+  ForwardingTransport::come(group, channel);
   count();
 }
 

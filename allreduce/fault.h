@@ -38,7 +38,7 @@ class FaultyTransport final : public ForwardingTransport {
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override;
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
-  void come(std::size_t channel) override;
+  void come(std::span<const int> group, std::size_t channel) override;
 
  private:
   void count();   // one more message or meeting

@@ -29,7 +29,9 @@ class ForwardingTransport : public Transport {
   bool received(int from, std::size_t channel) override {
     return transport_.received(from, channel);
   }
-  void come(std::size_t channel) override { transport_.come(channel); }
+  void come(std::span<const int> group, std::size_t channel) override {
+    transport_.come(group, channel);
+  }
   bool have_come(std::span<const int> group, std::size_t channel) override {
     return transport_.have_come(group, channel);
   }

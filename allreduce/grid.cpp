@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "allreduce/algorithms.h"
+#include "allreduce/placement.h"
 #include "allreduce/writer.h"
 
 namespace cnn::allreduce {
@@ -27,37 +28,54 @@ std::vector<Group> groups_of(const std::vector<int>& dims, int rank) {
   return groups;
 }
 
+// How the ranks of a dimension exchange.
+struct Exchange {
+  ReduceScatter reduce_scatter = nullptr;
+  AllGather all_gather = nullptr;
+};
+constexpr Exchange by_rings{ring_reduce_scatter, ring_all_gather};
+constexpr Exchange by_direct{direct_reduce_scatter, direct_all_gather};
+constexpr Exchange by_memory{shared_reduce_scatter, shared_all_gather};
+
+// One dimension of a grid, as this rank sees it.
+struct Dimension {
+  const Group* group = nullptr;
+  Exchange exchange;
+};
+
 struct Stage {
-  const Group* group;
+  const Dimension* dimension;
   std::vector<Range> slices;
 };
 
 // Reduces and scatters in one dimension after the other, each within what the one before left to
 // this rank; then gathers on the way back.
-void write_chunk(Writer& writer, std::span<const Group* const> order, Range range,
-                 std::pair<ReduceScatter, AllGather> by) {
+void write_chunk(Writer& writer, std::span<const Dimension> dimensions, Range range) {
   std::vector<Stage> stages;
-  for (const Group* const group : order) {
-    stages.push_back({group, slices(range, group->size())});
-    by.first(writer, *group, stages.back().slices, group == order.back());
-    range = stages.back().slices[group->self];
+  for (const Dimension& dimension : dimensions) {
+    const Group& group = *dimension.group;
+    stages.push_back({&dimension, slices(range, group.size())});
+    dimension.exchange.reduce_scatter(writer, group, stages.back().slices,
+                                      &dimension == &dimensions.back());
+    range = stages.back().slices[group.self];
   }
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    by.second(writer, *stage->group, stage->slices);
+    stage->dimension->exchange.all_gather(writer, *stage->dimension->group, stage->slices);
   }
 }
 
-RankPlan grid(int rank, std::size_t elements, const Options& options,
-              std::pair<ReduceScatter, AllGather> by) {
+// The first `inside` dimensions exchange by memory.
+RankPlan grid(int rank, std::size_t elements, const Options& options, const Exchange& outside,
+              std::size_t inside = 0) {
   const std::vector<Group> groups = groups_of(options.dims, rank);
-  std::vector<const Group*> order;
-  for (const Group& group : groups) {
-    if (group.size() > 1) {
-      order.push_back(&group);
+  std::vector<Dimension> order;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    if (groups[i].size() > 1) {
+      order.push_back({&groups[i], i < inside ? by_memory : outside});
     }
   }
   return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
-    write_chunk(writer, order, range, by);
+    write_chunk(writer, order, range);
     if (options.rotate && !order.empty()) {
       std::rotate(order.begin(), order.begin() + 1, order.end());
     }
@@ -68,12 +86,22 @@ RankPlan grid(int rank, std::size_t elements, const Options& options,
 
 RankPlan grid_of_rings(const Topology& /*topology*/, int rank, std::size_t elements,
                        const Options& options) {
-  return grid(rank, elements, options, {ring_reduce_scatter, ring_all_gather});
+  return grid(rank, elements, options, by_rings);
 }
 
 RankPlan grid_of_direct(const Topology& /*topology*/, int rank, std::size_t elements,
                         const Options& options) {
-  return grid(rank, elements, options, {direct_reduce_scatter, direct_all_gather});
+  return grid(rank, elements, options, by_direct);
+}
+
+RankPlan shared_rings(const Topology& topology, int rank, std::size_t elements,
+                      const Options& options) {
+  return grid(rank, elements, options, by_rings, dims_within_hosts(topology, options.dims));
+}
+
+RankPlan shared_direct(const Topology& topology, int rank, std::size_t elements,
+                       const Options& options) {
+  return grid(rank, elements, options, by_direct, dims_within_hosts(topology, options.dims));
 }
 
 }  // namespace cnn::allreduce

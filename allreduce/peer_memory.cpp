@@ -124,9 +124,9 @@ class PeerMemoryTransport final : public Transport {
     return true;
   }
 
-  void come(std::size_t channel) override {
+  void come(std::span<const int> group, std::size_t channel) override {
     board_.arrivals(channel, index(rank_)).value.store(++come_[channel]);
-    for (int rank = 0; rank < ranks_; ++rank) {
+    for (const int rank : group) {
       wake(rank);
     }
   }

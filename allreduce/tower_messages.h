@@ -33,7 +33,7 @@ class TowerMessages final : public Transport {
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
   bool received(int from, std::size_t channel) override;
-  void come(std::size_t /*channel*/) override {}
+  void come(std::span<const int> /*group*/, std::size_t /*channel*/) override {}
   bool have_come(std::span<const int> group, std::size_t channel) override;
   void idle(int waits_for) override;
   void busy() override;

@@ -50,8 +50,9 @@ class Transport {
   virtual void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                        std::span<const Bytes> to) = 0;
   virtual bool received(int from, std::size_t channel) = 0;
-  // Says that this rank has come here; then, whether all of the group have.
-  virtual void come(std::size_t channel) = 0;
+  // A barrier of a group, which may be some of the ranks: says that this rank has come here; then,
+  // whether all of the group have. On one channel all ranks of a host take part in equally many.
+  virtual void come(std::span<const int> group, std::size_t channel) = 0;
   virtual bool have_come(std::span<const int> group, std::size_t channel) = 0;
 
   // Called by who has nothing to do but to wait for that rank. Gives the processor away after a

@@ -69,5 +69,9 @@ void ring_all_gather(Writer& writer, const Group& group, std::span<const Range> 
 void direct_reduce_scatter(Writer& writer, const Group& group, std::span<const Range> slices,
                            bool last);
 void direct_all_gather(Writer& writer, const Group& group, std::span<const Range> slices);
+// Among ranks that share memory: nothing is sent, sums are made where the buffers lie.
+void shared_reduce_scatter(Writer& writer, const Group& group, std::span<const Range> slices,
+                           bool last);
+void shared_all_gather(Writer& writer, const Group& group, std::span<const Range> slices);
 
 }  // namespace cnn::allreduce

@@ -59,7 +59,7 @@ MpiTransport::MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels)
       channels_(channels),
       sends_(channels * static_cast<std::size_t>(world.ranks()), MPI_REQUEST_NULL),
       receives_(sends_.size(), MPI_REQUEST_NULL),
-      come_(channels),
+      come_(sends_.size()),
       came_(sends_.size()) {}
 
 // The communicator stays: freeing it would wait for all ranks, and what ends first is the run.
@@ -119,11 +119,11 @@ bool MpiTransport::received(int from, std::size_t channel) {
   return world_.test(receives_[at(channel, from)], from);
 }
 
-void MpiTransport::come(std::size_t channel) {
+void MpiTransport::come(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
-  ++come_[channel];
-  for (int to = 0; to < ranks(); ++to) {
+  for (const int to : group) {
     if (to != rank()) {
+      ++come_[at(channel, to)];
       MPI_Request request = MPI_REQUEST_NULL;
       world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, meeting_tag(channel), comm_, &request),
                         to);
@@ -136,7 +136,7 @@ bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
   return std::ranges::all_of(group, [&](int other) {
     std::uint64_t& came = came_[at(channel, other)];
-    while (other != rank() && came < come_[channel]) {
+    while (other != rank() && came < come_[at(channel, other)]) {
       int here = 0;
       world_.check_call(MPI_Iprobe(other, meeting_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
                         other);

@@ -33,7 +33,7 @@ class MpiTransport final : public Transport {
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
   bool received(int from, std::size_t channel) override;
-  void come(std::size_t channel) override;
+  void come(std::span<const int> group, std::size_t channel) override;
   bool have_come(std::span<const int> group, std::size_t channel) override;
   void idle(int waits_for) override;
   void busy() override;
@@ -54,7 +54,7 @@ class MpiTransport final : public Transport {
   MPI_Comm comm_;
   std::size_t channels_;
   std::vector<MPI_Request> sends_, receives_;  // [channel][rank]
-  std::vector<std::uint64_t> come_, came_;     // so far: [channel], [channel][rank]
+  std::vector<std::uint64_t> come_, came_;     // meetings with each rank so far: [channel][rank]
   std::vector<Bytes> rooms_;
   Progress progress_{0};
   bool tells_ = false;

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "allreduce/algorithm.h"
@@ -182,6 +183,27 @@ TEST(Algorithms, SendWhatTheirFormulasSay) {
   }
 }
 
+// On hosts of four: by messages in the dimensions between hosts alone.
+TEST(Algorithms, SumInMemoryWhereDimensionsLieWithinHosts) {
+  for (const auto& [dims, sent] : std::vector<std::pair<std::vector<int>, std::size_t>>{
+           {{4, 3}, 2 * 2 * 100}, {{2, 2, 3}, 2 * 2 * 100}, {{2, 6}, 2 * 5 * 100}}) {
+    for (const std::string name : {"shared_rings", "shared_direct"}) {
+      for (const Topology& topology :
+           {ranks_on_hosts(3, 4), Topology{{0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2}}}) {
+        SCOPED_TRACE(name + " " + std::to_string(dims.size()));
+        for (const Traffic& of :
+             proved(name, topology, 1200, {.dims = dims, .chunks = 2, .window = 2})) {
+          EXPECT_EQ(of.elements_sent, sent);
+        }
+        proved(name, topology, 7, {.dims = dims, .chunks = 3, .window = 1});
+      }
+    }
+  }
+  for (const Order order : {Order::rank, Order::tree}) {
+    proved("shared_direct", ranks_on_hosts(3, 4), 1201, {.order = order, .dims = {2, 2, 3}});
+  }
+}
+
 TEST(Algorithms, GiveSlowLinksLessToSum) {
   Topology topology = ranks_on_hosts(16, 1);
   topology.link.assign(16, 1.0);
@@ -210,7 +232,8 @@ TEST(Algorithms, SayWhatTheyCannotDo) {
   };
   EXPECT_EQ(error("rong", {}),
             "no all-reduce is called 'rong'; use one of ring, multi_ring, direct, grid_of_rings, "
-            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared");
+            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared, shared_rings, "
+            "shared_direct");
   EXPECT_EQ(error("grid_of_rings", {.dims = {3, 2}}),
             "invalid dimensions 3x2: their product is 6, there are 4 ranks");
   EXPECT_NE(error("ring", {.order = Order::rank}), "");
@@ -219,6 +242,10 @@ TEST(Algorithms, SayWhatTheyCannotDo) {
   EXPECT_NE(error("ring", {.wire = Wire::bf16}), "");
   EXPECT_NE(error("ring", {.dims = {4}}), "");
   EXPECT_EQ(error("shared", {}), "all-reduce 'shared' needs all ranks on one host");
+  EXPECT_EQ(error("shared_direct", {.dims = {2, 2}}), "");
+  EXPECT_EQ(error("shared_direct", {.dims = {4, 1}}),
+            "all-reduce 'shared_direct' needs ranks of one host in each group of its first "
+            "dimension");
 }
 
 }  // namespace

@@ -32,8 +32,12 @@ TEST(Choice, TakesTheMemoryOfPeersWhereTheyHaveOneHost) {
   const Links links{.rank = 5e9, .memory = 10e9};
   EXPECT_EQ(best(ranks_on_hosts(1, 4), {.elements = 1'000'000, .peers_memory = true}, links),
             "shared");
-  EXPECT_NE(best(ranks_on_hosts(2, 2), {.elements = 1'000'000, .peers_memory = true}, links),
-            "shared");
+  const Wish large{.elements = 4'000'000, .peers_memory = true};
+  const Links gigabit{.latency = 2e-5, .rank = 2e9, .host = 0.12e9, .memory = 20e9};
+  for (const Topology& topology : {ranks_on_hosts(2, 4), Topology{{0, 1, 0, 1, 0, 1, 0, 1}}}) {
+    EXPECT_TRUE(candidates(topology, large, gigabit).front().algorithm->peers_memory);
+  }
+  EXPECT_FALSE(candidates(ranks_on_hosts(8, 1), large, gigabit).front().algorithm->peers_memory);
 }
 
 TEST(Choice, HasNoMoreChunksThanRanksHaveChannels) {
@@ -162,7 +166,8 @@ TEST(Choice, IsEstimatedNearlyAsItIsSimulated) {
   const Links links{.latency = 2e-6, .post = 3e-7, .add = 1e-11};
   for (const Topology& topology : {ranks_on_hosts(8, 1), ranks_on_hosts(4, 4)}) {
     for (const std::size_t elements : {1000U, 1'000'000U}) {
-      for (const Candidate& way : candidates(topology, {.elements = elements}, links)) {
+      for (const Candidate& way :
+           candidates(topology, {.elements = elements, .peers_memory = true}, links)) {
         const double rough =
             estimate(*way.algorithm, way.options, topology, elements, links).seconds;
         const double slack = way.algorithm->name == "tree" ? 2 : 1;

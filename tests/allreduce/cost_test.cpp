@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "allreduce/algorithm.h"
+#include "allreduce/choose.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -100,6 +101,20 @@ TEST(Cost, SaysWhenRanksWaitForever) {
   plans[1].chunks[0].actions.pop_back();
   plans[1].chunks[0].actions.pop_back();
   EXPECT_ANY_THROW(simulate(plans, ranks_on_hosts(1, 3), {}));
+}
+
+// Also where links between hosts are so fast that adding counts.
+TEST(Cost, IsNoLessThanTheBoundWhereHostsSumInMemory) {
+  for (const double host : {1e8, 1e11}) {
+    const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .meeting = 1e-7};
+    for (const Topology& topology : {ranks_on_hosts(2, 4), ranks_on_hosts(1, 4)}) {
+      for (const Candidate& way :
+           candidates(topology, {.elements = 1 << 20U, .peers_memory = true}, links)) {
+        EXPECT_GE(way.seconds, 0.999 * bound(topology, 4 << 20U, links, true))
+            << way.algorithm->name;
+      }
+    }
+  }
 }
 
 }  // namespace

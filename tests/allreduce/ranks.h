@@ -95,7 +95,7 @@ inline std::vector<float> reduce(allreduce::Transport& transport,
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       all[rank] = static_cast<int>(rank);
     }
-    transport.come(transport.channels() - 1);
+    transport.come(all, transport.channels() - 1);
     while (!transport.have_come(all, transport.channels() - 1)) {
       transport.idle(transport.rank() == 0 ? transport.ranks() - 1 : 0);
     }

@@ -45,13 +45,13 @@ TEST(StallWarning, TellsHowFarTheOtherIs) {
   std::string said;
   std::chrono::steady_clock::time_point now;
   const auto errors = tests::as_threads(2, {.room = 4096}, [&](Transport& transport) {
+    const int both[] = {0, 1};
     if (transport.rank() == 1) {
       *transport.progress() = progress_at(Phase::input, 11);
-      transport.come(0);
+      transport.come(both, 0);
       return;
     }
-    const int both[] = {0, 1};
-    transport.come(0);
+    transport.come(both, 0);
     while (!transport.have_come(both, 0)) {
       transport.idle(1);
     }

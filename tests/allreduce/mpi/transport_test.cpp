@@ -63,19 +63,40 @@ TEST(Connection, ByMessagesHasTheBitsOfThreads) { expect_the_bits_of_threads(/*a
 
 TEST(Connection, ByMemoryHasTheBitsOfThreads) { expect_the_bits_of_threads(/*apart=*/false); }
 
-// Ranks 0 and 1 on one host, the others on another.
-TEST(Connection, ByMemoryAndMessagesHasTheBitsOfThreads) {
+// is_away: whether a rank is on the second of two hosts.
+void expect_the_bits_of_threads_on_two_hosts(bool (*is_away)(std::size_t rank)) {
   World& world = this_world();
   std::vector<Seat> seats = find_seats(world, /*apart=*/false);
-  for (std::size_t rank = 2; rank < seats.size(); ++rank) {
-    seats[rank].memory += " of another host";
+  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    seats[rank].memory += is_away(rank) ? " of another host" : "";
   }
   const Topology topology = topology_of(seats);
   Connection connection(world, seats, small_rooms);
-  for (const Job& job : jobs_of(world.ranks())) {
+  std::vector<Job> jobs = jobs_of(world.ranks());
+  if (world.ranks() == 4) {
+    for (const char* const name : {"shared_rings", "shared_direct"}) {
+      for (const std::size_t elements : {1U, 1023U, 100'003U}) {
+        jobs.push_back({.algorithm = name,
+                        .elements = elements,
+                        .options = {.dims = {2, 2}, .chunks = 4, .window = 2},
+                        .pieces = 3,
+                        .factor = 0.25F,
+                        .times = 3});
+      }
+    }
+  }
+  for (const Job& job : jobs) {
     EXPECT_EQ(tests::reduce(connection.transport(), topology, job), by_threads(topology, job))
         << job.algorithm << " of " << job.elements << " elements";
   }
+}
+
+TEST(Connection, ByMemoryAndMessagesHasTheBitsOfThreads) {
+  expect_the_bits_of_threads_on_two_hosts([](std::size_t rank) { return rank >= 2; });
+}
+
+TEST(Connection, OfRanksDealtToHostsOneByOneHasTheBitsOfThreads) {
+  expect_the_bits_of_threads_on_two_hosts([](std::size_t rank) { return rank % 2 == 1; });
 }
 
 TEST(Connection, SeesMemoryOfThisHostOnly) {
