@@ -49,6 +49,13 @@ has "$(scripts/cnnrun --rankfile "$folder/ranks" prog 2>&1)" "-np 2" "--rankfile
 printf 'a slots=4 # first\n\nb\n' >"$folder/hosts"
 has "$(scripts/cnnrun --hostfile "$folder/hosts" prog 2>&1)" "-np 2" "-H a:1,b:1"
 
+# A value may begin with dashes, and what follows the program is the program's.
+line=$(scripts/cnnrun --mpiarg --oversubscribe --mpiarg=--report-bindings --ddlarg -dump_iter prog --mpiarg x 2>&1)
+has "$line" " --oversubscribe --report-bindings " "-dump_iter prog --mpiarg x"
+line=$(scripts/cnnrun --dry_run -H a,b -m r --mpiarg '--mca x y' -- prog 2>&1)
+has "$line" "-np 2" "-H a:1,b:1" "--mca x y" "DDL_OPTIONS=-mode r:1x2x1x1"
+refuses "'--nodes' is not a whole number" --accelerators --nodes
+
 refuses "are 6 hosts, but there are 4" -H a,b,c,d --nodes 3 --racks 2
 refuses "one of b n r m c p" -m q
 refuses "dimensions of 6 ranks, but there are 4" -m r:2x3 --accelerators 4
@@ -59,6 +66,17 @@ refuses "No such file" --rankfile "$folder/none"
 
 table=$(scripts/cnnrun --scale=1,2,4 prog 2>/dev/null)
 has "$table" "ranks   images/sec   per rank efficiency" "4       360.00      90.00     90.00%" "1       100.00     100.00    100.00%"
+# Each rank of a series has as many processors as in the largest run.
+usable() { python3 -c 'import os; print(*sorted(os.sched_getaffinity(0))[:'"$1"'], sep=",")'; }
+if [[ $(nproc) -ge 2 ]]; then
+  half=$(($(nproc) / 2))
+  line=$(scripts/cnnrun --dry_run --scale=1,2 prog 2>&1)
+  has "$line" "each rank has $half of the host's processors in every run" "taskset -c $(usable "$half") prog"
+  [[ $(nproc) != $((2 * half)) || $(tail -n 1 <<<"$line") != *taskset* ]] || fail "the largest run is restricted: $line"
+fi
+has "$(scripts/cnnrun --dry_run --scale=1,10000 prog 2>&1)" "10000 ranks of a host share" "taskset -c $(usable 1) prog"
+[[ $(scripts/cnnrun --dry_run --rankfile "$folder/ranks" --scale=1,2 prog 2>&1) != *taskset* ]] || fail "a rank file has its own slots"
+
 if said=$(scripts/cnnrun --scale=1,3 prog 2>&1); then fail "a failed run counted"; fi
 has "$said" "3 ranks ended with status 7"
 echo "cnnrun: all as it should be"
