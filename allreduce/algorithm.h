@@ -31,6 +31,11 @@ struct Options {
   int owners = 0;              // of a shuffle: the first so many ranks sum; 0: all
 };
 
+// What maps the plans of an algorithm onto one another, where chunks are cut into equal slices: a
+// rotation of all ranks by whole hosts, a rotation in each dimension of the grid, or flipping bits
+// of the ranks, which then are a power of two.
+enum class Invariance : std::uint8_t { none, rotation, grid, bits };
+
 // One way to reduce: a row of the catalog.
 struct Algorithm {
   std::string_view name, about;
@@ -41,6 +46,7 @@ struct Algorithm {
   bool narrow = false;        // messages may be narrower than f32: no value is rounded at each hop
   bool grid = false;          // works by dims
   bool peers_memory = false;  // needs all ranks on one host; of a grid, those of a first group
+  Invariance invariance = Invariance::none;
 };
 
 std::span<const Algorithm> catalog();

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "allreduce/estimate.h"
+#include "allreduce/symmetry.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -18,6 +20,7 @@ constexpr int most_in_window = 8;        // of the pieces that are asked for
 constexpr std::size_t small = 16384;     // elements from which chunks are worth their messages
 constexpr int few_ranks = 16;            // for whom every way is simulated
 constexpr double most_messages = 1.2e6;  // that are simulated
+constexpr double most_messages_of_many = 1.5e5;  // of ranks without a symmetry
 
 bool prime(int n) {
   for (int d = 2; d * d <= n; ++d) {
@@ -51,15 +54,7 @@ std::vector<std::vector<int>> factorisations(int n) {
 }
 
 // Ranks of each host, if they are as many everywhere; else one.
-int ranks_each(const Topology& topology) {
-  const auto first = std::ranges::count(topology.host_of, topology.host_of.front());
-  for (const int host : topology.host_of) {
-    if (std::ranges::count(topology.host_of, host) != first) {
-      return 1;
-    }
-  }
-  return static_cast<int>(first);
-}
+int ranks_each(const Topology& topology) { return ranks_of_each_host(topology).value_or(1); }
 
 // The host's dimension stands first: what leaves it has shrunk by then.
 std::vector<std::vector<int>> grids(const Topology& topology) {
@@ -226,22 +221,50 @@ bool has_channels(const Candidate& way, const Topology& topology, const Wish& wi
   return make_plan(*way.algorithm, topology, 0, 0, way.options).chunks.size() <= wish.channels;
 }
 
+// By the plans of one host, cut into equal slices of the same total size.
+double simulate_by_symmetry(const Candidate& candidate, const Topology& topology,
+                            std::size_t elements, const Links& links, const Symmetry& symmetry) {
+  const auto unit = static_cast<std::size_t>(topology.ranks()) *
+                    static_cast<std::size_t>(candidate.options.chunks) *
+                    static_cast<std::size_t>(candidate.options.rings);
+  const std::size_t rounded = (elements + unit - 1) / unit * unit;
+  std::vector<RankPlan> plans;
+  for (int rank = 0; rank < symmetry.representatives(); ++rank) {
+    plans.push_back(make_plan(*candidate.algorithm, topology, rank, rounded, candidate.options));
+  }
+  return simulate(plans, topology, links, symmetry,
+                  static_cast<double>(elements) / static_cast<double>(rounded));
+}
+
+// Of few ranks message by message; of many by the plans of one host where all hosts do the same;
+// else by formulas where messages are too many.
+double seconds_of(const Candidate& candidate, const Topology& topology, std::size_t elements,
+                  const Links& links) {
+  const Algorithm& row = *candidate.algorithm;
+  const int ranks = topology.ranks();
+  const Estimate rough = estimate(row, candidate.options, topology, elements, links);
+  if (ranks > few_ranks && elements >= static_cast<std::size_t>(ranks)) {
+    const std::optional<Symmetry> symmetry = symmetry_of(row, topology, candidate.options);
+    const double part = symmetry ? 1.0 * symmetry->representatives() / ranks : 1.0;
+    if (symmetry && rough.messages * part <= most_messages) {
+      return simulate_by_symmetry(candidate, topology, elements, links, *symmetry);
+    }
+  }
+  const double most = ranks <= 4 * most_flat ? most_messages : most_messages_of_many;
+  return ranks <= few_ranks || rough.messages <= most
+             ? simulate(plans_of_all(row, topology, elements, candidate.options), topology, links)
+             : rough.seconds;
+}
+
 // Gives all of them their seconds; those that need too many channels are left out.
 void simulate_all(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
                   const Links& links) {
   std::vector<Candidate> fitting;
   for (Candidate& candidate : all) {
-    const Algorithm& row = *candidate.algorithm;
-    if (!has_channels(candidate, topology, wish)) {
-      continue;
+    if (has_channels(candidate, topology, wish)) {
+      candidate.seconds = seconds_of(candidate, topology, wish.elements, links);
+      fitting.push_back(std::move(candidate));
     }
-    const Estimate rough = estimate(row, candidate.options, topology, wish.elements, links);
-    const bool quick = topology.ranks() <= few_ranks || rough.messages <= most_messages;
-    candidate.seconds =
-        quick ? simulate(plans_of_all(row, topology, wish.elements, candidate.options), topology,
-                         links)
-              : rough.seconds;
-    fitting.push_back(std::move(candidate));
   }
   all = std::move(fitting);
 }

@@ -6,6 +6,7 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/step_list.h"
+#include "allreduce/symmetry.h"
 
 // How long an all-reduce takes, as links and processors allow.
 namespace cnn::allreduce {
@@ -26,6 +27,12 @@ struct Links {
 // Seconds from the start of all ranks to the end of the last one, in the lists themselves. A
 // message starts when both sides have posted it. Throws Error if ranks wait forever.
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links);
+
+// The same of all ranks, by the plans of those of host 0 alone: memory and time are those of one
+// host, whatever the number of hosts. size_scale: what the size of each message and sum is
+// multiplied with, where the plans are of another number of elements.
+double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
+                const Symmetry& symmetry, double size_scale);
 
 // What no algorithm that adds in the ranks can fall below, of a buffer of so many bytes: the
 // largest of what each link, latency and adding take. With the memory of peers in sight nothing

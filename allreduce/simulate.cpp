@@ -39,6 +39,7 @@ struct Message {
   std::size_t from = 0, to = 0, chunk = 0;
   std::size_t place = 0;  // among those that its sender has posted: they set out in this order
   double bytes = 0;
+  bool inside = false;                   // a host
   double last_byte = 0;                  // when it arrives, if nothing else is on the way in
   std::optional<double> sent, expected;  // when each side posted it
 };
@@ -60,8 +61,15 @@ struct Event {
 
 class Simulation {
  public:
-  Simulation(std::span<const RankPlan> plans, const Topology& topology, const Links& links)
-      : plans_(plans), topology_(topology), links_(links), chunks_(plans.front().chunks.size()) {
+  // plans: of all ranks, or of those that stand for all; symmetry: null, or how they do.
+  Simulation(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
+             const Symmetry* symmetry, double size_scale)
+      : plans_(plans),
+        topology_(topology),
+        links_(links),
+        symmetry_(symmetry),
+        size_scale_(size_scale),
+        chunks_(plans.front().chunks.size()) {
     const int hosts = *std::ranges::max_element(topology.host_of) + 1;
     processors_.resize(plans.size());
     sent_by_.resize(plans.size());
@@ -105,8 +113,19 @@ class Simulation {
   std::size_t host_of(std::size_t rank) const {
     return static_cast<std::size_t>(topology_.host_of[rank]);
   }
-  Ways& ways(std::size_t rank, std::size_t other) {
-    return host_of(rank) == host_of(other) ? ranks_[rank] : hosts_[host_of(rank)];
+  Ways& ways(std::size_t rank, bool inside) {
+    return inside ? ranks_[rank] : hosts_[host_of(rank)];
+  }
+  std::size_t representative(std::size_t rank) const {
+    return symmetry_ == nullptr
+               ? rank
+               : static_cast<std::size_t>(symmetry_->representative(static_cast<int>(rank)));
+  }
+  // A message to `to` stands for one to this rank, from the representative of `from`.
+  std::size_t moved(std::size_t from, std::size_t to) const {
+    return symmetry_ == nullptr ? to
+                                : static_cast<std::size_t>(symmetry_->moved(static_cast<int>(from),
+                                                                            static_cast<int>(to)));
   }
 
   void schedule_go_on(double time, std::size_t rank, std::size_t chunk) {
@@ -121,14 +140,14 @@ class Simulation {
       course().time = std::max(course().time, event.time);
       advance();
     } else if (event.kind == Kind::set_out) {
-      Line& line = ways(m.from, m.to).out;
+      Line& line = ways(m.from, m.inside).out;
       const double start = std::max(event.time, line.free);
       Message coming = m;
       coming.last_byte = line.serve(start, m.bytes) + links_.latency;
       events_.push({start + links_.latency, number_++, Kind::arrive, 0, 0, coming});
       end_side(line.free, m.from, m.chunk);
     } else {
-      const double served = ways(m.to, m.from).in.serve(event.time, m.bytes);
+      const double served = ways(m.to, m.inside).in.serve(event.time, m.bytes);
       end_side(std::max(served, m.last_byte), m.to, m.chunk);
     }
   }
@@ -175,15 +194,22 @@ class Simulation {
 
   void post(std::size_t from, std::size_t to, const Range& range) {
     const double now = use_processor(links_.post);
-    Message& m = mail_[(chunk_ * plans_.size() + from) * plans_.size() + to];
+    const std::size_t ranks = topology_.host_of.size(), sender = representative(from);
+    Message& m = mail_[(chunk_ * ranks + sender) * ranks + moved(from, to)];
     (from == rank_ ? m.sent : m.expected) = now;
     if (from == rank_) {
       m.place = sent_by_[rank_]++;
     }
     ++course().open_messages;
     if (m.sent && m.expected) {
-      const double bytes = static_cast<double>(range.size() * size_of(plans_[rank_].wire));
-      const Message whole{from, to, chunk_, m.place, bytes};
+      const double bytes =
+          size_scale_ * static_cast<double>(range.size() * size_of(plans_[rank_].wire));
+      const Message whole{.from = sender,
+                          .to = representative(to),
+                          .chunk = chunk_,
+                          .place = m.place,
+                          .bytes = bytes,
+                          .inside = host_of(from) == host_of(to)};
       events_.push({std::max(*m.sent, *m.expected), m.place, Kind::set_out, 0, 0, whole});
       m = {};
     }
@@ -225,7 +251,7 @@ class Simulation {
   }
 
   bool step(const Sum& sum) {
-    const double bytes = static_cast<double>(sum.range.size() * sizeof(float));
+    const double bytes = size_scale_ * static_cast<double>(sum.range.size() * sizeof(float));
     double seconds = (sum.parts - 1) * bytes * links_.add;
     const auto parts = plans_[rank_].parts_of(sum);
     const bool of_others =
@@ -241,6 +267,8 @@ class Simulation {
   std::span<const RankPlan> plans_;
   const Topology& topology_;
   const Links& links_;
+  const Symmetry* symmetry_;
+  double size_scale_;
   std::size_t chunks_;
   std::vector<Line> processors_;  // by rank; they serve seconds
   std::vector<Ways> ranks_, hosts_;
@@ -256,7 +284,14 @@ class Simulation {
 }  // namespace
 
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links) {
-  return plans.size() < 2 ? 0 : Simulation(plans, topology, links).run();
+  return plans.size() < 2 ? 0 : Simulation(plans, topology, links, nullptr, 1).run();
+}
+
+double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
+                const Symmetry& symmetry, double size_scale) {
+  check(std::ssize(plans) == symmetry.representatives(),
+        "a simulation by symmetry needs the plans of host 0, and of no other");
+  return topology.ranks() < 2 ? 0 : Simulation(plans, topology, links, &symmetry, size_scale).run();
 }
 
 }  // namespace cnn::allreduce

@@ -1,0 +1,86 @@
+#include "allreduce/symmetry.h"
+
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "allreduce/choose.h"
+#include "allreduce/cost.h"
+
+namespace cnn::allreduce {
+namespace {
+
+struct Case {
+  const char* algorithm;
+  int hosts, each;
+  std::size_t elements;
+  Options options;
+};
+
+double by_host_0(const Case& of, const Links& links) {
+  const Topology topology = ranks_on_hosts(of.hosts, of.each);
+  const Algorithm& row = find(of.algorithm);
+  const std::optional<Symmetry> symmetry = symmetry_of(row, topology, of.options);
+  EXPECT_TRUE(symmetry) << of.algorithm;
+  std::vector<RankPlan> plans;
+  for (int rank = 0; symmetry && rank < symmetry->representatives(); ++rank) {
+    plans.push_back(make_plan(row, topology, rank, of.elements, of.options));
+  }
+  return symmetry ? simulate(plans, topology, links, *symmetry, 1) : 0;
+}
+
+TEST(Symmetry, OfHostsGivesTheTimeOfAllRanks) {
+  const Links links{.latency = 3e-6, .post = 2e-7, .add = 1e-11, .rank = 20e9, .host = 12e9};
+  const std::vector<Case> cases{
+      {"ring", 6, 1, 6 * 1000, {}},
+      {"ring", 4, 3, 12 * 1000, {.chunks = 4, .window = 2}},
+      {"multi_ring", 4, 3, 36 * 4 * 100, {.rings = 3, .chunks = 4, .window = 6}},
+      {"direct", 5, 1, 5 * 2000, {.chunks = 2, .window = 2}},
+      {"direct", 3, 4, 12 * 2000, {}},
+      {"grid_of_direct", 12, 1, 12 * 4 * 500, {.dims = {3, 4}, .chunks = 4, .window = 2}},
+      {"grid_of_direct", 6, 4, 24 * 3 * 500, {.dims = {4, 2, 3}, .chunks = 3, .window = 3}},
+      {"grid_of_direct", 4, 2, 8 * 500, {.dims = {4, 2}}},  // hosts end within a dimension
+      {"grid_of_rings", 4, 4, 16 * 16 * 300, {.dims = {4, 2, 2}, .chunks = 16, .window = 3}},
+      {"doubling", 8, 2, 16 * 100, {.chunks = 2, .window = 2}},
+      {"halving", 16, 1, 16 * 16 * 100, {.chunks = 16, .window = 4}},
+  };
+  for (const Case& of : cases) {
+    const Topology topology = ranks_on_hosts(of.hosts, of.each);
+    const double all = simulate(plans_of_all(find(of.algorithm), topology, of.elements, of.options),
+                                topology, links);
+    // Messages of one moment take turns on the link of a host: whose comes first is not the same.
+    const double slack = of.each == 1 ? 1e-6 : 0.04;
+    EXPECT_NEAR(by_host_0(of, links) / all, 1, slack)
+        << of.algorithm << " of " << of.hosts << " hosts of " << of.each;
+  }
+}
+
+TEST(Symmetry, IsNotClaimedWhereRanksDiffer) {
+  Topology topology = ranks_on_hosts(4, 2);
+  EXPECT_TRUE(symmetry_of(find("ring"), topology, {}));
+  EXPECT_FALSE(symmetry_of(find("tree"), topology, {}));
+  EXPECT_FALSE(symmetry_of(find("halving"), ranks_on_hosts(6, 1), {}));
+  EXPECT_FALSE(symmetry_of(find("grid_of_rings"), ranks_on_hosts(4, 3), {.dims = {2, 6}}));
+  topology.link.assign(8, 1.0);
+  topology.link[3] = 0.5;
+  EXPECT_FALSE(symmetry_of(find("ring"), topology, {}));
+  topology.link.clear();
+  topology.host_of.back() = 4;
+  EXPECT_FALSE(symmetry_of(find("ring"), topology, {}));
+}
+
+// The whole choice, which would take messages by the million of all ranks.
+TEST(Symmetry, LetsThousandsOfRanksBeSimulated) {
+  for (const int hosts : {128, 512}) {
+    const Topology topology = ranks_on_hosts(hosts, 8);
+    const std::size_t elements = 2'000'003;
+    const Candidate way = candidates(topology, {.elements = elements}, {}).front();
+    const double least = bound(topology, elements * sizeof(float), {});
+    EXPECT_GT(way.seconds, least);
+    EXPECT_LT(way.seconds, 1.3 * least) << way.algorithm->name;
+  }
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
