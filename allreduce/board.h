@@ -36,11 +36,14 @@ struct alignas(64) Dimensions {
   std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0, silence_ms = 0;
 };
 
-// Where things lie. All sizes are multiples of a line.
+// Where things lie. A message that is under way is one bit, for any two ranks and each channel:
+// that is all that n ranks need which may all talk to all, 8 bytes for each pair of ranks and 64
+// channels. All other sizes are multiples of a line and grow with the ranks, not with their pairs.
 class Board {
  public:
   explicit Board(std::byte* memory) : memory_(memory) {}
 
+  static std::size_t front(const Dimensions& of);  // bytes before the rooms
   static std::size_t bytes(const Dimensions& of);  // with the rooms of all ranks
   void build(const Dimensions& of);                // in memory that is zero
 
@@ -48,13 +51,15 @@ class Board {
   Presence& presence(std::size_t rank) const;
   Doorbell& doorbell(std::size_t rank) const;
   Counter& arrivals(std::size_t channel, std::size_t rank) const;  // at meetings
-  Counter& posted(std::size_t channel, std::size_t from, std::size_t to) const;
-  Counter& taken(std::size_t channel, std::size_t from, std::size_t to) const;
+  // The channels on which a message has been sent and not been received yet, a bit each: 64 of
+  // them, with this channel's among them.
+  std::atomic<std::uint64_t>& under_way(std::size_t channel, std::size_t from,
+                                        std::size_t to) const;
+  static std::uint64_t bit(std::size_t channel) { return std::uint64_t{1} << channel % 64; }
   std::byte* room(std::size_t rank) const;
 
  private:
-  static std::size_t front(const Dimensions& of);  // bytes before the rooms
-  Counter* counters() const;
+  std::byte* counters() const;
 
   std::byte* memory_;
 };
