@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "allreduce/engine.h"
+#include "allreduce/gathering.h"
 #include "allreduce/numbers.h"
 #include "allreduce/placement.h"
 #include "allreduce/writer.h"
@@ -330,11 +331,10 @@ LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const 
   if (first[6] >= 0) {
     links.meeting = first[6];
   }
-  LinkSpeeds speeds{links, {}};
-  for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
-    const double factor = mine.of_rank.empty() ? 1 : mine.of_rank[rank];
-    speeds.of_rank.push_back(numbers.gather({&factor, 1}).front());
-  }
+  LinkSpeeds speeds{links, mine.of_rank};
+  speeds.of_rank.resize(topology.host_of.size(), 1);
+  const std::span<double> of_rank(speeds.of_rank);
+  Broadcast(transport, of_rank.size_bytes()).run(std::as_writable_bytes(of_rank));
   if (std::ranges::min(speeds.of_rank) >= 1) {
     speeds.of_rank.clear();
   }

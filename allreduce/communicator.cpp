@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/error.h"
@@ -44,6 +45,45 @@ float sum_of(std::uint32_t pattern, int ranks) {
   return static_cast<float>(sum);
 }
 
+// A choice as rank 0 tells it. Its order of sums and wire are those of the settings.
+struct ChoiceMessage {
+  std::int32_t row = -1;  // of the catalog; -1: rank 0 has no choice that fits in here
+  std::int32_t rings = 0, chunks = 0, window = 0, rotate = 0, owners = 0;
+  std::array<std::int32_t, 32> dims{};  // up to the first 0
+  double seconds = 0;
+};
+static_assert(std::is_trivially_copyable_v<ChoiceMessage>);
+
+ChoiceMessage message_of(const Candidate& choice) {
+  const Options& options = choice.options;
+  ChoiceMessage message;
+  if (options.dims.size() <= message.dims.size()) {
+    std::ranges::copy(options.dims, message.dims.begin());
+    message.row = static_cast<std::int32_t>(choice.algorithm - catalog().data());
+  }
+  message.rings = options.rings;
+  message.chunks = options.chunks;
+  message.window = options.window;
+  message.rotate = options.rotate ? 1 : 0;
+  message.owners = options.owners;
+  message.seconds = choice.seconds;
+  return message;
+}
+
+Candidate choice_of(const ChoiceMessage& message, const Settings& settings) {
+  const auto end = std::ranges::find(message.dims, 0);
+  return {.algorithm = &catalog()[static_cast<std::size_t>(message.row)],
+          .options = {.order = settings.order,
+                      .wire = settings.wire,
+                      .dims = {message.dims.begin(), end},
+                      .rings = message.rings,
+                      .chunks = message.chunks,
+                      .window = message.window,
+                      .rotate = message.rotate != 0,
+                      .owners = message.owners},
+          .seconds = message.seconds};
+}
+
 std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& transport) {
   const bool mine = settings.fault && settings.fault->rank == transport.rank();
   return mine ? std::optional<FaultyTransport>(std::in_place, transport, *settings.fault)
@@ -58,7 +98,8 @@ BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& 
       warning_(transport, settings_.stall),
       fault_(fault_of(settings_, warning_)),
       transport_(fault_ ? static_cast<Transport&>(*fault_) : warning_),
-      loops_(loops) {
+      loops_(loops),
+      choice_(warning_, sizeof(ChoiceMessage)) {
   check(settings_.topology.ranks() == transport.ranks(),
         "the topology of an exchange has " + std::to_string(settings_.topology.ranks()) +
             " ranks, its transport " + std::to_string(transport.ranks()));
@@ -133,6 +174,25 @@ void BucketCommunicator::prove(std::size_t number) {
                     std::string(bucket.choice.algorithm->name));
 }
 
+// Ranks that cannot have it from rank 0 choose by themselves, and throw the same error as it.
+const Candidate& BucketCommunicator::choose(std::size_t elements) {
+  if (const auto known = choices_.find(elements); known != choices_.end()) {
+    return known->second;
+  }
+  const auto own = [&] { return ways_of(settings_, elements, transport_.channels()).front(); };
+  ChoiceMessage message;
+  if (rank() == 0) {
+    try {
+      message = message_of(own());
+    } catch (const Error&) {
+      message.row = -1;
+    }
+  }
+  choice_.run(std::as_writable_bytes(std::span(&message, 1)));
+  return choices_.emplace(elements, message.row < 0 ? own() : choice_of(message, settings_))
+      .first->second;
+}
+
 void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<float>> pieces) {
   compare(number, pieces);
   std::size_t elements = 0;
@@ -144,7 +204,7 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
   }
   Bucket& bucket = buckets_[number];
   bucket.pieces.assign(pieces.begin(), pieces.end());
-  bucket.choice = ways_of(settings_, elements, transport_.channels()).front();
+  bucket.choice = choose(elements);
   const Bytes wire = bucket.engine == nullptr ? Bytes() : bucket.engine->wire();
   bucket.engine = std::make_unique<Engine>(transport_, loops_,
                                            make_plan(*bucket.choice.algorithm, settings_.topology,

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,6 +13,7 @@
 #include "allreduce/cost.h"
 #include "allreduce/engine.h"
 #include "allreduce/fault.h"
+#include "allreduce/gathering.h"
 #include "allreduce/simd/table.h"
 #include "allreduce/stall.h"
 #include "allreduce/transport.h"
@@ -47,6 +49,9 @@ class BucketCommunicator final : public Communicator {
     Candidate choice;
     std::unique_ptr<Engine> engine;
   };
+  // Rank 0's choice for buckets of so many elements, made once for each size: all ranks ask for the
+  // same sizes in the same order.
+  const Candidate& choose(std::size_t elements);
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare_results(std::size_t number);
@@ -61,6 +66,8 @@ class BucketCommunicator final : public Communicator {
   std::vector<Bucket> buckets_;
   std::span<float> words_;  // that ranks compare
   std::unique_ptr<Engine> compare_;
+  std::map<std::size_t, Candidate> choices_;  // by elements
+  Broadcast choice_;                          // of a choice
 };
 
 }  // namespace cnn::allreduce

@@ -8,43 +8,66 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr std::size_t small_channel = 0;
-constexpr std::size_t broadcast_bytes = std::size_t{1} << 20U;
+
+// Waits until done() with a call to or from that rank.
+template <class Done>
+void wait_for(Transport& transport, int rank, const Done& done) {
+  while (!done()) {
+    transport.idle(rank);
+  }
+  transport.busy();
+}
 
 }  // namespace
 
-Gathering::Gathering(Transport& transport, std::size_t bytes) : transport_(transport) {
-  const auto ranks = static_cast<std::size_t>(transport.ranks());
-  const Bytes room = transport.room(bytes * ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    parts_.push_back(room.subspan(rank * bytes, bytes));
+std::vector<GatherRound> gather_rounds(int rank, int ranks) {
+  std::vector<GatherRound> rounds;
+  for (int distance = 1; distance < ranks; distance *= 2) {
+    const int from = (rank + distance) % ranks;
+    rounds.push_back({.to = (rank - distance + ranks) % ranks,
+                      .from = from,
+                      .sends = rank,
+                      .receives = from,
+                      .count = std::min(distance, ranks - distance)});
   }
+  return rounds;
+}
+
+Gathering::Gathering(Transport& transport, std::size_t bytes)
+    : transport_(transport),
+      bytes_(bytes),
+      room_(transport.room(bytes * static_cast<std::size_t>(transport.ranks()))) {
+  for (const GatherRound& round : gather_rounds(transport.rank(), transport.ranks())) {
+    rounds_.push_back({round.to, round.from, stretches(round.sends, round.count),
+                       stretches(round.receives, round.count)});
+  }
+}
+
+// Two where parts go on with that of rank 0.
+std::vector<Bytes> Gathering::stretches(int first, int count) const {
+  const int behind = std::min(count, transport_.ranks() - first);
+  const auto bytes = [this](int parts) { return bytes_ * static_cast<std::size_t>(parts); };
+  std::vector<Bytes> result{room_.subspan(bytes(first), bytes(behind))};
+  if (behind < count) {
+    result.push_back(room_.first(bytes(count - behind)));
+  }
+  return result;
 }
 
 void Gathering::run() {
-  const int self = transport_.rank(), ranks = transport_.ranks();
-  for (int step = 1; step < ranks; ++step) {
-    const int from = (self - step + ranks) % ranks;
-    transport_.send((self + step) % ranks, small_channel, part(self));
-    transport_.receive(from, small_channel, part(from), part(from));
+  for (const Round& round : rounds_) {
+    transport_.send(round.to, small_channel, round.sends);
+    transport_.receive(round.from, small_channel, round.receives, round.receives);
+    wait_for(transport_, round.from,
+             [&] { return transport_.received(round.from, small_channel); });
   }
-  for (int step = 1; step < ranks; ++step) {
-    const int from = (self - step + ranks) % ranks;
-    while (!transport_.received(from, small_channel)) {
-      transport_.idle(from);
-    }
-    transport_.busy();
-  }
-  for (int step = 1; step < ranks; ++step) {
-    const int to = (self + step) % ranks;
-    while (!transport_.sent(to, small_channel)) {
-      transport_.idle(to);
-    }
-    transport_.busy();
+  for (const Round& round : rounds_) {
+    wait_for(transport_, round.to, [&] { return transport_.sent(round.to, small_channel); });
   }
 }
 
-Broadcast::Broadcast(Transport& transport)
-    : transport_(transport), room_(transport.room(broadcast_bytes)) {}
+Broadcast::Broadcast(Transport& transport, std::size_t most)
+    : transport_(transport), room_(transport.room(most)) {}
 
 void Broadcast::run(Bytes values) {
   while (!values.empty()) {

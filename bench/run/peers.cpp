@@ -12,6 +12,7 @@
 #include "bench/run/alike.h"
 #include "bench/run/exchange_flags.h"
 #include "bench/run/interruption.h"
+#include "layers/initializer.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -23,6 +24,10 @@ struct Told {
   int wish = 0;  // of its interruption
 };
 static_assert(std::is_trivially_copyable_v<Told>);
+
+std::string digest_of(std::string_view text) {
+  return fmt::format("{:x} {}", layers::fnv1a(text), text.size());
+}
 
 void check_one_process(const Config& config, bool by_launcher) {
   const VariableUpdate update = config.variable_update;
@@ -134,7 +139,12 @@ void Peers::divide_memory(Backend& backend) {
   }
 }
 
+// Whole texts travel only where they differ, which ends the run.
 void Peers::compare(const std::string& text) {
+  const std::vector<std::string> digests = gather(digest_of(text));
+  if (std::ranges::count(digests, digests.front()) == ranks()) {
+    return;
+  }
   const std::string difference = first_difference(gather(text));
   check(difference.empty(), difference);
 }

@@ -1,5 +1,6 @@
 #include "allreduce/gathering.h"
 
+#include <bit>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <vector>
@@ -10,6 +11,42 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr PeerMemoryOptions few_rooms{.room = std::size_t{1} << 23U};
+
+// Of all ranks at once; a set of parts each, and no part is sent before it is there.
+TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
+  std::vector<int> counts{256, 257, 1000, 1024};
+  for (int ranks = 1; ranks <= 33; ++ranks) {
+    counts.push_back(ranks);
+  }
+  for (const int ranks : counts) {
+    const auto n = static_cast<std::size_t>(ranks);
+    std::vector<std::vector<bool>> has(n, std::vector<bool>(n));
+    std::vector<std::vector<GatherRound>> rounds;
+    for (int rank = 0; rank < ranks; ++rank) {
+      rounds.push_back(gather_rounds(rank, ranks));
+      has[static_cast<std::size_t>(rank)][static_cast<std::size_t>(rank)] = true;
+      ASSERT_EQ(rounds.back().size(), std::bit_width(n - 1)) << ranks << " ranks";
+    }
+    for (std::size_t round = 0; round < rounds.front().size(); ++round) {
+      const auto before = has;
+      for (std::size_t rank = 0; rank < n; ++rank) {
+        const GatherRound& mine = rounds[rank][round];
+        const auto from = static_cast<std::size_t>(mine.from);
+        const GatherRound& theirs = rounds[from][round];
+        ASSERT_EQ(theirs.to, static_cast<int>(rank));
+        ASSERT_EQ(theirs.sends, mine.receives);
+        ASSERT_EQ(theirs.count, mine.count);
+        for (int i = 0; i < mine.count; ++i) {
+          const std::size_t part = static_cast<std::size_t>(mine.receives + i) % n;
+          ASSERT_TRUE(before[from][part]);
+          ASSERT_FALSE(before[rank][part]) << "it travels twice";
+          has[rank][part] = true;
+        }
+      }
+    }
+    EXPECT_EQ(has, std::vector(n, std::vector<bool>(n, true))) << ranks << " ranks";
+  }
+}
 
 TEST(Gathering, HasWhatEachRankGave) {
   for (const int ranks : {1, 2, 3, 5, 8}) {

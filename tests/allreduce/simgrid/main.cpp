@@ -2,8 +2,11 @@
 // ranks, message by message in SimGrid, whose links share their speed among all that they carry.
 // Exit status 1 if it takes longer than LIMIT times the lower bound. Posting and adding cost
 // nothing.
+// simgrid_run gather HOSTS RANKS_EACH BYTES LIMIT: all ranks tell one another so many bytes each,
+// as they do when a run starts.
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
@@ -14,6 +17,7 @@
 #include <vector>
 
 #include "allreduce/choose.h"
+#include "allreduce/gathering.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -97,6 +101,45 @@ class Simulated {
   char* received_ = nullptr;
 };
 
+// The rounds of an all-gather, each after the one before.
+void gather(int rank, int ranks, double bytes) {
+  char token = 0;
+  char* received = nullptr;
+  const auto box = [](int from, int to) {
+    return sg::Mailbox::by_name("gather " + std::to_string(from) + ">" + std::to_string(to));
+  };
+  for (const GatherRound& round : gather_rounds(rank, ranks)) {
+    const double size = bytes * round.count;
+    const sg::CommPtr sent =
+        box(rank, round.to)->put_async(&token, static_cast<std::uint64_t>(size));
+    const sg::CommPtr arrived = box(round.from, rank)->get_async<char>(&received);
+    arrived->wait();
+    sent->wait();
+  }
+}
+
+int simulate_gather(sg::Engine& engine, const std::vector<std::string>& words) {
+  const Topology topology = ranks_on_hosts(std::stoi(words.at(2)), std::stoi(words.at(3)));
+  const double bytes = std::stod(words.at(4)), limit = std::stod(words.at(5));
+  const int ranks = topology.ranks();
+  write_platform(words.at(6), std::stoi(words.at(2)));
+  engine.load_platform(words.at(6));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int host = topology.host_of[static_cast<std::size_t>(rank)];
+    sg::Actor::create(std::to_string(rank), sg::Host::by_name("node-" + std::to_string(host)),
+                      [rank, ranks, bytes] { gather(rank, ranks, bytes); });
+  }
+  engine.run();
+  const auto rounds = static_cast<double>(gather_rounds(0, ranks).size());
+  const double each = std::stod(words.at(3)), outside = (ranks - each) * each * bytes;
+  const double least = rounds * links.latency + outside / links.host;
+  const double seconds = sg::Engine::get_clock();
+  std::cout << ranks << " ranks, all-gather of " << bytes << " bytes each: " << rounds
+            << " messages of a rank, " << 1e6 * seconds << " us, bound " << 1e6 * least << ": "
+            << seconds / least << " of it, limit " << limit << '\n';
+  return seconds <= limit * least ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
 int simulate_choice(sg::Engine& engine, const std::vector<std::string>& words) {
   const Topology topology = ranks_on_hosts(std::stoi(words.at(1)), std::stoi(words.at(2)));
   const double bytes = std::stod(words.at(3)), limit = std::stod(words.at(4));
@@ -121,5 +164,7 @@ int simulate_choice(sg::Engine& engine, const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   simgrid::s4u::Engine engine(&argc, argv);
-  return cnn::allreduce::simulate_choice(engine, {argv, argv + argc});
+  const std::vector<std::string> words(argv, argv + argc);
+  return words.at(1) == "gather" ? cnn::allreduce::simulate_gather(engine, words)
+                                 : cnn::allreduce::simulate_choice(engine, words);
 }
