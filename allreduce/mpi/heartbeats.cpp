@@ -1,26 +1,29 @@
 #include "allreduce/mpi/heartbeats.h"
 
 #include <algorithm>
-#include <span>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace cnn::allreduce {
 namespace {
+
+using Sign = FailureDetector::Sign;
+static_assert(std::is_trivially_copyable_v<Sign>);
 
 constexpr int heartbeat_tag = 3;
 constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopped
 
 }  // namespace
 
-Heartbeats::Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn,
-                       std::chrono::milliseconds between)
-    : comm_(comm), between_(between), turn_(turn) {
-  for (const int rank : others) {
-    others_.push_back({.rank = rank});
-  }
-  if (!others_.empty()) {
-    thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
-  }
+Heartbeats::Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
+                       std::chrono::milliseconds between, std::function<void()> on_beat)
+    : comm_(comm),
+      between_(between),
+      turn_(turn),
+      on_beat_(std::move(on_beat)),
+      detector_(std::move(detector)) {
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
 Heartbeats::~Heartbeats() { stop(); }
@@ -34,48 +37,80 @@ void Heartbeats::stop() {
 
 void Heartbeats::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
+    on_beat_();
     beat();
     std::unique_lock lock(sleep_);
     wake_.wait_for(lock, stop, between_, [] { return false; });
   }
 }
 
-// A sign that has not left yet is not followed by another. What MPI thinks of a lost peer does not
-// matter here: nothing is heard of it.
 void Heartbeats::beat() {
+  while (receive()) {
+  }
+  std::vector<std::pair<int, Sign>> signs;
+  {
+    const std::lock_guard lock(state_);
+    const Clock::time_point now = Clock::now();
+    lived_ += std::min<Clock::duration>(now - std::exchange(beat_, now), longest_beat);
+    const auto progress = progress_ == nullptr ? 0 : progress_->load(std::memory_order_relaxed);
+    signs = detector_.beat(lived_, progress, waits_for_.load(std::memory_order_relaxed));
+  }
+  for (const auto& [rank, sign] : signs) {
+    send(rank, sign);
+  }
+}
+
+// What MPI thinks of a lost peer does not matter here: nothing is heard of it.
+bool Heartbeats::receive() {
+  Sign sign;
+  MPI_Status status;
+  {
+    const std::lock_guard lock(turn_);
+    int here = 0;
+    if (ended_ || MPI_Iprobe(MPI_ANY_SOURCE, heartbeat_tag, comm_, &here, &status) != MPI_SUCCESS ||
+        here == 0 ||
+        MPI_Recv(&sign, sizeof(sign), MPI_BYTE, status.MPI_SOURCE, heartbeat_tag, comm_,
+                 MPI_STATUS_IGNORE) != MPI_SUCCESS) {
+      return false;
+    }
+  }
+  const std::lock_guard lock(state_);
+  detector_.heard(status.MPI_SOURCE, sign, lived_);
+  return true;
+}
+
+// A sign that has not left yet is not followed by another.
+void Heartbeats::send(int to, const Sign& sign) {
   const std::lock_guard lock(turn_);
-  const Clock::time_point now = Clock::now();
-  lived_ += std::min<Clock::duration>(now - std::exchange(beat_, now), longest_beat);
-  for (Other& other : std::span(others_).first(ended_ ? 0 : others_.size())) {
-    int left = 0;
-    if (MPI_Test(&other.sending, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
-      other.out = progress_ == nullptr ? 0 : progress_->load(std::memory_order_relaxed);
-      MPI_Isend(&other.out, 1, MPI_UINT64_T, other.rank, heartbeat_tag, comm_, &other.sending);
-    }
-    int here = 1;
-    while (MPI_Iprobe(other.rank, heartbeat_tag, comm_, &here, MPI_STATUS_IGNORE) == MPI_SUCCESS &&
-           here != 0) {
-      MPI_Recv(&other.in, 1, MPI_UINT64_T, other.rank, heartbeat_tag, comm_, MPI_STATUS_IGNORE);
-      other.heard = lived_;
-    }
+  if (ended_) {
+    return;
+  }
+  Outgoing& outgoing = outgoing_[to];
+  int left = 0;
+  if (MPI_Test(&outgoing.request, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
+    outgoing.sign = sign;
+    MPI_Isend(&outgoing.sign, sizeof(sign), MPI_BYTE, to, heartbeat_tag, comm_, &outgoing.request);
   }
 }
 
 void Heartbeats::tell(const Progress* progress) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(state_);
   progress_ = progress;
 }
 
-std::uint64_t Heartbeats::progress_of(int rank) const {
-  const std::lock_guard lock(turn_);
-  const auto other = std::ranges::find(others_, rank, &Other::rank);
-  return other == others_.end() ? 0 : other->in;
+FailureDetector::Silence Heartbeats::longest() const {
+  const std::lock_guard lock(state_);
+  return detector_.longest(lived_);
 }
 
-Heartbeats::Silence Heartbeats::longest() const {
-  const std::lock_guard lock(turn_);
-  const auto quietest = std::ranges::min_element(others_, {}, &Other::heard);
-  return quietest == others_.end() ? Silence{} : Silence{quietest->rank, lived_ - quietest->heard};
+int Heartbeats::root_of(int rank) const {
+  const std::lock_guard lock(state_);
+  return detector_.root_of(rank);
+}
+
+std::uint64_t Heartbeats::progress_of(int rank) const {
+  const std::lock_guard lock(state_);
+  return detector_.progress_of(rank);
 }
 
 }  // namespace cnn::allreduce

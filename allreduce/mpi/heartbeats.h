@@ -1,62 +1,68 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <mpi.h>
 #include <mutex>
-#include <span>
 #include <thread>
-#include <vector>
 
+#include "allreduce/failure_detector.h"
 #include "allreduce/progress.h"
 
 namespace cnn::allreduce {
 
-// Signs of life between ranks that cannot see one another's processes end: a thread sends them and
-// takes note of those that come, whatever its process computes.
+// Carries the signs of life of a failure detector by MPI: a thread sends them and takes note of
+// those that come, whatever its process computes.
 class Heartbeats {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // others: with whom. turn: of who calls MPI. Communicator and mutex must outlive it.
-  Heartbeats(MPI_Comm comm, std::span<const int> others, std::recursive_mutex& turn,
-             std::chrono::milliseconds between);
+  // turn: of who calls MPI, which the thread takes for one message at a time. on_beat: called by
+  // the thread in each period, without the turn. Communicator and mutex must outlive it.
+  Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
+             std::chrono::milliseconds between, std::function<void()> on_beat);
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
 
-  struct Silence {
-    int rank = -1;  // of those that it knows; -1: it knows none
-    Clock::duration lasts{};
-  };
-  // Of the rank from which nothing has come for longest.
-  Silence longest() const;
+  // As FailureDetector's.
+  FailureDetector::Silence longest() const;
+  int root_of(int rank) const;
+  std::uint64_t progress_of(int rank) const;
+  // The rank that this one waits for from now on; -1: it does not wait.
+  void wait_for(int rank) { waits_for_.store(rank, std::memory_order_relaxed); }
   // What the signs tell of this rank: what is written there. Null: nothing.
   void tell(const Progress* progress);
-  std::uint64_t progress_of(int rank) const;  // 0: nothing is known
   // Nothing more is sent or heard: at once, for who has the turn, or when the thread has ended.
   void end() { ended_ = true; }
   void stop();
 
  private:
-  struct Other {
-    int rank;
-    MPI_Request sending = MPI_REQUEST_NULL;
-    std::uint64_t out = 0, in = 0;  // progress
-    Clock::duration heard{};        // after so much of lived_
+  struct Outgoing {
+    MPI_Request request = MPI_REQUEST_NULL;
+    FailureDetector::Sign sign;  // as long as MPI may read it
   };
 
   void run(const std::stop_token& stop);
   void beat();
+  bool receive();
+  void send(int to, const FailureDetector::Sign& sign);
 
   MPI_Comm comm_;
   std::chrono::milliseconds between_;
-  std::recursive_mutex& turn_;  // guards what follows too
-  bool ended_ = false;
+  std::recursive_mutex& turn_;
+  bool ended_ = false;                // guarded by the turn, as the next
+  std::map<int, Outgoing> outgoing_;  // by receiver
+  std::function<void()> on_beat_;
+  std::atomic<int> waits_for_{-1};
+  mutable std::mutex state_;  // guards what follows; never held when the turn is taken
+  FailureDetector detector_;
   Clock::time_point beat_ = Clock::now();  // the last
   Clock::duration lived_{};                // without time in which this process was stopped
-  std::vector<Other> others_;
   const Progress* progress_ = nullptr;
   std::mutex sleep_;
   std::condition_variable_any wake_;

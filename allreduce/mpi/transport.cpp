@@ -57,10 +57,7 @@ MpiTransport::MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels)
     : world_(world),
       comm_(comm),
       channels_(channels),
-      sends_(channels * static_cast<std::size_t>(world.ranks()), MPI_REQUEST_NULL),
-      receives_(sends_.size(), MPI_REQUEST_NULL),
-      come_(sends_.size()),
-      came_(sends_.size()) {}
+      peers_(static_cast<std::size_t>(world.ranks())) {}
 
 // The communicator stays: freeing it would wait for all ranks, and what ends first is the run.
 MpiTransport::~MpiTransport() {
@@ -75,8 +72,16 @@ MpiTransport::~MpiTransport() {
 int MpiTransport::rank() const { return world_.rank(); }
 int MpiTransport::ranks() const { return world_.ranks(); }
 
-std::size_t MpiTransport::at(std::size_t channel, int rank) const {
-  return channel * static_cast<std::size_t>(ranks()) + static_cast<std::size_t>(rank);
+MpiTransport::Peer& MpiTransport::peer(int rank) {
+  std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
+  if (peer == nullptr) {
+    peer = std::make_unique<Peer>(std::vector<MPI_Request>(channels_, MPI_REQUEST_NULL),
+                                  std::vector<MPI_Request>(channels_, MPI_REQUEST_NULL),
+                                  std::vector<std::uint64_t>(channels_),
+                                  std::vector<std::uint64_t>(channels_));
+    world_.talk_to(rank);
+  }
+  return *peer;
 }
 
 Bytes MpiTransport::room(std::size_t bytes) {
@@ -97,7 +102,7 @@ std::byte* MpiTransport::in_sight(int rank, std::byte* own) {
 void MpiTransport::send(int to, std::size_t channel, std::span<const Bytes> pieces) {
   const auto turn = world_.lock();
   const int code = with_pieces(pieces, [&](const void* data, int count, MPI_Datatype type) {
-    return MPI_Isend(data, count, type, to, tag(channel), comm_, &sends_[at(channel, to)]);
+    return MPI_Isend(data, count, type, to, tag(channel), comm_, &peer(to).sends[channel]);
   });
   world_.check_call(code, to);
 }
@@ -106,24 +111,26 @@ void MpiTransport::receive(int from, std::size_t channel, std::span<const Bytes>
                            std::span<const Bytes> to) {
   const auto turn = world_.lock();
   const int code = with_pieces(to, [&](void* data, int count, MPI_Datatype type) {
-    return MPI_Irecv(data, count, type, from, tag(channel), comm_, &receives_[at(channel, from)]);
+    return MPI_Irecv(data, count, type, from, tag(channel), comm_, &peer(from).receives[channel]);
   });
   world_.check_call(code, from);
 }
 
 bool MpiTransport::sent(int to, std::size_t channel) {
-  return world_.test(sends_[at(channel, to)], to);
+  const auto turn = world_.lock();
+  return world_.test(peer(to).sends[channel], to);
 }
 
 bool MpiTransport::received(int from, std::size_t channel) {
-  return world_.test(receives_[at(channel, from)], from);
+  const auto turn = world_.lock();
+  return world_.test(peer(from).receives[channel], from);
 }
 
 void MpiTransport::come(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
   for (const int to : group) {
     if (to != rank()) {
-      ++come_[at(channel, to)];
+      ++peer(to).come[channel];
       MPI_Request request = MPI_REQUEST_NULL;
       world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, meeting_tag(channel), comm_, &request),
                         to);
@@ -134,22 +141,24 @@ void MpiTransport::come(std::span<const int> group, std::size_t channel) {
 
 bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
-  return std::ranges::all_of(group, [&](int other) {
-    std::uint64_t& came = came_[at(channel, other)];
-    while (other != rank() && came < come_[at(channel, other)]) {
-      int here = 0;
-      world_.check_call(MPI_Iprobe(other, meeting_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
-                        other);
-      if (here == 0) {
-        return false;
-      }
-      world_.check_call(
-          MPI_Recv(nullptr, 0, MPI_BYTE, other, meeting_tag(channel), comm_, MPI_STATUS_IGNORE),
-          other);
-      ++came;
+  return std::ranges::all_of(
+      group, [&](int other) { return other == rank() || has_come(other, channel); });
+}
+
+bool MpiTransport::has_come(int other, std::size_t channel) {
+  Peer& meets = peer(other);
+  for (std::uint64_t& came = meets.came[channel]; came < meets.come[channel]; ++came) {
+    int here = 0;
+    world_.check_call(MPI_Iprobe(other, meeting_tag(channel), comm_, &here, MPI_STATUS_IGNORE),
+                      other);
+    if (here == 0) {
+      return false;
     }
-    return true;
-  });
+    world_.check_call(
+        MPI_Recv(nullptr, 0, MPI_BYTE, other, meeting_tag(channel), comm_, MPI_STATUS_IGNORE),
+        other);
+  }
+  return true;
 }
 
 void MpiTransport::idle(int waits_for) { world_.idle(waits_for); }

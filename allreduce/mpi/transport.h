@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mpi.h>
 #include <optional>
 #include <span>
@@ -46,15 +47,24 @@ class MpiTransport final : public Transport {
   void tell(const Progress& instead) override;
 
  private:
-  std::size_t at(std::size_t channel, int rank) const;
+  // What is under way to and from a rank, by channel.
+  struct Peer {
+    std::vector<MPI_Request> sends, receives;
+    std::vector<std::uint64_t> come,
+        came;  // how often this rank, and that one, has come to meet the other
+  };
+  // Made when this rank talks to it for the first time, under the lock of the world.
+  Peer& peer(int rank);
+  // Under the lock of the world too.
+  bool has_come(int other, std::size_t channel);
+
   int tag(std::size_t channel) const { return static_cast<int>(channel); }
   int meeting_tag(std::size_t channel) const { return static_cast<int>(channels_ + channel); }
 
   MpiWorld& world_;
   MPI_Comm comm_;
   std::size_t channels_;
-  std::vector<MPI_Request> sends_, receives_;  // [channel][rank]
-  std::vector<std::uint64_t> come_, came_;     // meetings with each rank so far: [channel][rank]
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not talked to
   std::vector<Bytes> rooms_;
   Progress progress_{0};
   bool tells_ = false;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <limits>
+#include <map>
 #include <sched.h>
 #include <sstream>
 #include <system_error>
@@ -13,18 +16,44 @@
 #include <unistd.h>
 #include <utility>
 
+#include "allreduce/gathering.h"
 #include "allreduce/mpi/transport.h"
 
 namespace cnn::allreduce {
 namespace {
 
-constexpr int gather_tag = 1, give_up_tag = 2;
+constexpr int gather_tag = 1;
+constexpr std::chrono::milliseconds longest_farewell{300};
 
 std::string error_text(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
   return {text.data(), static_cast<std::size_t>(length)};
+}
+
+// Strings [first, first + count) round and round, each behind its length.
+std::string joined(std::span<const std::string> all, int first, int count) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    const std::string& one = all[static_cast<std::size_t>(first + i) % all.size()];
+    const std::uint64_t length = one.size();
+    std::array<char, sizeof(length)> bytes{};
+    std::memcpy(bytes.data(), &length, sizeof(length));
+    text.append(bytes.data(), bytes.size()).append(one);
+  }
+  return text;
+}
+
+void part(std::string_view text, std::span<std::string> all, int first, int count) {
+  for (int i = 0; i < count; ++i) {
+    std::uint64_t length = 0;
+    check(text.size() >= sizeof(length), "a message of ranks is cut off");
+    std::memcpy(&length, text.data(), sizeof(length));
+    text.remove_prefix(sizeof(length));
+    all[static_cast<std::size_t>(first + i) % all.size()] = text.substr(0, length);
+    text.remove_prefix(std::min<std::size_t>(length, text.size()));
+  }
 }
 
 void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
@@ -79,6 +108,11 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   check_set_up(MPI_Comm_rank(comm_, &rank_));
   check_set_up(MPI_Comm_size(comm_, &ranks_));
+  flood_.emplace(comm_);
+  for (const GatherRound& round : gather_rounds(rank_, ranks_)) {
+    flood_->also_to(round.to);
+    flood_->also_to(round.from);
+  }
   watch();
 }
 
@@ -86,16 +120,32 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
 void MpiWorld::watch() {
   const Whereabouts mine = Whereabouts::own();
   const std::vector<std::string> all = gather(mine.text());
-  std::vector<int> far;
+  std::map<std::string, int> hosts;
+  std::vector<int> host_of;
   for (int other = 0; other < ranks_; ++other) {
     const Whereabouts where = Whereabouts::read(all[static_cast<std::size_t>(other)]);
-    const bool sees = options_.watches_processes && where.processes == mine.processes;
-    watched_.emplace_back(sees && other != rank_ ? where.process : 0);
-    if (other != rank_ && !(sees && where.network == mine.network)) {
-      far.push_back(other);
+    const std::string name =
+        options_.watches_processes ? where.processes + " " + where.network : std::to_string(other);
+    host_of.push_back(hosts.try_emplace(name, static_cast<int>(hosts.size())).first->second);
+    if (options_.watches_processes && where.processes == mine.processes && other != rank_) {
+      near_.push_back({other, WatchedProcess(where.process)});
+      flood_->also_to(other);
     }
   }
-  heartbeats_.emplace(comm_, far, mutex_, options_.between_beats);
+  if (ranks_ > 1) {
+    watch_far(host_of);
+  }
+}
+
+void MpiWorld::watch_far(std::span<const int> host_of) {
+  const WatchGraph graph = watch_graph(host_of, rank_);
+  for (const std::vector<int>& ranks : {graph.to, graph.from}) {
+    for (const int other : ranks) {
+      flood_->also_to(other);
+    }
+  }
+  heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats,
+                      [this] { relay(); });
 }
 
 bool MpiWorld::take(int from, std::string& text, MPI_Request& request) {
@@ -128,29 +178,26 @@ bool MpiWorld::test(MPI_Request& request, int other) {
 }
 
 std::vector<std::string> MpiWorld::gather(std::string_view mine) {
-  outgoing_ = mine;
-  const auto count = static_cast<std::size_t>(ranks_);
-  std::vector<MPI_Request> sends(count, MPI_REQUEST_NULL);
-  std::vector<std::string> all(count);
+  std::vector<std::string> all(static_cast<std::size_t>(ranks_));
   all[static_cast<std::size_t>(rank_)] = mine;
-  for (int to = 0; to < ranks_; ++to) {
-    if (to != rank_) {
-      const auto turn = lock();
-      check_call(MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to,
-                           gather_tag, comm_, &sends[static_cast<std::size_t>(to)]),
-                 to);
-    }
-  }
-  for (int from = 0; from < ranks_; ++from) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    while (from != rank_ && !take(from, all[static_cast<std::size_t>(from)], request)) {
-      idle(from);
+  for (const GatherRound& round : gather_rounds(rank_, ranks_)) {
+    outgoing_ = joined(all, round.sends, round.count);
+    check(outgoing_.size() <= std::numeric_limits<int>::max(),
+          "ranks tell one another more than 2 GiB at once");
+    MPI_Request send = MPI_REQUEST_NULL, receive = MPI_REQUEST_NULL;
+    auto turn = lock();
+    check_call(MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, round.to,
+                         gather_tag, comm_, &send),
+               round.to);
+    turn.unlock();
+    std::string text;
+    while (!take(round.from, text, receive)) {
+      idle(round.from);
     }
     busy();
-    complete(request, from);
-  }
-  for (int to = 0; to < ranks_; ++to) {
-    complete(sends[static_cast<std::size_t>(to)], to);
+    complete(receive, round.from);
+    part(text, all, round.receives, round.count);
+    complete(send, round.to);
   }
   return all;
 }
@@ -217,56 +264,55 @@ void MpiWorld::idle(int waits_for) {
   }
   waited_ += std::min<Clock::duration>(now - looked_, longest);
   looked_ = now;
+  if (heartbeats_) {
+    heartbeats_->wait_for(waits_for);
+  }
   look_around();
   if (waited_ > options_.patience) {
-    miss(waits_for, "nothing from it for " + in_seconds(waited_));
+    miss(heartbeats_ ? heartbeats_->root_of(waits_for) : waits_for,
+         "nothing from it for " + in_seconds(waited_));
   }
 }
 
 // Of two hosts whose link is cut each names the other.
 void MpiWorld::listen() {
-  const Heartbeats::Silence silence = heartbeats_ ? heartbeats_->longest() : Heartbeats::Silence{};
+  const FailureDetector::Silence silence =
+      heartbeats_ ? heartbeats_->longest() : FailureDetector::Silence{};
   if (silence.rank >= 0 && silence.lasts > options_.silence) {
     miss(silence.rank, "no sign of life for " + in_seconds(silence.lasts));
   }
 }
 
-std::optional<std::string> MpiWorld::take_reason(int from, int& source) {
-  int here = 0;
-  MPI_Status status;
-  check_set_up(MPI_Iprobe(from, give_up_tag, comm_, &here, &status));
-  if (here == 0) {
-    return std::nullopt;
+// Who computes and does not wait passes a verdict on as well.
+void MpiWorld::relay() {
+  const auto turn = lock();
+  if (!over_) {
+    flood_->take();
   }
-  int bytes = 0;
-  MPI_Get_count(&status, MPI_CHAR, &bytes);
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  source = status.MPI_SOURCE;
-  check_call(MPI_Recv(text.data(), bytes, MPI_CHAR, source, give_up_tag, comm_, MPI_STATUS_IGNORE),
-             source);
-  return text;
 }
 
 // Throws if a rank has said that it gives up, and because of whom.
 void MpiWorld::hear() {
-  int from = 0;
-  if (std::optional<std::string> text = take_reason(MPI_ANY_SOURCE, from)) {
-    int culprit = from;
-    std::from_chars(text->data(), text->data() + text->size(), culprit);
-    text->erase(0, text->find(' ') + 1);
-    end_calls();  // who said so has told all
-    throw PeerLost(culprit,
-                   culprit == from ? "rank " + std::to_string(from) + " is lost: " + *text : *text);
+  if (over_ || !flood_->take()) {
+    return;
   }
+  const Verdict verdict = flood_->verdict().value();
+  end_calls();
+  flood_->wait_until_sent(longest_farewell);
+  throw PeerLost(verdict.culprit,
+                 verdict.culprit == verdict.origin
+                     ? "rank " + std::to_string(verdict.origin) + " is lost: " + verdict.why
+                     : verdict.why);
 }
 
 // What a rank has said comes before what its own end looks like.
 void MpiWorld::look_around() {
-  constexpr int last_words = 50;  // that may be on the way when their rank has ended
+  constexpr int last_words = 50;          // that may be on the way when their rank has ended
+  constexpr std::size_t most_looks = 16;  // at processes, in turn
   const auto turn = lock();
   hear();
-  for (int other = 0; other < static_cast<int>(watched_.size()); ++other) {
-    WatchedProcess& process = watched_[static_cast<std::size_t>(other)];
+  for (std::size_t looks = 0; looks < std::min(near_.size(), most_looks); ++looks) {
+    auto& [other, process] = near_[next_look_++ % near_.size()];
     if (process.ended()) {
       for (int i = 0; i < last_words; ++i) {
         hear();
@@ -289,28 +335,16 @@ void MpiWorld::end_calls() {
 }
 
 void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
-  constexpr std::chrono::milliseconds most{300};
   try {
     const auto turn = lock();
     if (over_) {
       return;
     }
     end_calls();
-    outgoing_ = std::to_string(culprit) + " " + std::string(why);
-    std::vector<MPI_Request> sends;
-    MPI_Request to_culprit = MPI_REQUEST_NULL;  // which may be there again, but is not waited for
-    for (int to = 0; to < ranks_; ++to) {
-      if (to != rank_) {
-        MPI_Isend(outgoing_.data(), static_cast<int>(outgoing_.size()), MPI_CHAR, to, give_up_tag,
-                  comm_, to == culprit ? &to_culprit : &sends.emplace_back(MPI_REQUEST_NULL));
-      }
+    if (!flood_->verdict()) {
+      flood_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)});
     }
-    int all_sent = 0;
-    const Clock::time_point start = Clock::now();
-    while (all_sent == 0 && Clock::now() - start < most) {
-      MPI_Testall(static_cast<int>(sends.size()), sends.data(), &all_sent, MPI_STATUSES_IGNORE);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+    flood_->wait_until_sent(longest_farewell);
   } catch (const std::exception&) {  // no memory: others see that this process has ended
     return;
   }
@@ -332,15 +366,19 @@ void MpiWorld::watchful_all_reduce(std::span<float> values) {
   }
 }
 
+// What other ranks say does not count: they may fail for the same reason.
 bool MpiWorld::first_says(std::string_view why) noexcept {
   constexpr std::chrono::milliseconds most{500};
   try {
     const Clock::time_point start = Clock::now();
     while (rank_ > 0 && !over_ && Clock::now() - start < most) {
       const auto turn = lock();
-      int from = 0;
-      if (const std::optional<std::string> text = take_reason(0, from)) {
-        return *text == "0 " + std::string(why);
+      if (flood_->take()) {
+        const Verdict verdict = flood_->verdict().value();
+        if (verdict.origin == 0) {
+          return verdict.culprit == 0 && verdict.why == why;
+        }
+        flood_->forget();
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -352,7 +390,9 @@ bool MpiWorld::first_says(std::string_view why) noexcept {
 
 void MpiWorld::finish() {
   gather({});
-  heartbeats_->stop();
+  if (heartbeats_) {
+    heartbeats_->stop();
+  }
   const auto turn = lock();
   MPI_Finalize();
 }

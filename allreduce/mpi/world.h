@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "allreduce/mpi/heartbeats.h"
+#include "allreduce/mpi/verdict.h"
 #include "allreduce/watched_process.h"
 #include "allreduce/world.h"
 
@@ -43,8 +44,13 @@ class MpiWorld final : public World {
   void idle(int waits_for);
   void busy() {  // the wait is over
     crowded_ -= std::exchange(slept_, false) ? 1 : 0;
-    idle_ = false;
+    if (std::exchange(idle_, false) && heartbeats_) {
+      heartbeats_->wait_for(-1);
+    }
   }
+  // A rank to which this one sends messages, or from which it receives some: it hears why this one
+  // ends. Under the lock.
+  void talk_to(int rank) { flood_->also_to(rank); }
   // As Transport's, to and of those who send signs of life.
   void tell(const Progress* progress) {
     if (heartbeats_) {
@@ -60,14 +66,14 @@ class MpiWorld final : public World {
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Begins to receive the next one of a gathering; false: it has not come yet.
+  // Begins to receive a message of a gathering; false: it has not come yet.
   bool take(int from, std::string& text, MPI_Request& request);
   void complete(MPI_Request& request, int other);  // waits for it
-  // What a rank gives up for: the culprit, a blank, the reason. Nothing: none has so far.
-  std::optional<std::string> take_reason(int from, int& source);
+  void relay();  // a verdict that has come, whatever this rank does
   void hear();
   void listen();  // throws PeerLost if a rank is silent
   void watch();
+  void watch_far(std::span<const int> host_of);
   void end_calls();
   // Tells the others first: once it has been thrown memory is freed into which MPI may still write,
   // and nothing more is asked of it.
@@ -78,12 +84,18 @@ class MpiWorld final : public World {
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, ranks_ = 1;
   std::recursive_mutex mutex_;
-  std::string outgoing_;                 // of a gathering, as long as MPI may read it
-  std::vector<WatchedProcess> watched_;  // by rank; nobody where it is not of this machine
-  bool over_ = false;                    // given up: MPI is not called any more
-  bool failing_ = false;                 // a call of MPI has returned an error
-  bool idle_ = false, slept_ = false;    // in this wait
-  unsigned crowded_ = 0;  // waits that are still taken to have others on the processor
+  std::string outgoing_;  // of a gathering, as long as MPI may read it
+  struct Near {           // a rank of this machine
+    int rank;
+    WatchedProcess process;
+  };
+  std::vector<Near> near_;
+  std::size_t next_look_ = 0;
+  std::optional<VerdictFlood> flood_;
+  bool over_ = false;                  // given up: MPI is not called any more
+  bool failing_ = false;               // a call of MPI has returned an error
+  bool idle_ = false, slept_ = false;  // in this wait
+  unsigned crowded_ = 0;               // waits that are still taken to have others on the processor
   Clock::time_point looked_;
   Clock::duration waited_{};
   std::optional<Heartbeats> heartbeats_;  // last: its thread calls MPI

@@ -240,7 +240,9 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::peer_timeout_s>,
      .idle = {alone}},
     {.name = "comm_heartbeat_ms",
-     .help = "milliseconds between two signs of life to ranks of other hosts",
+     .help =
+         "milliseconds between two signs of life to ranks of other hosts: a rank sends them to as "
+         "many as the number of hosts has bits, and to the one it waits for",
      .range = at_least(1),
      .member = &at<&Config::comm, &CommFlags::heartbeat_ms>,
      .idle = {alone}},

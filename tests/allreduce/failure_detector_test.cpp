@@ -1,0 +1,256 @@
+#include "allreduce/failure_detector.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "allreduce/algorithm.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using Duration = FailureDetector::Duration;
+using std::chrono::milliseconds;
+
+constexpr Duration period = milliseconds(250), timeout = milliseconds(2000);
+
+// Ranks whose signs of life arrive one period after they were sent, in no time of any real clock.
+class Ranks {
+ public:
+  explicit Ranks(const Topology& topology) : waits_for_(topology.host_of.size(), -1) {
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+      detectors_.emplace_back(topology.host_of, rank);
+    }
+  }
+
+  void wait_for(int rank, int other) { waits_for_[static_cast<std::size_t>(rank)] = other; }
+  void kill(int rank) { dead_.insert(rank); }
+  void cut(int rank, int other) { cut_.insert({rank, other}), cut_.insert({other, rank}); }
+
+  void pass(int periods) {
+    for (int i = 0; i < periods; ++i) {
+      now_ += period;
+      deliver();
+      most_sent_ = 0;
+      for (int rank = 0; rank < std::ssize(detectors_); ++rank) {
+        if (!dead_.contains(rank)) {
+          beat(rank);
+        }
+      }
+    }
+  }
+
+  // The ranks that somebody who lives misses.
+  std::set<int> missed() const {
+    std::set<int> missed;
+    for (int rank = 0; rank < std::ssize(detectors_); ++rank) {
+      const auto silence = detectors_[static_cast<std::size_t>(rank)].longest(now_);
+      if (!dead_.contains(rank) && silence.rank >= 0 && silence.lasts > timeout) {
+        missed.insert(silence.rank);
+      }
+    }
+    return missed;
+  }
+  std::size_t most_sent() const { return most_sent_; }  // by a rank in the latest period
+  const FailureDetector& of(int rank) const { return detectors_[static_cast<std::size_t>(rank)]; }
+  const std::set<int>& dead() const { return dead_; }
+
+ private:
+  struct Message {
+    int from, to;
+    FailureDetector::Sign sign;
+  };
+
+  void beat(int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const auto signs = detectors_[at].beat(now_, 100 + at, waits_for_[at]);
+    for (const auto& [to, sign] : signs) {
+      under_way_.push_back({rank, to, sign});
+    }
+    most_sent_ = std::max(most_sent_, signs.size());
+  }
+  void deliver() {
+    for (const Message& message : under_way_) {
+      if (!dead_.contains(message.to) && !cut_.contains({message.from, message.to})) {
+        detectors_[static_cast<std::size_t>(message.to)].heard(message.from, message.sign, now_);
+      }
+    }
+    under_way_.clear();
+  }
+
+  std::vector<FailureDetector> detectors_;
+  std::vector<int> waits_for_;
+  std::set<int> dead_;
+  std::set<std::pair<int, int>> cut_;
+  std::vector<Message> under_way_;
+  Duration now_{};
+  std::size_t most_sent_ = 0;
+};
+
+constexpr int until_missed = timeout / period + 3;  // periods
+
+bool includes(const std::set<int>& all, const std::set<int>& some) {
+  return std::ranges::includes(all, some);
+}
+
+TEST(WatchGraph, GivesEachRankWatchersOnOtherHosts) {
+  for (const Topology& topology :
+       {ranks_on_hosts(1, 4), ranks_on_hosts(2, 1), ranks_on_hosts(5, 3), ranks_on_hosts(64, 4),
+        Topology{.host_of = {0, 0, 0, 1, 2, 2, 5, 5, 5, 5}}}) {
+    std::multiset<std::pair<int, int>> to, from;
+    for (int rank = 0; rank < topology.ranks(); ++rank) {
+      const WatchGraph graph = watch_graph(topology.host_of, rank);
+      const auto host = [&](int r) { return topology.host_of[static_cast<std::size_t>(r)]; };
+      for (const int other : graph.to) {
+        to.insert({rank, other});
+        EXPECT_NE(host(other), host(rank));
+      }
+      for (const int other : graph.from) {
+        from.insert({other, rank});
+      }
+    }
+    EXPECT_EQ(to, from) << topology.ranks() << " ranks";
+    EXPECT_EQ(to.empty(), topology.host_of.front() == topology.host_of.back());
+  }
+}
+
+// Everyone who hears it passes it on to those it watches, to those that watch it, and in its host.
+TEST(WatchGraph, LetsAVerdictReachAllWhoLiveInAFewSteps) {
+  for (const auto& [hosts, each, victims, most] :
+       {std::tuple(1024, 1, 0, 10), std::tuple(256, 1, 40, 9), std::tuple(64, 4, 80, 9)}) {
+    const Topology topology = ranks_on_hosts(hosts, each);
+    std::set<int> dead;
+    for (int i = 0; i < victims; ++i) {
+      dead.insert(i * 37 % topology.ranks());
+    }
+    std::vector<int> reached{topology.ranks() - 1};
+    std::set<int> told{reached.front()};
+    int steps = 0;
+    for (; !reached.empty(); ++steps) {
+      std::vector<int> next;
+      for (const int rank : reached) {
+        const WatchGraph graph = watch_graph(topology.host_of, rank);
+        std::vector<int> to = graph.to;
+        to.insert(to.end(), graph.from.begin(), graph.from.end());
+        for (int mate = rank / each * each; mate < rank / each * each + each; ++mate) {
+          to.push_back(mate);
+        }
+        std::ranges::copy_if(to, std::back_inserter(next), [&](int other) {
+          return !dead.contains(other) && told.insert(other).second;
+        });
+      }
+      reached = std::move(next);
+    }
+    EXPECT_EQ(told.size() + dead.size(), topology.host_of.size());
+    EXPECT_LE(steps - 1, most) << hosts << " hosts";
+  }
+}
+
+TEST(FailureDetector, SendsAFewSignsWhateverTheNumberOfRanks) {
+  for (const auto& [hosts, each, most] :
+       {std::tuple(2, 1, 1U), std::tuple(256, 1, 8U), std::tuple(1024, 1, 10U),
+        std::tuple(128, 8, 7U), std::tuple(1, 16, 0U)}) {
+    Ranks ranks(ranks_on_hosts(hosts, each));
+    ranks.pass(3);
+    EXPECT_EQ(ranks.most_sent(), most) << hosts << " hosts";
+    for (int rank = 0; rank < hosts * each; ++rank) {
+      ranks.wait_for(rank, (rank + 3) % (hosts * each));
+    }
+    ranks.pass(3);  // one question and one answer more
+    EXPECT_LE(ranks.most_sent(), most + 2) << hosts << " hosts";
+  }
+}
+
+TEST(FailureDetector, MissesNobodyWhoLives) {
+  Ranks ranks(ranks_on_hosts(9, 2));
+  for (int rank = 0; rank < 18; ++rank) {
+    ranks.wait_for(rank, 5);  // which is slow, but gives signs of life
+  }
+  ranks.pass(10 * until_missed);
+  EXPECT_EQ(ranks.missed(), std::set<int>());
+}
+
+TEST(FailureDetector, MissesThoseThatHaveDiedAndNobodyElse) {
+  for (const int victims : {1, 2, 7, 40, 255}) {
+    Ranks ranks(ranks_on_hosts(256, 1));
+    ranks.pass(4);
+    for (int i = 0; i < victims; ++i) {
+      ranks.kill(i * 37 % 256);
+    }
+    ranks.pass(until_missed);
+    EXPECT_FALSE(ranks.missed().empty()) << victims;
+    EXPECT_TRUE(includes(ranks.dead(), ranks.missed())) << victims;
+  }
+}
+
+TEST(FailureDetector, MissesARankWhoseWatchersDieWithIt) {
+  const Topology topology = ranks_on_hosts(64, 1);
+  Ranks ranks(topology);
+  ranks.pass(4);
+  ranks.kill(20);
+  for (const int watcher : watch_graph(topology.host_of, 20).to) {
+    ranks.kill(watcher);
+  }
+  ranks.pass(until_missed);
+  EXPECT_FALSE(ranks.missed().empty());
+  EXPECT_TRUE(includes(ranks.dead(), ranks.missed()));
+}
+
+TEST(FailureDetector, MissesAWholeHost) {
+  for (const int hosts : {2, 3, 32}) {
+    Ranks ranks(ranks_on_hosts(hosts, 8));
+    ranks.pass(4);
+    for (int rank = 8; rank < 16; ++rank) {
+      ranks.kill(rank);
+    }
+    ranks.pass(until_missed);
+    EXPECT_FALSE(ranks.missed().empty()) << hosts;
+    EXPECT_TRUE(includes(ranks.dead(), ranks.missed())) << hosts;
+  }
+}
+
+// A cable between two hosts that do not watch one another: who waits asks, and misses the answer.
+TEST(FailureDetector, MissesTheOneThatItWaitsFor) {
+  const Topology topology = ranks_on_hosts(64, 1);
+  for (const bool waits : {true, false}) {
+    Ranks ranks(topology);
+    ranks.cut(10, 13);
+    if (waits) {
+      ranks.wait_for(10, 13);
+    }
+    ranks.pass(until_missed + 2);
+    EXPECT_EQ(ranks.missed(), waits ? std::set<int>{13} : std::set<int>());
+  }
+}
+
+TEST(FailureDetector, DoesNotMissARankOfItsHostThatDoesNotAnswer) {
+  Ranks ranks(ranks_on_hosts(1, 4));
+  ranks.wait_for(0, 2);
+  ranks.kill(2);  // whose process is watched
+  ranks.pass(5 * until_missed);
+  EXPECT_EQ(ranks.missed(), std::set<int>());
+}
+
+TEST(FailureDetector, FollowsAChainOfWaitsToItsEnd) {
+  constexpr int n = 40;
+  Ranks ranks(ranks_on_hosts(n, 1));
+  for (int rank = 1; rank < n; ++rank) {
+    ranks.wait_for(rank, rank - 1);  // rank 0 computes
+  }
+  ranks.pass(2 * n + 4);
+  for (int rank = 1; rank < n; ++rank) {
+    EXPECT_EQ(ranks.of(rank).root_of(rank - 1), 0) << "of rank " << rank;
+    EXPECT_EQ(ranks.of(rank).progress_of(rank - 1), 100U + static_cast<unsigned>(rank) - 1);
+  }
+  ranks.wait_for(0, n - 1);  // a circle: anybody but the one that asks
+  ranks.pass(4);
+  EXPECT_NE(ranks.of(5).root_of(4), 5);
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
