@@ -6,10 +6,15 @@
 #     --program=PROGRAM  the new one; without it what is here is built and run
 #     --runs=N           of each line (5); with --base as many pairs
 #     --out=FOLDER       where results go (build/suites/NAME): FOLDER/new/LINE.RUN.json, and FOLDER/base with --base
-#     --only=LINE,...    these lines only
+#     --only=LINE,...    these lines only; of a line with lists also single ones, as NAME.FLAG-VALUE
+#     --list             prints the configurations, one line each, and runs nothing
 #
 # A suite has one line for each configuration, "name: --flag --flag"; what follows a # is a comment. Lines take turns
 # too: all run once, then all once more, so that a machine that drifts does so for all of them.
+#
+# A line with lists stands for one configuration of each combination of their values: "net: --batch_size=32,64" for
+# net.batch_size-32 and net.batch_size-64, which is how the results are called too (net.batch_size-32.1.json). Flags
+# that take a list or a free text themselves keep their commas.
 #
 # Stopped and called again, it goes on behind the last whole run; --out is for one program and one suite, which
 # it checks. Progress and the time left go to stderr. Exit code: 0, or 1 if a run failed (its output is in LINE.RUN.log).
@@ -24,7 +29,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}"; }
 
-base='' program='' runs=5 out='' only='' suite=''
+base='' program='' runs=5 out='' only='' suite='' list=false
 for argument in "$@"; do
   case $argument in
     --base=*) base=${argument#*=} ;;
@@ -32,6 +37,7 @@ for argument in "$@"; do
     --runs=*) runs=${argument#*=} ;;
     --out=*) out=${argument#*=} ;;
     --only=*) only=${argument#*=} ;;
+    --list) list=true ;;
     --help | -h)
       usage
       exit 0
@@ -49,19 +55,56 @@ done
 [[ $runs =~ ^[1-9][0-9]*$ ]] || die "--runs=$runs: wants a number of runs"
 out=${out:-$root/build/suites/$(basename "$suite")}
 
+# Flags whose own values may have commas: they are no list of configurations.
+keeps_commas=(
+  backbone_model_path benchmark_log_dir benchmark_test_id comm_calibration_file comm_fault comm_timeline comm_topology
+  controller_host data_dir ddl_options debugger emulate_link_gbps eval_dir eval_during_training_at_specified_epochs
+  eval_during_training_at_specified_steps fake_input flagfile gpu_indices gpu_thread_mode graph_file html_report
+  kmp_affinity lms_excl_ops lms_excl_types lms_incl_ops lms_incl_types lms_plan_file lms_plan_out lms_serialization
+  lms_slice lms_trace log_dir output_dir partitioned_graph_file_prefix piecewise_learning_rate_schedule plan_cache
+  pretrain_dir ps_hosts result_json result_storage rewriter_config server_protocol simulate_ranks stderrthreshold
+  steps_csv take_turns tfprof_file trace_file train_dir undefok worker_hosts
+)
+
 names=() flags=()
+
+# is_wanted NAME: by --only.
+is_wanted() { [[ -z $only || ,$only, == *",$1,"* ]]; }
+
+# add_cases LINE NAME FLAGS [WORD...]: the configurations of a line, whose words are to be added to NAME and FLAGS.
+add_cases() {
+  local line=$1 name=$2 done=$3 flag value values
+  shift 3
+  if (($# == 0)); then
+    is_wanted "$line" || is_wanted "$name" || return 0
+    [[ " ${names[*]} " != *" $name "* ]] || die "$suite: a second '$name'"
+    names+=("$name")
+    flags+=("${done# }")
+    return
+  fi
+  if [[ $1 =~ ^--([A-Za-z0-9_]+)=(.*,.*)$ && " ${keeps_commas[*]} " != *" ${BASH_REMATCH[1]} "* ]]; then
+    flag=${BASH_REMATCH[1]}
+    [[ ${BASH_REMATCH[2]} =~ ^[^,]+(,[^,]+)+$ ]] || die "$suite: $1: an empty value in a list"
+    IFS=, read -ra values <<<"${1#*=}"
+    for value in "${values[@]}"; do
+      add_cases "$line" "$name.$flag-${value//[^A-Za-z0-9_.-]/_}" "$done --$flag=$value" "${@:2}"
+    done
+  else
+    add_cases "$line" "$name" "$done $1" "${@:2}"
+  fi
+}
+
 read_suite() {
-  local line number=0
+  local line words number=0
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
     line=${line%%#*}
     [[ -n ${line//[[:space:]]/} ]] || continue
     [[ $line =~ ^[[:space:]]*([A-Za-z0-9_.-]+):[[:space:]]+(--.*)$ ]] ||
       die "$suite, line $number: wants 'name: --flag ...', has '$line'"
-    [[ ,${only:-${BASH_REMATCH[1]}}, == *",${BASH_REMATCH[1]},"* ]] || continue
-    [[ " ${names[*]} " != *" ${BASH_REMATCH[1]} "* ]] || die "$suite, line $number: a second '${BASH_REMATCH[1]}'"
-    names+=("${BASH_REMATCH[1]}")
-    flags+=("${BASH_REMATCH[2]}")
+    line=${BASH_REMATCH[1]}
+    read -ra words <<<"${BASH_REMATCH[2]}"
+    add_cases "$line" "$line" '' "${words[@]}"
   done <"$suite"
   ((${#names[@]})) || die "$suite: no line to run${only:+ among $only}"
 }
@@ -130,6 +173,12 @@ stop() {
 }
 
 read_suite
+if $list; then
+  for case in "${!names[@]}"; do
+    printf '%s: %s\n' "${names[case]}" "${flags[case]}"
+  done
+  exit 0
+fi
 if [[ -z $program ]]; then
   preset=$(default_preset)
   "$root/scripts/setup.sh"

@@ -75,6 +75,28 @@ run --out=aged --runs=2 --only=a --base="$folder/old"
   die "no alternation: $(<calls)"
 grep -q 'does not know --take_turns' said || die "said: $(<said)"
 
+# A line with lists is one configuration of each combination; flags that take lists themselves keep theirs.
+printf 'net: --model=a,b --batch_size=2,4 --emulate_link_gbps=0.5,0.5   # swept\nplain: --model=c\n' >suite
+listed=$(run --list)
+[[ $listed == 'net.model-a.batch_size-2: --model=a --batch_size=2 --emulate_link_gbps=0.5,0.5
+net.model-a.batch_size-4: --model=a --batch_size=4 --emulate_link_gbps=0.5,0.5
+net.model-b.batch_size-2: --model=b --batch_size=2 --emulate_link_gbps=0.5,0.5
+net.model-b.batch_size-4: --model=b --batch_size=4 --emulate_link_gbps=0.5,0.5
+plain: --model=c' ]] || die "listed: $listed"
+: >calls
+run --out=swept --runs=1 || die "a sweep failed: $(<said)"
+(($(called) == 5)) || die "ran: $(<calls)"
+[[ $(files_in swept/new) == 'net.model-a.batch_size-2.1.json net.model-a.batch_size-4.1.json net.model-b.batch_size-2.1.json net.model-b.batch_size-4.1.json plain.1.json' ]] ||
+  die "results: $(files_in swept/new)"
+grep -q -- '--model=b --batch_size=4 --emulate_link_gbps=0.5,0.5 --result_json' calls || die "flags: $(<calls)"
+[[ $(run --list --only=net.model-b.batch_size-4,plain | cut -d: -f1 | tr '\n' ' ') == 'net.model-b.batch_size-4 plain ' ]] ||
+  die "--only of single ones: $(run --list --only=net.model-b.batch_size-4,plain)"
+[[ $(run --list --only=net | wc -l) == 4 ]] || die "--only of a line with lists: $(run --list --only=net)"
+printf 'net: --batch_size=2,,4\n' >suite
+! run --list || die "took an empty value"
+grep -q 'an empty value' said || die "said: $(<said)"
+printf 'a: --model=a\nb: --model=b\n' >suite
+
 # What is wrong is named.
 for wrong in '--runs=0:wants a number' '--nonsense:no option' '--only=z:no line to run' '--base=/no/program:no program'; do
   ! run --out=wrong "${wrong%%:*}" || die "took ${wrong%%:*}"
