@@ -1,6 +1,7 @@
 #include "tests/support/grid/grid.h"
 
 #include "runtime/error.h"
+#include "tests/support/grid/address_check.h"
 #include "tests/support/grid/grid_run.h"
 
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
@@ -25,6 +26,9 @@ constinit thread_local Run* active = nullptr;
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): of hooks, which have no state
 constinit thread_local bool seen = false;
+
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as the run that it checks
+constinit thread_local AddressCheck* active_check = nullptr;
 
 Run& running() {
   check(active != nullptr, "a function of the device was called outside of a launch");
@@ -93,6 +97,9 @@ void run(const Launch& launch, const std::function<void()>& thread) {
   }
   active = nullptr;
 }
+
+void set_address_check(AddressCheck* check) { active_check = check; }
+AddressCheck* address_check() { return active_check; }
 
 bool sees_global_memory() { return seen; }
 void block_barrier(std::source_location where) { running().wait_at_block_barrier(where); }

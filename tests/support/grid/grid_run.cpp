@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "tests/support/grid/address_check.h"
 
 namespace cnn::tests::grid {
 
@@ -64,8 +65,18 @@ std::byte* Run::touch(const SharedArray& array, std::int64_t index, Access acces
 // Called where nothing may be thrown: the launch ends when this thread pauses or leaves.
 void Run::observe(const std::byte* at, std::size_t bytes, Access access) {
   const Thread& self = threads_[current_];
-  if (launch_.order.kind != Order::Kind::forward || failure_ != nullptr || memory_.contains(at) ||
-      self.fiber->has_on_stack(at)) {
+  if (failure_ != nullptr || memory_.contains(at) || self.fiber->has_on_stack(at)) {
+    return;
+  }
+  if (AddressCheck* const check = address_check()) {
+    const std::string why = check->why_not(at, bytes, access);
+    if (!why.empty()) {
+      failure_ = std::make_exception_ptr(
+          Error(thread_name(current_) + " " + std::string(verb(access)) + " " + why));
+      return;
+    }
+  }
+  if (launch_.order.kind != Order::Kind::forward) {
     return;
   }
   const GlobalMemory::Race* race = global_.touch(at, bytes, access, {block_, now()}, self.clock);

@@ -1,0 +1,70 @@
+#include <cmath>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/program/program.h"
+#include "tests/support/files.h"
+
+// The unchanged program with the unchanged sources of the CUDA backend, on the emulated GPU.
+
+namespace cnn::tests {
+namespace {
+
+using Words = std::vector<std::string>;
+
+struct Losses {
+  std::vector<double> base;  // without weight decay, one for each step
+};
+
+Losses train(const std::string& device, Words flags) {
+  const TemporaryFolder folder;
+  const std::string result = folder / "result.json";
+  const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
+  const Words common{"--device=" + device, "--num_warmup_batches=0",  "--display_every=1",
+                     "--tf_random_seed=7", "--precision=fp32_strict", "--result_json=" + result};
+  flags.insert(flags.end(), common.begin(), common.end());
+  const Finished run = run_program(flags);
+  EXPECT_EQ(run.status, 0) << run.err << run.out;
+  Losses losses;
+  if (run.status == 0) {
+    for (const auto& step : nlohmann::json::parse(read_file(result)).at("steps")) {
+      losses.base.push_back(step.at("base_loss").get<double>());
+    }
+  }
+  return losses;
+}
+
+// Both devices start from the same values and images; sums in other orders make the difference.
+void expect_equal_losses(const Words& flags, double tolerance) {
+  const Losses cpu = train("cpu", flags), gpu = train("gpu", flags);
+  ASSERT_FALSE(cpu.base.empty());
+  ASSERT_EQ(gpu.base.size(), cpu.base.size());
+  for (std::size_t step = 0; step < cpu.base.size(); ++step) {
+    EXPECT_NEAR(gpu.base[step], cpu.base[step], tolerance * std::abs(cpu.base[step]))
+        << "step " << step;
+  }
+}
+
+TEST(EmulatedGpuTraining, OfTrivialHasTheLossesOfTheCpu) {
+  expect_equal_losses({"--data_name=cifar10", "--model=trivial", "--batch_size=8",
+                       "--num_batches=6", "--init_learning_rate=0.01"},
+                      1e-4);
+}
+
+TEST(EmulatedGpuTraining, OfLenetHasTheLossesOfTheCpu) {
+  expect_equal_losses({"--data_name=cifar10", "--model=lenet", "--batch_size=4", "--num_batches=4",
+                       "--init_learning_rate=0.01"},
+                      1e-3);
+}
+
+TEST(EmulatedGpuTraining, OfResnet20HasTheLossesOfTheCpu) {
+  expect_equal_losses({"--data_name=cifar10", "--model=resnet20", "--batch_size=2",
+                       "--num_batches=3", "--init_learning_rate=0.01"},
+                      2e-3);
+}
+
+}  // namespace
+}  // namespace cnn::tests

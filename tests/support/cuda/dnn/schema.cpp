@@ -1,0 +1,119 @@
+#include "tests/support/cuda/dnn/schema.h"
+
+namespace cnn::tests::emulated {
+namespace {
+
+constexpr auto tensor = CUDNN_BACKEND_TENSOR_DESCRIPTOR;
+constexpr auto window = CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR;
+constexpr auto forward = CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR;
+constexpr auto data = CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR;
+constexpr auto filter = CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR;
+constexpr auto function = CUDNN_BACKEND_POINTWISE_DESCRIPTOR;
+constexpr auto pointwise = CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR;
+constexpr auto statistics = CUDNN_BACKEND_OPERATION_GEN_STATS_DESCRIPTOR;
+constexpr auto norm = CUDNN_BACKEND_OPERATION_BN_BWD_WEIGHTS_DESCRIPTOR;
+constexpr auto graph = CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR;
+constexpr auto engine = CUDNN_BACKEND_ENGINE_DESCRIPTOR;
+constexpr auto config = CUDNN_BACKEND_ENGINECFG_DESCRIPTOR;
+constexpr auto knob = CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR;
+constexpr auto heuristics = CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR;
+constexpr auto plan = CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR;
+constexpr auto pack = CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR;
+constexpr auto device = CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR;
+
+constexpr auto number = CUDNN_TYPE_INT64;
+constexpr auto descriptor = CUDNN_TYPE_BACKEND_DESCRIPTOR;
+constexpr std::int64_t many = 1024;
+
+constexpr AttributeRule rules[] = {
+    {tensor, CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE},
+    {tensor, CUDNN_ATTR_TENSOR_DIMENSIONS, number, 8},
+    {tensor, CUDNN_ATTR_TENSOR_STRIDES, number, 8},
+    {tensor, CUDNN_ATTR_TENSOR_UNIQUE_ID, number},
+    {tensor, CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, number},
+    {tensor, CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, false},
+    {window, CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_TYPE_DATA_TYPE},
+    {window, CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE},
+    {window, CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, number},
+    {window, CUDNN_ATTR_CONVOLUTION_DILATIONS, number, 8},
+    {window, CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, number, 8},
+    {window, CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, number, 8},
+    {window, CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, number, 8},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC, descriptor},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X, descriptor},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W, descriptor},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y, descriptor},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA, CUDNN_TYPE_FLOAT},
+    {forward, CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA, CUDNN_TYPE_FLOAT},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC, descriptor},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX, descriptor},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W, descriptor},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY, descriptor},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA, CUDNN_TYPE_FLOAT},
+    {data, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA, CUDNN_TYPE_FLOAT},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC, descriptor},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X, descriptor},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW, descriptor},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY, descriptor},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA, CUDNN_TYPE_FLOAT},
+    {filter, CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA, CUDNN_TYPE_FLOAT},
+    {function, CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE},
+    {function, CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, descriptor},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_XDESC, descriptor},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_BDESC, descriptor, 1, false},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_YDESC, descriptor, 1, false},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, descriptor, 1, false},
+    {pointwise, CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, descriptor, 1, false},
+    {statistics, CUDNN_ATTR_OPERATION_GENSTATS_MODE, CUDNN_TYPE_GENSTATS_MODE},
+    {statistics, CUDNN_ATTR_OPERATION_GENSTATS_MATH_PREC, CUDNN_TYPE_DATA_TYPE},
+    {statistics, CUDNN_ATTR_OPERATION_GENSTATS_XDESC, descriptor},
+    {statistics, CUDNN_ATTR_OPERATION_GENSTATS_SUMDESC, descriptor},
+    {statistics, CUDNN_ATTR_OPERATION_GENSTATS_SQSUMDESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MATH_PREC, CUDNN_TYPE_DATA_TYPE},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_MEAN_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_INVSTD_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_BN_SCALE_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_X_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DY_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_SCALE_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_DBN_BIAS_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_DY_SCALE_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_X_SCALE_DESC, descriptor},
+    {norm, CUDNN_ATTR_OPERATION_BN_BWD_WEIGHTS_EQ_BIAS, descriptor},
+    {graph, CUDNN_ATTR_OPERATIONGRAPH_OPS, descriptor, many},
+    {graph, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, false},
+    {engine, CUDNN_ATTR_ENGINE_OPERATION_GRAPH, descriptor},
+    {engine, CUDNN_ATTR_ENGINE_GLOBAL_INDEX, number},
+    {engine, CUDNN_ATTR_ENGINE_DEVICEPROP, descriptor, 1, false},
+    {config, CUDNN_ATTR_ENGINECFG_ENGINE, descriptor},
+    {config, CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, descriptor, many, false},
+    {knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE, CUDNN_TYPE_KNOB_TYPE},
+    {knob, CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE, number},
+    {heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, descriptor},
+    {heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE},
+    {heuristics, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, descriptor, 1, false},
+    {plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, descriptor},
+    {plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, false},
+    {plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, descriptor, 1, false},
+    {pack, CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, number, many},
+    {pack, CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, many},
+    {pack, CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR},
+    {device, CUDNN_ATTR_DEVICEPROP_DEVICE_ID, CUDNN_TYPE_INT32, 1, false},
+    {device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, 65536, false},
+};
+
+}  // namespace
+
+std::span<const AttributeRule> attribute_rules() { return rules; }
+
+const AttributeRule* find_rule(cudnnBackendDescriptorType_t of, cudnnBackendAttributeName_t name) {
+  for (const AttributeRule& rule : rules) {
+    if (rule.of == of && rule.name == name) {
+      return &rule;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace cnn::tests::emulated

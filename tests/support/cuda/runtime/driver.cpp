@@ -1,0 +1,129 @@
+#include "tests/support/cuda/runtime/driver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "tests/support/cuda/runtime/violation.h"
+
+namespace cnn::tests::emulated {
+namespace {
+
+std::unique_ptr<Driver>& slot() {
+  static std::unique_ptr<Driver> only = std::make_unique<Driver>(Settings{});
+  return only;
+}
+
+template <class Object>
+void append_alive(const std::deque<std::unique_ptr<Object>>& objects, const char* name,
+                  std::vector<std::string>& lines) {
+  const auto count =
+      std::ranges::count_if(objects, [](const auto& object) { return !object->destroyed; });
+  if (count > 0) {
+    lines.push_back(std::to_string(count) + " " + name);
+  }
+}
+
+}  // namespace
+
+Driver::Driver(const Settings& s)
+    : settings(s),
+      memory(s.devices, s.bytes_per_device),
+      devices(static_cast<std::size_t>(s.devices)) {}
+
+std::unique_ptr<Queue> Driver::make_queue(int device) {
+  DeviceState& state = devices[static_cast<std::size_t>(device)];
+  QueueHooks hooks;
+  hooks.begun = [this, device, &state] {
+    if (state.queued++ == 0) {
+      memory.open(device, true);
+    }
+  };
+  hooks.ended = [this, device, &state] {
+    if (--state.queued == 0) {
+      memory.open(device, false);
+    }
+  };
+  hooks.failed = [this, device](const std::string& work, const std::string& why) {
+    break_device(device, cudaErrorLaunchFailure, work + ": " + why);
+  };
+  hooks.is_broken = [&state] { return state.sticky != cudaSuccess; };
+  Delays delays = settings.delays;
+  delays.seed += ++queues_;
+  return std::make_unique<Queue>(lock, std::move(hooks), delays);
+}
+
+void Driver::enqueue(CUstream_st& stream, Work work) {
+  if (stream.capture == nullptr) {
+    stream.queue->push(std::move(work));
+    return;
+  }
+  Capture& capture = *stream.capture;
+  const auto lane = std::ranges::find(capture.streams, &stream) - capture.streams.begin();
+  capture.nodes.push_back({.work = std::move(work),
+                           .after = std::move(stream.tail),
+                           .lane = static_cast<std::size_t>(lane)});
+  stream.tail = {capture.nodes.size() - 1};
+}
+
+void Driver::break_device(int device, cudaError_t error, const std::string& why) {
+  DeviceState& state = devices[static_cast<std::size_t>(device)];
+  if (state.sticky == cudaSuccess) {
+    state.sticky = error;
+    state.fault = why;
+    violate("device " + std::to_string(device) + " is broken by " + why);
+  }
+}
+
+bool Driver::is_used(const Block& block) const {
+  const auto is_inside = [&](const void* at) { return block.contains(at); };
+  return std::ranges::any_of(streams,
+                             [&](const auto& stream) {
+                               return stream->queue != nullptr && stream->queue->uses(is_inside);
+                             }) ||
+         std::ranges::any_of(executables, [&](const auto& executable) {
+           return std::ranges::any_of(executable->lanes,
+                                      [&](const auto& queue) { return queue->uses(is_inside); });
+         });
+}
+
+Driver& driver() { return *slot(); }
+
+std::vector<std::string> alive() {
+  Driver& d = driver();
+  const std::scoped_lock lock(d.lock.mutex);
+  std::vector<std::string> lines;
+  append_alive(d.streams, "streams", lines);
+  append_alive(d.events, "events", lines);
+  append_alive(d.graphs, "graphs", lines);
+  append_alive(d.executables, "executable graphs", lines);
+  for (const Block& block : d.memory.blocks()) {
+    lines.push_back(d.memory.name_of(block.data));
+  }
+  return lines;
+}
+
+void set_up(const Settings& settings) {
+  for (const std::string& line : alive()) {
+    violate("still alive when the emulated GPU starts afresh: " + line);
+  }
+  slot() = std::make_unique<Driver>(settings);
+}
+
+std::string capture_problem() {
+  const std::scoped_lock lock(driver().lock.mutex);
+  return driver().capture_problem;
+}
+
+Hold::Hold(cudaStream_t stream) : stream_(stream) {
+  const std::scoped_lock lock(driver().lock.mutex);
+  stream_->queue->set_held(true);
+}
+
+Hold::~Hold() {
+  const std::scoped_lock lock(driver().lock.mutex);
+  if (stream_->queue != nullptr) {
+    stream_->queue->set_held(false);
+  }
+}
+
+}  // namespace cnn::tests::emulated

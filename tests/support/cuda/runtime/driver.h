@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstddef>
+#include <cuda_runtime_api.h>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/support/cuda/runtime/memory.h"
+#include "tests/support/cuda/runtime/objects.h"
+#include "tests/support/cuda/runtime/queue.h"
+
+namespace cnn::tests::emulated {
+
+struct Settings {
+  int devices = 1;
+  std::size_t bytes_per_device = std::size_t{2} << 30U;
+  Delays delays;
+};
+
+// The state of one emulated device.
+struct DeviceState {
+  int queued = 0;                    // pieces of work that have not ended
+  cudaError_t sticky = cudaSuccess;  // every later call returns it
+  std::string fault;                 // what broke the device
+};
+
+// All state behind the functions of the runtime: one for the process, as the real one is.
+class Driver {
+ public:
+  explicit Driver(const Settings& settings);
+
+  Lock lock;
+  Settings settings;
+  Memory memory;
+  std::vector<DeviceState> devices;
+  std::deque<std::unique_ptr<CUstream_st>> streams;
+  std::deque<std::unique_ptr<CUevent_st>> events;
+  std::deque<std::unique_ptr<CUgraph_st>> graphs;
+  std::deque<std::unique_ptr<CUgraphExec_st>> executables;
+
+  unsigned launches = 0;        // of kernels so far
+  std::string capture_problem;  // why the last invalid capture became so
+
+  std::unique_ptr<Queue> make_queue(int device);
+  // Needs the lock: adds work to a stream, or to the graph that it captures.
+  void enqueue(CUstream_st& stream, Work work);
+  // Marks a device as broken, for good. Needs the lock.
+  void break_device(int device, cudaError_t error, const std::string& why);
+  bool is_used(const Block& block) const;  // by queued work; needs the lock
+
+ private:
+  unsigned queues_ = 0;
+};
+
+// The driver, made with the settings of set_up() or the default ones when it is first used.
+Driver& driver();
+
+// Starts afresh with other settings. Tells of a violation if objects or memory are still alive.
+void set_up(const Settings& settings);
+
+// One line for each stream, event, graph and block that is alive.
+std::vector<std::string> alive();
+
+// What made the last capture invalid that became so; empty if none did.
+std::string capture_problem();
+
+// Stops a stream before its next piece of work, for tests of orders.
+class Hold {
+ public:
+  explicit Hold(cudaStream_t stream);
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+
+ private:
+  cudaStream_t stream_;
+};
+
+}  // namespace cnn::tests::emulated

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "tests/support/grid/grid.h"
+
+namespace cnn::tests::grid {
+
+// Decides which memory the threads of a launch may touch, besides their stacks and shared memory.
+class AddressCheck {
+ public:
+  virtual ~AddressCheck() = default;
+  // Why a thread may not; empty if it may.
+  virtual std::string why_not(const std::byte* at, std::size_t bytes, Access access) = 0;
+};
+
+// For the launches that this thread of the program runs; null for none, which is how it starts.
+void set_address_check(AddressCheck* check);
+AddressCheck* address_check();
+
+}  // namespace cnn::tests::grid
