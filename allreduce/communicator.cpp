@@ -90,6 +90,17 @@ std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& tra
               : std::nullopt;
 }
 
+// What a list does before its last sum, and after it.
+std::string_view phase_of(const Algorithm& algorithm, bool has_sums_to_make) {
+  if (algorithm.name == "doubling") {
+    return "exchange";
+  }
+  if (algorithm.name == "tree") {
+    return has_sums_to_make ? "reduce" : "broadcast";
+  }
+  return has_sums_to_make ? "reduce-scatter" : "all-gather";
+}
+
 }  // namespace
 
 BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& loops,
@@ -116,7 +127,9 @@ bool BucketCommunicator::all_have(std::uint64_t hash) {
     mine[i] = static_cast<float>(hash >> (bits_of_word * i) & ((1U << bits_of_word) - 1));
   }
   std::ranges::copy(mine, words_.begin());
+  compares_ = true;
   compare_->run(1);
+  compares_ = false;
   return std::ranges::equal(
       words_, mine, [&](float sum, float one) { return sum == one * static_cast<float>(ranks()); });
 }
@@ -221,8 +234,33 @@ void BucketCommunicator::forget_places() {
   }
 }
 
+// A rank that fails elsewhere than in messages keeps its own words.
 void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                                     float factor) {
+  reductions_.resize(std::max(reductions_.size(), bucket + 1));
+  ++reductions_[bucket];
+  try {
+    reduce(bucket, pieces, factor);
+  } catch (const PeerLost& lost) {
+    throw PeerLost(lost.rank(), std::string(lost.what()) + " | in " + place_in(bucket),
+                   lost.where());
+  }
+}
+
+std::string BucketCommunicator::place_in(std::size_t bucket) const {
+  const bool prepared = bucket < buckets_.size() && buckets_[bucket].engine != nullptr;
+  const Progress* const progress = transport_.progress();
+  return place_text({.progress = progress == nullptr ? 0 : progress->load(),
+                     .reductions = reductions_[bucket],
+                     .bucket = bucket,
+                     .phase = compares_ || !prepared
+                                  ? "comparing buckets"
+                                  : phase_of(*buckets_[bucket].choice.algorithm,
+                                             buckets_[bucket].engine->has_sums_to_make())});
+}
+
+void BucketCommunicator::reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                                float factor) {
   warning_.begin(bucket);
   if (fault_) {
     fault_->begin(bucket);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "allreduce/algorithm.h"
@@ -30,7 +31,8 @@ class BucketCommunicator final : public Communicator {
 
   int rank() const override { return transport_.rank(); }
   int ranks() const override { return transport_.ranks(); }
-  // Throws Error if the ranks' buckets of that number differ.
+  // Throws Error if the ranks' buckets of that number differ, and PeerLost that names step, bucket
+  // and phase.
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
@@ -52,6 +54,8 @@ class BucketCommunicator final : public Communicator {
   // Rank 0's choice for buckets of so many elements, made once for each size: all ranks ask for the
   // same sizes in the same order.
   const Candidate& choose(std::size_t elements);
+  void reduce(std::size_t bucket, std::span<const std::span<float>> pieces, float factor);
+  std::string place_in(std::size_t bucket) const;
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare_results(std::size_t number);
@@ -68,6 +72,8 @@ class BucketCommunicator final : public Communicator {
   std::unique_ptr<Engine> compare_;
   std::map<std::size_t, Candidate> choices_;  // by elements
   Broadcast choice_;                          // of a choice
+  std::vector<std::uint64_t> reductions_;  // that have begun, by bucket
+  bool compares_ = false;                  // ranks tell one another words, not gradients
 };
 
 }  // namespace cnn::allreduce

@@ -322,6 +322,17 @@ bool Engine::step(std::size_t chunk, const Sum& sum) {
   return true;
 }
 
+bool Engine::has_sums_to_make() const {
+  const auto first = std::ranges::find(chunks_, false, &Running::done);
+  if (first == chunks_.end()) {
+    return false;
+  }
+  const auto chunk = static_cast<std::size_t>(first - chunks_.begin());
+  const auto left = std::span(plan_.chunks[chunk].actions).subspan(first->next);
+  return std::ranges::any_of(
+      left, [](const Action& action) { return std::holds_alternative<Sum>(action); });
+}
+
 std::optional<int> Engine::missing(std::size_t chunk) const {
   const Running& running = chunks_[chunk];
   const std::vector<Action>& actions = plan_.chunks[chunk].actions;

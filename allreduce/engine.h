@@ -27,6 +27,9 @@ class Engine {
   // list has ended. Throws PeerLost.
   void run(float factor);
 
+  // Whether the chunk that has got on least in the latest run still has sums to make.
+  bool has_sums_to_make() const;
+
   Bytes wire() const { return wire_; }  // where messages lie; empty: in the buffer
 
  private:

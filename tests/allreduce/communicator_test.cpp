@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "allreduce/forwarding_transport.h"
 #include "tests/allreduce/ranks.h"
 
 namespace cnn::allreduce {
@@ -42,6 +43,55 @@ TEST(BucketCommunicator, ReducesEachBucketByWhatIsFastestForIt) {
     EXPECT_NE(communicator.choice(1).algorithm->name, "doubling");
   });
   EXPECT_EQ(errors, std::vector<std::string>(4));
+}
+
+// A rank that ends at one of its meetings.
+class EndingTransport final : public ForwardingTransport {
+ public:
+  EndingTransport(Transport& transport, int meetings)
+      : ForwardingTransport(transport), meetings_(meetings) {}
+  void ends_in_this_reduction() { counts_ = true; }
+  void come(std::size_t channel) override {
+    if (counts_ && meetings_-- == 0) {
+      throw Error("the end");
+    }
+    ForwardingTransport::come(channel);
+  }
+
+ private:
+  int meetings_;
+  bool counts_ = false;
+};
+
+// What rank 0 says of rank 1, which ends in its third reduction of a bucket after so many meetings.
+std::string verdict(int meetings, bool with_steps) {
+  const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+    EndingTransport ending(transport, meetings);
+    BucketCommunicator communicator(ending, *tests::usable_loops().back(),
+                                    {.topology = ranks_on_hosts(1, 2),
+                                     .rules = {{.algorithm = &find("shared"), .options = {}}}});
+    const std::span<float> piece = floats(transport, 1000);
+    for (int step = 14; step < 17; ++step) {
+      if (with_steps) {
+        transport.progress()->store(progress_at(Phase::compute, step));
+      }
+      if (transport.rank() == 1 && step == 16) {
+        ending.ends_in_this_reduction();
+      }
+      communicator.all_reduce(4, {&piece, 1}, 1);
+    }
+  });
+  return errors[0];
+}
+
+TEST(BucketCommunicator, NamesStepBucketAndPhaseOfALostRank) {
+  EXPECT_EQ(verdict(0, true),
+            "rank 1 is lost: it has left | seen by rank 0 | in step 17, bucket 4, reduce-scatter");
+  EXPECT_EQ(verdict(1, true),
+            "rank 1 is lost: it has left | seen by rank 0 | in step 17, bucket 4, all-gather");
+  EXPECT_EQ(verdict(0, false),
+            "rank 1 is lost: it has left | seen by rank 0 | in reduction 3 of bucket 4, "
+            "reduce-scatter");
 }
 
 TEST(BucketCommunicator, SaysWhenRanksDiffer) {
