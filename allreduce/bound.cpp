@@ -1,6 +1,6 @@
 #include <algorithm>
-#include <bit>
 #include <map>
+#include <numeric>
 #include <vector>
 
 #include "allreduce/cost.h"
@@ -37,29 +37,30 @@ double bound(const Topology& topology, double bytes, const Links& links, bool pe
     }
     of_host.push_back(links.rank * factor);
   }
+  const auto n = static_cast<double>(topology.ranks());
   double seconds = exchange(of_hosts, bytes);
   const double in_memory = 2 * bytes / links.memory;
+  // Ranks of a host may talk to one another by way of other hosts, so with several hosts all links
+  // together count.
+  double all_links = 0;
   for (const auto& [host, of_host] : of_ranks) {
-    const double by_messages = exchange(of_host, bytes);
+    all_links += std::accumulate(of_host.begin(), of_host.end(), 0.0);
+  }
+  all_links += std::accumulate(of_hosts.begin(), of_hosts.end(), 0.0);
+  const double by_all = 2 * (n - 1) * bytes / all_links;
+  for (const auto& [host, of_host] : of_ranks) {
+    const double by_messages = of_hosts.size() == 1 ? exchange(of_host, bytes) : by_all;
     seconds = std::max(seconds, peers_memory ? std::min(by_messages, in_memory) : by_messages);
   }
-  const auto n = static_cast<double>(topology.ranks());
-  // Ranks of a host that see one another's memory need no messages inside it.
-  const std::size_t ends =
-      peers_memory && of_hosts.size() > 1 ? of_hosts.size() : topology.host_of.size();
-  const auto steps = static_cast<int>(std::bit_width(ends - 1));
-  const double message = steps * links.latency;
-  const bool meets = peers_memory && of_hosts.size() == 1 && links.meeting;
-  const double latency = meets ? std::min(message, *links.meeting) : message;
-  // With the memory of peers in sight, sums inside a host are part of reading it.
-  std::size_t largest = 1;  // ranks of a host
-  for (const auto& [host, of_host] : of_ranks) {
-    largest = std::max(largest, of_host.size());
+  if (n < 2) {
+    return 0;
   }
-  const auto hosts = static_cast<double>(of_hosts.size());
-  const double added =
-      peers_memory ? (hosts - 1) / hosts / static_cast<double>(largest) : (n - 1) / n;
-  const double adding = added * bytes * links.add;
+  // One message can be enough: where all send to all, nobody waits for a second one.
+  const double latency = peers_memory && of_hosts.size() == 1
+                             ? std::min(links.latency, links.meeting.value_or(links.latency))
+                             : links.latency;
+  // Sums over the memory of others are a part of what memory takes.
+  const double adding = peers_memory ? 0 : (n - 1) / n * bytes * links.add;
   return std::max({seconds, latency, adding});
 }
 

@@ -23,7 +23,10 @@ constexpr int probes = 9;            // that share the time
 constexpr int most_runs = 50;        // of one of them
 constexpr int at_once = 16;          // messages, or meetings one after another
 constexpr std::size_t few = 16;      // elements of a small message
-constexpr std::size_t bulk = 16384;  // of the smallest whose time is that of its bytes
+constexpr std::size_t bulk = 16384;  // of the smallest message that is timed for its bytes
+// Seconds from which the start of a transfer does not count: a shaped link lets some hundred KB
+// pass at once, and TCP takes a while to its full speed.
+constexpr double long_transfer = 0.05;
 
 // Whom a rank sends to and receives from; -1: nobody.
 struct Neighbours {
@@ -112,15 +115,15 @@ class Measurement {
   }
 
   MessageSpeed messages(const Neighbours& with) {
-    constexpr std::size_t steps = 8;  // from a large message to the next
     const double one = least(message_plan(with, 1, few));
     const double several = least(message_plan(with, at_once, few));
     const double post = std::max(0.0, (several - one) / (2 * (at_once - 1)));
     std::size_t elements = std::min(bulk, room_.size());
     double large = least(message_plan(with, 1, elements));
-    while (elements * steps <= room_.size() && steps * large < share_) {
-      elements *= steps;
-      large = least(message_plan(with, 1, elements));
+    while (elements < room_.size() && large < long_transfer) {
+      constexpr std::size_t steps = 8;  // from a large message to the next
+      elements = std::min(elements * steps, room_.size());
+      large = agreed(message_plan(with, 1, elements));
     }
     const double bytes = static_cast<double>(elements * sizeof(float));
     return {std::max(shortest, one - 2 * post), post, bytes / std::max(shortest, large - one)};
@@ -156,6 +159,8 @@ class Measurement {
     return least;
   }
 
+  int rank() const { return transport_.rank(); }
+
   // host: the ranks of this one's.
   double meeting(const std::vector<int>& host) {
     const Options options;  // which the writer refers to
@@ -165,16 +170,6 @@ class Measurement {
       writer.meet(host);
     }
     return std::max(shortest, least(std::move(writer).finish()) / at_once);
-  }
-
-  // Bytes that a rank reads and writes in a second in sums over the memory of all.
-  double memory(const std::vector<int>& host, double meeting) {
-    const auto place = std::ranges::find(host, transport_.rank()) - host.begin();
-    RankPlan plan = make_plan(find("shared"), ranks_on_hosts(1, static_cast<int>(host.size())),
-                              static_cast<int>(place), room_.size(), {});
-    rename_positions(plan, host);
-    const double seconds = least(std::move(plan));
-    return 2 * static_cast<double>(room_.size_bytes()) / std::max(shortest, seconds - 2 * meeting);
   }
 
   // Seconds for each byte that is added to another.
@@ -207,6 +202,20 @@ class Measurement {
     Engine engine(transport_, loops_, std::move(plan), {&room_, 1});
     const float mean = 1 / static_cast<float>(topology_.ranks());
     return least([&] { engine.run(mean); });
+  }
+
+  // The least time of a long message, which is repeated until the two fastest agree.
+  double agreed(RankPlan plan) {
+    constexpr double alike = 1.05;
+    constexpr int most = 8;
+    Engine engine(transport_, loops_, std::move(plan), {&room_, 1});
+    double best = timed([&] { engine.run(1); }), second = std::numeric_limits<double>::infinity();
+    for (int run = 1; run < most && second > alike * best; ++run) {
+      const double next = timed([&] { engine.run(1); });
+      second = std::min(second, std::max(best, next));
+      best = std::min(best, next);
+    }
+    return best;
   }
 
   // The least time of several runs, each that of the slowest rank: so all ranks know the same.
@@ -262,6 +271,58 @@ std::vector<double> beside_the_fastest(std::span<const double> seconds,
   return std::ranges::min(link) < 1 ? link : std::vector<double>();
 }
 
+void take_latency(const MessageSpeed& speed, Links& links) {
+  links.latency = rounded(speed.latency);
+  links.post = rounded(speed.post);
+}
+
+void measure_between(Measurement& measurement, std::span<const std::vector<int>> hosts,
+                     const Topology& topology, LinkSpeeds& speeds) {
+  const std::vector<int> peers = across(hosts, measurement.rank());
+  const MessageSpeed outside = measurement.messages(in_ring(peers, measurement.rank()));
+  take_latency(outside, speeds.links);
+  double fastest = outside.bytes_per_second * static_cast<double>(smallest(hosts));
+  if (hosts.size() > 2) {  // of two both ends of one link are as fast
+    std::vector<int> firsts;
+    firsts.reserve(hosts.size());
+    for (const std::vector<int>& ranks : hosts) {
+      firsts.push_back(ranks.front());
+    }
+    speeds.of_rank =
+        beside_the_fastest(measurement.exchanges(firsts, fastest), hosts, topology.host_of.size());
+  }
+  if (!speeds.of_rank.empty()) {
+    fastest /= std::ranges::min(speeds.of_rank);  // the ring went at the pace of the slowest
+  }
+  speeds.links.host = rounded(fastest);
+  speeds.sources.host = Source::measured;
+  Limits& limits = speeds.limits;
+  if (limits.line == 0 && std::ranges::max(limits.host_of) > 0) {
+    limits.line = fastest;
+    limits.line_source = Source::measured;
+  }
+}
+
+// Messages inside a host are copies, which read and write each byte: they can have half of the
+// memory's speed at most. What was measured above a limit was measured in caches, or rounded up.
+void keep_to_limits(LinkSpeeds& speeds) {
+  Links& links = speeds.links;
+  const Limits& limits = speeds.limits;
+  const double copies = limits.memory.back().bytes_per_second / 2;
+  if (speeds.sources.rank == Source::measured && links.rank > copies) {
+    links.rank = copies;
+    speeds.sources.rank = Source::derived;
+  }
+  if (limits.line > 0 && links.host > limits.line) {
+    links.host = limits.line;
+    speeds.sources.host = limits.line_source;
+  }
+  links.latency = std::max(links.latency, limits.hop);
+  if (links.meeting) {
+    links.meeting = std::max(*links.meeting, limits.hop);
+  }
+}
+
 }  // namespace
 
 LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
@@ -271,74 +332,84 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
   if (topology.ranks() < 2) {
     return speeds;
   }
+  speeds.limits = measure_limits(transport, loops, topology,
+                                 {.seconds = limits.seconds, .bytes = limits.memory_bytes});
   Measurement measurement(transport, loops, topology, limits);
   const std::vector<std::vector<int>> hosts = by_host(topology);
-  const int rank = transport.rank();
   const std::vector<int> mine =
-      ranks_of(topology, topology.host_of[static_cast<std::size_t>(rank)]);
+      ranks_of(topology, topology.host_of[static_cast<std::size_t>(transport.rank())]);
   links.add = rounded(measurement.add());
   const bool has_local_peers =
       std::ranges::any_of(hosts, [](const auto& ranks) { return ranks.size() > 1; });
   if (has_local_peers) {
-    const MessageSpeed inside = measurement.messages(in_ring(mine, rank));
-    links.latency = rounded(inside.latency);
-    links.post = rounded(inside.post);
+    const MessageSpeed inside = measurement.messages(in_ring(mine, transport.rank()));
+    take_latency(inside, links);
     links.rank = rounded(inside.bytes_per_second);
+    speeds.sources.rank = Source::measured;
+    if (limits.peers_memory) {
+      links.memory = speeds.limits.memory.back().bytes_per_second;
+      speeds.sources.memory = Source::measured;
+    }
   }
   if (hosts.size() > 1) {
-    const std::vector<int> peers = across(hosts, rank);
-    const MessageSpeed outside = measurement.messages(in_ring(peers, rank));
-    links.latency = rounded(outside.latency);
-    links.post = rounded(outside.post);
-    double fastest = outside.bytes_per_second * static_cast<double>(smallest(hosts));
-    if (hosts.size() > 2) {  // of two both ends of one link are as fast
-      std::vector<int> firsts;
-      firsts.reserve(hosts.size());
-      for (const std::vector<int>& ranks : hosts) {
-        firsts.push_back(ranks.front());
-      }
-      speeds.of_rank = beside_the_fastest(measurement.exchanges(firsts, fastest), hosts,
-                                          topology.host_of.size());
-    }
-    if (!speeds.of_rank.empty()) {
-      fastest /= std::ranges::min(speeds.of_rank);  // the ring went at the pace of the slowest
-    }
-    links.host = rounded(fastest);
+    measure_between(measurement, hosts, topology, speeds);
   }
   if (has_local_peers && limits.peers_memory) {
-    const double meeting = measurement.meeting(mine);
-    links.meeting = rounded(meeting);
-    // A copy is a read and a write and has its sum still to come: what says that sums in place are
-    // slower was disturbed.
-    links.memory = std::max(rounded(measurement.memory(mine, meeting)), 3 * links.rank);
+    links.meeting = rounded(measurement.meeting(mine));
   }
+  keep_to_limits(speeds);
   return speeds;
 }
 
 LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
                           const LinkSpeeds& mine) {
-  Numbers numbers(transport, loops, topology, 7);
+  Numbers numbers(transport, loops, topology, 1);
+  const auto of_first = [&](auto value) {
+    const auto number = static_cast<double>(value);
+    return static_cast<decltype(value)>(numbers.gather({&number, 1}).front());
+  };
+  const auto source_of_first = [&](Source source) {
+    return static_cast<Source>(of_first(static_cast<int>(source)));
+  };
   const Links& own = mine.links;
-  const std::array<double, 7> values{
-      own.latency, own.post, own.add, own.rank, own.host, own.memory, own.meeting.value_or(-1)};
-  const std::span<const double> first = numbers.gather(values);
-  Links links{.latency = first[0],
-              .post = first[1],
-              .add = first[2],
-              .rank = first[3],
-              .host = first[4],
-              .memory = first[5]};
-  if (first[6] >= 0) {
-    links.meeting = first[6];
+  LinkSpeeds first{.links = {.latency = of_first(own.latency),
+                             .post = of_first(own.post),
+                             .add = of_first(own.add),
+                             .rank = of_first(own.rank),
+                             .host = of_first(own.host),
+                             .memory = of_first(own.memory)},
+                   .sources = {.rank = source_of_first(mine.sources.rank),
+                               .host = source_of_first(mine.sources.host),
+                               .memory = source_of_first(mine.sources.memory)},
+                   .limits = {.line = of_first(mine.limits.line),
+                              .line_source = source_of_first(mine.limits.line_source),
+                              .hop = of_first(mine.limits.hop)}};
+  if (const double meeting = of_first(own.meeting.value_or(-1)); meeting >= 0) {
+    first.links.meeting = meeting;
   }
-  LinkSpeeds speeds{links, mine.of_rank};
-  speeds.of_rank.resize(topology.host_of.size(), 1);
-  const std::span<double> of_rank(speeds.of_rank);
-  Broadcast(transport, of_rank.size_bytes()).run(std::as_writable_bytes(of_rank));
-  if (std::ranges::min(speeds.of_rank) >= 1) {
-    speeds.of_rank.clear();
+  const auto broadcast = [&](auto values) {
+    const std::span all(values);
+    Broadcast(transport, all.size_bytes()).run(std::as_writable_bytes(all));
+    return values;
+  };
+  std::vector<double> of_rank = mine.of_rank;
+  of_rank.resize(topology.host_of.size(), 1);
+  first.of_rank = broadcast(std::move(of_rank));
+  if (std::ranges::min(first.of_rank) >= 1) {
+    first.of_rank.clear();
   }
-  return speeds;
+  constexpr int unknown = -1;
+  std::vector<int> machines = mine.limits.host_of;
+  machines.resize(topology.host_of.size(), unknown);
+  first.limits.host_of = broadcast(std::move(machines));
+  std::erase(first.limits.host_of, unknown);
+  const std::size_t sizes = of_first(mine.limits.memory.size());
+  for (std::size_t i = 0; i < sizes; ++i) {
+    const MemorySpeed speed = i < mine.limits.memory.size() ? mine.limits.memory[i] : MemorySpeed{};
+    const double bytes = of_first(speed.bytes);
+    first.limits.memory.push_back({bytes, of_first(speed.bytes_per_second)});
+  }
+  return first;
 }
 
 }  // namespace cnn::allreduce

@@ -9,6 +9,7 @@
 #include "allreduce/algorithm.h"
 #include "allreduce/cost.h"
 #include "allreduce/fault.h"
+#include "allreduce/limits.h"
 #include "allreduce/stall.h"
 
 namespace cnn::allreduce {
@@ -61,6 +62,8 @@ struct Settings {
   Wire wire = Wire::f32;
   bool peers_memory = true;      // ranks of a host see one another's
   Links links = {};              // what the choice of an algorithm goes by
+  LinkSources sources = {};      // of these links
+  Limits limits = {};            // of the hardware; unknown where nothing was measured
   std::vector<Rule> rules = {};  // ascending; the first that is large enough holds. Empty: fastest
   int pieces = 0;                // of each bucket; 0: as the model likes
   Shape shape = {};              // of what is chosen, not of what the rules name

@@ -34,9 +34,10 @@ double simulate(std::span<const RankPlan> plans, const Topology& topology, const
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
                 const Symmetry& symmetry, double size_scale);
 
-// What no algorithm that adds in the ranks can fall below, of a buffer of so many bytes: the
-// largest of what each link, latency and adding take. With the memory of peers in sight nothing
-// need travel inside a host: every rank reads and writes as much as a buffer.
+// The seconds that no algorithm which adds in the ranks can fall below in simulate(), for a buffer
+// of so many bytes: the largest of what each link, one message and adding take. With the memory of
+// peers in sight nothing need travel inside a host: every rank reads and writes as much as a
+// buffer. lower_bound() is that of the hardware.
 double bound(const Topology& topology, double bytes, const Links& links, bool peers_memory = false);
 
 }  // namespace cnn::allreduce

@@ -19,7 +19,7 @@ namespace {
 using tests::as_threads;
 
 constexpr PeerMemoryOptions small_room{.room = 1 << 22U};
-constexpr CalibrationLimits quick{.seconds = 0.01, .bytes = 1 << 18U};
+constexpr CalibrationLimits quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
 
 // Messages from and to one rank take long.
 class SlowLink final : public ForwardingTransport {
@@ -108,8 +108,9 @@ TEST(Calibration, MeasuresBetweenHostsToo) {
   const Links assumed{.memory = 0x1p30};
   for (const Topology& topology :
        {ranks_on_hosts(2, 2), ranks_on_hosts(3, 1), Topology{{0, 0, 1}}}) {
-    const std::vector<Links> all =
-        measured(topology, assumed, {.seconds = 0.01, .bytes = 1 << 18U, .peers_memory = false});
+    const std::vector<Links> all = measured(
+        topology, assumed,
+        {.seconds = 0.01, .bytes = 1 << 18U, .peers_memory = false, .memory_bytes = 1 << 18U});
     for (const Links& links : all) {
       EXPECT_EQ(values_of(links), values_of(all[0]));
     }
@@ -117,6 +118,57 @@ TEST(Calibration, MeasuresBetweenHostsToo) {
     EXPECT_EQ(all[0].memory, assumed.memory);
     EXPECT_FALSE(all[0].meeting);
   }
+}
+
+// Memory and line are what the hardware has; links that seem faster were measured in caches.
+TEST(Calibration, GivesNoLinkMoreThanTheHardwareHas) {
+  for (const LinkSpeeds& speeds : speeds_of(ranks_on_hosts(1, 2), {}, quick, -1)) {
+    ASSERT_TRUE(speeds.limits.known());
+    const double memory = speeds.limits.memory.back().bytes_per_second;
+    EXPECT_EQ(speeds.links.memory, memory);
+    EXPECT_EQ(speeds.sources.memory, Source::measured);
+    EXPECT_LE(speeds.links.rank, memory / 2);
+    EXPECT_EQ(speeds.sources.rank == Source::derived, speeds.links.rank == memory / 2);
+    EXPECT_EQ(speeds.sources.host, Source::assumed);
+    EXPECT_GE(speeds.links.latency, speeds.limits.hop);
+    EXPECT_GE(speeds.links.meeting.value(), speeds.limits.hop);
+  }
+}
+
+// A shaped link lets the first bytes pass at once, as a token bucket does.
+class ShapedLink final : public ForwardingTransport {
+ public:
+  ShapedLink(Transport& transport, double bytes_per_second, std::size_t burst)
+      : ForwardingTransport(transport), speed_(bytes_per_second), burst_(burst) {}
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
+    const std::size_t bytes = pieces.front().size();
+    if (bytes > burst_) {
+      std::this_thread::sleep_for(
+          std::chrono::duration<double>(static_cast<double>(bytes - burst_) / speed_));
+    }
+    ForwardingTransport::send(to, channel, pieces);
+  }
+
+ private:
+  double speed_;
+  std::size_t burst_;
+};
+
+TEST(Calibration, TakesALinkForNoFasterThanALongTransferIs) {
+  constexpr double speed = 50e6;  // bytes a second: that of a busy Ethernet
+  std::vector<double> found(2);
+  const auto errors = as_threads(2, {.room = 1 << 25U}, [&](Transport& transport) {
+    ShapedLink link(transport, speed, 1 << 18U);
+    CalibrationLimits limits = quick;
+    limits.bytes = std::size_t{4} << 20U;
+    limits.peers_memory = false;
+    found[static_cast<std::size_t>(transport.rank())] =
+        measure_links(link, *tests::usable_loops().back(), ranks_on_hosts(2, 1), {}, limits)
+            .links.host;
+  });
+  EXPECT_EQ(errors, std::vector<std::string>(2));
+  EXPECT_LT(found[0], 1.3 * speed);  // the burst and the rounding to a quarter of a power of two
+  EXPECT_EQ(found[0], found[1]);
 }
 
 // Whoever is paired with it is slow in that round, but not in all.
@@ -139,12 +191,28 @@ TEST(Calibration, OfOneRankKeepsWhatIsAssumed) {
 TEST(Calibration, OfTheFirstRankIsForAll) {
   const Topology topology = ranks_on_hosts(1, 2);
   const auto errors = as_threads(2, small_room, [&](Transport& transport) {
-    const LinkSpeeds mine{{.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8},
-                          {1, transport.rank() == 0 ? 0.5 : 0.25}};
+    LinkSpeeds mine{.links = {.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8},
+                    .of_rank = {1, transport.rank() == 0 ? 0.5 : 0.25},
+                    .sources = {.rank = Source::derived}};
+    if (transport.rank() == 0) {
+      mine.limits = {.host_of = {0, 1},
+                     .memory = {{1e3, 4e10}, {1e6, 1e10}},
+                     .line = 1e9,
+                     .line_source = Source::interface,
+                     .hop = 2e-7};
+    }
     const LinkSpeeds all = links_of_first(transport, *tests::usable_loops().back(), topology, mine);
     EXPECT_EQ(all.links.latency, 1e-6);
     EXPECT_EQ(all.links.meeting, 5e-8);
     EXPECT_EQ(all.of_rank, (std::vector{1, 0.5}));
+    EXPECT_EQ(all.sources.rank, Source::derived);
+    EXPECT_EQ(all.limits.host_of, (std::vector{0, 1}));
+    ASSERT_EQ(all.limits.memory.size(), 2U);
+    EXPECT_EQ(all.limits.memory[1].bytes, 1e6);
+    EXPECT_EQ(all.limits.memory[1].bytes_per_second, 1e10);
+    EXPECT_EQ(all.limits.line, 1e9);
+    EXPECT_EQ(all.limits.line_source, Source::interface);
+    EXPECT_EQ(all.limits.hop, 2e-7);
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }

@@ -51,11 +51,11 @@ class EndingTransport final : public ForwardingTransport {
   EndingTransport(Transport& transport, int meetings)
       : ForwardingTransport(transport), meetings_(meetings) {}
   void ends_in_this_reduction() { counts_ = true; }
-  void come(std::size_t channel) override {
+  void come(std::span<const int> group, std::size_t channel) override {
     if (counts_ && meetings_-- == 0) {
       throw Error("the end");
     }
-    ForwardingTransport::come(channel);
+    ForwardingTransport::come(group, channel);
   }
 
  private:
