@@ -92,6 +92,7 @@ class Executor::Resolver {
   void resolve(Issue& issue, StepId id, const Compute& compute) const {
     const Node& node = graph_.nodes()[index_of(compute.node)];
     issue.kernel = executor_.program_.kernels.at(index_of(compute.node)).get();
+    issue.node = compute.node;
     for (const TensorId input : node.inputs) {
       issue.operands.in.push_back(operand(input, id, issue));
     }
@@ -190,6 +191,7 @@ void Executor::resolve(Device& device, const Variables& variables,
       stream = device.make_stream(lane);
     }
     issue.stream = stream.get();
+    issue.lane = lane;
     for (const StepId wait : steps[s].after) {
       if (issues_.at(index_of(wait)).stream == issue.stream) {
         continue;  // one behind the other anyway
@@ -214,6 +216,12 @@ void Executor::resolve(Device& device, const Variables& variables,
       used_streams_.push_back(stream.get());
     }
   }
+}
+
+void Executor::observe(NodeObserver& observer) {
+  observers_.push_back(&observer);
+  records_ = false;
+  recorded_.clear();
 }
 
 void Executor::run(std::span<const TensorView> inputs) {
@@ -340,22 +348,28 @@ void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, W
   for (std::size_t s = 0; s < issues_.size(); ++s) {
     const Issue& issue = issues_[s];
     enqueue_waits(issue, waits);
-    if (stamps != nullptr) {
-      issue.stream->stamp(stamps[s].start);
-    }
-    enqueue_named(s, inputs);
-    if (stamps != nullptr) {
-      issue.stream->stamp(stamps[s].end);
-    }
+    enqueue_named(s, inputs, stamps == nullptr ? nullptr : stamps + s);
     if (issue.done != nullptr) {
       issue.stream->record(*issue.done);
     }
   }
 }
 
-void Executor::enqueue_named(std::size_t step, std::span<const TensorView> inputs) {
+void Executor::enqueue_named(std::size_t step, std::span<const TensorView> inputs, Stamps* stamps) {
+  const Issue& issue = issues_[step];
   try {
-    enqueue(issues_[step], inputs);
+    if (stamps != nullptr) {
+      issue.stream->stamp(stamps->start);
+    }
+    enqueue(issue, inputs);
+    if (stamps != nullptr) {
+      issue.stream->stamp(stamps->end);
+    }
+    if (issue.kernel != nullptr) {
+      for (NodeObserver* observer : observers_) {
+        observer->enqueued(issue.node, issue.operands, issue.lane, *issue.stream);
+      }
+    }
     if (waits_for_each_) {
       synchronize();  // all: a copy may wait for compute, which runs when it is synchronised
     }

@@ -14,6 +14,7 @@
 #include "runtime/device.h"
 #include "runtime/kernel.h"
 #include "runtime/memory_watch.h"
+#include "runtime/node_observer.h"
 #include "runtime/program.h"
 #include "runtime/timeline.h"
 #include "runtime/variables.h"
@@ -57,6 +58,11 @@ class Executor {
   // The same step with the time of every step taken, never recorded; slower.
   Timeline profile(std::span<const TensorView> inputs);
 
+  // Tells the observer, which must outlive the executor, of every node from the next run on;
+  // observers are told in the order in which they came. Steps are no longer recorded: a replay
+  // would pass the observers by.
+  void observe(NodeObserver& observer);
+
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
   std::span<const TensorView> results() const { return results_; }
   // Ends this executor: another may run the same kernels, by another plan of the same graph.
@@ -82,6 +88,8 @@ class Executor {
     std::size_t stood = 0;          // then in stood_still_
     Event* done = nullptr;          // nullptr: no step waits for it
     Kernel* kernel = nullptr;
+    NodeId node{};  // of the kernel
+    Lane lane{};    // of the stream
     Operands operands;
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
@@ -108,8 +116,8 @@ class Executor {
   void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits);
   void enqueue_waits(const Issue& issue, Waits waits);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);
-  // The same, its error with the step's name.
-  void enqueue_named(std::size_t step, std::span<const TensorView> inputs);
+  // The same, its error with the step's name. stamps: null, or where the step's time goes.
+  void enqueue_named(std::size_t step, std::span<const TensorView> inputs, Stamps* stamps);
   void synchronize();
   double stood_still_seconds() const;
 
@@ -126,6 +134,7 @@ class Executor {
   std::vector<Stamps> stood_still_;  // each time that compute waits for communicate
   std::optional<double> exposed_;
   std::unique_ptr<MemoryWatch> watch_;  // null unless it verifies
+  std::vector<NodeObserver*> observers_;
   std::size_t measured_peak_ = 0;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Recorded> recorded_;
