@@ -1,4 +1,5 @@
-// cnn_compare: a verdict over result files. Needs no engine, no device and no library of either.
+// cnn_compare: a verdict over result files, or over hashes of tensors. Needs no engine, no device
+// and no library of either.
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "bench/compare/arguments.h"
+#include "bench/compare/bits.h"
 #include "bench/compare/configurations.h"
 #include "bench/compare/run.h"
 #include "bench/compare/tables.h"
@@ -59,11 +61,22 @@ void report(const Arguments& arguments, const std::vector<Finding>& findings) {
   }
 }
 
+int compare_two_bit_by_bit(const Arguments& arguments) {
+  const HashedRun a = read_hashes(arguments.base.front());
+  const HashedRun b = read_hashes(arguments.fresh.front());
+  const BitComparison comparison = compare_bits(a, b);
+  put("", bits_text(a, b, comparison));
+  return exit_code_of(comparison);
+}
+
 int compare_files(const std::vector<std::string>& words) {
   const Arguments arguments = parse_arguments(words);
   if (arguments.help) {
     put("", std::string(help_text()));
     return 0;
+  }
+  if (arguments.bits) {
+    return compare_two_bit_by_bit(arguments);
   }
   const std::vector<Configuration> configurations = find_configurations(
       read_runs(arguments.base), read_runs(arguments.fresh), arguments.across_machines);

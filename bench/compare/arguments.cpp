@@ -26,8 +26,11 @@ in pairs. Options may stand anywhere:
   --html=FILE                a page that shows the runs
   --help
 
+cnn_compare --bits A B   do two runs compute the same bits? Takes files of cnn_benchmarks --hash_file
+and names the first step, node and tensor that differ, and how many do, by operation.
+
 Exit code: 0 no regression, 1 regression, 2 cannot tell (and how many more runs would), 3 an error,
-or things that cannot be compared.
+or things that cannot be compared. With --bits: 0 equal, 1 different, 3 as above.
 )";
 
 struct Word {
@@ -79,10 +82,24 @@ const std::map<std::string, Option, std::less<>>& options() {
       {"markdown",
        {Value::may, [](Arguments& a, const Word& w) { a.markdown = w.value.value_or(""); }}},
       {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = *w.value; }}},
+      {"bits", {Value::none, [](Arguments& a, const Word&) { a.bits = true; }}},
       {"help", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
       {"h", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
   };
   return table;
+}
+
+// With --bits one file stands on each side; nothing need divide them.
+void take_two_files(Arguments& arguments) {
+  std::vector<std::string> files = arguments.base;
+  files.insert(files.end(), arguments.fresh.begin(), arguments.fresh.end());
+  check(files.size() == 2, fmt::format("--bits compares two files of --hash_file, not {}: "
+                                       "cnn_compare --bits A B",
+                                       files.size()));
+  check(!arguments.json && !arguments.markdown && !arguments.html,
+        "--bits prints its finding; --json, --markdown and --html are for result files");
+  arguments.base = {files.front()};
+  arguments.fresh = {files.back()};
 }
 
 }  // namespace
@@ -109,6 +126,10 @@ Arguments parse_arguments(std::span<const std::string> words) {
       }
       option->second.set(arguments, word);
     }
+  }
+  if (arguments.bits && !arguments.help) {
+    take_two_files(arguments);
+    return arguments;
   }
   check(arguments.help || side == &arguments.fresh,
         "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");

@@ -16,6 +16,7 @@ struct Arguments {
   std::vector<std::string> base, fresh;
   Settings settings;
   bool across_machines = false;
+  bool bits = false;  // compare two files of --hash_file, base.front() and fresh.front()
   bool help = false;
   std::optional<std::string> json, markdown, html;
 };

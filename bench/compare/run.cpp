@@ -72,18 +72,6 @@ std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// The value at a path such as {"machine", "cpu", "name"}, as text; empty if there is none.
-std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
-  const Json* at = &json;
-  for (const char* key : keys) {
-    if (!at->is_object() || !at->contains(key)) {
-      return {};
-    }
-    at = &at->at(key);
-  }
-  return at->is_null() ? std::string() : text_of(*at);
-}
-
 void check_form(const std::string& path, const Json& json) {
   if (!json.is_object() || text_at(json, {"program"}) != "cnn_benchmarks") {
     refuse_file(path, "JSON, but no result of cnn_benchmarks; write one with --result_json");
@@ -173,6 +161,30 @@ void add_surroundings(Run& run) {
 
 }  // namespace
 
+std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
+  const Json* at = &json;
+  for (const char* key : keys) {
+    if (!at->is_object() || !at->contains(key)) {
+      return {};
+    }
+    at = &at->at(key);
+  }
+  return at->is_null() ? std::string() : text_of(*at);
+}
+
+std::vector<std::string> unlike_flags(const Json& base, const Json& fresh) {
+  std::vector<std::string> lines;
+  for (const auto& [name, value] : base.items()) {
+    const bool of_no_step =
+        std::ranges::find(flags_of_no_step, name) != flags_of_no_step.end() || name == "hash_file";
+    if (!of_no_step && fresh.contains(name) && fresh.at(name) != value) {
+      lines.push_back(
+          fmt::format("--{}: {} before, {} now", name, text_of(value), text_of(fresh.at(name))));
+    }
+  }
+  return lines;
+}
+
 Run parse_run(const std::string& path, const std::string& text) {
   Run run{.path = path};
   try {
@@ -195,7 +207,7 @@ Run parse_run(const std::string& path, const std::string& text) {
   return run;
 }
 
-Run read_run(const std::string& path) {
+std::string read_text(const std::string& path) {
   std::error_code problem;
   const std::filesystem::file_status status = std::filesystem::status(path, problem);
   if (!std::filesystem::exists(status)) {
@@ -209,8 +221,10 @@ Run read_run(const std::string& path) {
   if (!file) {
     refuse_file(path, std::strerror(errno));
   }
-  return parse_run(path, {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+
+Run read_run(const std::string& path) { return parse_run(path, read_text(path)); }
 
 double median_of(std::vector<double> values) {
   check(!values.empty(), "nothing has no median");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -41,6 +42,13 @@ Run read_run(const std::string& path);
 
 // The same of a text.
 Run parse_run(const std::string& path, const std::string& text);
+
+// The value at a path such as {"machine", "cpu", "name"}, as text; empty if there is none.
+std::string text_at(const Json& json, std::initializer_list<const char*> keys);
+// "--seed: 1 before, 2 now" for each flag of two configurations that may change what steps compute.
+std::vector<std::string> unlike_flags(const Json& base, const Json& fresh);
+// The whole file. Throws Error in one line that begins with the path.
+std::string read_text(const std::string& path);
 
 // One number for a run.
 struct RunSummary {

@@ -1,0 +1,179 @@
+#include "bench/compare/bits.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "runtime/error.h"
+
+namespace cnn::compare {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+constexpr int conv_key = 0xC0, relu_key = 0xE0, weight_key = 0xF0;
+
+std::string head(const std::string& model = "resnet20", int seed = 1) {
+  return fmt::format(
+      "cnn_benchmarks tensor hashes 1\nrun\t{{\"batch_size\":8,\"mode\":\"training\","
+      "\"model\":{{\"name\":\"{}\"}},\"config\":{{\"seed\":{},\"hash_file\":\"{}\"}}}}\n",
+      model, seed, seed);
+}
+
+std::string tensor(int index, int key, const std::string& op, const std::string& shape = "f32[2]") {
+  return fmt::format("tensor\t{}\t{:016x}\t{}#{}\t0\t{}\t{}#{}:0\t{}\t{} nchw\tv/w\n", index, key,
+                     op, index, op, op, index, shape, shape);
+}
+
+std::string step(int number, const std::vector<std::pair<int, int>>& hashes) {
+  std::string text = fmt::format("step\t{}\n", number);
+  for (const auto& [index, hash] : hashes) {
+    text += fmt::format("{}\t{:016x}\n", index, hash);
+  }
+  return text + fmt::format("end\t{}\t{}\t{:016x}\n", number, hashes.size(), 1);
+}
+
+const std::string usual_tensors =
+    tensor(0, conv_key, "conv") + tensor(1, relu_key, "relu") + tensor(2, weight_key, "update");
+
+HashedRun run_of(const std::string& path, const std::string& text) {
+  return parse_hashes(path, text);
+}
+
+HashedRun usual(const std::string& path, int first = 1, int second = 2) {
+  return run_of(path, head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}) +
+                          step(2, {{0, first}, {1, second}, {2, 6}}));
+}
+
+std::string refusal_of(const std::string& text) {
+  try {
+    parse_hashes("h.txt", text);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string refusal_of(const HashedRun& a, const HashedRun& b) {
+  try {
+    compare_bits(a, b);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "compared";
+}
+
+TEST(Bits, OfEqualRunsAreEqual) {
+  const HashedRun a = usual("a"), b = usual("b");
+  const BitComparison comparison = compare_bits(a, b);
+  EXPECT_EQ(exit_code_of(comparison), 0);
+  EXPECT_EQ(bits_text(a, b, comparison),
+            "a and b are equal bit by bit: 3 tensors in each of 2 steps\n");
+}
+
+TEST(Bits, AreNamedByTheFirstStepAndTensorThatDiffer) {
+  const HashedRun a = usual("a"), b = usual("b", 1, 0xBAD);
+  const BitComparison comparison = compare_bits(a, b);
+  EXPECT_EQ(exit_code_of(comparison), 1);
+  EXPECT_THAT(bits_text(a, b, comparison),
+              AllOf(StartsWith("a and b differ first in step 2, in relu#1:0: output 0 of node "
+                               "relu#1, op relu, f32[2] nchw, of v/w: 0000000000000002 and "
+                               "0000000000000bad\n"),
+                    HasSubstr("1 of 3 tensors differ in step 2: relu 1\n"),
+                    HasSubstr("1 of 2 steps differ\n")));
+}
+
+TEST(Bits, AreCountedByOperation) {
+  const HashedRun a = usual("a"), b = usual("b", 7, 8);
+  const BitComparison comparison = compare_bits(a, b);
+  EXPECT_EQ(comparison.counts.different, 2U);
+  EXPECT_EQ(comparison.counts.different_by_op.at("conv"), 1U);
+  EXPECT_EQ(comparison.first->tensor.op, "conv");
+}
+
+// As a run with --lms has it: other numbers of tensors, another order, nodes that run again.
+TEST(Bits, OfARunThatRecomputesAreThoseOfTheValues) {
+  const std::string tensors =
+      tensor(0, weight_key, "update") + tensor(1, conv_key, "conv") + tensor(2, relu_key, "relu");
+  const HashedRun again = run_of("b", head() + tensors + step(1, {{1, 1}, {2, 2}, {1, 1}, {0, 3}}) +
+                                          step(2, {{1, 1}, {2, 2}, {0, 6}, {2, 2}}));
+  const BitComparison comparison = compare_bits(usual("a"), again);
+  EXPECT_EQ(exit_code_of(comparison), 0);
+  EXPECT_EQ(comparison.counts.compared, 3U);
+}
+
+TEST(Bits, DifferWhereARunComputesOneValueTwiceWithTwoResults) {
+  const HashedRun a = usual("a");
+  const HashedRun b =
+      run_of("b", head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {0, 0xBAD}, {2, 3}}));
+  const BitComparison comparison = compare_bits(a, b);
+  EXPECT_EQ(exit_code_of(comparison), 1);
+  EXPECT_THAT(bits_text(a, b, comparison),
+              StartsWith("b computed one value twice in step 1, with two results"));
+}
+
+TEST(Bits, CountTensorsThatOnlyOneRunHas) {
+  const HashedRun a = usual("a");
+  const HashedRun b = run_of("b", head() + tensor(0, conv_key, "conv") + tensor(1, 0xAA, "add") +
+                                      step(1, {{0, 1}, {1, 9}}));
+  const BitComparison comparison = compare_bits(a, b);
+  EXPECT_EQ(exit_code_of(comparison), 0);
+  EXPECT_THAT(bits_text(a, b, comparison),
+              AllOf(HasSubstr("1 tensors in each of 1 steps"),
+                    HasSubstr("2 more tensors of a step are in a only"),
+                    HasSubstr("1 more tensors of a step are in b only"),
+                    HasSubstr("a has 2 hashed steps, b has 1; 1 were compared")));
+}
+
+TEST(Bits, CannotBeComparedWhereNetworksOrStepsDiffer) {
+  const HashedRun a = usual("a");
+  const std::string tail = usual_tensors + step(1, {{0, 1}});
+  EXPECT_EQ(refusal_of(a, run_of("b", head("vgg16") + tail)),
+            "a and b cannot be compared: model resnet20 and vgg16");
+  EXPECT_THAT(refusal_of(a, run_of("b", head() + usual_tensors + step(9, {{0, 1}}))),
+              HasSubstr("no step in common: a has 1 to 2, b has 9 to 9"));
+  EXPECT_THAT(refusal_of(a, run_of("b", head() + tensor(0, conv_key, "conv", "f32[3]") +
+                                            step(1, {{0, 1}}))),
+              HasSubstr("conv#0:0 is f32[2] in a and f32[3] in b"));
+  EXPECT_THAT(refusal_of(a, run_of("b", head() + tensor(0, 0xAA, "add") + step(1, {{0, 1}}))),
+              HasSubstr("no tensor in common"));
+}
+
+TEST(Bits, OfUnlikeFlagsAreComparedWithANote) {
+  const HashedRun a = usual("a");
+  const HashedRun b =
+      run_of("b", head("resnet20", 2) + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}));
+  const std::string text = bits_text(a, b, compare_bits(a, b));
+  EXPECT_THAT(text,
+              AllOf(HasSubstr("note: --seed: 1 before, 2 now\n"), Not(HasSubstr("hash_file"))));
+}
+
+TEST(HashFile, ThatEndsInsideAStepLacksThatStepOnly) {
+  const std::string whole = head() + usual_tensors + step(1, {{0, 1}}) + step(2, {{0, 5}});
+  for (const std::size_t less : {1U, 10U, 30U}) {
+    const HashedRun run = run_of("h.txt", whole.substr(0, whole.size() - less));
+    EXPECT_EQ(run.steps.size(), 1U);
+    EXPECT_TRUE(run.cut_off);
+  }
+}
+
+TEST(HashFile, ThatIsNoneIsRefusedInOneLine) {
+  EXPECT_THAT(refusal_of("{}\n"), HasSubstr("h.txt: no file of cnn_benchmarks --hash_file"));
+  EXPECT_THAT(refusal_of(""), HasSubstr("no file of cnn_benchmarks --hash_file"));
+  EXPECT_THAT(refusal_of("cnn_benchmarks tensor hashes 2\n"), HasSubstr("a file of form 2"));
+  EXPECT_THAT(refusal_of(head() + usual_tensors), HasSubstr("no steps"));
+  const std::string good = head() + usual_tensors;
+  for (const std::string& bad :
+       {std::string("step\tone\n"), std::string("0\t1\n"), step(1, {{3, 1}}),
+        std::string("step\t1\n0\txyz\n"), std::string("step\t1\nend\t1\t5\t0\n"),
+        std::string("step\t1\nstep\t2\n"), std::string("tensor\t3\t1\n"), std::string("run\t{\n"),
+        std::string("nonsense\n")}) {
+    EXPECT_THAT(refusal_of(good + bad), HasSubstr("h.txt: damaged in line ")) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace cnn::compare
