@@ -8,6 +8,7 @@
 
 #include "bench/all_reduce/benchmark.h"
 #include "bench/all_reduce/options.h"
+#include "bench/flags/fault_spec.h"
 #include "bench/flags/flags.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
@@ -40,6 +41,9 @@ void check_config(const Config& config) {
              "all_reduce_benchmark reduces as --variable_update=replicated does; leave it out");
   cnn::check(config.device == DeviceKind::cpu && !config.gpu.simulate,
              "all_reduce_benchmark reduces in the memory of processors so far: use --device=cpu");
+  cnn::check(!flips_a_bit(config.comm.fault) && !config.report.hash_file,
+             "all_reduce_benchmark trains no network, whose tensors --hash_file and what=flip of "
+             "--comm_fault are about: use cnn_benchmarks");
 }
 
 // Returns the exit status, also of an error.

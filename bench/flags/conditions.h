@@ -25,6 +25,11 @@ inline bool exchanges_nothing(const Config& config) {
           config.comm.simulate_ranks.empty());
 }
 
+// Ranks that train the same thing alone, so that one that computes wrongly shows.
+inline bool repeats_on_all_ranks(const Config& config) {
+  return config.comm.check == CommCheck::majority;
+}
+
 inline bool evaluates(const Config& config) {
   const Mode mode = mode_of(config);
   return mode == Mode::evaluation || mode == Mode::training_and_evaluation;

@@ -38,7 +38,7 @@ enum class VariableUpdate : std::uint8_t {
 enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
 enum class CommOrder : std::uint8_t { fast, rank, tree };
-enum class CommCheck : std::uint8_t { off, hash, exact };
+enum class CommCheck : std::uint8_t { off, hash, exact, majority };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
@@ -116,8 +116,11 @@ inline constexpr auto words<VariableConsistency> = std::to_array<Word<VariableCo
     {{"strong", VariableConsistency::strong}, {"relaxed", VariableConsistency::relaxed}});
 
 template <>
-inline constexpr auto words<CommCheck> = std::to_array<Word<CommCheck>>(
-    {{"off", CommCheck::off}, {"hash", CommCheck::hash}, {"exact", CommCheck::exact}});
+inline constexpr auto words<CommCheck> =
+    std::to_array<Word<CommCheck>>({{"off", CommCheck::off},
+                                    {"hash", CommCheck::hash},
+                                    {"exact", CommCheck::exact},
+                                    {"majority", CommCheck::majority}});
 template <>
 inline constexpr auto words<LinkCalibration> =
     std::to_array<Word<LinkCalibration>>({{"auto", LinkCalibration::automatic},
@@ -190,6 +193,8 @@ struct ReportOptions {
   std::string trace_file;  // empty: none
   std::optional<std::string> result_json;
   std::optional<std::string> html_report, tfprof_file, graph_file;
+  std::optional<std::string> hash_file;
+  int hash_steps = 1;  // hashes are taken of every step whose global number this divides
   std::optional<std::string> take_turns;  // file by which programs agree on them
   bool print_plan = false;
   bool measure_ceilings = true;

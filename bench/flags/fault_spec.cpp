@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::array<std::string_view, 4> simple_faults{"exit", "kill", "stop", "corrupt"};
+constexpr std::array<std::string_view, 5> simple_faults{"exit", "kill", "stop", "corrupt", "flip"};
 
 struct NumberPart {
   std::string_view key;
@@ -56,9 +56,10 @@ void read_what(const std::string& spec, const std::string& value, FaultSpec& fau
                                read_delay(value.substr(fault.what.size() + 1), fault.milliseconds)
                          : std::ranges::find(simple_faults, value) != simple_faults.end();
   if (!right) {
-    refuse_fault(spec, fmt::format("what={}: must be exit, kill, stop, corrupt or a delay such as "
-                                   "delay:200ms",
-                                   value));
+    refuse_fault(spec,
+                 fmt::format("what={}: must be exit, kill, stop, corrupt, flip or a delay such "
+                             "as delay:200ms",
+                             value));
   }
 }
 
@@ -70,9 +71,14 @@ void read_part(const std::string& spec, const std::string& part, FaultSpec& faul
     read_what(spec, value, fault);
     return;
   }
+  if (key == "tensor") {
+    fault.tensor = value;
+    return;
+  }
   const auto* const row = std::ranges::find(number_parts, key, &NumberPart::key);
   if (row == number_parts.end()) {
-    refuse_fault(spec, fmt::format("it has no '{}', only rank, what, bucket, step and after", key));
+    refuse_fault(
+        spec, fmt::format("it has no '{}', only rank, what, bucket, step, after and tensor", key));
   }
   int number = 0;
   if (!read_number(value, number) || number < row->least) {
@@ -93,7 +99,22 @@ FaultSpec parse_fault_spec(const std::string& spec) {
   if (fault.rank < 0 || fault.what.empty()) {
     refuse_fault(spec, "it needs a rank and what befalls it, such as rank=1,what=kill");
   }
+  const bool flips = fault.what == "flip";
+  if (!flips && !fault.tensor.empty()) {
+    refuse_fault(spec, "tensor is for what=flip only");
+  }
+  if (flips && (fault.bucket != 0 || fault.after != 0)) {
+    refuse_fault(spec, "what=flip has a step and a tensor, no bucket and no after");
+  }
   return fault;
+}
+
+bool flips_a_bit(const std::optional<std::string>& spec) {
+  try {
+    return spec && parse_fault_spec(*spec).what == "flip";
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 }  // namespace cnn::bench

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
+#include "bench/flags/conditions.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/flag_table.h"
 #include "bench/flags/reduce_spec.h"
@@ -125,6 +126,22 @@ constexpr Rule rules[] = {
      "--data_name=tensors needs --data_dir=FILE.safetensors"},
     {[](const Config& c) { return c.gpu.tune && !c.gpu.plan_cache; },
      "--tune needs --plan_cache=FILE to keep what it finds"},
+    {[](const Config& c) {
+       return repeats_on_all_ranks(c) && c.variable_update != VariableUpdate::independent;
+     },
+     "--comm_check=majority compares ranks that train alone: add --variable_update=independent"},
+    {[](const Config& c) {
+       return repeats_on_all_ranks(c) && c.num_gpus <= 1 && !c.comm.launched && !c.gpu.simulate;
+     },
+     "--comm_check=majority compares ranks, and this is one: start several, such as mpirun -np 3 "
+     "cnn_benchmarks --variable_update=independent --comm_check=majority"},
+    {[](const Config& c) { return repeats_on_all_ranks(c) && c.mode.eval; },
+     "--comm_check=majority compares steps of training or --forward_only; drop --eval"},
+    {[](const Config& c) { return flips_a_bit(c.comm.fault) && (c.mode.eval || c.gpu.simulate); },
+     "--comm_fault: what=flip changes a tensor in a step of training or --forward_only; drop "
+     "--eval and --simulate"},
+    {[](const Config& c) { return repeats_on_all_ranks(c) && c.gpu.simulate; },
+     "--simulate runs nothing that --comm_check=majority could compare; drop one of them"},
     {[](const Config& c) { return c.search.batch && c.search.image_size; },
      "--find_max_batch and --find_max_image_size exclude each other"},
     {[](const Config& c) { return c.search.image_size && c.data.dir; },

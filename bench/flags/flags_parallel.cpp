@@ -1,4 +1,5 @@
 #include "bench/flags/conditions.h"
+#include "bench/flags/fault_spec.h"
 #include "bench/flags/flag_table.h"
 
 namespace cnn::bench {
@@ -16,12 +17,18 @@ constexpr Idle alone{exchanges_nothing,
                      "the flags of the exchange have no effect"};
 constexpr Idle without_spec{[](const Config& c) { return !c.comm.spec; },
                             "--agg_small_grads_* act with --all_reduce_spec only"};
+constexpr Idle alone_unchecked{
+    [](const Config& c) { return exchanges_nothing(c) && !repeats_on_all_ranks(c); }, alone.line};
+constexpr Idle alone_without_flip{
+    [](const Config& c) { return exchanges_nothing(c) && !flips_a_bit(c.comm.fault); }, alone.line};
 constexpr auto others_sum = [](const Config& c) {
   return c.comm.backend == CommBackend::mpi || c.comm.backend == CommBackend::nccl;
 };
 constexpr Idle by_others{+others_sum,
                          "--comm_check and --comm_stall_warn_s act on what this program sums "
                          "itself (--comm_backend=ring)"};
+constexpr Idle by_others_sums{
+    [](const Config& c) { return others_sum(c) && !repeats_on_all_ranks(c); }, by_others.line};
 constexpr Idle by_hand{
     [](const Config& c) { return c.comm.spec.has_value() || others_sum(c); },
     "--comm_topology, --comm_rings, --comm_chunk_kb and --comm_window guide this "
@@ -163,9 +170,12 @@ constexpr Flag comm_rows[] = {
      .idle = {alone, by_hand}},
     {.name = "comm_check",
      .help = "hash = compare all ranks' sums after every reduction, and end where they differ; "
-             "exact = sum each bucket once with numbers whose sums are known before its first use",
+             "exact = sum each bucket once with numbers whose sums are known before its first use; "
+             "majority = with --variable_update=independent, train the same on all ranks, compare "
+             "the hashes of all tensors after each step (see --hash_steps), and end with code 4 "
+             "where a rank computes differently, naming rank, step and tensor",
      .member = &at<&Config::comm, &CommFlags::check>,
-     .idle = {alone, by_others}},
+     .idle = {alone_unchecked, by_others_sums}},
     {.name = "comm_order",
      .help =
          "order of sums: fast = as the algorithm likes; rank = rank after rank, tree = pairwise: "
@@ -258,12 +268,16 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::stall_abort_s>,
      .idle = {alone}},
     {.name = "comm_fault",
-     .help = "for tests: what befalls a rank in its reduction of a bucket, after so many messages "
-             "and meetings of it: rank=R,what=exit|kill|stop|corrupt|delay:200ms[,step=S]"
-             "[,bucket=B][,after=N]",
+     .help =
+         "for tests: what befalls a rank in its reduction of a bucket, after so many messages "
+         "and meetings of it: rank=R,what=exit|kill|stop|corrupt|delay:200ms[,step=S]"
+         "[,bucket=B][,after=N]; or a bit that flips in a tensor right after it was computed in "
+         "a global step: rank=R,what=flip[,step=S][,tensor=NAME]",
      .member = &at<&Config::comm, &CommFlags::fault>,
-     .idle = {alone,
-              {[](const Config& c) { return c.comm.backend == CommBackend::mpi; },
+     .idle = {alone_without_flip,
+              {[](const Config& c) {
+                 return c.comm.backend == CommBackend::mpi && !flips_a_bit(c.comm.fault);
+               },
                "--comm_fault has no effect with --comm_backend=mpi, whose messages are MPI's "
                "own"}}},
     {"comm_timeline", text, "None", rejected, "--trace_file has the exchange of all ranks",

@@ -179,6 +179,21 @@ constexpr Flag profile_rows[] = {
     {.name = "graph_file",
      .help = "write the graph of the step to this file, in the DOT language of Graphviz",
      .member = &at<&Config::report, &ReportOptions::graph_file>},
+    {.name = "hash_file",
+     .help = "write a hash of every tensor that a step writes to this file, of the first rank; "
+             "cnn_compare --bits names the first tensor that differs between two such files",
+     .member = &at<&Config::report, &ReportOptions::hash_file>,
+     .idle =
+         {{simulates, "--hash_file does not act with --simulate: nothing is run"},
+          {[](const Config& c) { return mode_of(c) == Mode::evaluation; },
+           "--hash_file has steps of training or --forward_only; it does not act with --eval"}}},
+    {.name = "hash_steps",
+     .help = "hash every so many steps, with --hash_file and --comm_check=majority: those whose "
+             "number since the start of the training, warm-up included, it divides",
+     .range = at_least(1),
+     .member = &at<&Config::report, &ReportOptions::hash_steps>,
+     .idle = {{[](const Config& c) { return !c.report.hash_file && !repeats_on_all_ranks(c); },
+               "--hash_steps acts with --hash_file and --comm_check=majority only"}}},
     {"partitioned_graph_file_prefix", text, "None", rejected,
      "the graph is not partitioned here; use --print_plan", "write TensorFlow's per-device graphs"},
     {"debugger", text, "None", rejected,

@@ -18,6 +18,7 @@
 #include "runtime/communicator.h"
 #include "runtime/device.h"
 #include "runtime/kernel.h"
+#include "runtime/tensor_hash.h"
 
 namespace cnn::bench {
 
@@ -105,7 +106,10 @@ struct Backend {
   std::optional<Link> link;         // to the host's memory, where the device has its own
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
-  bool verify_steps = false;        // look after their memory, see ExecutorOptions::verify
+  // Hashes a tensor in host memory by all threads that compute; called in the order of lane
+  // compute. Null: the host has one thread for it.
+  std::uint64_t (*hash)(const TensorView& tensor, const HashKeys& keys) = nullptr;
+  bool verify_steps = false;  // look after their memory, see ExecutorOptions::verify
   // Makes sure of memory that the device has given, before the first step: throws DoesNotFit where
   // it is not there after all. Empty: what a device gives is there.
   std::function<void(std::span<std::byte>)> secure;

@@ -8,6 +8,7 @@
 #include "bench/machine/processors.h"
 #include "bench/machine/rapl.h"
 #include "bench/machine/secure_memory.h"
+#include "layers/cpu/hash.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
 #include "layers/cpu/threads.h"
@@ -134,6 +135,7 @@ Backend make(const Config& config) {
   Backend backend{.name = "cpu", .device_text = "/cpu:0"};
   backend.for_rank = for_rank;
   backend.add_exchange = layers::cpu::add_exchange;
+  backend.hash = layers::cpu::parallel_hash;
   const layers::cpu::Isa isa = usable_isa();
   backend.compute = compute_type(config);
   backend.precision = name_of(backend.compute);

@@ -13,13 +13,14 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::array<std::string_view, 18> of_one_host{
+constexpr std::array<std::string_view, 19> of_one_host{
     "data_dir",          "train_dir",         "eval_dir",
     "result_json",       "trace_file",        "benchmark_log_dir",
     "benchmark_test_id", "num_intra_threads", "graph_file",
     "html_report",       "plan_cache",        "tfprof_file",
     "num_inter_threads", "lms_plan_file",     "lms_plan_out",
-    "lms_trace",         "output_dir",        "comm_calibration_file"};
+    "lms_trace",         "output_dir",        "comm_calibration_file",
+    "hash_file"};
 
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;

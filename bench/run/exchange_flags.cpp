@@ -201,7 +201,7 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
 }
 
 std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
-  if (!flags.fault || !flags.simulate_ranks.empty()) {
+  if (!flags.fault || !flags.simulate_ranks.empty() || flips_a_bit(flags.fault)) {
     return std::nullopt;
   }
   constexpr std::array<std::pair<std::string_view, allreduce::Fault::What>, 5> kinds{

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "bench/flags/conditions.h"
 #include "bench/run/largest_size.h"
 #include "bench/run/lms_plan.h"
 #include "bench/run/lms_step.h"
@@ -69,6 +70,7 @@ Sizes with_batch(const Job& job, std::int64_t batch) {
 Programs compile_programs(const Job& job, const Backend& backend, const Sizes& sizes) {
   Programs programs;
   std::span<const TensorInfo> fixed;
+  const bool as_one = repeats_on_all_ranks(*job.config);
   const auto compile_phase = [&](Phase phase, std::int64_t batch) {
     return compile({.config = *job.config,
                     .model = *job.model,
@@ -79,8 +81,8 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
                     .input = job.input,
                     .largest_join = sizes.largest_join,
                     .bucket_bytes = sizes.bucket_bytes,
-                    .rank = backend.rank,
-                    .ranks = backend.ranks},
+                    .rank = as_one ? 0 : backend.rank,
+                    .ranks = as_one ? 1 : backend.ranks},
                    backend, fixed);
   };
   if (job.mode != Mode::evaluation) {

@@ -1,6 +1,7 @@
 #include "bench/run/observers.h"
 
 #include <cstdint>
+#include <fmt/format.h>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "bench/run/checkpoints.h"
 #include "bench/run/comm_dump.h"
 #include "bench/run/evaluator.h"
+#include "bench/run/hash_file.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
 #include "bench/run/lms_observer.h"
@@ -64,6 +66,15 @@ void add_lms_observers(const Observed& run, Observers& all) {
   }
 }
 
+void note_hashes(const Observed& run) {
+  if (run.team.hashed_tensors() != nullptr) {
+    const bool replays = run.backend.gpu && run.backend.record_steps;
+    run.console.note(fmt::format(
+        "hashes: a step takes longer by the hashes of its tensors{}: do not compare its speed",
+        replays ? ", and is enqueued node by node, not replayed as a CUDA graph" : ""));
+  }
+}
+
 }  // namespace
 
 Observers make_observers(const Observed& run) {
@@ -72,6 +83,7 @@ Observers make_observers(const Observed& run) {
   const double ewma_weight = config.report.perf_ewma.value_or(0);
   const bool accuracies = job.shows_accuracies();
   Observers all;
+  note_hashes(run);
   const auto add = [&all](std::unique_ptr<Observer> observer) {
     all.push_back(std::move(observer));
   };
@@ -103,6 +115,9 @@ Observers make_observers(const Observed& run) {
   }
   if (config.comm.dump_iter > 0 && run.team.exchange() != nullptr) {
     add(std::make_unique<CommDump>(run.team, run.console, config.comm.dump_iter));
+  }
+  if (config.report.hash_file && run.team.hashed_tensors() != nullptr) {
+    add(std::make_unique<HashFile>(job, run.team, run.result));
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {

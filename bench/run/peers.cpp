@@ -22,6 +22,7 @@ namespace {
 struct Told {
   StepValues values;
   int wish = 0;  // of its interruption
+  std::uint64_t word = 0;
 };
 static_assert(std::is_trivially_copyable_v<Told>);
 
@@ -176,14 +177,16 @@ void Peers::exchange_by(allreduce::Transport& transport, Backend& backend) {
   }
 }
 
-std::span<const StepValues> Peers::share(const StepValues& mine) {
-  const Told told{.values = mine, .wish = interruption_.wish()};
+std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t word) {
+  const Told told{.values = mine, .wish = interruption_.wish(), .word = word};
+  equal_words_ = true;
   std::memcpy(gathering_->mine().data(), &told, sizeof(told));
   gathering_->run();
   for (int other = ranks() - 1; other >= 0; --other) {
     Told theirs;
     std::memcpy(&theirs, gathering_->of(other).data(), sizeof(theirs));
     shared_[static_cast<std::size_t>(other)] = theirs.values;
+    equal_words_ = equal_words_ && theirs.word == word;
     if (theirs.wish != 0) {
       interruption_.agree(theirs.wish, other);
     }

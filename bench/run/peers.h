@@ -56,8 +56,10 @@ class Peers {
   allreduce::Topology topology() const;  // of all ranks of all processes
   // The least that a process has.
   std::size_t least(std::size_t mine);
-  // After each step: what it gave on each rank. All agree on whether to go on.
-  std::span<const StepValues> share(const StepValues& mine);
+  // After each step: what it gave on each rank. All agree on whether to go on, and learn whether
+  // all have given the same word.
+  std::span<const StepValues> share(const StepValues& mine, std::uint64_t word = 0);
+  bool words_are_equal() const { return equal_words_; }  // of the latest share()
   // These values become those of rank 0.
   void broadcast(std::span<float> values);
   RankExchange* exchange() { return exchange_.get(); }  // null: ranks of this process have theirs
@@ -76,6 +78,7 @@ class Peers {
   std::optional<allreduce::Gathering> gathering_;
   std::optional<allreduce::Broadcast> broadcast_;
   std::vector<StepValues> shared_;  // by rank
+  bool equal_words_ = true;
 };
 
 }  // namespace cnn::bench

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "bench/flags/conditions.h"
 #include "bench/run/fitting.h"
 #include "bench/run/lms_refusal.h"
 #include "bench/run/lms_step.h"
@@ -366,8 +367,8 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
       .seed = seed,
       .first_step = first_step,
-      .shard = backend_.rank,
-      .shards = backend_.ranks,
+      .shard = repeats_on_all_ranks(config) ? 0 : backend_.rank,
+      .shards = repeats_on_all_ranks(config) ? 1 : backend_.ranks,
       .device = backend_.device.get()};
   if (config.data.distortions && phase == Phase::training) {
     options.transform = dataset->distortions(seed);

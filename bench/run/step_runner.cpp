@@ -107,6 +107,14 @@ void StepRunner::replan(StepPlan plan) {
   program.plan = std::move(plan);
   const std::size_t host_bytes = program.plan.memory.host_bytes;
   executor_.emplace(std::move(program), *backend_.device, variables_, arena_, options(host_bytes));
+  for (NodeObserver* observer : observers_) {
+    executor_->observe(*observer);
+  }
+}
+
+void StepRunner::observe(NodeObserver& observer) {
+  observers_.push_back(&observer);
+  executor_->observe(observer);
 }
 
 void StepRunner::prepare() {

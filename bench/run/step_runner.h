@@ -17,6 +17,7 @@
 #include "data/feeder.h"
 #include "runtime/executor.h"
 #include "runtime/input_stage.h"
+#include "runtime/node_observer.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
@@ -43,6 +44,8 @@ class StepRunner {
   StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
   // Goes on by another plan of the same graph, in the same arena.
   void replan(StepPlan plan);
+  // As Executor::observe(), by whatever plan it goes on. The observer must outlive the runner.
+  void observe(NodeObserver& observer);
   void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
   // When the step began whose timeline was taken last.
@@ -82,6 +85,7 @@ class StepRunner {
   std::vector<std::size_t> staged_;             // places in inputs_
   std::vector<TensorView> host_batch_;          // of these, where a feeder has them
   std::optional<std::size_t> images_, labels_;  // places in inputs_
+  std::vector<NodeObserver*> observers_;
   std::optional<Executor> prologue_, executor_;
 };
 

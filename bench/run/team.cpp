@@ -8,6 +8,7 @@
 
 #include "allreduce/peer_memory.h"
 #include "allreduce/transport.h"
+#include "bench/flags/conditions.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/machine_info.h"
 #include "bench/run/compile.h"
@@ -15,10 +16,12 @@
 #include "bench/run/job.h"
 #include "bench/run/peers.h"
 #include "bench/run/profile.h"
+#include "bench/run/rank_check.h"
 #include "bench/run/rank_exchange.h"
 #include "bench/run/rank_lanes.h"
 #include "bench/run/rank_thread.h"
 #include "bench/run/session.h"
+#include "bench/run/team_rank.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -42,7 +45,9 @@ StepValues merge(std::span<const StepValues> ranks) {
 
 std::string exchange_text(const Config& config, const Peers* peers) {
   const std::string_view what =
-      config.variable_update == VariableUpdate::independent ? "nothing is exchanged"
+      repeats_on_all_ranks(config)
+          ? "each trains the same alone, and hashes of all tensors are compared"
+      : config.variable_update == VariableUpdate::independent ? "nothing is exchanged"
       : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1
           ? "gradients are averaged in each process and summed over processes"
       : sums_gradients(config.variable_update)
@@ -63,18 +68,6 @@ std::string exchange_text(const Config& config, const Peers* peers) {
                                 : fmt::format("that share memory on each of {} hosts", hosts);
   return fmt::format("{} {}: {}", ranks, where, what);
 }
-
-// One session with what it computes by. Of several each has a thread, on which all is done.
-struct Team::Rank {
-  std::optional<Backend> part;  // of the backend, with several ranks
-  std::unique_ptr<allreduce::Transport> transport;
-  std::unique_ptr<RankExchange> exchange;
-  std::unique_ptr<Session> session;
-  StepRunner* evaluation = nullptr;  // since begin_evaluation()
-  StepValues values;                 // in the step that runs
-  Timeline timeline;                 // of the latest that was timed
-  std::unique_ptr<RankThread> thread;
-};
 
 Team::Team(const Job& job, const Backend& backend, Peers* peers)
     : job_(job), backend_(backend), peers_(peers) {
@@ -244,8 +237,9 @@ StepValues Team::merged() {
     values.push_back(rank->values);
   }
   own_ = merge(values);
-  StepValues all = peers_ == nullptr ? own_ : merge(peers_->share(own_));
-  if (job_.config->variable_update == VariableUpdate::independent) {
+  StepValues all = peers_ == nullptr ? own_ : merge(peers_->share(own_, own_word()));
+  if (job_.config->variable_update == VariableUpdate::independent &&
+      !repeats_on_all_ranks(*job_.config)) {
     all.l2 *= static_cast<double>(job_.ranks);  // one rank alone has it
   }
   if (peers_ == nullptr) {
@@ -313,6 +307,7 @@ std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
 
 void Team::start(std::int64_t global_step) {
   each([&](Rank& rank) { rank.session->start(global_step); });
+  start_checks();
 }
 
 void Team::save(std::int64_t global_step) {
@@ -322,12 +317,20 @@ void Team::save(std::int64_t global_step) {
 StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* timeline) {
   each([&](Rank& rank) {
     Timeline* const wanted = timeline != nullptr ? &rank.timeline : nullptr;
+    if (rank.check) {
+      rank.check->begin(global_step + 1);
+    }
     rank.values = rank.session->main().run(global_step, learning_rate, wanted);
+    if (rank.check) {
+      rank.check->end();
+    }
   });
   if (timeline != nullptr) {
     *timeline = ranks_.front()->timeline;
   }
-  return merged();
+  const StepValues values = merged();
+  compare_hashes(global_step + 1);
+  return values;
 }
 
 void Team::replan(const std::optional<Costs>& costs) {
@@ -449,7 +452,9 @@ std::string Team::host_of(std::size_t rank) const {
 
 Json Team::ranks_json(double own_images_per_sec) {
   const std::vector<Record> all = records(own_images_per_sec);
-  const bool alike = job_.trains() && job_.config->variable_update != VariableUpdate::independent;
+  const bool alike =
+      job_.trains() && (job_.config->variable_update != VariableUpdate::independent ||
+                        repeats_on_all_ranks(*job_.config));
   Json ranks = Json::array();
   for (std::size_t number = 0; number < all.size(); ++number) {
     const Record& record = all[number];

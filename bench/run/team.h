@@ -25,6 +25,7 @@ struct Job;
 class Peers;
 class RankExchange;
 class Session;
+class TensorHashes;
 struct Exchange;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
@@ -59,6 +60,10 @@ class Team {
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
   // Of the latest step, in this process.
   const StepValues& own() const { return own_; }
+  // Of the latest step on the first rank; null: they were not wanted.
+  const TensorHashes* hashes() const;
+  // The tensors of which there will be hashes; null: of none.
+  const TensorHashes* hashed_tensors() const;
   void timing_starts();
   // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
   // nothing is exchanged.
@@ -110,6 +115,9 @@ class Team {
   enum class Spread : std::uint8_t { all, averages };
   void spread(Spread what);
   StepValues merged();
+  void start_checks();
+  std::uint64_t own_word() const;  // of the hashes of the latest step
+  void compare_hashes(std::int64_t global_step);
   struct Record {
     std::string hash;
     double exchange_seconds = 0, exchange_cpu_seconds = 0, images_per_sec = 0;

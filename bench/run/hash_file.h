@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/report/observer.h"
+#include "bench/report/output_file.h"
+#include "bench/run/job.h"
+#include "bench/run/team.h"
+
+namespace cnn::bench {
+
+// Where --hash_file goes: text that grows by each hashed step, as bench/report/result_format.md
+// describes it. cnn_compare --bits reads it.
+class HashFile final : public Observer {
+ public:
+  // result: what is known of the run, for the head of the file. Writes the head. The team, which
+  // must be started, must outlive it. Throws Error if the path cannot be written.
+  HashFile(const Job& job, const Team& team, const Json& result);
+
+  void step_finished(const FinishedStep& step) override;
+  // The step that ranks disagree about is the one that matters most.
+  void failed(const RunEnd& end, std::string_view what) override;
+
+ private:
+  void write(std::int64_t global_step);
+  void append(const std::string& text) const;
+
+  std::string path_;
+  OutputFile file_;
+  const Team& team_;
+  std::int64_t written_ = 0;  // the latest global step
+};
+
+}  // namespace cnn::bench
