@@ -1,5 +1,6 @@
 #include "layers/activation.h"
 
+#include "layers/gate.h"
 #include "layers/operands.h"
 
 namespace cnn::layers {
@@ -37,7 +38,7 @@ void ReluBackward::reference(std::span<const TensorView> in,
   const auto y = in[1].as<float>();
   const auto dx = out[0].as<float>();
   for (std::size_t i = 0; i < dx.size(); ++i) {
-    dx[i] = y[i] > 0 && y[i] < limit ? dy[i] : 0;
+    dx[i] = gated(dy[i], is_open(y[i], limit));
   }
 }
 

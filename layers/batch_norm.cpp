@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "layers/activation.h"
+#include "layers/gate.h"
 #include "layers/gate_mask.h"
 #include "layers/operands.h"
 #include "runtime/error.h"
@@ -183,19 +184,19 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
     return joined ? dy[i] + in[place_of_dy() + 1].as<float>()[i] : dy[i];
   };
 
-  const auto is_open = [&](std::size_t i) {
+  const auto opens = [&](std::size_t i) {
     if (!passes_gradient()) {
-      return !attributes.relu || f.slope[channel(i)] * x[i] + f.offset[channel(i)] > 0;
+      return !attributes.relu || is_open(f.slope[channel(i)] * x[i] + f.offset[channel(i)]);
     }
     return attributes.mask ? is_gate_open(in.back(), in[0].desc.shape, i)
-                           : in.back().as<float>()[i] > 0;
+                           : is_open(in.back().as<float>()[i]);
   };
 
   // g is kept apart because out[0] may share the bytes of dy.
   std::vector<double> g(dy.size()), xhat(dy.size()), dbeta(channels), dgamma(channels);
   for (std::size_t i = 0; i < g.size(); ++i) {
     const std::size_t c = channel(i);
-    g[i] = is_open(i) ? arriving(i) : 0;
+    g[i] = gated(arriving(i), opens(i));
     xhat[i] = (x[i] - mean[c]) / std::sqrt(variance[c] + attributes.epsilon);
     dbeta[c] += g[i];
     dgamma[c] += g[i] * xhat[i];

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "layers/gate.h"
 #include "layers/initializer.h"
 #include "layers/operands.h"
 
@@ -24,7 +25,7 @@ void Dropout::reference(std::span<const TensorView> in, std::span<const TensorVi
   const std::int32_t step = in[1].as<std::int32_t>()[0];
   const auto y = out[0].as<float>();
   for (std::size_t i = 0; i < y.size(); ++i) {
-    y[i] = keeps(seed, step, i, keep) ? x[i] / static_cast<float>(keep) : 0;
+    y[i] = gated(x[i] / static_cast<float>(keep), keeps(seed, step, i, keep));
   }
 }
 

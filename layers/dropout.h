@@ -5,10 +5,10 @@
 
 namespace cnn::layers {
 
-// y = x / keep where the element is kept, else 0. The mask is a function of (seed, step, position):
-// element i (row-major over the logical shape) is kept if splitmix64(seed, step, i) falls below
-// keep, so forward, gradient and a recomputation agree without storing it. in: x, step i32 []. out:
-// y. Its gradient is the same op on dy.
+// y = x / keep where the element is kept, else 0 x (layers/gate.h). The mask is a function of
+// (seed, step, position): element i (row-major over the logical shape) is kept if splitmix64(seed,
+// step, i) falls below keep, so forward, gradient and a recomputation agree without storing it. in:
+// x, step i32 []. out: y. Its gradient is the same op on dy.
 class Dropout final : public Op {
  public:
   Dropout(double k, std::uint64_t s) : keep(k), seed(s) {}

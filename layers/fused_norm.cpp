@@ -72,7 +72,8 @@ void FinishStatistics::reference(std::span<const TensorView> in,
                                  std::span<const TensorView> out) const {
   for (std::size_t c = 0; c < in[0].as<float>().size(); ++c) {
     const double mean = in[0].as<float>()[c] / count;
-    const double variance = std::max(0.0, in[1].as<float>()[c] / count - mean * mean);
+    const double difference = in[1].as<float>()[c] / count - mean * mean;
+    const double variance = difference < 0 ? 0 : difference;  // rounding may go below; NaN stays
     const double r = 1 / std::sqrt(variance + epsilon);
     const double a = in[2].as<float>()[c] * r;
     const double results[] = {mean, variance, r, a, in[3].as<float>()[c] - mean * a};

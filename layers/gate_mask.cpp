@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "layers/gate.h"
 #include "layers/operands.h"
 
 namespace cnn::layers {
@@ -36,7 +37,7 @@ void set_gate_mask(const TensorView& image, const TensorView& mask) {
   const auto bytes = mask.as<std::uint8_t>();
   std::ranges::fill(bytes, std::uint8_t{0});
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] > 0) {
+    if (is_open(values[i])) {
       const Bit bit = bit_of(image.desc.shape, i);
       bytes[bit.byte] = static_cast<std::uint8_t>(bytes[bit.byte] | bit.value);
     }

@@ -9,7 +9,7 @@
 namespace cnn::layers {
 
 // Of an image [N,C,H,W]: u8 [N, ceil(C / 8), H, W], in which bit c % 8 of byte c / 8 is set where
-// the image is above zero. What is left of the last byte is zero.
+// the image is above 0 or NaN. What is left of the last byte is zero.
 TensorDesc gate_mask_of(const Shape& image);
 
 // The definitions, over row-major operands. `element` counts as the image lies.

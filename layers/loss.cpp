@@ -97,7 +97,8 @@ void Accuracy::reference(std::span<const TensorView> in, std::span<const TensorV
     const auto logits = in[0].as<float>().subspan(n * classes, classes);
     const float own = logits[checked_label(labels[n], classes)];
     const auto greater = std::ranges::count_if(logits, [&](float logit) { return logit > own; });
-    const bool valid = std::ranges::none_of(logits, [](float logit) { return std::isnan(logit); });
+    const bool valid =
+        std::ranges::all_of(logits, [](float logit) { return std::isfinite(logit); });
     top_1 += valid && greater < 1 ? 1 : 0;
     top_5 += valid && greater < 5 ? 1 : 0;
   }

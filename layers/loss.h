@@ -28,7 +28,7 @@ class SoftmaxCrossEntropyBackward final : public Op {
 
 // How many labels are among the k highest logits, for k = 1 and 5: fewer than k logits are greater
 // than the label's (ties count as hits, a NaN row as a miss). in: logits f32 [N,C], labels i32 [N].
-// out: top-1 hits i32 [], top-5 hits i32 [].
+// out: top-1 hits i32 [], top-5 hits i32 []. A row in which a logit is not finite has no hit.
 class Accuracy final : public Op {
  public:
   std::string_view name() const override { return "accuracy"; }

@@ -1,6 +1,7 @@
 #include "layers/pool.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "layers/operands.h"
 #include "runtime/error.h"
@@ -34,6 +35,10 @@ void for_each_output(const Dims& x, const Dims& y, Visit visit) {
     visit(i, i / y.pixels() * x.pixels(), pixel / y.w, pixel % y.w);
   }
 }
+
+// Whether a value of a window takes the place of the largest before it. The first NaN is larger
+// than all numbers, so that it stays.
+bool beats(float value, float best) { return !(value <= best) && !std::isnan(best); }
 
 void require_window(const Op& op, std::span<const TensorDesc> in, const Window& w) {
   require_count(op, in, 1);
@@ -76,7 +81,7 @@ void MaxPool::reference(std::span<const TensorView> in, std::span<const TensorVi
                     for (std::int64_t h = c.rows.begin; h < c.rows.end; ++h) {
                       for (std::int64_t w = c.columns.begin; w < c.columns.end; ++w) {
                         const std::int64_t at = plane + h * x.w + w;
-                        best = from[at] > from[best] ? at : best;
+                        best = beats(from[at], from[best]) ? at : best;
                       }
                     }
                     y[i] = from[best];

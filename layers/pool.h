@@ -6,8 +6,8 @@
 
 namespace cnn::layers {
 
-// y = max over the window (padding never wins). in: x [N,C,H,W]. out: y [N,C,P,Q]; with indices
-// also u8 [N,C,P,Q]: row * kernel_w + column of the first maximum within the (padded) window.
+// y = max of the window: padding never wins, a NaN does. in: x [N,C,H,W]. out: y [N,C,P,Q]; with
+// indices also u8 [N,C,P,Q]: row * kernel_w + column of the first maximum in the padded window.
 class MaxPool final : public Op {
  public:
   MaxPool(Window w, bool with_indices) : window(w), indices(with_indices) {}

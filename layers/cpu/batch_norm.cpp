@@ -81,7 +81,8 @@ class Forward {
     float* const v = operands.out[2].as<float>().data() + channel;
     const BatchNormVectors from = vectors(operands);
     for (std::size_t i = 0; i < static_cast<std::size_t>(real); ++i) {
-      const double variance = std::max(0.0, squares[i] / count);  // rounding may go below
+      const double quotient = squares[i] / count;
+      const double variance = quotient < 0 ? 0 : quotient;  // rounding may go below; NaN stays
       m[i] = static_cast<float>(mean[i]);
       v[i] = static_cast<float>(variance);
       const std::int64_t c = channel + static_cast<std::int64_t>(i);

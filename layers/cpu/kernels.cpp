@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "layers/cpu/max_pool.h"
 #include "layers/cpu/rows.h"
 #include "layers/cpu/simd/loops.h"
 
@@ -39,6 +40,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   add_lrn_within_rows(table);
   add_late_gradient_rows(table);
   if (choice.isa.avx2) {
+    add_max_pool_rows(table, choice.isa);
     add_own_kernels(table, loops_for(choice.isa));
   }
 }

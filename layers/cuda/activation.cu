@@ -1,5 +1,8 @@
+#include <cmath>
+
 #include "layers/activation.h"
 #include "layers/cuda/flat.cuh"
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
@@ -19,14 +22,17 @@ struct Clamp {
   }
 };
 
-__device__ inline float pass(float g, float gate, float limit) {
-  return gate > 0 && gate < limit ? g : 0;
+// A NaN as the limit is above everything, as infinity is not above itself.
+float upper_of(float limit) { return std::isinf(limit) ? std::nanf("") : limit; }
+
+__device__ inline float pass(float g, float gate, float upper) {
+  return gated(g, is_open(gate) && !(gate >= upper));
 }
 
 // dx may be dy.
 template <class T>
 __global__ void __launch_bounds__(flat_threads)
-    pass_where_open(const T* dy, const T* y, T* dx, std::int64_t n, float limit) {
+    pass_where_open(const T* dy, const T* y, T* dx, std::int64_t n, float upper) {
   each_pack<full_width<T>>(n, [&](std::int64_t at, auto width) {
     float g[decltype(width)::value];
     float gate[decltype(width)::value];
@@ -34,7 +40,7 @@ __global__ void __launch_bounds__(flat_threads)
     load<decltype(width)::value>(y + at, gate);
 #pragma unroll
     for (int i = 0; i < decltype(width)::value; ++i) {
-      g[i] = pass(g[i], gate[i], limit);
+      g[i] = pass(g[i], gate[i], upper);
     }
     store<decltype(width)::value>(dx + at, g);
   });
@@ -51,7 +57,7 @@ struct GateImages {
 // The same row by row, for images with other channels between pixels.
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads)
-    pass_rows_where_open(GateImages<T> images, Tile tile, float limit) {
+    pass_rows_where_open(GateImages<T> images, Tile tile, float upper) {
   if (tile.channel() >= tile.channels) {
     return;
   }
@@ -77,7 +83,7 @@ __global__ void __launch_bounds__(tile_threads)
         widen(y[k], gate);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          g[i] = pass(g[i], gate[i], limit);
+          g[i] = pass(g[i], gate[i], upper);
         }
         store<width>(images.dx + tile.at(row + k * lines), g);
       }
@@ -85,7 +91,7 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
-void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
+void run_backward_by_rows(Stream& stream, const Operands& o, float upper) {
   const Tile columns = columns_of(o.out[0].desc);
   with_type_and_width(o.out[0].desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -96,19 +102,19 @@ void run_backward_by_rows(Stream& stream, const Operands& o, float limit) {
                                .y_pitch = pitch_of(o.in[1].desc)};
     const auto kernel = pass_rows_where_open<T, decltype(width)::value>;
     const Tile tile = in_one_wave(columns, kernel);
-    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, limit);
+    cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, tile, upper);
   });
 }
 
-void run_backward(Stream& stream, const Operands& o, float limit) {
+void run_backward(Stream& stream, const Operands& o, float upper) {
   if (o.in[0].desc.pitch > 0 || o.in[1].desc.pitch > 0) {
-    return run_backward_by_rows(stream, o, limit);
+    return run_backward_by_rows(stream, o, upper);
   }
   with_type(o.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const std::int64_t n = o.out[0].desc.shape.elements();
     launch_flat(pass_where_open<T>, n / full_width<T>, stream, data_of<const T>(o.in[0]),
-                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, limit);
+                data_of<const T>(o.in[1]), data_of<T>(o.out[0]), n, upper);
   });
 }
 
@@ -133,8 +139,8 @@ void add_activation_rows(KernelTable& table) {
         return spec;
       },
       [](const ReluBackward& op, const Signature&) {
-        return own_kernel([limit = op.limit](Stream& stream, const Operands& o) {
-          run_backward(stream, o, limit);
+        return own_kernel([upper = upper_of(op.limit)](Stream& stream, const Operands& o) {
+          run_backward(stream, o, upper);
         });
       });
 }

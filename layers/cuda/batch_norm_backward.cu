@@ -1,5 +1,6 @@
 #include "layers/batch_norm.h"
 #include "layers/cuda/batch_norm_parts.cuh"
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
@@ -87,10 +88,10 @@ __global__ void __launch_bounds__(tile_threads)
 #pragma unroll
           for (int i = 0; i < width; ++i) {
             g[i] = two ? g[i] + g2[i] : g[i];
-            const bool opens = gate == Gate::output ? to_float(y[k].element[i]) > 0
+            const bool opens = gate == Gate::output ? is_open(to_float(y[k].element[i]))
                                : gate == Gate::mask ? (mask[k] >> i & 1) != 0
-                                                    : affine(value[i], i) > 0;
-            g[i] = gate != Gate::open && !opens ? 0 : g[i];
+                                                    : is_open(affine(value[i], i));
+            g[i] = gated(g[i], gate == Gate::open || opens);
             sums[i] += g[i];
             sums[width + i] = fmaf(g[i], value[i] - mean[i], sums[width + i]);
           }
@@ -174,7 +175,7 @@ __global__ void __launch_bounds__(tile_threads)
 #pragma unroll
         for (int i = 0; i < width; ++i) {
           g[i] = two ? g[i] + g2[i] : g[i];
-          g[i] = gate == Gate::recomputed && !(affine(value[i], i) > 0) ? 0 : g[i];
+          g[i] = gated(g[i], gate != Gate::recomputed || is_open(affine(value[i], i)));
           g[i] = fmaf(affine.scale[i], g[i], fmaf(slope[i], value[i], offset[i]));
         }
         store<width>(images.dx + tile.at(row - k * lines), g);

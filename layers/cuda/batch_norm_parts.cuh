@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "layers/batch_norm.h"
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/tile.cuh"
 #include "layers/cuda/vector.cuh"
 
@@ -88,7 +89,7 @@ __global__ void __launch_bounds__(tile_threads)
         }
         store<width>(images.y + tile.at(row - k * lines, images.y_pitch), value);
         if (masked) {
-          images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
+          images.mask[tile.mask_at(row - k * lines)] = open_bits<T>(value);
         }
       }
     }

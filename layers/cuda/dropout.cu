@@ -1,6 +1,7 @@
 #include <cmath>
 
 #include "layers/cuda/flat.cuh"
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/random.cuh"
 #include "layers/cuda/rows.h"
@@ -41,7 +42,7 @@ __global__ void __launch_bounds__(flat_threads) drop(const T* x, T* y, std::int6
     for (int i = 0; i < decltype(width)::value; ++i) {
       const auto counter = static_cast<std::uint64_t>(mask.counter(at + i));
       const bool kept = (random_bits_of(stream, counter) >> 40U) < mask.threshold;
-      values[i] = kept ? values[i] / mask.keep : 0;
+      values[i] = gated(values[i] / mask.keep, kept);
     }
     store<decltype(width)::value>(y + at, values);
   });

@@ -1,3 +1,4 @@
+#include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 #include "layers/cuda/tile.cuh"
@@ -75,7 +76,7 @@ __global__ void __launch_bounds__(tile_threads)
         }
         store<width>(images.to + tile.at(row - k * lines, images.to_pitch), value);
         if (masked) {
-          images.mask[tile.mask_at(row - k * lines)] = signs_of<T>(value);
+          images.mask[tile.mask_at(row - k * lines)] = open_bits<T>(value);
         }
       }
     }

@@ -102,7 +102,7 @@ void backward(Stream& stream, const Operands& o) {
                     data_of<const float>(o.in[2]), data_of<float>(o.out[0]));
 }
 
-// Of one row: how many logits are greater than the label's; a NaN among them makes it a miss.
+// Of one row: how many logits are greater than the label's; it is a miss where one is not finite.
 __global__ void __launch_bounds__(block_threads) rank_rows(Rows rows, std::int32_t* ranks) {
   for (std::int64_t n = blockIdx.x; n < rows.count; n += gridDim.x) {
     constexpr std::int32_t miss = 1 << 20;  // summed over a block it stays within 31 bits
@@ -114,7 +114,7 @@ __global__ void __launch_bounds__(block_threads) rank_rows(Rows rows, std::int32
     bool missed = !valid;
     for (std::int64_t c = threadIdx.x; c < rows.classes; c += block_threads) {
       greater += row[c] > own ? 1 : 0;
-      missed = missed || std::isnan(row[c]);
+      missed = missed || !std::isfinite(row[c]);
     }
     const std::int32_t rank = sum_block(missed ? miss : greater);
     if (threadIdx.x == 0) {

@@ -45,7 +45,8 @@ __global__ void __launch_bounds__(pool_threads)
         widen(pack, value);
 #pragma unroll
         for (int i = 0; i < width; ++i) {
-          const bool wins = first || value[i] > best[i];
+          // The first NaN wins and stays.
+          const bool wins = first || (!(value[i] <= best[i]) && best[i] == best[i]);
           best[i] = wins ? value[i] : best[i];
           best_tap[i] = wins ? tap : best_tap[i];
         }

@@ -69,15 +69,4 @@ __device__ void store(T* to, const float (&from)[count]) {
   *reinterpret_cast<Pack<T, count>*>(to) = pack;
 }
 
-// Bit i: whether values[i] is above zero once it is stored as a T.
-template <class T, int count>
-__device__ std::uint8_t signs_of(const float (&values)[count]) {
-  unsigned bits = 0;
-#pragma unroll
-  for (int i = 0; i < count; ++i) {
-    bits |= to_float(from_float<T>(values[i])) > 0 ? 1U << i : 0;
-  }
-  return static_cast<std::uint8_t>(bits);
-}
-
 }  // namespace cnn::layers::cuda

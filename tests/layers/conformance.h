@@ -8,6 +8,7 @@
 #include "tests/layers/backends.h"
 #include "tests/support/host_tensor.h"
 #include "tests/support/interpreter.h"
+#include "tests/support/non_finite.h"
 #include "tests/support/op_runner.h"
 
 // A kernel against the plain loops of its op, for one node of a case.
@@ -37,9 +38,16 @@ struct Subject {
   Subject(const Interpreter& values, const Node& of);
 };
 
+// Puts NaN and both infinities among the values of each tensor of real numbers with this role that
+// has more than a few.
+void plant_non_finite(Interpreter& values, Role role);
+// What the kernels of an op may make of such operands.
+NonFinite allowed_for(const Op& op);
+
 // Runs the backend's kernel for the node, also with its outputs in the place of inputs in every
 // way that the op allows, and expects what the op defines. Nothing if it has no kernel for it.
-std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance);
+std::optional<OpRun> check_node(const Backend& backend, const Subject& subject, double tolerance,
+                                NonFinite allowed = NonFinite::exact);
 
 // With other channels between the pixels of every image of which the kernel takes that; nothing if
 // there is none.

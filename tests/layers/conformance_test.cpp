@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <gtest/gtest.h>
+#include <optional>
 
 #include "tests/layers/backends.h"
 #include "tests/layers/cases.h"
@@ -16,20 +17,24 @@ namespace {
 class Conformance : public testing::TestWithParam<Case> {};
 class PitchOnCpu : public testing::TestWithParam<Case> {};
 
-TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) {
-  const Case& row = GetParam();
+// non_finite: the role of the tensors that hold NaN and infinities; nothing: none do.
+void check_case(const Case& row, std::optional<Role> non_finite) {
   std::size_t ran = 0;
   for (const DataType compute : {DataType::f32, DataType::bf16, DataType::f16}) {
     const BuiltCase built = build(row, compute);
     Interpreter values(*built.graph);
+    if (non_finite) {
+      plant_non_finite(values, *non_finite);
+    }
     const double tolerance =
         compute == DataType::f32 ? row.tolerance : std::max(row.tolerance, row.bf16_tolerance);
     const std::vector<Backend> backends = all_backends();
     for (const Node& node : built.graph->nodes()) {
       const Subject subject(values, node);
+      const NonFinite allowed = non_finite ? allowed_for(*node.op) : NonFinite::exact;
       for (const Backend& backend : backends) {
         if (backend.compute == compute) {
-          ran += check_node(backend, subject, tolerance) ? 1 : 0;
+          ran += check_node(backend, subject, tolerance, allowed) ? 1 : 0;
         }
       }
       values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
@@ -39,6 +44,12 @@ TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) {
     GTEST_SKIP() << "no backend has a kernel for this case";
   }
 }
+
+TEST_P(Conformance, KernelsComputeWhatTheirOpsDefine) { check_case(GetParam(), std::nullopt); }
+
+TEST_P(Conformance, KernelsPassOnNonFiniteInputs) { check_case(GetParam(), Role::input); }
+
+TEST_P(Conformance, KernelsPassOnNonFiniteParameters) { check_case(GetParam(), Role::parameter); }
 
 // So that nothing is placed inside another tensor for kernels which would read past its pixels.
 TEST_P(PitchOnCpu, IsTakenByNoKernel) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tests/support/non_finite.h"
+
 namespace cnn::tests {
 
 namespace {
@@ -39,6 +41,11 @@ std::optional<std::string> first_refused(std::span<const T> expected, std::span<
 
 std::optional<std::string> difference(const TensorView& expected, const TensorView& actual,
                                       double tolerance) {
+  return difference(expected, actual, tolerance, NonFinite::exact);
+}
+
+std::optional<std::string> difference(const TensorView& expected, const TensorView& actual,
+                                      double tolerance, NonFinite allowed) {
   if (expected.desc != actual.desc) {
     return "expected " + to_string(expected.desc) + ", got " + to_string(actual.desc);
   }
@@ -54,7 +61,8 @@ std::optional<std::string> difference(const TensorView& expected, const TensorVi
   const double scale = root_mean_square(expected.as<float>());
   return first_refused<float>(expected.as<float>(), actual.as<float>(), [&](float a, float b) {
     if (!std::isfinite(a) || !std::isfinite(b)) {
-      return a == b || (std::isnan(a) && std::isnan(b));
+      const bool other = allowed == NonFinite::inexact && !std::isfinite(b);
+      return a == b || (std::isnan(a) && std::isnan(b)) || other;
     }
     return std::abs(a - b) <= tolerance * std::max(std::abs(static_cast<double>(a)), scale);
   });

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "layers/cpu/onednn/onednn.h"
+#include "layers/cpu/onednn/relu.h"
 #include "layers/cpu/rows.h"
 
 namespace cnn::layers::cpu {
@@ -119,7 +120,7 @@ dnnl::primitive_attr epilogue(const ConvAttributes& a, const dnnl::memory::desc&
     after.append_binary(dnnl::algorithm::binary_add, y);
   }
   if (a.relu) {
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    append_relu(after);
   }
   attributes.set_post_ops(after);
   return attributes;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "layers/cpu/onednn/onednn.h"
+#include "layers/cpu/onednn/relu.h"
 #include "layers/cpu/rows.h"
 
 namespace cnn::layers::cpu {
@@ -46,7 +47,7 @@ std::optional<Plan> plan_forward(const Dense& op, const Signature& s, const Targ
   dnnl::primitive_attr attributes = user_scratchpad();
   if (op.attributes.relu) {
     dnnl::post_ops after;
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    append_relu(after);
     attributes.set_post_ops(after);
   }
   const Forward primitive =

@@ -72,7 +72,8 @@ std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith pla
   return std::nullopt;
 }
 
-// oneDNN's workspace of a maximum is our tensor of indices: position in the window, as u8, in the
+// The maximum itself is ours, since oneDNN's passes over a NaN: layers/cpu/max_pool.cpp. oneDNN's
+// workspace of a maximum is our tensor of indices: position in the window, as u8, in the
 // layout of y. Windows of more than 255 pixels make it i32, and other kernels may keep it in other
 // ways: those are not taken.
 TensorDesc indices_like(const TensorDesc& y) {
@@ -84,21 +85,6 @@ TensorDesc indices_like(const TensorDesc& y) {
 std::optional<Plan> with_u8_indices(std::optional<Plan> plan, const TensorDesc& described,
                                     const TensorDesc& y) {
   return plan && described == indices_like(y) ? std::move(plan) : std::nullopt;
-}
-
-std::optional<Plan> plan_max(const MaxPool& op, const Signature& s, const Target& target) {
-  return first_fast(
-      {s.in[0], s.out[0]}, target.isa, [&](const Images& images) -> std::optional<Plan> {
-        const Forward primitive = forward_of(op.window, images, maximum, op.indices, target.engine);
-        if (!op.indices) {
-          return make_plan({.in = {images.x}, .out = {images.y}}, primitive, {{DNNL_ARG_SRC}},
-                           {{DNNL_ARG_DST}});
-        }
-        std::optional<Plan> plan =
-            make_plan({.in = {images.x}, .out = {images.y, indices_like(images.y)}}, primitive,
-                      {{DNNL_ARG_SRC}}, {{DNNL_ARG_DST}, {DNNL_ARG_WORKSPACE}});
-        return plan ? with_u8_indices(plan, plan->spec.out[1], images.y) : std::nullopt;
-      });
 }
 
 std::optional<Plan> plan_max_backward(const MaxPoolBackward& op, const Signature& s,
@@ -133,7 +119,6 @@ std::optional<Plan> plan_average_backward(const AveragePoolBackward& op, const S
 }  // namespace
 
 void add_pool_rows(KernelTable& table, const Isa& isa) {
-  add_primitive<MaxPool>(table, isa, plan_max);
   add_primitive<MaxPoolBackward>(table, isa, plan_max_backward);
   add_primitive<AveragePool>(table, isa, plan_average);
   add_primitive<AveragePoolBackward>(table, isa, plan_average_backward);

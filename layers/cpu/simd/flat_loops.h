@@ -94,11 +94,12 @@ struct FlatLoops {
     const T* dy = static_cast<const T*>(grad);
     const T* y = static_cast<const T*>(out);
     T* dx = static_cast<T*>(to);
-    const auto upper = V::set(limit);
+    // A NaN as the limit is above everything, as infinity is not above itself.
+    const auto upper = V::set(limit == __builtin_inff() ? __builtin_nanf("") : limit);
     each_vector<V>(n, [&](std::int64_t i, auto lanes) {
       const auto value = V::load(y + i, lanes);
-      const auto above = V::where_above(V::load(dy + i, lanes), value, V::zero());
-      V::store(dx + i, V::where_above(above, upper, value), lanes);
+      const auto above = V::gated(V::load(dy + i, lanes), value, V::zero());
+      V::store(dx + i, V::gated(above, upper, value), lanes);
     });
   }
 
@@ -159,7 +160,7 @@ struct FlatLoops {
     const auto by = V::set(divisor);
     each_vector<V>(n, [&](std::int64_t i, auto lanes) {
       V::store(y + i,
-               V::where_bit(V::load(x + i, lanes) / by, bits_at<V>(keep + i / 8, 1, V::width / 8)),
+               V::gated(V::load(x + i, lanes) / by, bits_at<V>(keep + i / 8, 1, V::width / 8)),
                lanes);
     });
   }

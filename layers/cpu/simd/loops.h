@@ -13,7 +13,7 @@
 // functions of their arguments. In and out may be the same array, else they do not overlap.
 namespace cnn::layers::cpu {
 
-// One bit for each element of a matrix, set where the output of a ReLU is above zero: that of row r
+// One bit for each element of a matrix, set where the gate of a ReLU is open: that of row r
 // and column c is bit c % 8 of data[r * row + c / 8 * byte], where c / 8 < bytes; bits of the last
 // byte that stand for no column are zero.
 struct GateBits {
@@ -37,7 +37,7 @@ struct NormaliseRows {
 };
 
 // Where the gradient of a normalised activation passes: everywhere, where the output recomputed
-// from x is positive, where the output y is, or where its bit in a mask says so.
+// from x opens it (layers/gate.h), where the output y does, or its bit in a mask. Else 0 x dy.
 enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
 struct NormaliseGradientRows {
@@ -82,7 +82,7 @@ struct TypedLoops {
   void (*fill)(void* y, std::int64_t n, float value);
   void (*affine_f32)(const float* x, void* y, std::int64_t n, const float* scale_and_shift);
   void (*affine_u8)(const std::uint8_t* x, void* y, std::int64_t n, const float* scale_and_shift);
-  // y = bit i % 8 of keep[i / 8] ? x / divisor : 0.
+  // y = bit i % 8 of keep[i / 8] ? x / divisor : 0 x.
   void (*select)(const void* x, void* y, std::int64_t n, const std::uint8_t* keep, float divisor);
 
   // Adds the rows of x to the moments; sums[c] += sum of column c.

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
 
 // Everything here is compiled for this instruction set. The vector type, which is local to this
@@ -59,6 +60,16 @@ struct Avx2 {
     __builtin_memcpy(to, words, static_cast<std::size_t>(lanes.count) * sizeof(Word));
   }
 
+  // Whole numbers below 256 as bytes.
+  static void store(std::uint8_t* to, Float value, All) {
+    const std::uint64_t bytes = bytes_of(value);
+    __builtin_memcpy(to, &bytes, sizeof(bytes));
+  }
+  static void store(std::uint8_t* to, Float value, First lanes) {
+    const std::uint64_t bytes = bytes_of(value);
+    __builtin_memcpy(to, &bytes, static_cast<std::size_t>(lanes.count));
+  }
+
   // Past the cache, aligned to the vector; fence() before anyone else reads.
   static void stream(float* to, Float value) { _mm256_stream_ps(to, value); }
   static void stream(Word* to, Float value) {
@@ -71,19 +82,26 @@ struct Avx2 {
   static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
   static Float sqrt(Float a) { return _mm256_sqrt_ps(a); }
-  // value where x > bound, else 0.
-  static Float where_above(Float value, Float x, Float bound) {
-    return _mm256_and_ps(value, _mm256_cmp_ps(x, bound, _CMP_GT_OQ));
-  }
-  // Bit i: lane i of x is above that of bound.
+  // Bit i: lane i of x is above that of bound, or one of them is NaN.
   static unsigned bits_above(Float x, Float bound) {
-    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_GT_OQ)));
+    return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_NLE_UQ)));
   }
-  // value in the lanes whose bit is set, else 0.
-  static Float where_bit(Float value, unsigned bits) {
+  // value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
+  static Float gated(Float value, unsigned bits) {
     const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
     const __m256i chosen = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane);
-    return _mm256_and_ps(value, _mm256_castsi256_ps(_mm256_cmpeq_epi32(chosen, lane)));
+    return open_or_zero(value, _mm256_castsi256_ps(_mm256_cmpeq_epi32(chosen, lane)));
+  }
+  // value in the lanes where x is above bound or one of them is NaN, else value times zero.
+  static Float gated(Float value, Float x, Float bound) {
+    return open_or_zero(value, _mm256_cmp_ps(x, bound, _CMP_NLE_UQ));
+  }
+  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at.
+  static void take_larger(Float value, Float at, Float& best, Float& place) {
+    const Float known = _mm256_cmp_ps(best, best, _CMP_ORD_Q);
+    const Float larger = _mm256_and_ps(known, _mm256_cmp_ps(value, best, _CMP_NLE_UQ));
+    best = _mm256_blendv_ps(best, value, larger);
+    place = _mm256_blendv_ps(place, at, larger);
   }
   static bool any_not_finite(Float x) {  // by its exponent: inf or nan
     const __m256i magnitude =
@@ -106,6 +124,15 @@ struct Avx2 {
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lane);
   }
+  static Float open_or_zero(Float value, Float open) {
+    return _mm256_blendv_ps(_mm256_fmadd_ps(value, zero(), zero()), value, open);
+  }
+  static std::uint64_t bytes_of(Float value) {
+    const __m256i words = _mm256_cvtps_epi32(value);
+    const __m128i halves =
+        _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    return static_cast<std::uint64_t>(_mm_cvtsi128_si64(_mm_packus_epi16(halves, halves)));
+  }
   static Float widen(__m128i words) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
   }
@@ -125,6 +152,11 @@ struct Avx2 {
 };
 
 }  // namespace
+
+const MaxPoolLoops& avx2_max_pool() {
+  static constexpr MaxPoolLoops loops = make_max_pool<Avx2>();
+  return loops;
+}
 
 const Loops& avx2_loops() {
   static constexpr Loops loops = make_loops<Avx2>("avx2");

@@ -1,6 +1,7 @@
 #include <cstdint>
 #include <immintrin.h>
 
+#include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
 
 // Everything here is compiled for this instruction set. The vector type, which is local to this
@@ -53,6 +54,15 @@ struct Avx512 {
     _mm256_mask_storeu_epi16(to, lanes.mask, narrow(value));
   }
 
+  // Whole numbers below 256 as bytes.
+  static void store(std::uint8_t* to, Float value, All) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
+                     _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(value)));
+  }
+  static void store(std::uint8_t* to, Float value, First lanes) {
+    _mm512_mask_cvtepi32_storeu_epi8(to, lanes.mask, _mm512_cvtps_epi32(value));
+  }
+
   // Past the cache, aligned to the vector; fence() before anyone else reads.
   static void stream(float* to, Float value) { _mm512_stream_ps(to, value); }
   static void stream(Word* to, Float value) {
@@ -65,17 +75,25 @@ struct Avx512 {
   static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
   static Float sqrt(Float a) { return _mm512_sqrt_ps(a); }
-  // value where x > bound, else 0.
-  static Float where_above(Float value, Float x, Float bound) {
-    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(x, bound, _CMP_GT_OQ), value);
-  }
-  // Bit i: lane i of x is above that of bound.
+  // Bit i: lane i of x is above that of bound, or one of them is NaN.
   static unsigned bits_above(Float x, Float bound) {
-    return _mm512_cmp_ps_mask(x, bound, _CMP_GT_OQ);
+    return _mm512_cmp_ps_mask(x, bound, _CMP_NLE_UQ);
   }
-  // value in the lanes whose bit is set, else 0.
-  static Float where_bit(Float value, unsigned bits) {
-    return _mm512_maskz_mov_ps(static_cast<__mmask16>(bits), value);
+  // value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
+  static Float gated(Float value, unsigned bits) {
+    const Float closed = _mm512_fmadd_ps(value, zero(), zero());
+    return _mm512_mask_mov_ps(closed, static_cast<__mmask16>(bits), value);
+  }
+  // value in the lanes where x is above bound or one of them is NaN, else value times zero.
+  static Float gated(Float value, Float x, Float bound) {
+    return gated(value, bits_above(x, bound));
+  }
+  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at.
+  static void take_larger(Float value, Float at, Float& best, Float& place) {
+    const __mmask16 known = _mm512_cmp_ps_mask(best, best, _CMP_ORD_Q);
+    const __mmask16 larger = _mm512_mask_cmp_ps_mask(known, value, best, _CMP_NLE_UQ);
+    best = _mm512_mask_mov_ps(best, larger, value);
+    place = _mm512_mask_mov_ps(place, larger, at);
   }
   static bool any_not_finite(Float x) {  // by its exponent: inf or nan
     const __m512i magnitude =
@@ -110,6 +128,11 @@ struct Avx512 {
 };
 
 }  // namespace
+
+const MaxPoolLoops& avx512_max_pool() {
+  static constexpr MaxPoolLoops loops = make_max_pool<Avx512>();
+  return loops;
+}
 
 const Loops& avx512_loops() {
   static constexpr Loops loops = make_loops<Avx512>("avx512");

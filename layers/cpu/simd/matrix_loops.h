@@ -221,11 +221,11 @@ struct MatrixLoops {
       }
       if constexpr (kind == Gate::recomputed) {  // the very expression of normalise()
         const auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
-        return V::where_above(dy, value, V::set(rounds_to_zero));
+        return V::gated(dy, value, V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
-        return V::where_above(dy, V::load(static_cast<const T*>(of.y) + at, lanes), V::zero());
+        return V::gated(dy, V::load(static_cast<const T*>(of.y) + at, lanes), V::zero());
       } else if constexpr (kind == Gate::mask) {
-        return V::where_bit(dy, bits.load(row));
+        return V::gated(dy, bits.load(row));
       } else {
         return dy;
       }

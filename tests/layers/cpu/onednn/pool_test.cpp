@@ -1,10 +1,13 @@
 #include "layers/pool.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "layers/cpu/max_pool.h"
 #include "layers/cpu/rows.h"
 #include "tests/layers/cpu/run_op.h"
 
@@ -39,6 +42,7 @@ std::vector<PoolCase> pool_cases() {
 KernelTable table_of_pools() {
   KernelTable table;
   add_pool_rows(table);
+  add_max_pool_rows(table, effective_isa());
   add_convert_rows(table);
   return table;
 }
@@ -82,6 +86,21 @@ TEST_P(PoolDirections, OfEqualMaximaTheFirstIsNoted) {
     value = value > 0 ? 1 : 0;
   }
   expect_equal(MaxPool(pool().window, true), {x});
+}
+
+TEST_P(PoolDirections, NaNIsAMaximumAndTheFirstIsNoted) {
+  Values x = random_values(pool().x, type(), 1);
+  for (std::size_t i = 3; i < x.data.size(); i += 7) {
+    x.data[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  const test::Ran ran =
+      test::run_fast(table_of_pools(), MaxPool(pool().window, true), {x}, Layout::nhwc);
+  const std::vector<Values> expected = test::run_reference(MaxPool(pool().window, true), {x});
+  ASSERT_EQ(ran.out[0].data.size(), expected[0].data.size());
+  for (std::size_t i = 0; i < expected[0].data.size(); ++i) {
+    EXPECT_EQ(std::isnan(ran.out[0].data[i]), std::isnan(expected[0].data[i])) << i;
+    EXPECT_EQ(ran.out[1].data[i], expected[1].data[i]) << i;
+  }
 }
 
 TEST_P(PoolDirections, GradientsOfMaximaEqualTheReference) {

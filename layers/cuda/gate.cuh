@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+#include "layers/cuda/vector.cuh"
+
+// Gates on a device; see layers/gate.h.
+namespace cnn::layers::cuda {
+
+// Whether the gradient of a ReLU with this output passes.
+__device__ inline bool is_open(float y) { return !(y <= 0); }
+
+// value where the gate is open, else value times zero, but never -0.
+__device__ inline float gated(float value, bool open) { return open ? value : fmaf(value, 0, 0); }
+
+// Bit i: whether the gate of values[i] is open once it is stored as a T.
+template <class T, int count>
+__device__ std::uint8_t open_bits(const float (&values)[count]) {
+  unsigned bits = 0;
+#pragma unroll
+  for (int i = 0; i < count; ++i) {
+    bits |= is_open(to_float(from_float<T>(values[i]))) ? 1U << i : 0;
+  }
+  return static_cast<std::uint8_t>(bits);
+}
+
+}  // namespace cnn::layers::cuda
