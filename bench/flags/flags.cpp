@@ -100,37 +100,25 @@ void settle_data_set(Config& config) {
   config.data.set = &row;
 }
 
-void settle_half(CommandLine& line, bool on_cpu) {
-  Precision& precision = line.config.precision.type;
-  const Precision half = on_cpu ? Precision::bf16 : Precision::fp16;
-  if (is_given(line, "precision") && precision != half) {
-    throw Error(
-        fmt::format("--use_fp16 means --precision={} on a {}, but --precision={} was "
-                    "given too; drop one of them",
-                    word_of(half), on_cpu ? "CPU" : "GPU", word_of(precision)));
-  }
-  if (on_cpu) {
-    line.notices.emplace_back("--use_fp16 on a CPU computes in bf16");
-  }
-  precision = half;
-}
-
+// --use_fp16 is another word for --precision=fp16. Another type in its place would be another
+// measurement, so that a device which lacks it is an error.
 void settle_precision(CommandLine& line, const Abilities& abilities) {
   const bool on_cpu = line.config.device == DeviceKind::cpu;
-  if (line.config.precision.use_fp16) {
-    settle_half(line, on_cpu);
+  const bool half = line.config.precision.use_fp16;
+  Precision& precision = line.config.precision.type;
+  check(!half || !is_given(line, "precision") || precision == Precision::fp16,
+        fmt::format("--use_fp16 means --precision=fp16, but --precision={} was given too; drop one "
+                    "of them",
+                    word_of(precision)));
+  if (half) {
+    precision = Precision::fp16;
   }
-  const Precision precision = line.config.precision.type;
   const Precision alternative = abilities.bf16 ? Precision::bf16 : Precision::fp32;
-  if (on_cpu && precision == Precision::fp16) {
-    throw Error(
-        fmt::format("--precision=fp16 needs a GPU; use --precision={}", word_of(alternative)));
-  }
-  if (on_cpu && precision == Precision::bf16 && !abilities.bf16) {
-    throw Error(
-        "--precision=bf16 (also meant by --use_fp16 on a CPU) is not available on this machine; "
-        "use --precision=fp32");
-  }
+  check(!on_cpu || precision != Precision::fp16,
+        fmt::format("{} needs a GPU (--device=gpu); on this CPU use --precision={}",
+                    half ? "--use_fp16" : "--precision=fp16", word_of(alternative)));
+  check(!on_cpu || precision != Precision::bf16 || abilities.bf16,
+        "--precision=bf16 is not available on this machine; use --precision=fp32");
 }
 
 void settle_lms(CommandLine& line) {

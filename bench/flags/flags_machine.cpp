@@ -90,7 +90,7 @@ constexpr Flag gpu_rows[] = {
 
 constexpr Flag fp16_rows[] = {
     {.name = "use_fp16",
-     .help = "16-bit activations: fp16 on a GPU, bf16 on a CPU; see --precision",
+     .help = "the same as --precision=fp16, which needs a GPU; on a CPU use --precision=bf16",
      .member = &at<&Config::precision, &PrecisionOptions::use_fp16>},
     {.name = "fp16_loss_scale",
      .help = "factor on the loss during back-propagation; unset = 128",

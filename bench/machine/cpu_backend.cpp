@@ -99,7 +99,7 @@ DataType compute_type(const Config& config) {
     return DataType::bf16;
   }
   check(config.precision.type != Precision::fp16,
-        "--precision=fp16 is for GPUs; on a CPU use --precision=bf16 (or --use_fp16, which does)");
+        "--precision=fp16 needs a GPU (--device=gpu); on this CPU use --precision=bf16");
   return DataType::f32;
 }
 

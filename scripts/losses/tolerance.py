@@ -43,4 +43,4 @@ def kind_of(device: str, precision: str) -> str:
     """Which tolerance a run has: on a CPU all three kinds of fp32 are plain float32, on a GPU fp32 means TF32."""
     if precision in ("fp32", "tf32", "fp32_strict"):
         return "fp32_strict" if device == "cpu" or precision == "fp32_strict" else "tf32"
-    return "bf16" if device == "cpu" else precision  # a CPU computes bf16 where fp16 is asked for
+    return "bf16" if device == "cpu" else precision

@@ -132,13 +132,13 @@ INSTANTIATE_TEST_SUITE_P(
                           "--variable_update=replicated"}},
                     Case{"clipped", {"--gradient_clip=100"}},
                     Case{"decayed", {"--weight_decay=0.0001"}},
-                    Case{"fp16", {"--use_fp16", "--fp16_vars=false", "--fp16_loss_scale=1"}},
+                    Case{"bf16", {"--precision=bf16", "--fp16_vars=false"}},
                     Case{"repacked",
                          {"--gradient_repacking=2", "--variable_update=replicated",
                           "--init_learning_rate=0.0025"}},
-                    Case{"repacked_fp16",
+                    Case{"repacked_bf16",
                          {"--gradient_repacking=2", "--variable_update=replicated",
-                          "--init_learning_rate=0.0025", "--use_fp16", "--fp16_loss_scale=1"}}),
+                          "--init_learning_rate=0.0025", "--precision=bf16"}}),
     [](const auto& tried) { return tried.param.name; });
 
 // Ten examples of which only one can be right.

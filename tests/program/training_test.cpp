@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -190,19 +191,29 @@ TEST(Training, WritesATraceOfTheLastButOneWarmUpStep) {
 
 TEST(Training, Bf16LearnsAsWell) {
   const TemporaryFolder folder;
-  for (const char* precision : {"--precision=bf16", "--use_fp16"}) {
-    const Finished run = run_program(
-        with(small_training(),
-             {"--num_batches=40", "--synthetic_labels=fixed", "--model=resnet20", precision,
-              "--init_learning_rate=0.01", "--result_json=" + (folder / "r.json")}));
-    if (run.status != 0) {
-      EXPECT_NE(run.err.find("bf16"), std::string::npos) << run.err;
-      EXPECT_NE(run.err.find("is not available on this machine"), std::string::npos) << run.err;
-      GTEST_SKIP() << "this processor has no AVX-512, or this build no oneDNN";
-    }
-    const auto result = nlohmann::json::parse(read_file(folder / "r.json"));
-    EXPECT_LT(result["steps"].back()["base_loss"].get<double>(),
-              0.8 * result["steps"].front()["base_loss"].get<double>());
+  const Finished run = run_program(
+      with(small_training(),
+           {"--num_batches=40", "--synthetic_labels=fixed", "--model=resnet20", "--precision=bf16",
+            "--init_learning_rate=0.01", "--result_json=" + (folder / "r.json")}));
+  if (run.status != 0) {
+    EXPECT_NE(run.err.find("--precision=bf16 is not available on this machine"), std::string::npos)
+        << run.err;
+    GTEST_SKIP() << "this processor has no AVX-512, or this build no oneDNN";
+  }
+  const auto result = nlohmann::json::parse(read_file(folder / "r.json"));
+  EXPECT_LT(result["steps"].back()["base_loss"].get<double>(),
+            0.8 * result["steps"].front()["base_loss"].get<double>());
+}
+
+TEST(Training, RefusesFp16OnACpuInOneLine) {
+  for (const std::string flag : {"--use_fp16", "--precision=fp16"}) {
+    const Finished run = run_program(with(small_training(), {flag}));
+    EXPECT_EQ(run.status, 1);
+    EXPECT_EQ(run.out, "");
+    EXPECT_TRUE(
+        run.err.starts_with(flag + " needs a GPU (--device=gpu); on this CPU use --precision="))
+        << run.err;
+    EXPECT_EQ(std::ranges::count(run.err, '\n'), 1) << run.err;
   }
 }
 

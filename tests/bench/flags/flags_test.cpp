@@ -261,17 +261,25 @@ TEST(Flags, SettleThePrecision) {
   EXPECT_EQ(parse({"--precision=bf16"}, new_cpu).config.precision.type, Precision::bf16);
   EXPECT_EQ(parse({"--precision=tf32"}).config.precision.type, Precision::tf32);
   EXPECT_EQ(parse({"--use_fp16"}, gpu).config.precision.type, Precision::fp16);
-  const CommandLine half = parse({"--use_fp16", "--precision=bf16"}, new_cpu);
-  EXPECT_EQ(half.config.precision.type, Precision::bf16);
-  EXPECT_THAT(half.notices, ElementsAre("--use_fp16 on a CPU computes in bf16"));
-  EXPECT_EQ(refusal({"--use_fp16", "--precision=fp32"}, new_cpu),
-            "--use_fp16 means --precision=bf16 on a CPU, but --precision=fp32 was given too; drop "
-            "one of them");
-  EXPECT_EQ(refusal({"--precision=fp16"}, new_cpu),
-            "--precision=fp16 needs a GPU; use --precision=bf16");
-  EXPECT_EQ(refusal({"--precision=fp16"}), "--precision=fp16 needs a GPU; use --precision=fp32");
-  EXPECT_THAT(refusal({"--use_fp16"}), HasSubstr("use --precision=fp32"));
+  EXPECT_EQ(parse({"--use_fp16", "--precision=fp16"}, gpu).config.precision.type, Precision::fp16);
+  for (const Abilities& abilities : {gpu, new_cpu}) {
+    EXPECT_EQ(refusal({"--use_fp16", "--precision=bf16"}, abilities),
+              "--use_fp16 means --precision=fp16, but --precision=bf16 was given too; drop one of "
+              "them");
+  }
   EXPECT_THAT(refusal({"--precision=bf16"}), HasSubstr("use --precision=fp32"));
+}
+
+// It would measure something else.
+TEST(Flags, TakeNoOtherTypeForFp16WhereThereIsNoGpu) {
+  EXPECT_EQ(refusal({"--use_fp16"}, new_cpu),
+            "--use_fp16 needs a GPU (--device=gpu); on this CPU use --precision=bf16");
+  EXPECT_EQ(refusal({"--precision=fp16"}, new_cpu),
+            "--precision=fp16 needs a GPU (--device=gpu); on this CPU use --precision=bf16");
+  EXPECT_EQ(refusal({"--use_fp16", "--device=cpu"}, gpu),
+            "--use_fp16 needs a GPU (--device=gpu); on this CPU use --precision=fp32");
+  EXPECT_EQ(refusal({"--precision=fp16"}),
+            "--precision=fp16 needs a GPU (--device=gpu); on this CPU use --precision=fp32");
 }
 
 TEST(Flags, GuessTheDataSetFromThePath) {
