@@ -98,7 +98,7 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   options.update.adam_epsilon = config.optimizer.adam_epsilon;
   options.update.weight_decay = config.optimizer.weight_decay;
   options.update.clip = config.optimizer.gradient_clip;
-  if (config.precision.use_fp16 || request.compute == DataType::f16) {
+  if (request.compute == DataType::f16) {
     options.update.loss_scale = config.precision.loss_scale.value_or(request.model.fp16_loss_scale);
     options.update.automatic_loss_scale = config.precision.automatic_loss_scale;
     options.loss_scale_every_n = config.precision.loss_scale_every_n;
@@ -114,19 +114,13 @@ int summed_ranks(const CompileRequest& request) {
   return sums_gradients(mode) ? request.ranks / averaged : 1;
 }
 
-// What ranks do with their gradients, and how much of the weight decay each adds to its own. As
-// the original: the last tower's loss holds that of all.
+// Sets what ranks do with their gradients, and how much of the weight decay each adds to its own.
 void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   if (request.ranks == 1) {
     return;
   }
-  const auto ranks = static_cast<double>(request.ranks);
   const VariableUpdate mode = request.config.variable_update;
   double& decay = options.optimizer.update.weight_decay;
-  if (mode == VariableUpdate::independent) {
-    decay = request.rank + 1 == request.ranks ? decay * ranks : 0;
-    return;
-  }
   const int summed = summed_ranks(request);
   // What a rank adds to its gradient, for their sum or mean to have that of the update.
   const double own_decay = decay;
@@ -142,6 +136,17 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
     }
     layers::append_exchange(gradients, sizes, factor);
   };
+}
+
+// Independent ranks train copies of one model: images, labels, dropout and weight decay are those
+// of a run on one device.
+CompileRequest as_trained(CompileRequest request) {
+  if (request.phase == Phase::training &&
+      request.config.variable_update == VariableUpdate::independent) {
+    request.rank = 0;
+    request.ranks = 1;
+  }
+  return request;
 }
 
 NetworkFacts facts_of(const Graph& graph, std::int64_t batch) {
@@ -200,8 +205,9 @@ std::size_t Compiled::lower_bound_bytes() const {
   return std::max(plan.memory.lower_bound_bytes, prologue ? prologue->memory.lower_bound_bytes : 0);
 }
 
-Compiled compile(const CompileRequest& request, const Backend& backend,
+Compiled compile(const CompileRequest& asked, const Backend& backend,
                  std::span<const TensorInfo> fixed) {
+  const CompileRequest request = as_trained(asked);
   const Forward forward = build_forward(request);
   Compiled compiled{.batch = request.batch, .classes = request.model.classes};
   compiled.facts = facts_of(*forward.graph, request.batch);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "bench/run/training_ranks.h"
 #include "data/catalog.h"
 #include "models/catalog.h"
 #include "runtime/error.h"
@@ -64,9 +65,9 @@ models::LearningRate rate_of(const Job& job) {
   // To the original a worker of that mode knows its own batch only.
   const bool own = job.config->variable_update == VariableUpdate::distributed_replicated;
   const models::RateContext context{
-      .batch_size = own ? job.batch.per_device * job.config->num_gpus : job.batch.global,
+      .batch_size = own ? job.batch.per_device * job.config->num_gpus : examples_per_step(job),
       .examples_per_epoch = static_cast<double>(job.train_examples),
-      .devices = job.ranks,
+      .devices = training_ranks(job),
       .replicated = job.config->variable_update == VariableUpdate::replicated};
   return models::learning_rate(job.config->rate, job.model->rate, context);
 }
@@ -111,12 +112,12 @@ Job make_job(const Config& config, const Backend& backend) {
   job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch, job.ranks) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
-  job.length = run_length(config.size.length, job.batch.global, examples);
+  job.length = run_length(config.size.length, examples_per_step(job), examples);
   job.eval_length = eval_length(config, job.eval_batch.global, job.eval_examples);
   job.warm_up =
       round_up_warm_up(warm_up_batches(config.size.warm_up_batches, config.size.autotune_threshold),
                        config.size.batch_group, staging_operations(config));
-  job.eval_schedule = eval_schedule(config, job.length, job.batch.global, examples);
+  job.eval_schedule = eval_schedule(config, job.length, examples_per_step(job), examples);
   job.rate = rate_of(job);
   return job;
 }

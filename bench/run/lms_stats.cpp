@@ -8,6 +8,7 @@
 #include "bench/report/statistics.h"
 #include "bench/run/job.h"
 #include "bench/run/session.h"
+#include "bench/run/training_ranks.h"
 #include "lms/python_text.h"
 
 namespace cnn::bench {
@@ -50,7 +51,8 @@ void LmsStats::step_finished(const FinishedStep& step) {
   }
   if (steps_path_) {
     const Counts now = counts();
-    const std::int64_t epoch = (step.global_step - 1) * job_.batch.global / job_.train_examples;
+    const std::int64_t epoch =
+        (step.global_step - 1) * examples_per_step(job_) / job_.train_examples;
     append_to_file(steps_flag, *steps_path_,
                    fmt::format("t,{},{},{},{},{},0,{}\n", epoch, step.number,
                                lms::python_text(step.values.seconds), now.allocs, now.reclaims,

@@ -10,6 +10,7 @@
 #include "bench/run/lms_refusal.h"
 #include "bench/run/lms_step.h"
 #include "bench/run/out_of_memory.h"
+#include "bench/run/training_ranks.h"
 #include "data/checkpoint.h"
 #include "layers/update_rule.h"
 #include "runtime/error.h"
@@ -294,11 +295,11 @@ std::optional<Restored> Session::restore(const std::string& folder_or_path) {
   const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
   const data::Loaded loaded = data::load(*path, named(saved), sink, purpose);
   notices_.insert(notices_.end(), loaded.notices.begin(), loaded.notices.end());
-  if (job_.trains() && loaded.ranks != job_.ranks) {
+  if (job_.trains() && loaded.ranks != training_ranks(job_)) {
     notices_.push_back(fmt::format(
         "{} was trained by {} until here and goes on with {}: data go on at example {} x {}",
-        path->filename().string(), ranks_text(loaded.ranks), ranks_text(job_.ranks),
-        loaded.global_step, job_.batch.global));
+        path->filename().string(), ranks_text(loaded.ranks), ranks_text(training_ranks(job_)),
+        loaded.global_step, examples_per_step(job_)));
   }
   prepare();
   return Restored{.path = path->string(), .global_step = loaded.global_step};
@@ -320,7 +321,7 @@ std::string Session::save(std::int64_t global_step) {
   const data::SaveOptions options{.train_dir = job_.config->checkpoint.train_dir.value(),
                                   .global_step = global_step,
                                   .max_to_keep = job_.config->checkpoint.max_to_keep,
-                                  .ranks = job_.ranks};
+                                  .ranks = training_ranks(job_)};
   return data::save(options, named(saved), source).string();
 }
 
@@ -361,14 +362,16 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
   }
   const Config& config = *job_.config;
   const auto seed = static_cast<std::uint64_t>(config.seed);
+  const bool divided = !repeats_on_all_ranks(config) &&
+                       (phase != Phase::training || training_ranks(job_) > 1);
   data::FeederOptions options{
       .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
       .buffers = feeder_buffers,
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
       .seed = seed,
       .first_step = first_step,
-      .shard = repeats_on_all_ranks(config) ? 0 : backend_.rank,
-      .shards = repeats_on_all_ranks(config) ? 1 : backend_.ranks,
+      .shard = divided ? backend_.rank : 0,
+      .shards = divided ? backend_.ranks : 1,
       .device = backend_.device.get()};
   if (config.data.distortions && phase == Phase::training) {
     options.transform = dataset->distortions(seed);

@@ -47,7 +47,8 @@ std::string exchange_text(const Config& config, const Peers* peers) {
   const std::string_view what =
       repeats_on_all_ranks(config)
           ? "each trains the same alone, and hashes of all tensors are compared"
-      : config.variable_update == VariableUpdate::independent ? "nothing is exchanged"
+      : config.variable_update == VariableUpdate::independent
+          ? "nothing is exchanged, each is a copy of the run on one device"
       : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1
           ? "gradients are averaged in each process and summed over processes"
       : sums_gradients(config.variable_update)
@@ -238,10 +239,6 @@ StepValues Team::merged() {
   }
   own_ = merge(values);
   StepValues all = peers_ == nullptr ? own_ : merge(peers_->share(own_, own_word()));
-  if (job_.config->variable_update == VariableUpdate::independent &&
-      !repeats_on_all_ranks(*job_.config)) {
-    all.l2 *= static_cast<double>(job_.ranks);  // one rank alone has it
-  }
   if (peers_ == nullptr) {
     own_ = all;
   }

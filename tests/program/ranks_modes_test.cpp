@@ -60,15 +60,32 @@ TEST_F(SlowRankModes, DistributedReplicatedHasTheMeanOfTheTowersOfAProcess) {
   EXPECT_TRUE(says(means, "gradients are averaged in each process and summed over processes"));
 }
 
-TEST_F(RankModes, IndependentRanksTrainEachItsOwnModel) {
-  const RankTraining two = train_by(2, "independent", {"--weight_decay=0"});
-  EXPECT_EQ(two.hashes().size(), 2U);
-  EXPECT_TRUE(says(two, "nothing is exchanged"));
-  const RankTraining alone = train_by(1, "independent", {"--weight_decay=0"});
-  const auto own = two.run.step_lines(), of_first = alone.run.step_lines();
-  ASSERT_EQ(own.size(), 6U) << two.run.out;
-  for (const std::string& line : of_first) {
-    EXPECT_EQ(lines_with(two.run, "\t" + words_of(line).back()), 1U) << line << two.run.out;
+// Weight decay is large enough to be seen in every weight.
+TEST_F(RankModes, IndependentRanksAreEachACopyOfTheSingleRun) {
+  const Flags decayed{"--weight_decay=0.01"};
+  const RankTraining alone = train_by(1, "independent", decayed);
+  const RankTraining two = train_by(2, "independent", decayed);
+  EXPECT_EQ(two.weights, alone.weights);
+  EXPECT_EQ(two.hashes().size(), 1U);
+  EXPECT_TRUE(says(two, "nothing is exchanged, each is a copy of the run on one device"));
+  ASSERT_EQ(two.run.step_lines().size(), 6U) << two.run.out;
+  for (const std::string& line : alone.run.step_lines()) {
+    EXPECT_EQ(lines_with(two.run, "\t" + words_of(line).back()), 2U) << line << two.run.out;
+  }
+  const RankTraining other = train_by(1, "independent", {"--weight_decay=0"});
+  EXPECT_NE(other.weights, alone.weights);
+}
+
+TEST_F(RankModes, IndependentTowersOfEveryProcessAreCopiesOfTheSingleRun) {
+  const TemporaryFolder folder;  // of real examples, which copies do not divide
+  Flags flags{"--weight_decay=0.01", "--data_name=tensors", "--tensors_as=cifar10",
+              "--data_dir=" + write_examples(folder, 20)};
+  const RankTraining alone = train_by(1, "independent", flags);
+  flags.emplace_back("--num_gpus=2");
+  for (const int processes : {1, 2}) {
+    const RankTraining towers = train_by(processes, "independent", flags);
+    EXPECT_EQ(towers.weights, alone.weights) << processes;
+    EXPECT_EQ(towers.hashes().size(), 1U) << processes;
   }
 }
 
