@@ -150,19 +150,50 @@ SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
   }
 }
 
-// The scratch is as large as the largest tensor.
-void read_values(const SafetensorsFile& file, std::span<const Found> found, const ValueSink& sink) {
+std::int64_t count_non_finite(std::span<const float> values) {
+  return std::ranges::count_if(values, [](float value) { return !std::isfinite(value); });
+}
+
+// Tensors that hold NaN or infinities: the first one, and how many there are.
+struct Damaged {
+  std::string first;
+  std::int64_t count = 0, elements = 0;  // of the first
+  std::size_t tensors = 0;
+};
+
+std::string notice_of(const Damaged& damaged, const std::string& path) {
+  const std::string values =
+      std::to_string(damaged.count) + " of " + std::to_string(damaged.elements) + " values";
+  const std::string which = damaged.tensors == 1
+                                ? " holds NaN or infinity (" + values + ")"
+                                : " and " + std::to_string(damaged.tensors - 1) +
+                                      " more hold NaN or infinity (" + values + " of the first)";
+  return path + ": " + damaged.first + which +
+         ": use an earlier checkpoint, or train again at a lower rate";
+}
+
+// Returns what is not finite. The scratch is as large as the largest tensor.
+Damaged read_values(const SafetensorsFile& file, std::span<const Found> found,
+                    std::span<const NamedTensor> wanted, const ValueSink& sink) {
   std::size_t largest = 0;
   for (const Found& one : found) {
     largest = std::max(largest, static_cast<std::size_t>(one.entry->tensor.shape.elements()));
   }
   std::vector<float> scratch(largest);
+  Damaged damaged;
   for (const Found& one : found) {
     const auto values =
         std::span(scratch).first(static_cast<std::size_t>(one.entry->tensor.shape.elements()));
     file.read_f32(*one.entry, values);
     sink(one.index, values);
+    const std::int64_t count = count_non_finite(values);
+    if (count > 0 && ++damaged.tensors == 1) {
+      damaged.first = wanted[one.index].name;
+      damaged.count = count;
+      damaged.elements = static_cast<std::int64_t>(values.size());
+    }
   }
+  return damaged;
 }
 
 }  // namespace
@@ -185,7 +216,10 @@ Loaded load(const std::filesystem::path& path, std::span<const NamedTensor> want
   } catch (const Error& error) {
     throw Error("cannot load the checkpoint " + path.string() + ": " + error.what());
   }
-  read_values(file, found, sink);
+  const Damaged damaged = read_values(file, found, wanted, sink);
+  if (damaged.tensors > 0) {
+    loaded.notices.push_back(notice_of(damaged, path.string()));
+  }
   return loaded;
 }
 

@@ -7,28 +7,61 @@
 
 namespace cnn::bench {
 
+std::string DivergenceWatch::name_of(const Since& since) {
+  return since.number > 0 ? fmt::format("step {}", since.number) : std::string("the warm-up");
+}
+
 void DivergenceWatch::step_finished(const FinishedStep& step) {
   if (std::isfinite(step.total_loss)) {
     since_.reset();
   } else if (!since_) {
-    since_ = Since{.number = step.number, .global_step = step.global_step, .loss = step.total_loss};
+    since_ = Since{.number = step.number,
+                   .global_step = step.global_step,
+                   .loss = step.total_loss,
+                   .weights_are_finite = std::isfinite(step.values.l2)};
+    is_untold_ = !tensor_;
+    if (!step.timed()) {
+      tell();
+    }
   }
+}
+
+// Between timed steps, since reading tensors back takes time.
+Next DivergenceWatch::work(const FinishedStep& /*step*/) {
+  tell();
+  return Next::go_on;
+}
+
+void DivergenceWatch::tell() {
+  if (!std::exchange(is_untold_, false)) {
+    return;
+  }
+  tensor_ = find_tensor_();
+  const std::string first =
+      tensor_->empty()
+          ? std::string("what is left of the step in memory is finite")
+          : fmt::format("the first tensor in memory that is not finite is {}", *tensor_);
+  console_.note(fmt::format(
+      "{} (global step {}): the loss is {}; {}{}; lower --init_learning_rate or set "
+      "--gradient_clip",
+      name_of(*since_), since_->global_step, fixed(since_->loss, 0),
+      since_->weights_are_finite ? "" : "the weights were not finite before this step; ", first));
 }
 
 void DivergenceWatch::end(const RunEnd& /*end*/) {
   if (!since_) {
     return;
   }
-  const bool timed = since_->number > 0;
   const std::string loss = fixed(since_->loss, 0);
   console_.note(
       fmt::format("the training diverged: the loss is {} since {} (global step {}); a lower "
                   "--init_learning_rate may help",
-                  loss, timed ? fmt::format("step {}", since_->number) : std::string("the warm-up"),
-                  since_->global_step));
-  result_["diverged"] = {{"step", timed ? Json(since_->number) : Json(nullptr)},
+                  loss, name_of(*since_), since_->global_step));
+  const bool is_named = tensor_ && !tensor_->empty();
+  result_["diverged"] = {{"step", since_->number > 0 ? Json(since_->number) : Json(nullptr)},
                          {"global_step", since_->global_step},
-                         {"loss", loss}};
+                         {"loss", loss},
+                         {"tensor", is_named ? Json(*tensor_) : Json(nullptr)}};
 }
 
 void DivergenceWatch::failed(const RunEnd& end, std::string_view /*what*/) { this->end(end); }

@@ -1,8 +1,11 @@
 #include "bench/run/evaluator.h"
 
 #include <chrono>
+#include <cmath>
 #include <fmt/format.h>
+#include <span>
 
+#include "bench/flags/number_text.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/reporter.h"
 #include "bench/run/interruption.h"
@@ -13,12 +16,16 @@
 namespace cnn::bench {
 
 Json to_json(const EvaluationResult& result) {
-  return {{"global_step", result.global_step},
-          {"examples", result.examples},
-          {"top_1", result.top_1},
-          {"top_5", result.top_5},
-          {"base_loss", result.base_loss},
-          {"images_per_sec", result.images_per_sec}};
+  Json json{{"global_step", result.global_step},
+            {"examples", result.examples},
+            {"top_1", result.top_1},
+            {"top_5", result.top_5},
+            {"base_loss", result.base_loss},
+            {"images_per_sec", result.images_per_sec}};
+  if (!result.non_finite.empty()) {
+    json["non_finite"] = result.non_finite;
+  }
+  return json;
 }
 
 EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
@@ -37,6 +44,9 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
     since_display += values.seconds;
     sum.top_1 += values.top_1;
     sum.top_5 += values.top_5;
+    if (std::isfinite(sum.base_loss) && !std::isfinite(values.base_loss)) {
+      sum.non_finite = report_non_finite(global_step, done, values.base_loss);
+    }
     sum.base_loss += values.base_loss;
     if (is_displayed_in_eval(done, display_every)) {
       const double images = batch * static_cast<double>(display_every);
@@ -53,9 +63,22 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
                                 .top_1 = sum.top_1 / batches,
                                 .top_5 = sum.top_5 / batches,
                                 .base_loss = sum.base_loss / batches,
-                                .images_per_sec = batches * batch / seconds};
+                                .images_per_sec = batches * batch / seconds,
+                                .non_finite = sum.non_finite};
   report(result);
   return result;
+}
+
+std::string Evaluator::report_non_finite(std::int64_t global_step, std::int64_t batch,
+                                         double loss) {
+  std::string tensor = team_.first_non_finite(Team::Which::evaluation);
+  console_.note(fmt::format(
+      "evaluation at global step {}, batch {}: the loss is {}; {}; examples with such logits count "
+      "as wrong: evaluate an earlier checkpoint, or check the data",
+      global_step, batch, fixed(loss, 0),
+      tensor.empty() ? std::string("what is left of the step in memory is finite")
+                     : fmt::format("the first tensor in memory that is not finite is {}", tensor)));
+  return tensor;
 }
 
 bool Evaluator::is_interrupted() const { return interruption_.requested(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "bench/flags/json.h"
 #include "bench/report/console.h"
@@ -18,6 +19,7 @@ struct EvaluationResult {
   double top_1 = 0, top_5 = 0;
   double base_loss = 0;  // mean over examples
   double images_per_sec = 0;
+  std::string non_finite;  // the first tensor that was so, where the loss of a batch was
 };
 Json to_json(const EvaluationResult& result);  // an item of the section "evaluation"
 
@@ -41,6 +43,8 @@ class Evaluator {
 
  private:
   void report(const EvaluationResult& result);
+  // Of a batch whose loss is not finite, the first one. Returns the name of a tensor, or nothing.
+  std::string report_non_finite(std::int64_t global_step, std::int64_t batch, double loss);
 
   const Job& job_;
   Team& team_;

@@ -121,7 +121,9 @@ Observers make_observers(const Observed& run) {
   }
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {
-    add(std::make_unique<DivergenceWatch>(run.console, run.result));
+    add(std::make_unique<DivergenceWatch>(run.console, run.result, [&team = run.team] {
+      return team.first_non_finite(Team::Which::main);
+    }));
   }
   if (job.keeps_checkpoints()) {
     add(std::make_unique<Checkpoints>(

@@ -185,6 +185,22 @@ void StepRunner::tell(allreduce::Phase phase, std::int64_t global_step) const {
   }
 }
 
+std::optional<NonFiniteTensor> StepRunner::first_non_finite() const {
+  NonFiniteReader reader(*backend_.device);
+  const Graph& graph = *plan().graph;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    if (const std::int64_t count = reader.count(inputs_[i]); count > 0) {
+      const TensorDesc& desc = inputs_[i].desc;
+      return NonFiniteTensor{.name = graph.info(graph.inputs()[i]).name,
+                             .made_by = {},
+                             .of = {},
+                             .count = count,
+                             .elements = desc.shape.elements()};
+    }
+  }
+  return cnn::first_non_finite({.plan = plan(), .variables = variables_, .arena = arena_}, reader);
+}
+
 StepValues StepRunner::run(std::int64_t global_step, double learning_rate, Timeline* timeline) {
   StepValues values;
   const Clock::time_point start = Clock::now();

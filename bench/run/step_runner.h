@@ -18,6 +18,7 @@
 #include "runtime/executor.h"
 #include "runtime/input_stage.h"
 #include "runtime/node_observer.h"
+#include "runtime/non_finite.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
@@ -54,6 +55,10 @@ class StepRunner {
   // forget_times(). Nothing if a step cannot tell, as one that a device replays.
   std::optional<double> exposed_seconds() const { return exposed_; }
   void forget_times() { exposed_ = 0; }
+
+  // The first tensor of the latest run that is not finite: of its inputs, else as in
+  // runtime/non_finite.h. Nothing: all that is left of the run is finite.
+  std::optional<NonFiniteTensor> first_non_finite() const;
 
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;

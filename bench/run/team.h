@@ -85,6 +85,12 @@ class Team {
   void begin_evaluation();
   StepValues evaluation_step(std::int64_t number);
 
+  // Names the first tensor that is not finite in what the latest step has left in memory, of the
+  // timed program or of the evaluation, by rank where there are several; empty: all are finite. All
+  // processes call it.
+  enum class Which : std::uint8_t { main, evaluation };
+  std::string first_non_finite(Which which);
+
   // With --lms: the first rank plans its steps anew by these costs, and all go by its plan.
   // Nothing: it has not measured any.
   void replan(const std::optional<Costs>& costs);

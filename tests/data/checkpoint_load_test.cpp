@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <limits>
 #include <map>
 
 #include "data/checkpoint.h"
@@ -62,6 +63,30 @@ TEST(LoadCheckpoint, HandsOverVariablesAndSlots) {
   EXPECT_THAT(result.values.at(1), ElementsAre(0, 1));
   EXPECT_THAT(result.loaded.missing, IsEmpty());
   EXPECT_THAT(result.loaded.notices, IsEmpty());
+}
+
+TEST(LoadCheckpoint, SaysInOneLineWhichTensorsAreNotFinite) {
+  const TemporaryFolder folder;
+  const fs::path path = folder.path() / "model.ckpt-12.safetensors";
+  std::vector<float> values;
+  write_safetensors(path,
+                    std::vector<StoredTensor>{{"v/a", StoredType::f32, {2}},
+                                              {"v/b", StoredType::f32, {2}},
+                                              {"v/c", StoredType::f32, {2}}},
+                    [&](std::size_t index) {
+                      values = {index > 0 ? std::numeric_limits<float>::infinity() : 0,
+                                std::numeric_limits<float>::max()};
+                      return std::as_bytes(std::span(values));
+                    });
+  const auto notices = [&](const std::vector<NamedTensor>& wanted) {
+    const auto ignore = [](std::size_t, std::span<const float>) {};
+    return load(path, wanted, ignore, Purpose::evaluation).notices;
+  };
+  EXPECT_THAT(notices({{"v/a", {2}}, {"v/b", {2}}, {"v/c", {2}}}),
+              ElementsAre(path.string() +
+                          ": v/b and 1 more hold NaN or infinity (1 of 2 values of the first): use "
+                          "an earlier checkpoint, or train again at a lower rate"));
+  EXPECT_THAT(notices({{"v/a", {2}}, {"v/b", {2}}}), ElementsAre(HasSubstr(": v/b holds NaN or ")));
 }
 
 TEST(LoadCheckpoint, ReadsBothPrefixesForAnyMode) {

@@ -81,9 +81,14 @@ TEST(StepRecord, KeepsTheStepsOfARunThatFailed) {
 Json diverged(const std::vector<FinishedStep>& steps) {
   Console console;
   Json result;
-  DivergenceWatch watch(console, result);
+  int looked = 0;
+  DivergenceWatch watch(console, result, [&] { return "tensor " + std::to_string(++looked); });
   for (const FinishedStep& each : steps) {
     watch.step_finished(each);
+    if (watch.work_is_due(each)) {
+      EXPECT_TRUE(each.timed());
+      EXPECT_EQ(watch.work(each), Next::go_on);
+    }
   }
   watch.end({});
   return result.contains("diverged") ? result["diverged"] : Json(nullptr);
@@ -93,9 +98,10 @@ TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
   EXPECT_TRUE(diverged({step(1, 7), step(2, 3)}).is_null());
   EXPECT_TRUE(diverged({step(1, infinity), step(2, 3)}).is_null()) << "it came back";
   EXPECT_EQ(diverged({step(1, 7), step(2, not_measured), step(3, not_measured)}),
-            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}}));
-  EXPECT_EQ(diverged({step(-1, -infinity), step(0, not_measured)}),
-            Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}}));
+            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}, {"tensor", "tensor 1"}}));
+  EXPECT_EQ(
+      diverged({step(-1, -infinity), step(0, not_measured)}),
+      Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}, {"tensor", "tensor 1"}}));
 }
 
 }  // namespace
