@@ -14,6 +14,7 @@
 #include "bench/flags/sizes.h"
 #include "bench/report/result_file.h"
 #include "bench/run/exchange.h"
+#include "bench/run/exchange_choice.h"
 #include "bench/run/exchange_flags.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
@@ -41,7 +42,9 @@ class Benchmark {
     allreduce::Transport& transport = place.transport;
     const allreduce::simd::Loops& loops = place.loops;
     world_ = place.world;
-    Exchange exchange = make_exchange(config_, place.topology, /*peers_memory=*/true);
+    const std::size_t largest =
+        options_.table() ? options_.sizes().back() / sizeof(float) : std::ranges::max(buckets);
+    Exchange exchange = possible_exchange(config_, place.topology, /*peers_memory=*/true, largest);
     calibrate(config_.comm, exchange.settings, transport, loops);
     const bool first = transport.rank() == 0;
     if (first) {

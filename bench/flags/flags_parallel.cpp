@@ -150,7 +150,9 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::algorithm>,
      .idle = {alone}},
     {.name = "comm_topology",
-     .help = "ranks as a grid, those of a host first, such as 4x8; unset = the fastest one",
+     .help = "ranks as a grid, those of a host first, such as 4x8; unset = the fastest one. "
+             "Dimensions within a host sum in its memory: of two NUMA nodes with 4 ranks each on 8 "
+             "hosts, 4x2x8 sums in each node first",
      .member = &at<&Config::comm, &CommFlags::topology>,
      .idle = {alone, by_hand}},
     {.name = "comm_rings",
@@ -179,11 +181,13 @@ constexpr Flag comm_rows[] = {
     {.name = "comm_order",
      .help =
          "order of sums: fast = as the algorithm likes; rank = rank after rank, tree = pairwise: "
-         "the same bits whatever the links do, tree also for all powers of two",
+         "the same bits whatever the links do, tree also for all powers of two; fast goes by hosts "
+         "where mpirun has dealt ranks to them one by one, the others by rank",
      .member = &at<&Config::comm, &CommFlags::order>,
      .idle = {alone}},
     {.name = "comm_wire",
-     .help = "type of what ranks send one another; auto = fp32, see --compact_gradient_transfer",
+     .help = "type of what ranks send one another; auto = fp32, see --compact_gradient_transfer; "
+             "ranks of one host send nothing but where --all_reduce_spec says so: they sum in fp32",
      .member = &at<&Config::comm, &CommFlags::wire>,
      .idle = {alone}},
     {.name = "comm_overlap",

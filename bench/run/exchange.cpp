@@ -151,7 +151,8 @@ std::string links_text(const Settings& settings) {
   if (links.meeting) {
     text += fmt::format(", sums over memory {:.3g} GB/s, a meeting {:.3g} us", giga * links.memory,
                         micro * *links.meeting);
-  } else {
+  }
+  if (!settings.topology.one_host() || !links.meeting) {
     text += fmt::format(", {:.3g} GB/s between hosts", giga * links.host);
   }
   if (!of_rank.empty()) {
@@ -175,6 +176,14 @@ std::vector<std::size_t> buckets_of(const StepPlan& plan) {
     }
   }
   return elements;
+}
+
+std::size_t largest_bucket(const StepPlan& plan) {
+  std::size_t largest = 0;
+  for (const std::size_t elements : buckets_of(plan)) {
+    largest = std::max(largest, elements);
+  }
+  return largest;
 }
 
 std::vector<std::string> exchange_plan_lines(const std::vector<std::size_t>& buckets,

@@ -41,6 +41,7 @@ void save_links(const std::string& file, const allreduce::Topology& topology,
 
 // Elements of each bucket that the step exchanges, by its number.
 std::vector<std::size_t> buckets_of(const StepPlan& plan);
+std::size_t largest_bucket(const StepPlan& plan);  // 0: it exchanges nothing
 
 // --comm_print_plan: for each bucket the ways that were weighed, with the time that the model gives
 // them; the chosen one has a mark. Buckets of one size share a table.

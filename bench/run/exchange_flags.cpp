@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "allreduce/placement.h"
 #include "bench/flags/ddl_options.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/reduce_spec.h"
@@ -82,6 +83,9 @@ Chosen chosen_for(const ReduceWay& way, const Places& places) {
   if (name == "pscpu" || name == "psgpu") {
     return {"shuffle", true};
   }
+  if (name == "shm" && places.is_grid()) {
+    return {"shared_direct"};
+  }
   if (name == "direct") {
     return {way.dims.empty() ? "direct" : "grid_of_direct"};
   }
@@ -111,7 +115,7 @@ allreduce::Rule rule_of(const ReduceWay& way, const Places& places) {
   }
   if (chosen.algorithm.empty()) {
     check((way.shards == 1 && way.chunks == 0) || way.name != "auto",
-          "--all_reduce_spec: auto chooses shards and chunks itself; leave them out");
+          "--all_reduce_spec: auto chooses shards and chunks itself");
     return rule;
   }
   rule.algorithm = &allreduce::find(chosen.algorithm);
@@ -139,8 +143,7 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
     }
   } else if (flags.hierarchical_copy) {
     check(places.ranks % 2 == 0,
-          fmt::format("--hierarchical_copy has two halves of devices, but there are {}: make them "
-                      "even",
+          fmt::format("--hierarchical_copy has two halves of devices, but there are {}",
                       places.ranks));
     if (places.ranks > 2) {  // halves of one have nothing to do in themselves
       rules.push_back({.algorithm = &allreduce::find("grid_of_direct"),
@@ -198,6 +201,24 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
   return compact && computes == Precision::bf16   ? allreduce::Wire::bf16
          : compact && computes == Precision::fp16 ? allreduce::Wire::f16
                                                   : allreduce::Wire::f32;
+}
+
+// Where nothing asks for messages, ranks of one host sum in f32 where their gradients lie, which is
+// faster than any message and more exact.
+void drop_wire_in_memory(const Config& config, const Places& places, Exchange& exchange) {
+  const allreduce::Settings& settings = exchange.settings;
+  const auto names_one = [](const allreduce::Rule& rule) { return rule.algorithm != nullptr; };
+  const bool by_messages = std::ranges::any_of(settings.rules, names_one) ||
+                           settings.shape.dims.size() > 1 || settings.shape.rings > 1 ||
+                           !settings.peers_memory;
+  if (settings.wire == allreduce::Wire::f32 || !places.one_host() || by_messages) {
+    return;
+  }
+  exchange.settings.wire = allreduce::Wire::f32;
+  exchange.notes.push_back(
+      fmt::format("--comm_wire={} has no effect: on one host gradients are summed where they lie; "
+                  "--comm_transport=mpi sends them",
+                  word_of(config.comm.wire)));
 }
 
 std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
@@ -308,15 +329,22 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .proves = flags.check == CommCheck::exact,
                    .fault = fault_of(flags, places),
                    .stall = warning_of(flags)}};
-  constexpr int exact_in_bf16 = 256;  // ones
-  check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
-            topology.ranks() <= exact_in_bf16,
-        fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}; "
-                    "use --comm_check=hash or --comm_wire=fp32",
-                    exact_in_bf16, topology.ranks()));
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);
+  drop_wire_in_memory(config, places, exchange);
+  constexpr int exact_in_bf16 = 256;  // ones
+  check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
+            topology.ranks() <= exact_in_bf16,
+        fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}",
+                    exact_in_bf16, topology.ranks()));
+  if (flags.order != CommOrder::fast && !hosts_are_contiguous(topology)) {
+    exchange.notes.push_back(fmt::format(
+        "--comm_order={}: sums keep to the order of ranks, which are not numbered host by host, so "
+        "that more than needed goes between hosts: start mpirun with --map-by slot, or use "
+        "--comm_order=fast",
+        word_of(flags.order)));
+  }
   if (config.precision.type == Precision::fp16 || config.precision.type == Precision::bf16) {
     if (places.one_host() && !flags.compact) {
       exchange.notes.emplace_back(

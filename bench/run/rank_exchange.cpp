@@ -7,6 +7,7 @@
 #include "bench/machine/backend.h"
 #include "bench/run/device_exchange.h"
 #include "bench/run/exchange.h"
+#include "bench/run/exchange_choice.h"
 
 namespace cnn::bench {
 namespace {
@@ -21,10 +22,11 @@ bool is_by_plans(const Config& config) {
 
 Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& topology,
                    const Config& config, std::string_view instruction_sets) {
-  Exchange rules = make_exchange(config, topology, /*peers_memory=*/true);
-  if (exchanges_gradients(config) && is_by_plans(config)) {
-    calibrate(config.comm, rules.settings, transport, loops_for(instruction_sets));
+  if (!exchanges_gradients(config) || !is_by_plans(config)) {
+    return make_exchange(config, topology, /*peers_memory=*/true);
   }
+  Exchange rules = possible_exchange(config, topology, /*peers_memory=*/true, /*elements=*/0);
+  calibrate(config.comm, rules.settings, transport, loops_for(instruction_sets));
   return rules;
 }
 
@@ -48,6 +50,13 @@ RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Top
       rules_(rules_for(transport, topology, config, instruction_sets)),
       buckets_(transport, loops_for(instruction_sets), rules_.settings),
       flags_(config.comm) {}
+
+void RankExchange::check_buckets(const Config& config, const StepPlan& plan) const {
+  if (exchanges_gradients(config) && is_by_plans(config)) {
+    possible_exchange(config, rules_.settings.topology, /*peers_memory=*/true,
+                      largest_bucket(plan));
+  }
+}
 
 void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                               float factor) {

@@ -10,6 +10,7 @@
 #include "allreduce/world.h"
 #include "bench/run/exchange_flags.h"
 #include "runtime/communicator.h"
+#include "runtime/program.h"
 
 namespace cnn::bench {
 
@@ -32,6 +33,10 @@ class RankExchange final : public Communicator {
   int ranks() const override { return buckets_.ranks(); }
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
+
+  // Throws Error, which names a setting that does, if the flags leave no algorithm for the buckets
+  // of this plan: before the first step, and for the largest of them.
+  void check_buckets(const Config& config, const StepPlan& plan) const;
 
   // From now on MPI adds. The world must outlive this.
   void reduce_by(allreduce::World& world) { world_ = &world; }

@@ -117,7 +117,7 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
 // Of the first number of ranks; with --comm_print_plan what is weighed for each.
 void note_exchange(const Config& config, const StepPlan& plan, Console& console) {
   const CommFlags& flags = config.comm;
-  const Exchange first = simulated_exchange(config, flags.simulate_ranks.front());
+  const Exchange first = simulated_exchange(config, flags.simulate_ranks.front(), plan);
   for (const std::string& note : first.notes) {
     console.note(note);
   }
@@ -126,7 +126,7 @@ void note_exchange(const Config& config, const StepPlan& plan, Console& console)
        flags.print_plan ? flags.simulate_ranks : std::vector<std::int64_t>()) {
     console.note(fmt::format("simulate: {} ranks", ranks));
     for (const std::string& line :
-         exchange_plan_lines(buckets_of(plan), simulated_exchange(config, ranks).settings)) {
+         exchange_plan_lines(buckets_of(plan), simulated_exchange(config, ranks, plan).settings)) {
       console.note(line);
     }
   }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "bench/run/exchange.h"
+#include "bench/run/exchange_choice.h"
 #include "bench/run/exchange_flags.h"
 #include "layers/all_reduce.h"
 #include "runtime/error.h"
@@ -101,9 +102,10 @@ RanksPrediction predict_step_of(const Undisturbed& step, const allreduce::Settin
 
 }  // namespace
 
-Exchange simulated_exchange(const Config& config, std::int64_t ranks) {
+Exchange simulated_exchange(const Config& config, std::int64_t ranks, const StepPlan& plan) {
   const allreduce::Topology topology = topology_of(ranks, config.comm.simulate_ranks_per_host);
-  Exchange exchange = make_exchange(config, topology, /*peers_memory=*/false);
+  Exchange exchange =
+      possible_exchange(config, topology, /*peers_memory=*/false, largest_bucket(plan));
   const auto& file = config.comm.calibration_file;
   const allreduce::Links links = file ? read_links(*file).speeds.links : allreduce::Links{};
   exchange.settings.links = with_flags(links, config.comm);
@@ -125,7 +127,7 @@ std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& co
                          .backward_end = last_ready(plan, undisturbed, exchanges)};
   std::vector<RanksPrediction> predictions;
   for (const std::int64_t ranks : config.comm.simulate_ranks) {
-    predictions.push_back(predict_step_of(step, simulated_exchange(config, ranks).settings));
+    predictions.push_back(predict_step_of(step, simulated_exchange(config, ranks, plan).settings));
   }
   return predictions;
 }

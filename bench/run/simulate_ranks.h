@@ -30,8 +30,9 @@ struct RanksPrediction {
 };
 
 // How so many ranks would exchange: links as flags and --comm_calibration_file say, else usual ones
-// of 100 Gbit/s. Throws Error for ranks that do not fill their hosts.
-Exchange simulated_exchange(const Config& config, std::int64_t ranks);
+// of 100 Gbit/s. Throws Error for ranks that do not fill their hosts, and as possible_exchange()
+// for the largest bucket of the plan.
+Exchange simulated_exchange(const Config& config, std::int64_t ranks, const StepPlan& plan);
 
 // One for each number of --simulate_ranks. plan: that exchanges; costs: of its nodes on one device.
 // Throws as simulated_exchange().

@@ -116,6 +116,9 @@ void Team::make_sessions() {
     if (rank.session == nullptr) {
       rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_, plan);
     }
+    if (const RankExchange* const exchange = exchange_of(rank)) {
+      exchange->check_buckets(*job_.config, rank.session->plan());
+    }
   });
 }
 

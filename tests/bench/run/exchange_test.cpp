@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/run/exchange_choice.h"
 #include "bench/run/exchange_flags.h"
 #include "runtime/error.h"
 #include "tests/support/error_of.h"
@@ -66,6 +67,7 @@ TEST(Exchange, HasBothLevelsOfASpecBetweenHosts) {
   EXPECT_EQ(way_by("pscpu/pscpu", grid).algorithm->name, "grid_of_direct");
   EXPECT_EQ(way_by("nccl/rechd", grid).algorithm->name, "halving");
   EXPECT_EQ(way_by("nccl/pscpu", ranks_on_hosts(3, 1)).algorithm->name, "direct");
+  EXPECT_EQ(way_by("shm", grid).algorithm->name, "shared_direct");
 }
 
 TEST(Exchange, SaysWhatHasNoEffect) {
@@ -81,13 +83,26 @@ TEST(Exchange, SaysWhatHasNoEffect) {
   EXPECT_THAT(notes(narrow), ElementsAre(HasSubstr("--compact_gradient_transfer has no effect")));
 }
 
+TEST(Exchange, SaysWhatAnOrderOfSumsCostsRanksThatAreNotNumberedByHost) {
+  Config config;
+  const auto notes = [&](const Topology& topology) {
+    return make_exchange(config, topology, true).notes;
+  };
+  const Topology dealt{{0, 1, 0, 1}};
+  EXPECT_THAT(notes(dealt), IsEmpty());
+  config.comm.order = CommOrder::tree;
+  EXPECT_THAT(notes(dealt), ElementsAre(HasSubstr("--comm_order=tree")));
+  EXPECT_THAT(notes(dealt), ElementsAre(HasSubstr("--map-by slot")));
+  EXPECT_THAT(notes(ranks_on_hosts(2, 2)), IsEmpty());
+}
+
 TEST(Exchange, ProvesSumsThatItsWireHoldsExactly) {
   Config config;
   config.comm.check = CommCheck::exact;
   config.precision.type = Precision::bf16;
   EXPECT_TRUE(make_exchange(config, ranks_on_hosts(256, 1), true).settings.proves);
-  EXPECT_THAT(tests::error_of([&] { make_exchange(config, ranks_on_hosts(257, 1), true); }),
-              HasSubstr("use --comm_check=hash or --comm_wire=fp32"));
+  EXPECT_THAT(tests::error_of([&] { possible_exchange(config, ranks_on_hosts(320, 1), true, 0); }),
+              HasSubstr("there are 320; use --comm_check=hash"));
   config.precision.type = Precision::fp32;
   EXPECT_TRUE(make_exchange(config, ranks_on_hosts(257, 1), true).settings.proves);
 }
@@ -103,7 +118,22 @@ TEST(Exchange, SendsWhatIsComputedBetweenHostsOnly) {
   config.comm.compact = false;
   EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f32);
   config.comm.wire = CommWire::fp16;
-  EXPECT_EQ(wire(ranks_on_hosts(1, 2)), allreduce::Wire::f16);
+  EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f16);
+}
+
+// Eight times as fast as messages of 16 bits; who asks for messages gets them.
+TEST(Exchange, SumsInPlaceOnOneHostWhateverTheWire) {
+  const Topology two = ranks_on_hosts(1, 2);
+  Config config;
+  config.comm.wire = CommWire::bf16;
+  const Exchange exchange = make_exchange(config, two, true);
+  EXPECT_EQ(exchange.settings.wire, allreduce::Wire::f32);
+  EXPECT_EQ(ways_of(exchange.settings, 1 << 20U).front().algorithm->name, "shared");
+  EXPECT_THAT(exchange.notes, testing::Contains(HasSubstr("--comm_wire=bf16 has no effect")));
+  EXPECT_EQ(make_exchange(config, two, false).settings.wire, allreduce::Wire::bf16);
+  config.comm.spec = "direct";
+  EXPECT_EQ(make_exchange(config, two, true).settings.wire, allreduce::Wire::bf16);
+  EXPECT_THAT(make_exchange(config, two, true).notes, IsEmpty());
 }
 
 TEST(Exchange, ReducesInHalvesOfTheDevices) {
