@@ -159,7 +159,9 @@ class MixedTransport final : public Transport {
       throw;
     }
   }
-  int place_of(int rank) const { return place_[static_cast<std::size_t>(rank)]; }
+  int place_of(int rank) const {
+    return rank == any_rank ? -1 : place_[static_cast<std::size_t>(rank)];
+  }
   Way way_to(int rank) const {
     const int place = place_of(rank);
     return place < 0 ? Way{outside_.get(), rank} : Way{inside_.get(), place};

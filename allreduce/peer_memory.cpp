@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <ctime>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <optional>
 #include <sched.h>
@@ -252,8 +253,7 @@ class PeerMemoryTransport final : public Transport {
   [[noreturn]] void lost(int culprit, const std::string& why) {
     presence(rank_).culprit.store(culprit, std::memory_order_relaxed);
     presence(rank_).state.store(State::failed, std::memory_order_release);
-    throw PeerLost(culprit, "rank " + std::to_string(culprit) + " is lost: " + why + " | seen by " +
-                                name_of(rank_));
+    throw PeerLost(culprit, lost_text(culprit) + why + " | seen by " + name_of(rank_));
   }
 
   // A rank that failed because of another is not to blame; nor is one that waits for another.
@@ -265,7 +265,8 @@ class PeerMemoryTransport final : public Transport {
     if (waits_for < known) {
       look_at(waits_for);
     }
-    if (presence(waits_for).state.load(std::memory_order_acquire) == State::left) {
+    if (waits_for != any_rank &&
+        presence(waits_for).state.load(std::memory_order_acquire) == State::left) {
       if (left_ == waits_for) {  // else what is waited for may have come before it left
         lost(number_of(waits_for), "it has left");
       }
@@ -274,7 +275,8 @@ class PeerMemoryTransport final : public Transport {
     }
     left_ = -1;
     if (waited_ > patience_) {
-      lost(number_of(root(waits_for)), "nothing from it for " + in_seconds(waited_));
+      lost(waits_for == any_rank ? any_rank : number_of(root(waits_for)),
+           "nothing from it for " + in_seconds(waited_));
     }
   }
   void look_at(int rank) {
@@ -345,8 +347,10 @@ PeerMemory PeerMemory::of_threads(int ranks, const PeerMemoryOptions& options) {
 PeerMemory PeerMemory::create(int ranks, const PeerMemoryOptions& options) {
   const Dimensions of = dimensions(ranks, options);
   const std::size_t bytes = Board::bytes(of);
-  const int descriptor = ::memfd_create("cnn_ranks", 0);
-  check(descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0,
+  const int descriptor = ::memfd_create("cnn_ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  // Whoever made the file smaller would end all ranks by SIGBUS.
+  check(descriptor >= 0 && ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 &&
+            ::fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0,
         std::string("no file in memory for ranks to share: ") + std::strerror(errno));
   PeerMemory memory(descriptor, map(descriptor, bytes), bytes);
   Board(memory.memory_).build(of);

@@ -41,7 +41,7 @@ bool TowerMessages::have_come(std::span<const int> /*group*/, std::size_t /*chan
 
 void TowerMessages::idle(int waits_for) {
   const std::lock_guard lock(turn_);
-  processes_.idle(process_of(waits_for));
+  processes_.idle(waits_for == any_rank ? any_rank : process_of(waits_for));
 }
 
 void TowerMessages::busy() {

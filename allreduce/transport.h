@@ -5,6 +5,7 @@
 #include <optional>
 #include <source_location>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "allreduce/progress.h"
@@ -12,13 +13,22 @@
 
 namespace cnn::allreduce {
 
+// Stands for the rank that is waited for where nothing tells which one it is, as in a sum that a
+// library makes.
+inline constexpr int any_rank = -1;
+
+inline std::string lost_text(int rank) {
+  return rank == any_rank ? "a rank is lost, and nothing tells which one: "
+                          : "rank " + std::to_string(rank) + " is lost: ";
+}
+
 // A rank does not answer any more. The program ends with 75, so that who started it can tell.
 class PeerLost : public Error {
  public:
   PeerLost(int rank, std::string_view what,
            std::source_location at = std::source_location::current())
       : Error(what, at), rank_(rank) {}
-  int rank() const noexcept { return rank_; }  // whose fault it is
+  int rank() const noexcept { return rank_; }  // whose fault it is, or any_rank
   int exit_code() const noexcept override { return 75; }
 
  private:
@@ -55,8 +65,9 @@ class Transport {
   virtual void come(std::span<const int> group, std::size_t channel) = 0;
   virtual bool have_come(std::span<const int> group, std::size_t channel) = 0;
 
-  // Called by who has nothing to do but to wait for that rank. Gives the processor away after a
-  // while. Throws PeerLost if a rank is gone or the time is over: the one whom nobody waits for.
+  // Called by who has nothing to do but to wait for that rank, or for any_rank. Gives the processor
+  // away after a while. Throws PeerLost if a rank is gone or the time is over: the one whom nobody
+  // waits for.
   virtual void idle(int waits_for) = 0;
   virtual void busy() = 0;  // the wait is over
   // This rank will not come any more, so that others do not wait for it: by itself, or because of

@@ -227,8 +227,7 @@ void MpiWorld::check_call(int code, int other) {
 }
 
 void MpiWorld::miss(int other, const std::string& why) {
-  lost(other, "rank " + std::to_string(other) + " is lost: " + why + " | seen by rank " +
-                  std::to_string(rank_));
+  lost(other, lost_text(other) + why + " | seen by rank " + std::to_string(rank_));
 }
 
 void MpiWorld::lost(int culprit, const std::string& what) {
@@ -269,7 +268,8 @@ void MpiWorld::idle(int waits_for) {
   }
   look_around();
   if (waited_ > options_.patience) {
-    miss(heartbeats_ ? heartbeats_->root_of(waits_for) : waits_for,
+    const bool asks_for_root = heartbeats_ && waits_for != any_rank;
+    miss(asks_for_root ? heartbeats_->root_of(waits_for) : waits_for,
          "nothing from it for " + in_seconds(waited_));
   }
 }
@@ -352,16 +352,15 @@ void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
 
 void MpiWorld::watchful_all_reduce(std::span<float> values) {
   constexpr std::size_t most = std::size_t{1} << 30U;  // MPI counts in int
-  const int next = (rank_ + 1) % ranks_;
   while (!values.empty()) {
     const std::span<float> part = values.first(std::min(values.size(), most));
     MPI_Request request = MPI_REQUEST_NULL;
     auto turn = lock();
     check_call(MPI_Iallreduce(MPI_IN_PLACE, part.data(), static_cast<int>(part.size()), MPI_FLOAT,
                               MPI_SUM, comm_, &request),
-               next);
+               any_rank);
     turn.unlock();
-    complete(request, next);
+    complete(request, any_rank);
     values = values.subspan(part.size());
   }
 }

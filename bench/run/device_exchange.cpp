@@ -69,10 +69,10 @@ Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl
   return invited;
 }
 
-// Which rank is looked at is no matter: whoever waits hears of any that is lost.
+// NCCL does not tell for whom it waits.
 void look_around(allreduce::Transport& transport, bool waiting) {
   if (waiting) {
-    transport.idle((transport.rank() + 1) % transport.ranks());
+    transport.idle(allreduce::any_rank);
   } else {
     transport.busy();
   }

@@ -5,11 +5,13 @@
 #include <csignal>
 #include <cstddef>
 #include <exception>
+#include <fcntl.h>
 #include <functional>
 #include <gtest/gtest.h>
 #include <latch>
 #include <optional>
 #include <string>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -207,6 +209,43 @@ TEST(PeerMemory, GivesRoomWhileThereIsSome) {
   EXPECT_EQ(transport->in_sight(0, room.data() + 5), room.data() + 5);
   std::byte elsewhere{};
   EXPECT_EQ(transport->in_sight(0, &elsewhere), nullptr);
+}
+
+TEST(PeerMemory, CannotBeResizedNorInheritedByOtherPrograms) {
+  const PeerMemory memory = PeerMemory::create(2, {.room = 1 << 16U});
+  const int file = memory.descriptor();
+  struct stat before {};
+  ASSERT_EQ(::fstat(file, &before), 0);
+  EXPECT_NE(::ftruncate(file, 0), 0);
+  EXPECT_NE(::ftruncate(file, 2 * before.st_size), 0);
+  struct stat after {};
+  ASSERT_EQ(::fstat(file, &after), 0);
+  EXPECT_EQ(after.st_size, before.st_size);
+  EXPECT_NE(::fcntl(file, F_GETFD) & FD_CLOEXEC, 0);
+}
+
+// As in a sum of NCCL or MPI, which do not tell for whom they wait.
+TEST(PeerMemory, BlamesNobodyWhereNothingTellsForWhomARankWaits) {
+  PeerMemoryOptions options{.room = 1 << 16U};
+  options.patience = 50ms;
+  std::latch waited(1);
+  const auto errors = as_threads(3, options, [&](Transport& transport) {
+    if (transport.rank() != 0) {
+      waited.wait();
+      return;
+    }
+    try {
+      while (true) {
+        transport.idle(any_rank);
+      }
+    } catch (const PeerLost& lost) {
+      EXPECT_EQ(lost.rank(), any_rank);
+      waited.count_down();
+      throw;
+    }
+  });
+  EXPECT_EQ(errors[0].find("a rank is lost, and nothing tells which one: nothing from it for"), 0U)
+      << errors[0];
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <gtest/gtest.h>
+#include <iostream>
+#include <mpi.h>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/allreduce/mpi/ranks.h"
+
+namespace {
+
+constexpr int large = 1 << 20;  // bytes: MPI copies smaller messages at once
+
+std::atomic<const char*> large_message{nullptr};  // the last that was handed to MPI
+
+}  // namespace
+
+// The profiling interface of MPI: called in place of the library's own.
+extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
+                         MPI_Comm comm, MPI_Request* request) {
+  if (count >= large) {
+    large_message = static_cast<const char*>(data);
+  }
+  return PMPI_Isend(data, count, type, to, tag, comm, request);
+}
+
+namespace cnn::allreduce {
+namespace {
+
+bool soon(const std::function<bool()>& holds) {
+  const auto latest = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!holds() && std::chrono::steady_clock::now() < latest) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return holds();
+}
+
+std::filesystem::path mark(const std::string& name) {
+  return std::filesystem::path(tests::giving_up_in()) / name;
+}
+void set_mark(const std::string& name) { const std::ofstream file(mark(name)); }
+bool is_marked(const std::string& name) { return std::filesystem::exists(mark(name)); }
+
+// Both are run by tests/scripts/give_up.sh, which reads what they print: no run ends well in which
+// a rank gives up.
+TEST(GivingUp, LeavesAMessageUnderWayAsItWas) {
+  if (tests::giving_up_in() == nullptr) {
+    GTEST_SKIP() << "for a run of its own";
+  }
+  World& world = tests::this_world();
+  if (world.rank() != 0) {  // it does not receive what rank 0 sends
+    soon([] { return is_marked("said"); });
+    std::_Exit(EXIT_SUCCESS);
+  }
+  std::thread([&world] {
+    try {
+      world.gather(std::string(large, 'a'));
+    } catch (const std::exception&) {
+      return;
+    }
+  }).detach();
+  const bool sent = soon([] { return large_message.load() != nullptr; });
+  world.give_up(1, std::string(100, 'x'));
+  const char* const data = large_message;
+  const bool whole = sent && std::all_of(data, data + large, [](char c) { return c == 'a'; });
+  std::cerr << (whole ? "the message is whole" : "the message is lost") << std::endl;
+  set_mark("said");
+  std::_Exit(EXIT_SUCCESS);
+}
+
+TEST(GivingUp, BlamesNobodyInASumOfMpi) {
+  if (tests::giving_up_in() == nullptr) {
+    GTEST_SKIP() << "for a run of its own";
+  }
+  World& world = tests::this_world();
+  const int absent = world.ranks() - 1;
+  if (world.rank() != absent) {
+    std::vector<float> values(1000, 1);
+    try {
+      world.watchful_all_reduce(values);
+    } catch (const PeerLost& lost) {
+      std::cerr << "blames " + std::to_string(lost.rank()) + ": " + lost.what() + "\n"
+                << std::flush;
+    }
+    set_mark(std::to_string(world.rank()));
+  }
+  soon([absent] {
+    int marks = 0;
+    for (int rank = 0; rank < absent; ++rank) {
+      marks += is_marked(std::to_string(rank)) ? 1 : 0;
+    }
+    return marks == absent;
+  });
+  std::_Exit(EXIT_SUCCESS);
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
