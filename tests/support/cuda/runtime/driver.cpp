@@ -1,6 +1,7 @@
 #include "tests/support/cuda/runtime/driver.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "tests/support/cuda/runtime/violation.h"
@@ -8,8 +9,22 @@
 namespace cnn::tests::emulated {
 namespace {
 
+int number_of(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// For programs that know nothing of the emulation.
+Settings settings_of_environment() {
+  Settings settings;
+  settings.devices = number_of("CNN_EMULATED_DEVICES", settings.devices);
+  settings.delays.seed = static_cast<std::uint32_t>(
+      number_of("CNN_EMULATED_SEED", static_cast<int>(settings.delays.seed)));
+  return settings;
+}
+
 std::unique_ptr<Driver>& slot() {
-  static std::unique_ptr<Driver> only = std::make_unique<Driver>(Settings{});
+  static std::unique_ptr<Driver> only = std::make_unique<Driver>(settings_of_environment());
   return only;
 }
 
@@ -57,6 +72,8 @@ void Driver::enqueue(CUstream_st& stream, Work work) {
     stream.queue->push(std::move(work));
     return;
   }
+  // A word of a parameter that is no address of a live block is a number, or padding.
+  std::erase_if(work.uses, [this](const void* at) { return memory.find(at) == nullptr; });
   Capture& capture = *stream.capture;
   const auto lane = std::ranges::find(capture.streams, &stream) - capture.streams.begin();
   capture.nodes.push_back({.work = std::move(work),

@@ -56,7 +56,8 @@ class Driver {
   unsigned queues_ = 0;
 };
 
-// The driver, made with the settings of set_up() or the default ones when it is first used.
+// The driver, made with the settings of set_up(), or when it is first used with the default ones,
+// where the environment variables CNN_EMULATED_DEVICES and CNN_EMULATED_SEED do not say otherwise.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.
