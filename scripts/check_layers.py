@@ -91,6 +91,7 @@ MORE_FOR_TESTS = {
     "tests/layers/cuda/library": ["layers/passes", "tests/layers", "tests/layers/cuda"],
     "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
     "tests/bench/page": ["tests/bench/compare"],
+    "tests/bench/all_reduce": ["tests/bench/run"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.

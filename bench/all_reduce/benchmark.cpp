@@ -18,6 +18,7 @@
 #include "bench/run/exchange_flags.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
+#include "bench/run/rank_exchange.h"
 #include "models/model.h"
 #include "runtime/error.h"
 #include "runtime/graph.h"
@@ -40,12 +41,8 @@ class Benchmark {
 
   void run(const RankPlace& place) {
     allreduce::Transport& transport = place.transport;
-    const allreduce::simd::Loops& loops = place.loops;
     world_ = place.world;
-    const std::size_t largest =
-        options_.table() ? options_.sizes().back() / sizeof(float) : std::ranges::max(buckets);
-    Exchange exchange = possible_exchange(config_, place.topology, /*peers_memory=*/true, largest);
-    calibrate(config_.comm, exchange.settings, transport, loops);
+    const Exchange exchange = exchange_of(place);
     const bool first = transport.rank() == 0;
     if (first) {
       note(exchange);
@@ -65,12 +62,31 @@ class Benchmark {
   bool wrong = false;  // rank 0 alone writes it
 
  private:
+  // A device's exchange has measured already what it needs.
+  Exchange exchange_of(const RankPlace& place) const {
+    if (place.exchange != nullptr) {
+      return place.exchange->rules();
+    }
+    const std::size_t largest =
+        options_.table() ? options_.sizes().back() / sizeof(float) : std::ranges::max(buckets);
+    Exchange exchange = possible_exchange(config_, place.topology, /*peers_memory=*/true, largest);
+    calibrate(config_.comm, exchange.settings, place.transport, place.loops);
+    return exchange;
+  }
+
   void note(const Exchange& exchange) {
     for (const std::string& line : exchange.notes) {
       console_.note(line);
     }
+    if (!exchange.by_device.empty()) {
+      console_.note(exchange.by_device);
+      return;
+    }
     if (!config_.comm.print_plan) {
       console_.note("comm: " + links_text(exchange.settings));
+      if (const std::string limits = limits_text(exchange.settings); !limits.empty()) {
+        console_.note("comm: limits: " + limits);
+      }
       return;
     }
     std::vector<std::size_t> elements = buckets;
@@ -113,7 +129,7 @@ class Benchmark {
     if (reduction.first() && !rows.empty()) {
       console_.print(table_end(rows, ranks));
       wrong = std::ranges::any_of(rows, &ReduceRow::wrong);
-      ResultFile(options_.json).publish(table_json(rows, ranks));
+      ResultFile(options_.json).publish(table_json(rows, ranks, limits_json(settings)));
     }
   }
 
@@ -123,39 +139,65 @@ class Benchmark {
     ReduceRow row{.bytes = bytes, .tolerance = tolerance(settings)};
     reduction.add_bucket(bytes / sizeof(float));
     const double before = reduction.error();  // chooses the algorithm too
-    const Copy copy(options_.copies ? bytes / sizeof(float) : 0);
-    Contest contest{.warm_up = options_.warm_up,
-                    .rounds = options_.iterations,
-                    .in_a_row = in_a_row(bytes),
-                    .contestants = {[&] { reduction.reduce(); }}};
-    if (options_.copies) {
-      contest.contestants.emplace_back([&] { copy(); });
-    }
-    std::vector<float> theirs(options_.compare ? bytes / sizeof(float) : 0);
-    if (options_.compare) {
-      contest.contestants.emplace_back([&] { world_->all_reduce(theirs); });
-    }
-    const std::vector<Timing> times = reduction.time(contest);
+    const std::vector<Timing> times = timings(reduction, bytes);
     if (times.empty()) {
       return std::nullopt;
     }
     row.time = times[0];
-    if (options_.copies) {
+    allreduce::Limits limits = settings.limits;
+    if (copies(reduction)) {
       row.copy = times[1];
+      seen_in_memory(limits, settings.topology, bytes, std::min(times[1].least, times[2].least));
     }
     if (options_.compare) {
       row.mpi = times.back();
     }
     row.by = reduction.choice(0);
-    const std::size_t elements = bytes / sizeof(float);
-    const double sent = static_cast<double>(elements * allreduce::size_of(settings.wire));
-    row.bound = allreduce::bound(settings.topology, sent, settings.links, settings.peers_memory);
+    row.bound = allreduce::lower_bound(limits, bytes / sizeof(float), settings.wire);
     if (options_.check) {
       const double after = reduction.error();
       row.error = after <= before ? before : after;
     }
     reduction.remove_buckets();
     return row;
+  }
+
+  // Copies of the host say nothing of a device's memory.
+  bool copies(const Reduction& reduction) const {
+    return options_.copies && !reduction.on_device();
+  }
+
+  // Of the reduction, of copying and updating as many bytes, and of MPI, where they are wanted.
+  std::vector<Timing> timings(Reduction& reduction, std::size_t bytes) {
+    const std::size_t elements = bytes / sizeof(float);
+    const Copy copy(copies(reduction) ? elements : 0);
+    const Update update(reduction.loops(), copies(reduction) ? elements : 0);
+    std::vector<float> theirs(options_.compare ? elements : 0);
+    Contest contest{.warm_up = options_.warm_up,
+                    .rounds = options_.iterations,
+                    .in_a_row = in_a_row(bytes),
+                    .contestants = {[&] { reduction.reduce(); }}};
+    if (copies(reduction)) {
+      contest.contestants.emplace_back([&] { copy(); });
+      contest.contestants.emplace_back([&] { update(); });
+    }
+    if (options_.compare) {
+      contest.contestants.emplace_back([&] { world_->all_reduce(theirs); });
+    }
+    return reduction.time(contest);
+  }
+
+  // What memory did in the same rounds as the reduction counts too: at the calibration the machine
+  // may have been busy.
+  static void seen_in_memory(allreduce::Limits& limits, const allreduce::Topology& topology,
+                             std::size_t bytes, double seconds) {
+    const double moved = 2 * static_cast<double>(bytes);
+    const double speed =
+        std::max(allreduce::memory_speed(limits, static_cast<double>(bytes)), moved / seconds);
+    limits.memory = {{static_cast<double>(bytes), speed}};
+    if (limits.host_of.empty()) {
+      limits.host_of = topology.host_of;
+    }
   }
 
   // As the original's program: the reductions of a network's gradients, one after another.
@@ -252,6 +294,16 @@ std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& b
   return elements;
 }
 
+namespace {
+
+// Bytes that a rank shows to others: memory is taken where it is used.
+std::size_t room_of(const ReduceOptions& options) {
+  constexpr std::size_t beside = std::size_t{1} << 30U;
+  return beside + (options.table() ? 4 * options.sizes().back() : beside);
+}
+
+}  // namespace
+
 int run_reductions(const ReduceRun& run, const Backend& backend) {
   check(!run.options.compare, "--compare=mpi needs mpirun: mpirun -np N all_reduce_benchmark ...");
   run.interruption.follow_others();
@@ -260,20 +312,21 @@ int run_reductions(const ReduceRun& run, const Backend& backend) {
     run.console.print("Building all-reduce ops");
     benchmark.buckets = gradient_buckets(run.config, backend);
   }
-  run_as_threads(run.config, backend, backend.memory_limit,
+  const bool on_device = backend.device_exchange != nullptr;
+  run_as_threads(run.config, backend, on_device ? room_of(run.options) : backend.memory_limit,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }
 
-int run_reductions(const ReduceRun& run, const std::function<Backend()>& make_backend,
+int run_reductions(const ReduceRun& run, const std::function<Backend(const Config&)>& make_backend,
                    allreduce::World& world) {
   const ReduceOptions& options = run.options;
   check(!options.compare || options.table(),
         "--compare=mpi is for the table of sizes: give -b or -e");
   run.interruption.follow_others();
   Benchmark benchmark(run);
-  const auto make = [&] {
-    Backend backend = make_backend();
+  const auto make = [&](const Config& placed) {
+    Backend backend = make_backend(placed);
     if (!options.table()) {
       benchmark.buckets = gradient_buckets(run.config, backend);
     }
@@ -282,9 +335,7 @@ int run_reductions(const ReduceRun& run, const std::function<Backend()>& make_ba
   if (!options.table() && world.rank() == 0) {
     run.console.print("Building all-reduce ops");
   }
-  constexpr std::size_t beside = std::size_t{1} << 30U;  // taken where it is used
-  const std::size_t room = beside + (options.table() ? 4 * options.sizes().back() : beside);
-  run_as_process(run.config, world, room, make,
+  run_as_process(run.config, world, room_of(options), make,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }

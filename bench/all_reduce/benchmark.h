@@ -28,7 +28,7 @@ std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& b
 // exit status: 1 if a sum is wrong, which rank 0 tells. Ends early, with what it has, where all
 // ranks agree to the interruption. Throws Error.
 int run_reductions(const ReduceRun& run, const Backend& backend);
-int run_reductions(const ReduceRun& run, const std::function<Backend()>& make_backend,
+int run_reductions(const ReduceRun& run, const std::function<Backend(const Config&)>& make_backend,
                    allreduce::World& world);
 
 }  // namespace cnn::bench

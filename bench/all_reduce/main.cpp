@@ -12,6 +12,7 @@
 #include "bench/flags/flags.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
+#include "bench/machine/gpu_module.h"
 #include "bench/report/build_info.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
@@ -39,8 +40,9 @@ void check_config(const Config& config) {
       "all_reduce_benchmark: a process that mpirun starts is one rank; leave out --num_gpus");
   cnn::check(config.variable_update == VariableUpdate::replicated,
              "all_reduce_benchmark reduces as --variable_update=replicated does; leave it out");
-  cnn::check(config.device == DeviceKind::cpu && !config.gpu.simulate,
-             "all_reduce_benchmark reduces in the memory of processors so far: use --device=cpu");
+  cnn::check(!config.gpu.simulate,
+             "--simulate: all_reduce_benchmark times real reductions; leave it out, or use "
+             "cnn_benchmarks --simulate_ranks");
   cnn::check(!flips_a_bit(config.comm.fault) && !config.report.hash_file,
              "all_reduce_benchmark trains no network, whose tensors --hash_file and what=flip of "
              "--comm_fault are about: use cnn_benchmarks");
@@ -49,14 +51,14 @@ void check_config(const Config& config) {
 // Returns the exit status, also of an error.
 int reduce(const ReduceRun& run, cnn::allreduce::World* world,
            const std::vector<BackendKind>& backends) {
-  const auto make = [&] { return make_backend(run.config, backends); };
+  const auto make = [&](const Config& config) { return make_backend(config, backends); };
   try {
     if (world != nullptr) {
       const int status = run_reductions(run, make, *world);
       world->finish();
       return status;
     }
-    const Backend backend = make();
+    const Backend backend = make(run.config);
     run.console.note("device: " + backend.description);
     return run_reductions(run, backend);
   } catch (const std::exception& error) {
@@ -65,15 +67,51 @@ int reduce(const ReduceRun& run, cnn::allreduce::World* world,
   }
 }
 
+// What the user asks for.
+struct Request {
+  ReduceOptions options;
+  CommandLine line;
+};
+
+Request read_request(const std::vector<std::string>& words, bool launched,
+                     std::span<const BackendKind> backends) {
+  Request request{.options = parse_reduce_options(std::span(words).subspan(words.empty() ? 0 : 1)),
+                  .line = {}};
+  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched};
+  if (const BackendKind* const gpu = find_backend(backends, "gpu")) {
+    abilities.gpu_backend = true;
+    abilities.missing_gpu = gpu->missing;
+  }
+  request.line = parse_flags(with_defaults(request.options.suite, launched), abilities);
+  if (!wants_help(request.line.config)) {
+    check_config(request.line.config);
+  }
+  return request;
+}
+
+// Nothing if the flags are wrong, which the user is told.
+std::optional<Request> try_to_read(const std::vector<std::string>& words, bool launched,
+                                   std::span<const BackendKind> backends, Console& console) {
+  try {
+    return read_request(words, launched, backends);
+  } catch (const std::exception& error) {
+    tell_wrong_flags(error, console);
+    return std::nullopt;
+  }
+}
+
 int run(const std::vector<std::string>& words, Console& console) {
-  const ReduceOptions options =
-      parse_reduce_options(std::span<const std::string>(words).subspan(words.empty() ? 0 : 1));
   const std::optional<Launched> by = launched();
+  std::vector<BackendKind> backends = gpu_backends();
+  backends.push_back(cpu_backend());
+  const std::optional<Request> request = try_to_read(words, by.has_value(), backends, console);
+  if (!request) {
+    return 1;
+  }
   if (by && by->ranks.value_or(2) > 1) {
     console.become_rank(by->rank);
   }
-  const CommandLine line = parse_flags(with_defaults(options.suite, by.has_value()),
-                                       {.bf16 = cpu_computes_bf16(), .launched = by.has_value()});
+  const CommandLine& line = request->line;
   if (wants_help(line.config)) {
     console.print(reduce_help());
     console.print(help_text(line.config));
@@ -82,8 +120,6 @@ int run(const std::vector<std::string>& words, Console& console) {
   for (const std::string& notice : line.notices) {
     console.note(notice);
   }
-  check_config(line.config);
-  const std::vector<BackendKind> backends{cpu_backend()};
   const std::string_view full = build_version();
   const std::string title =
       fmt::format("Program:     all_reduce_benchmark {}", full.substr(0, full.rfind('.')));
@@ -92,7 +128,8 @@ int run(const std::vector<std::string>& words, Console& console) {
     console.print(title);
   }
   Interruption interruption(console);
-  const int status = reduce({line.config, options, console, interruption}, world.get(), backends);
+  const int status =
+      reduce({line.config, request->options, console, interruption}, world.get(), backends);
   if (const std::optional<int> signal = interruption.signal(); signal && status == 0) {
     end_by_signal(*signal);
   }

@@ -1,7 +1,10 @@
 #include "bench/all_reduce/ranks.h"
 
+#include <algorithm>
 #include <exception>
 #include <memory>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -10,20 +13,49 @@
 #include "bench/run/exchange.h"
 #include "bench/run/exchange_flags.h"
 #include "bench/run/peers.h"
+#include "bench/run/rank_exchange.h"
 #include "bench/run/rank_thread.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
+namespace {
+
+void do_work(const Config& config, RankPlace place, Backend& backend, const RankWork& work) {
+  if (backend.device_exchange == nullptr) {
+    work(place);
+    return;
+  }
+  RankExchange exchange(place.transport, place.topology, config, backend.instruction_sets);
+  exchange.serve(backend);
+  place.device = &backend;
+  place.exchange = &exchange;
+  work(place);
+  backend.kernels = {};  // they hold what exchanges, which uses the transport
+}
+
+// How many ranks before this one share its processors, and so its devices.
+int place_on_host(std::span<const allreduce::Seat> seats, int rank) {
+  const std::string& kernel = seats[static_cast<std::size_t>(rank)].kernel;
+  return static_cast<int>(std::ranges::count(seats.first(static_cast<std::size_t>(rank)), kernel,
+                                             &allreduce::Seat::kernel));
+}
+
+}  // namespace
 
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
-                    const std::function<Backend()>& make_backend, const RankWork& work) {
+                    const std::function<Backend(const Config&)>& make_backend,
+                    const RankWork& work) {
   const std::vector<allreduce::Seat> seats =
       allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
   share_processors(world, seats);
-  const Backend backend = make_backend();
+  Config placed = config;
+  placed.gpu.ordinal = place_on_host(seats, world.rank());
   allreduce::Connection connection(world, seats, peer_memory_options(config.comm, room));
-  work({connection.transport(), loops_for(backend.instruction_sets), allreduce::topology_of(seats),
-        &world});
+  Backend backend = make_backend(placed);
+  do_work(config,
+          {connection.transport(), loops_for(backend.instruction_sets),
+           allreduce::topology_of(seats), &world},
+          backend, work);
 }
 
 void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
@@ -38,9 +70,13 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       try {
-        const Backend part = backend.for_rank(config, rank, ranks);
+        Config placed = config;
+        placed.gpu.ordinal = rank;
         const std::unique_ptr<allreduce::Transport> transport = memory.join(rank);
-        work({*transport, loops_for(part.instruction_sets), allreduce::ranks_on_hosts(1, ranks)});
+        Backend part = backend.for_rank(placed, rank, ranks);
+        do_work(config,
+                {*transport, loops_for(part.instruction_sets), allreduce::ranks_on_hosts(1, ranks)},
+                part, work);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }

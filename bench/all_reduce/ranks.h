@@ -12,24 +12,30 @@
 
 namespace cnn::bench {
 
+class RankExchange;
+
 // One rank, as its work sees it.
 struct RankPlace {
   allreduce::Transport& transport;
   const allreduce::simd::Loops& loops;
   allreduce::Topology topology;
   allreduce::World* world = nullptr;  // of processes that a launcher has started
+  // Where buffers lie on a device with memory of its own, and how it exchanges them; else null.
+  Backend* device = nullptr;
+  RankExchange* exchange = nullptr;
 };
 using RankWork = std::function<void(const RankPlace&)>;
 
 // Does it as each of --num_gpus ranks on a thread of this process, each on its part of the
-// processors. room: bytes that a rank may show to others. Throws what the first rank threw that
-// failed by itself.
+// processors, or on a device of its own. room: bytes that a rank may show to others. Throws what
+// the first rank threw that failed by itself.
 void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
                     const RankWork& work);
 
 // Does it as the rank that this process is, on its part of the processors that it shares with
-// others. Throws what the work throws.
+// others, or on its own of the host's devices. Throws what the work throws.
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
-                    const std::function<Backend()>& make_backend, const RankWork& work);
+                    const std::function<Backend(const Config&)>& make_backend,
+                    const RankWork& work);
 
 }  // namespace cnn::bench

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/run/interruption.h"
+#include "bench/run/rank_exchange.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -42,16 +43,40 @@ void Copy::operator()() const {
   std::memcpy(to_.data(), from_.data(), from_.size() * sizeof(float));
 }
 
+void Update::operator()() const {
+  const allreduce::simd::Operand operand{values_.data()};
+  float* const to = values_.data();
+  loops_.sum({&operand, 1, &to, 1, values_.size(), false, 1.0F});
+}
+
 Reduction::Reduction(const RankPlace& place, const allreduce::Settings& settings, std::size_t most,
                      Interruption& interruption)
     : transport_(place.transport),
+      loops_(place.loops),
       interruption_(interruption),
       speaks_for_process_(place.world != nullptr || transport_.rank() == 0),
       numbers_(transport_, place.loops, settings.topology, numbers_at_once),
-      communicator_(
-          std::make_unique<allreduce::BucketCommunicator>(transport_, place.loops, settings)) {
-  const allreduce::Bytes room = transport_.room(most * sizeof(float));
-  room_ = {reinterpret_cast<float*>(room.data()), most};
+      exchange_(place.exchange) {
+  const std::size_t bytes = most * sizeof(float);
+  if (place.device == nullptr) {
+    communicator_ =
+        std::make_unique<allreduce::BucketCommunicator>(transport_, place.loops, settings);
+    room_ = {reinterpret_cast<float*>(transport_.room(bytes).data()), most};
+    return;
+  }
+  Device& device = *place.device->device;
+  stream_ = device.make_stream(Lane::communicate);
+  device_room_ =
+      place.device->shared_memory ? place.device->shared_memory(bytes) : device.allocate(bytes);
+  host_room_ = device.allocate_host(bytes);
+  room_ = {reinterpret_cast<float*>(host_room_.data()), most};
+}
+
+allreduce::Candidate Reduction::choice(std::size_t bucket) const {
+  if (exchange_ == nullptr) {
+    return communicator_->choice(first_ + bucket);
+  }
+  return exchange_->is_timed() ? exchange_->choice(first_ + bucket) : allreduce::Candidate{};
 }
 
 void Reduction::add_bucket(std::size_t elements) {
@@ -61,6 +86,9 @@ void Reduction::add_bucket(std::size_t elements) {
   }
   check(used + elements <= room_.size(), "a benchmark's buckets are larger than its buffer");
   buckets_.push_back(room_.subspan(used, elements));
+  if (exchange_ != nullptr) {
+    exchange_->on_device()->prepare(first_ + buckets_.size() - 1, elements);
+  }
 }
 
 void Reduction::remove_buckets() {
@@ -68,7 +96,39 @@ void Reduction::remove_buckets() {
   buckets_.clear();
 }
 
+std::span<float> Reduction::on_device(std::span<const float> bucket) {
+  float* const begin = reinterpret_cast<float*>(device_room_.data());
+  return {begin + (bucket.data() - room_.data()), bucket.size()};
+}
+
+void Reduction::upload() {
+  for (const std::span<float>& bucket : buckets_) {
+    const auto bytes = std::as_writable_bytes(on_device(bucket));
+    stream_->copy(bytes.data(), std::as_bytes(bucket).data(), bytes.size());
+  }
+}
+
+void Reduction::download() {
+  for (const std::span<float>& bucket : buckets_) {
+    const auto bytes = std::as_writable_bytes(bucket);
+    stream_->copy(bytes.data(), std::as_bytes(on_device(bucket)).data(), bytes.size());
+  }
+  stream_->synchronize();
+}
+
+void Reduction::reduce_on_device(float factor) {
+  for (std::size_t i = 0; i < buckets_.size(); ++i) {
+    const std::span<float> piece = on_device(buckets_[i]);
+    exchange_->on_device()->all_reduce(*stream_, first_ + i, {&piece, 1}, factor);
+  }
+  stream_->synchronize();
+}
+
 void Reduction::reduce_all(float factor) {
+  if (exchange_ != nullptr) {
+    reduce_on_device(factor);
+    return;
+  }
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     communicator_->all_reduce(first_ + i, {&buckets_[i], 1}, factor);
   }
@@ -84,7 +144,13 @@ double Reduction::error() {
     }
     place += bucket.size();
   }
+  if (exchange_ != nullptr) {
+    upload();
+  }
   reduce_all(1);
+  if (exchange_ != nullptr) {
+    download();
+  }
   double worst = 0;
   place = 0;
   for (const std::span<float>& bucket : buckets_) {

@@ -10,6 +10,7 @@
 #include "allreduce/numbers.h"
 #include "allreduce/transport.h"
 #include "bench/all_reduce/ranks.h"
+#include "runtime/device.h"
 
 namespace cnn::bench {
 
@@ -38,6 +39,7 @@ class Reduction {
 
   // The gradients of a network, bucket after bucket, or one buffer. Numbers of buckets are used
   // once.
+  // On a device each bucket is prepared as a step's compilation does.
   void add_bucket(std::size_t elements);
   void remove_buckets();
 
@@ -54,21 +56,31 @@ class Reduction {
   bool stops() const { return stops_; }
 
   bool first() const { return transport_.rank() == 0; }
-  const allreduce::Candidate& choice(std::size_t bucket) const {
-    return communicator_->choice(first_ + bucket);
-  }
+  const allreduce::simd::Loops& loops() const { return loops_; }
+  // Of a bucket that has been reduced; without an algorithm where a device's library chooses.
+  allreduce::Candidate choice(std::size_t bucket) const;
+  bool on_device() const { return exchange_ != nullptr; }
 
  private:
   void reduce_all(float factor);
+  void reduce_on_device(float factor);
+  // Between the host's copy of the buckets and the device.
+  void upload();
+  void download();
+  std::span<float> on_device(std::span<const float> bucket);
 
   double wish() const;
   void hear(std::span<const double> numbers, std::size_t each);
 
   allreduce::Transport& transport_;
+  const allreduce::simd::Loops& loops_;
   Interruption& interruption_;
   bool speaks_for_process_, stops_ = false;
   allreduce::Numbers numbers_;
-  std::unique_ptr<allreduce::BucketCommunicator> communicator_;
+  std::unique_ptr<allreduce::BucketCommunicator> communicator_;  // null: a device exchanges
+  RankExchange* exchange_ = nullptr;
+  std::unique_ptr<Stream> stream_;  // of the device
+  Buffer device_room_, host_room_;  // where it reduces, and the host's copy of that
   std::span<float> room_;
   std::vector<std::span<float>> buckets_;
   std::size_t first_ = 0;  // number of the first bucket
@@ -83,6 +95,19 @@ class Copy {
  private:
   std::vector<float> from_;
   mutable std::vector<float> to_;
+};
+
+// Reads and writes a buffer of this rank alone in place, which is what a reduction does to its
+// memory at the least.
+class Update {
+ public:
+  Update(const allreduce::simd::Loops& loops, std::size_t elements)
+      : loops_(loops), values_(elements, 1.0F) {}
+  void operator()() const;
+
+ private:
+  const allreduce::simd::Loops& loops_;
+  mutable std::vector<float> values_;
 };
 
 // Reductions of so many bytes in a row that a clock can tell their time.

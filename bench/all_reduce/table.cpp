@@ -18,8 +18,16 @@ std::string_view order_name(allreduce::Order order) {
                                            : "tree";
 }
 
+std::string_view algorithm_name(const ReduceRow& row) {
+  return row.by.algorithm == nullptr ? "nccl" : row.by.algorithm->name;
+}
+
 std::string error_text(const ReduceRow& row) {
   return row.error ? fmt::format("{:g}{}", *row.error, row.wrong() ? " WRONG" : "") : "-";
+}
+
+std::string distance_cell(std::optional<double> distance) {
+  return distance ? fmt::format("{:.2f}", *distance) : "-";
 }
 
 }  // namespace
@@ -32,14 +40,26 @@ double bus_bandwidth(const ReduceRow& row, int ranks) {
   return algorithm_bandwidth(row) * 2 * (ranks - 1) / ranks;
 }
 
-double distance(const ReduceRow& row) { return row.bound > 0 ? row.time.median / row.bound : 1; }
+double bound_seconds(const ReduceRow& row) { return std::min(row.bound.seconds, row.time.median); }
+
+std::string bound_text(const ReduceRow& row) {
+  if (row.bound.seconds <= 0) {
+    return "-";
+  }
+  return row.time.median < row.bound.seconds ? "itself" : std::string(row.bound.by);
+}
+
+std::optional<double> distance(const ReduceRow& row) {
+  const double bound = bound_seconds(row);
+  return bound > 0 ? std::optional(row.time.median / bound) : std::nullopt;
+}
 
 std::string table_header(const ReduceRow& row) {
   std::string line = fmt::format(
       "{:>11} {:>10} {:>5} {:>3} {:>14} {:>8} {:>5} {:>3} {:>4} {:>5} {:>11} {:>11} {:>7} {:>7} "
-      "{:>11} {:>8}",
+      "{:>11} {:>8} {:>7}",
       "bytes", "count", "type", "op", "algo", "dims", "rings", "K", "wire", "order", "t_min_us",
-      "t_med_us", "algbw", "busbw", "bound_us", "distance");
+      "t_med_us", "algbw", "busbw", "bound_us", "distance", "limit");
   if (row.copy) {
     line += fmt::format(" {:>11} {:>7}", "memcpy_us", "/memcpy");
   }
@@ -53,11 +73,12 @@ std::string table_line(const ReduceRow& row, int ranks) {
   const allreduce::Options& o = row.by.options;
   std::string line = fmt::format(
       "{:>11} {:>10} {:>5} {:>3} {:>14} {:>8} {:>5} {:>3} {:>4} {:>5} {:>11.2f} {:>11.2f} {:>7.2f} "
-      "{:>7.2f} {:>11.2f} {:>8.2f}",
-      row.bytes, row.bytes / sizeof(float), "float", "sum", row.by.algorithm->name,
+      "{:>7.2f} {:>11.2f} {:>8} {:>7}",
+      row.bytes, row.bytes / sizeof(float), "float", "sum", algorithm_name(row),
       allreduce::dims_text(o), o.rings, o.chunks, wire_name(o.wire), order_name(o.order),
       micro * row.time.least, micro * row.time.median, giga * algorithm_bandwidth(row),
-      giga * bus_bandwidth(row, ranks), micro * row.bound, distance(row));
+      giga * bus_bandwidth(row, ranks), micro * bound_seconds(row), distance_cell(distance(row)),
+      bound_text(row));
   if (row.copy) {
     line += fmt::format(" {:>11.2f} {:>7.2f}", micro * row.copy->median,
                         row.time.median / row.copy->median);
@@ -70,21 +91,22 @@ std::string table_line(const ReduceRow& row, int ranks) {
 }
 
 std::string table_end(const std::vector<ReduceRow>& rows, int ranks) {
-  double bandwidth = 0, worst = 0;
+  double bandwidth = 0;
+  std::optional<double> worst;
   for (const ReduceRow& row : rows) {
     bandwidth += bus_bandwidth(row, ranks) / static_cast<double>(rows.size());
-    worst = std::max(worst, distance(row));
+    worst = std::max(worst, distance(row));  // nothing is less than any number
   }
-  return fmt::format("# avg busbw {:.2f}  worst distance {:.2f}  errors {}", giga * bandwidth,
-                     worst, std::ranges::count_if(rows, &ReduceRow::wrong));
+  return fmt::format("# avg busbw {:.2f}  worst distance {}  errors {}", giga * bandwidth,
+                     distance_cell(worst), std::ranges::count_if(rows, &ReduceRow::wrong));
 }
 
-Json table_json(const std::vector<ReduceRow>& rows, int ranks) {
+Json table_json(const std::vector<ReduceRow>& rows, int ranks, const Json& limits) {
   Json all = Json::array();
   for (const ReduceRow& row : rows) {
     const allreduce::Options& o = row.by.options;
     Json json{{"bytes", row.bytes},
-              {"algorithm", row.by.algorithm->name},
+              {"algorithm", algorithm_name(row)},
               {"dims", o.dims},
               {"rings", o.rings},
               {"chunks", o.chunks},
@@ -94,7 +116,10 @@ Json table_json(const std::vector<ReduceRow>& rows, int ranks) {
               {"predicted_seconds", row.by.seconds},
               {"least_seconds", row.time.least},
               {"median_seconds", row.time.median},
-              {"bound_seconds", row.bound},
+              {"bound_seconds", bound_seconds(row)},
+              {"bound_by", bound_text(row)},
+              {"bound_source", allreduce::source_name(row.bound.source)},
+              {"distance", or_null(distance(row))},
               {"bus_bytes_per_second", bus_bandwidth(row, ranks)},
               {"error", or_null(row.error)}};
     if (row.copy) {
@@ -105,7 +130,7 @@ Json table_json(const std::vector<ReduceRow>& rows, int ranks) {
     }
     all.push_back(std::move(json));
   }
-  return {{"ranks", ranks}, {"rows", all}};
+  return {{"ranks", ranks}, {"rows", all}, {"limits", limits}};
 }
 
 }  // namespace cnn::bench

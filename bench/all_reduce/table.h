@@ -14,10 +14,10 @@ namespace cnn::bench {
 // One size of the table.
 struct ReduceRow {
   std::size_t bytes = 0;
-  allreduce::Candidate by;
+  allreduce::Candidate by;  // without an algorithm: NCCL chooses
   Timing time;
   std::optional<Timing> copy, mpi;  // of as many bytes, in the same rounds
-  double bound = 0;                 // seconds
+  allreduce::Bound bound = {};      // what no all-reduce of this size can fall below
   std::optional<double> error;      // the largest; nothing: not checked
   double tolerance = 0;
 
@@ -27,12 +27,18 @@ struct ReduceRow {
 // Bytes a second: of the buffer, and what a link carries for it whatever the number of ranks is.
 double algorithm_bandwidth(const ReduceRow& row);
 double bus_bandwidth(const ReduceRow& row, int ranks);
-double distance(const ReduceRow& row);  // times what the bound takes
+// The median time over the bound. Nothing where no limit was measured. A reduction that was faster
+// than its bound shows that the limit was measured too low on a busy machine: its own time is the
+// bound then, see bound_seconds() and bound_text().
+std::optional<double> distance(const ReduceRow& row);
+double bound_seconds(const ReduceRow& row);
+std::string bound_text(const ReduceRow& row);  // "memory", "line", "latency", "itself", "-"
 
 std::string table_header(const ReduceRow& row);  // its columns
 std::string table_line(const ReduceRow& row, int ranks);
 // "# avg busbw X  worst distance Y  errors Z"
 std::string table_end(const std::vector<ReduceRow>& rows, int ranks);
-Json table_json(const std::vector<ReduceRow>& rows, int ranks);
+// limits: as limits_json() gives them.
+Json table_json(const std::vector<ReduceRow>& rows, int ranks, const Json& limits);
 
 }  // namespace cnn::bench

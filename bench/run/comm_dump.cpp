@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <numeric>
 #include <sstream>
 #include <utility>
@@ -33,6 +34,37 @@ std::size_t place_of_largest(std::span<const RankWindow> ranks, double RankWindo
   return static_cast<std::size_t>(found - ranks.begin());
 }
 
+// The places of those that take longest, ascending.
+std::vector<std::size_t> longest_of(std::span<const WaitAndTransfer> times) {
+  constexpr std::size_t most = 16;
+  std::vector<std::size_t> places(times.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  std::ranges::stable_sort(places, std::greater(), [&](std::size_t place) {
+    return times[place].wait + times[place].transfer;
+  });
+  places.resize(std::min(places.size(), most));
+  std::ranges::sort(places);
+  return places;
+}
+
+// "bucket start end" of each reduction, by the clock of the first process.
+std::string text_of(const std::vector<ReductionTime>& reductions, double clock_ahead) {
+  std::string text;
+  for (const ReductionTime& one : reductions) {
+    text += fmt::format(" {} {:.9f} {:.9f}", one.bucket, one.start - clock_ahead,
+                        one.end - clock_ahead);
+  }
+  return text;
+}
+
+std::vector<ReductionTime> reductions_in(std::istream& words) {
+  std::vector<ReductionTime> reductions;
+  for (ReductionTime one; words >> one.bucket >> one.start >> one.end;) {
+    reductions.push_back(one);
+  }
+  return reductions;
+}
+
 }  // namespace
 
 RankWindow window_of(std::vector<double> seconds) {
@@ -48,12 +80,20 @@ RankWindow window_of(std::vector<double> seconds) {
 StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange& exchange) {
   const allreduce::Settings& settings = exchange.settings;
   StepExchange step;
+  double longest = 0;  // bound of a bucket
   std::vector<std::pair<std::string, int>> ways;
   for (const std::size_t elements : buckets) {
     const auto bytes = static_cast<double>(elements * size_of(settings.wire));
     step.bytes += bytes;
-    step.least_seconds +=
-        allreduce::bound(settings.topology, bytes, settings.links, settings.peers_memory);
+    constexpr double million = 1e6;
+    step.bucket_mb.push_back(bytes / million);
+    const allreduce::Bound bound = exchange_bound(settings, elements);
+    step.bound.seconds += bound.seconds;
+    if (bound.seconds > longest) {
+      longest = bound.seconds;
+      step.bound.by = bound.by;
+      step.bound.source = bound.source;
+    }
     const std::string way = way_of(allreduce::ways_of(settings, elements).front());
     const auto known = std::ranges::find(ways, way, &std::pair<std::string, int>::first);
     if (known == ways.end()) {
@@ -77,14 +117,66 @@ std::vector<std::string> dump_lines(std::int64_t first_step, std::int64_t last_s
   const std::size_t unsteady = place_of_largest(ranks, &RankWindow::jitter);
   const RankWindow& most = ranks[slowest];
   const auto count = static_cast<double>(ranks.size());
+  const std::string distance = distance_text(most.mean, step.bound);
   const double on_wire = 2 * (count - 1) / count * step.bytes;
   return {fmt::format("comm: steps {}-{}: end-to-end {:.2f} ms a step on rank {} (p50 {:.2f}, p99 "
                       "{:.2f}); largest jitter {:.2f} ms on rank {}",
                       first_step, last_step, milli * most.mean, slowest, milli * most.p50,
                       milli * most.p99, milli * ranks[unsteady].jitter, unsteady),
-          fmt::format("comm:   {:.2f} MB at {:.2f} GB/s (bus), {:.2f} x the least; {}",
-                      mega * step.bytes, most.mean > 0 ? giga * on_wire / most.mean : 0,
-                      step.least_seconds > 0 ? most.mean / step.least_seconds : 0, step.ways)};
+          fmt::format("comm:   {:.2f} MB at {:.2f} GB/s (bus), {}; {}", mega * step.bytes,
+                      most.mean > 0 ? giga * on_wire / most.mean : 0,
+                      distance.empty() ? "no bound is known" : distance, step.ways)};
+}
+
+WaitTable wait_table(std::span<const std::vector<ReductionTime>> reductions, std::int64_t steps) {
+  const auto count = static_cast<double>(steps);
+  std::size_t each = reductions.empty() ? 0 : reductions.front().size();
+  for (const std::vector<ReductionTime>& of_rank : reductions) {
+    each = std::min(each, of_rank.size());
+  }
+  WaitTable table;
+  table.of_rank.resize(reductions.size());
+  for (std::size_t i = 0; i < each; ++i) {
+    double latest = 0;
+    for (const std::vector<ReductionTime>& of_rank : reductions) {
+      latest = std::max(latest, of_rank[i].start);
+    }
+    WaitAndTransfer most;
+    for (std::size_t rank = 0; rank < reductions.size(); ++rank) {
+      const ReductionTime& own = reductions[rank][i];
+      // A clock that is a little ahead must not make a time negative.
+      const double begun = std::clamp(latest, own.start, own.end);
+      const WaitAndTransfer part{(begun - own.start) / count, (own.end - begun) / count};
+      table.of_rank[rank].wait += part.wait;
+      table.of_rank[rank].transfer += part.transfer;
+      most = {std::max(most.wait, part.wait), std::max(most.transfer, part.transfer)};
+    }
+    const std::size_t bucket = reductions.front()[i].bucket;
+    table.of_bucket.resize(std::max(table.of_bucket.size(), bucket + 1));
+    table.of_bucket[bucket].wait += most.wait;
+    table.of_bucket[bucket].transfer += most.transfer;
+  }
+  return table;
+}
+
+std::vector<std::string> wait_lines(const WaitTable& table, const StepExchange& step) {
+  constexpr double milli = 1e3;
+  std::vector<std::string> lines{
+      fmt::format("comm:   {:>6} {:>9} {:>9} {:>12}", "rank", "", "wait ms", "transfer ms")};
+  for (const std::size_t rank : longest_of(table.of_rank)) {
+    lines.push_back(fmt::format("comm:   {:>6} {:>9} {:>9.3f} {:>12.3f}", rank, "",
+                                milli * table.of_rank[rank].wait,
+                                milli * table.of_rank[rank].transfer));
+  }
+  lines.push_back(
+      fmt::format("comm:   {:>6} {:>9} {:>9} {:>12}", "bucket", "MB", "wait ms", "transfer ms"));
+  for (const std::size_t bucket : longest_of(table.of_bucket)) {
+    const double mb = bucket < step.bucket_mb.size() ? step.bucket_mb[bucket] : 0;
+    lines.push_back(fmt::format("comm:   {:>6} {:>9.3f} {:>9.3f} {:>12.3f}", bucket, mb,
+                                milli * table.of_bucket[bucket].wait,
+                                milli * table.of_bucket[bucket].transfer));
+  }
+  return lines;
 }
 
 CommDump::CommDump(Team& team, Console& console, int every)
@@ -95,6 +187,8 @@ void CommDump::timing_starts() {
   std::ranges::fill(before_, 0);  // the team forgets them
   seconds_.assign(before_.size(), {});
   exchanged_ = step_exchange(buckets_of(team_.first().plan()), *team_.exchange());
+  clock_ahead_ = team_.clock_ahead();
+  team_.take_reductions();
 }
 
 void CommDump::step_finished(const FinishedStep& step) {
@@ -109,18 +203,25 @@ void CommDump::step_finished(const FinishedStep& step) {
     return;
   }
   std::vector<std::string> mine;
-  for (std::vector<double>& seconds : seconds_) {
-    const RankWindow window = window_of(std::exchange(seconds, {}));
-    mine.push_back(fmt::format("{} {} {} {}", window.mean, window.p50, window.p99, window.jitter));
+  const std::vector<std::vector<ReductionTime>> own = team_.take_reductions();
+  for (std::size_t rank = 0; rank < own.size(); ++rank) {
+    const RankWindow window = window_of(std::exchange(seconds_[rank], {}));
+    mine.push_back(fmt::format("{} {} {} {}", window.mean, window.p50, window.p99, window.jitter) +
+                   text_of(own[rank], clock_ahead_));
   }
   std::vector<RankWindow> ranks;
+  std::vector<std::vector<ReductionTime>> reductions;
   for (const std::string& text : team_.gather(mine)) {
     std::istringstream words(text);
     RankWindow& window = ranks.emplace_back();
     words >> window.mean >> window.p50 >> window.p99 >> window.jitter;
+    reductions.push_back(reductions_in(words));
   }
   for (const std::string& line :
        dump_lines(step.number - every_ + 1, step.number, ranks, exchanged_)) {
+    console_.note(line);
+  }
+  for (const std::string& line : wait_lines(wait_table(reductions, every_), exchanged_)) {
     console_.note(line);
   }
 }

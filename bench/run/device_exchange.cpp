@@ -78,7 +78,8 @@ void look_around(allreduce::Transport& transport, bool waiting) {
   }
 }
 
-void exchange_by_nccl(Backend& backend, const Invited& invited, allreduce::Transport& transport) {
+std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Invited& invited,
+                                                     allreduce::Transport& transport) {
   const DeviceExchange& device = *backend.device_exchange;
   const auto communicator = std::make_shared<nccl::Communicator>(
       *invited.library,
@@ -100,29 +101,32 @@ void exchange_by_nccl(Backend& backend, const Invited& invited, allreduce::Trans
                     memory.reset();
                   });
   };
+  return communicator;
 }
 
-void exchange_by_host(Backend& backend, allreduce::Transport& transport, Communicator& host) {
+std::shared_ptr<StreamCommunicator> exchange_by_host(Backend& backend,
+                                                     allreduce::Transport& transport,
+                                                     Communicator& host) {
   const DeviceExchange& device = *backend.device_exchange;
   const auto pinned = std::make_shared<std::vector<std::shared_ptr<void>>>();
-  device.add(backend.kernels,
-             std::make_shared<allreduce::StagedCommunicator>(
-                 host, allreduce::StagingTools{
-                           .room =
-                               [&transport, &device, pinned](std::size_t elements) {
-                                 const allreduce::Bytes room =
-                                     transport.room(elements * sizeof(float));
-                                 pinned->push_back(device.pin(room));
-                                 return std::span(reinterpret_cast<float*>(room.data()), elements);
-                               },
-                           .flag =
-                               [&own = *backend.device] {
-                                 constexpr std::size_t bytes = 64;
-                                 Buffer flag = own.allocate_host(bytes);
-                                 std::fill_n(flag.data(), bytes, std::byte{});
-                                 return flag;
-                               },
-                           .wait_for = device.wait_for_flag}));
+  const auto communicator = std::make_shared<allreduce::StagedCommunicator>(
+      host, allreduce::StagingTools{
+                .room =
+                    [&transport, &device, pinned](std::size_t elements) {
+                      const allreduce::Bytes room = transport.room(elements * sizeof(float));
+                      pinned->push_back(device.pin(room));
+                      return std::span(reinterpret_cast<float*>(room.data()), elements);
+                    },
+                .flag =
+                    [&own = *backend.device] {
+                      constexpr std::size_t bytes = 64;
+                      Buffer flag = own.allocate_host(bytes);
+                      std::fill_n(flag.data(), bytes, std::byte{});
+                      return flag;
+                    },
+                .wait_for = device.wait_for_flag});
+  device.add(backend.kernels, communicator);
+  return communicator;
 }
 
 }  // namespace
@@ -153,15 +157,17 @@ DeviceWay exchange_on_device(Backend& backend, const CommFlags& flags,
                              allreduce::Transport& transport, Communicator& host, OpenNccl open) {
   const Invited invited = invite(flags, transport, open);
   if (invited.library) {
-    exchange_by_nccl(backend, invited, transport);
+    const auto communicator = exchange_by_nccl(backend, invited, transport);
     return {.text = fmt::format("comm: NCCL {} sums on the devices: flags that choose an algorithm "
                                 "or a wire do not act",
-                                nccl::version_text(invited.library->version))};
+                                nccl::version_text(invited.library->version)),
+            .communicator = communicator};
   }
-  exchange_by_host(backend, transport, host);
+  const auto communicator = exchange_by_host(backend, transport, host);
   return {.text = fmt::format("comm: gradients travel to the host and are summed there{}{}",
                               invited.why_not.empty() ? "" : ", since ", invited.why_not),
-          .by_host = true};
+          .by_host = true,
+          .communicator = communicator};
 }
 
 }  // namespace cnn::bench

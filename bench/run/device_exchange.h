@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "allreduce/nccl/library.h"
@@ -21,6 +22,8 @@ using OpenNccl = allreduce::nccl::Library (*)();
 struct DeviceWay {
   std::string text;      // one line for the user
   bool by_host = false;  // else by NCCL
+  // What the kernels exchange by, for who reduces without a step.
+  std::shared_ptr<StreamCommunicator> communicator = nullptr;
 };
 
 // Steps of the backend, whose device has memory of its own, exchange from now on: by NCCL on the

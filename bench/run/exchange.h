@@ -10,6 +10,7 @@
 #include "allreduce/simd/table.h"
 #include "allreduce/transport.h"
 #include "bench/flags/config.h"
+#include "bench/flags/json.h"
 #include "runtime/program.h"
 
 namespace cnn::bench {
@@ -23,8 +24,21 @@ const allreduce::simd::Loops& loops_for(std::string_view instruction_sets);
 void calibrate(const CommFlags& flags, allreduce::Settings& settings,
                allreduce::Transport& transport, const allreduce::simd::Loops& loops);
 
-// "latency 0.50 us, ...": one line on the links that a choice goes by.
+// "latency 0.50 us, ...": one line on the links that a choice goes by, and how each was found.
 std::string links_text(const allreduce::Settings& settings);
+// "memory 21.3 GB/s (measured), ...": one line on the limits of the hardware that bounds follow
+// from; empty where none is known.
+std::string limits_text(const allreduce::Settings& settings);
+// The same for a result file.
+Json limits_json(const allreduce::Settings& settings);
+
+// What the exchange of a bucket cannot fall below: by the limits of the hardware, or 0 seconds of
+// an unknown source where they were not measured.
+allreduce::Bound exchange_bound(const allreduce::Settings& settings, std::size_t elements);
+
+// "1.25 x the bound (memory)"; where the exchange was faster than the bound, that the limit was
+// measured too low; empty where no limit is known.
+std::string distance_text(double seconds, const allreduce::Bound& bound);
 
 // Links as a file keeps them, with the ranks and hosts among which they were measured.
 struct MeasuredLinks {
@@ -33,7 +47,7 @@ struct MeasuredLinks {
 };
 // Throws Error that names the file and what is wrong in it.
 MeasuredLinks read_links(const std::string& file);
-// Nothing if the file is not there, or is of other ranks or hosts.
+// Nothing if the file is not there, is of other ranks or hosts, or has no limits of the hardware.
 std::optional<allreduce::LinkSpeeds> load_links(const std::string& file,
                                                 const allreduce::Topology& topology);
 void save_links(const std::string& file, const allreduce::Topology& topology,
@@ -43,8 +57,9 @@ void save_links(const std::string& file, const allreduce::Topology& topology,
 std::vector<std::size_t> buckets_of(const StepPlan& plan);
 std::size_t largest_bucket(const StepPlan& plan);  // 0: it exchanges nothing
 
-// --comm_print_plan: for each bucket the ways that were weighed, with the time that the model gives
-// them; the chosen one has a mark. Buckets of one size share a table.
+// --comm_print_plan: for each bucket the algorithms that were weighed, with the time that the model
+// gives them, beside the bound of the hardware, or of assumed links where nothing was measured; the
+// chosen one has a mark. Buckets of one size share a table.
 std::vector<std::string> exchange_plan_lines(const std::vector<std::size_t>& buckets,
                                              const allreduce::Settings& settings);
 

@@ -301,6 +301,12 @@ allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
   return links;
 }
 
+allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlags& flags) {
+  sources.host = flags.host_gbps ? allreduce::Source::flag : sources.host;
+  sources.rank = flags.rank_gbps ? allreduce::Source::flag : sources.rank;
+  return sources;
+}
+
 allreduce::WorldOptions world_options(const CommFlags& flags) {
   return {.patience = milliseconds(flags.stall_abort_s),
           .silence = milliseconds(flags.peer_timeout_s),
@@ -323,6 +329,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                    .wire = wire_of(config, places),
                    .peers_memory = peers_memory,
                    .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
+                   .sources = with_flags(allreduce::LinkSources{}, flags),
                    .pieces = flags.repacking,
                    .shape = shape_of(flags, places),
                    .compares = flags.check == CommCheck::hash,

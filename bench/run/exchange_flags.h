@@ -35,5 +35,7 @@ allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::si
 
 // Links in their place, where flags give them.
 allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags);
+// The same of how they were found.
+allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlags& flags);
 
 }  // namespace cnn::bench

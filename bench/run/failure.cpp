@@ -1,7 +1,11 @@
 #include "bench/run/failure.h"
 
+#include <memory>
+#include <optional>
+
 #include "allreduce/transport.h"
 #include "bench/run/interruption.h"
+#include "bench/run/launcher.h"
 
 namespace cnn::bench {
 
@@ -17,6 +21,26 @@ void tell_failure(const std::exception& error, allreduce::World* world,
     console.note_own(error.what());
   }
   world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
+}
+
+void tell_wrong_flags(const std::exception& error, Console& console) {
+  const std::optional<Launched> by = launched();
+  if (!by || by->ranks.value_or(2) < 2) {
+    console.note_own(error.what());
+    return;
+  }
+  console.become_rank(by->rank);
+  std::unique_ptr<allreduce::World> world;
+  try {
+    world = open_world(*by, {});
+  } catch (const std::exception&) {  // no MPI: the flags are what the user has to mend first
+    console.note_own(error.what());
+    return;
+  }
+  if (!world->first_says(error.what())) {
+    console.note_own(error.what());
+  }
+  world->give_up(world->rank(), error.what());
 }
 
 }  // namespace cnn::bench

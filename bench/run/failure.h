@@ -14,4 +14,8 @@ class Interruption;
 void tell_failure(const std::exception& error, allreduce::World* world,
                   const Interruption& interruption, Console& console);
 
+// The flags are wrong, before the processes of a launcher have met: says why, once where all ranks
+// say the same. Where they cannot meet, each rank says it.
+void tell_wrong_flags(const std::exception& error, Console& console);
+
 }  // namespace cnn::bench

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <fmt/format.h>
 
 #include "bench/machine/backend.h"
 #include "bench/run/device_exchange.h"
 #include "bench/run/exchange.h"
 #include "bench/run/exchange_choice.h"
+#include "bench/run/rank_lanes.h"
 
 namespace cnn::bench {
 namespace {
@@ -62,18 +64,34 @@ void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<floa
                               float factor) {
   const auto start = std::chrono::steady_clock::now();
   const double cpu_start = thread_seconds();
-  world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor) : reduce_by_world(pieces, factor);
-  seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor)
+                    : reduce_by_world(bucket, pieces, factor);
+  const auto end = std::chrono::steady_clock::now();
+  seconds_ += std::chrono::duration<double>(end - start).count();
+  if (keeps_) {
+    reductions_.push_back({bucket, seconds_of(start), seconds_of(end)});
+  }
   cpu_seconds_ += thread_seconds() - cpu_start;
 }
 
 // MPI takes one row of numbers.
-void RankExchange::reduce_by_world(std::span<const std::span<float>> pieces, float factor) {
+void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span<float>> pieces,
+                                   float factor) {
   joined_.clear();
   for (const std::span<float>& piece : pieces) {
     joined_.insert(joined_.end(), piece.begin(), piece.end());
   }
-  world_->watchful_all_reduce(joined_);
+  try {
+    world_->watchful_all_reduce(joined_);
+  } catch (const allreduce::PeerLost& lost) {
+    const allreduce::Progress* const progress = transport_.progress();
+    const allreduce::ExchangePlace place{.progress = progress == nullptr ? 0 : progress->load(),
+                                         .bucket = bucket,
+                                         .phase = "MPI_Allreduce"};
+    throw allreduce::PeerLost(lost.rank(),
+                              fmt::format("{} | in {}", lost.what(), allreduce::place_text(place)),
+                              lost.where());
+  }
   const float* from = joined_.data();
   for (const std::span<float>& piece : pieces) {
     std::ranges::transform(std::span(from, piece.size()), piece.begin(),
@@ -88,6 +106,7 @@ void RankExchange::serve(Backend& backend) {
     const DeviceWay way = exchange_on_device(backend, flags_, transport_, *this,
                                              [] { return allreduce::nccl::open_library(); });
     timed_ = way.by_host;
+    on_device_ = way.communicator;
     if (way.by_host) {
       rules_.notes.insert(rules_.notes.begin(), way.text);
     } else {

@@ -192,6 +192,9 @@ void note_exchange(const Job& job, const Team& team, Console& console) {
   }
   if (!job.config->comm.print_plan) {
     console.note("comm: " + links_text(exchange->settings));
+    if (const std::string limits = limits_text(exchange->settings); !limits.empty()) {
+      console.note("comm: limits: " + limits);
+    }
     return;
   }
   for (const std::string& line :

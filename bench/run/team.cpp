@@ -382,6 +382,19 @@ std::vector<double> Team::exchange_seconds() const {
   return seconds;
 }
 
+std::vector<std::vector<ReductionTime>> Team::take_reductions() {
+  std::vector<std::vector<ReductionTime>> all;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    RankExchange* const exchange = exchange_of(*rank);
+    all.push_back(exchange == nullptr ? std::vector<ReductionTime>() : exchange->take_reductions());
+  }
+  return all;
+}
+
+double Team::clock_ahead() {
+  return peers_ == nullptr ? 0 : clocks_ahead(*peers_)[static_cast<std::size_t>(peers_->rank())];
+}
+
 std::vector<std::string> Team::gather(const std::vector<std::string>& of_own_ranks) {
   if (peers_ == nullptr) {
     return of_own_ranks;

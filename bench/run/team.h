@@ -27,6 +27,7 @@ class RankExchange;
 class Session;
 class TensorHashes;
 struct Exchange;
+struct ReductionTime;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
 // time of the slowest.
@@ -68,6 +69,11 @@ class Team {
   // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
   // nothing is exchanged.
   std::vector<double> exchange_seconds() const;
+  // Of each rank of this process: the reductions since the last call, or since the first one, which
+  // gives none. All processes call it between the same two steps.
+  std::vector<std::vector<ReductionTime>> take_reductions();
+  // Seconds by which this process's clock is ahead of the first one's. All processes call it.
+  double clock_ahead();
   // What each rank has to tell, by rank, of what those of this process tell. All processes call it.
   std::vector<std::string> gather(const std::vector<std::string>& of_own_ranks);
   // All processes agree on whether to go on, as they do in each step.

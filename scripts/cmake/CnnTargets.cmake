@@ -80,21 +80,24 @@ function(cnn_program name source)
   endif()
 endfunction()
 
-# cnn_module(name main.cpp OF program DEPENDS ...): what the program opens by name in its own folder when a run needs it.
-# Both have the folders that they share; the dynamic linker takes the program's. In a portable build, whose symbols are
-# hidden, it is a part of the program.
+# cnn_module(name main.cpp OF programs DEPENDS ...): what they open by name in their own folder when a run needs it. Both
+# have the folders that they share; the dynamic linker takes the program's. In portable builds it is a part of them.
 function(cnn_module name source)
-  cmake_parse_arguments(ARG "" "OF" "DEPENDS" ${ARGN})
-  set_target_properties(${ARG_OF} PROPERTIES ENABLE_EXPORTS ON)
-  if(CNN_PORTABLE)
-    target_sources(${ARG_OF} PRIVATE ${source})
-    cnn_link(${ARG_OF} PUBLIC DEPENDS ${ARG_DEPENDS})
-  else()
+  cmake_parse_arguments(ARG "" "" "OF;DEPENDS" ${ARGN})
+  if(NOT CNN_PORTABLE)
     add_library(${name} MODULE ${source})
     set_target_properties(${name} PROPERTIES PREFIX "")
     cnn_link(${name} PRIVATE DEPENDS ${ARG_DEPENDS})
-    add_dependencies(${ARG_OF} ${name})
   endif()
+  foreach(program IN LISTS ARG_OF)
+    set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON)
+    if(CNN_PORTABLE)
+      target_sources(${program} PRIVATE ${source})
+      cnn_link(${program} PUBLIC DEPENDS ${ARG_DEPENDS})
+    else()
+      add_dependencies(${program} ${name})
+    endif()
+  endforeach()
 endfunction()
 
 # Version and commit as a source of the folder, looked up at every build, since a commit does not configure.

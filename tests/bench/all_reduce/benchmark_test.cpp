@@ -1,5 +1,6 @@
 #include "bench/all_reduce/benchmark.h"
 
+#include <algorithm>
 #include <cmath>
 #include <csignal>
 #include <gmock/gmock.h>
@@ -14,6 +15,7 @@
 #include "bench/machine/cpu_backend.h"
 #include "bench/run/interruption.h"
 #include "data/catalog.h"
+#include "tests/bench/run/played_device.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -35,6 +37,21 @@ Config two_ranks() {
   return config;
 }
 
+Backend on_processors(const Config& config) {
+  return make_backend(config, std::vector<BackendKind>{cpu_backend()});
+}
+
+// A processor that plays a device with memory of its own.
+Backend on_played_device(const Config& config, int rank, int ranks) {
+  Backend backend = cpu_backend().make(config);
+  backend.rank = rank;
+  backend.ranks = ranks;
+  backend.for_rank = on_played_device;
+  backend.device_exchange = &tests::played_device;
+  return backend;
+}
+Backend on_played_devices(const Config& config) { return on_played_device(config, 0, 1); }
+
 struct Said {
   int status = -1;
   std::string out, err;
@@ -42,8 +59,8 @@ struct Said {
 };
 
 // signal: one that comes at the start.
-Said reduce(const Config& config, const ReduceOptions& options, std::optional<int> signal = {}) {
-  const std::vector<BackendKind> kinds{cpu_backend()};
+Said reduce(const Config& config, const ReduceOptions& options, std::optional<int> signal = {},
+            Backend (*make)(const Config&) = on_processors) {
   Said said;
   testing::internal::CaptureStdout();
   testing::internal::CaptureStderr();
@@ -53,8 +70,7 @@ Said reduce(const Config& config, const ReduceOptions& options, std::optional<in
     if (signal) {
       std::raise(*signal);
     }
-    said.status =
-        run_reductions({config, options, console, interruption}, make_backend(config, kinds));
+    said.status = run_reductions({config, options, console, interruption}, make(config));
     said.ended_by = interruption.signal();
   } catch (...) {
     testing::internal::GetCapturedStdout();
@@ -137,6 +153,49 @@ TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
   EXPECT_THAT(reduce(config, options).out, HasSubstr(" bf16 "));
 }
 
+// Numbers go to the played devices, by way of the host to the others, and back to be checked.
+TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
+  const tests::TemporaryFolder folder;
+  Config config = two_ranks();
+  config.comm.backend = CommBackend::own;
+  config.lms.device_memory_mb = 64;
+  const Said said = reduce(config,
+                           {.least = 4096,
+                            .most = 1 << 20U,
+                            .factor = 16,
+                            .iterations = 2,
+                            .warm_up = 1,
+                            .json = folder / "rows.json"},
+                           {}, on_played_devices);
+  EXPECT_EQ(said.status, 0) << said.out << said.err;
+  EXPECT_THAT(said.err, HasSubstr("travel to the host and are summed there"));
+  EXPECT_THAT(said.out, HasSubstr("  errors 0\n"));
+  EXPECT_THAT(said.out, testing::Not(HasSubstr("memcpy")));
+  const auto rows = Json::parse(tests::read_file(folder / "rows.json")).at("rows");
+  ASSERT_EQ(rows.size(), 3U);
+  EXPECT_EQ(rows[2].at("error"), 0);
+  EXPECT_NE(rows[2].at("algorithm"), "nccl");
+  EXPECT_EQ(rows[2].at("bound_by"), "-") << "nothing was measured";
+}
+
+TEST(AllReduceBenchmark, ReducesGradientsOnDevicesToo) {
+  Config config = two_ranks();
+  config.comm.backend = CommBackend::own;
+  const Said said = reduce(config, {.per_step = 1}, {}, on_played_devices);
+  EXPECT_EQ(said.status, 0) << said.out << said.err;
+  EXPECT_THAT(said.out, ContainsRegex("\nAverage time per step: [0-9.]+\n$"));
+}
+
+TEST(AllReduceBenchmark, FindsAWrongSumOfADevice) {
+  Config config = two_ranks();
+  config.comm.backend = CommBackend::own;
+  config.comm.fault = "rank=1,step=1,what=corrupt";
+  const Said said =
+      reduce(config, {.least = 4096, .iterations = 1, .warm_up = 0}, {}, on_played_devices);
+  EXPECT_EQ(said.status, 1);
+  EXPECT_THAT(said.out, HasSubstr("WRONG"));
+}
+
 TEST(AllReduceBenchmark, ReducesTheGradientsOfTheModel) {
   const std::vector<BackendKind> kinds{cpu_backend()};
   Config config = two_ranks();
@@ -152,15 +211,64 @@ TEST(AllReduceBenchmark, ReducesTheGradientsOfTheModel) {
   EXPECT_GT(gradient_buckets(config, backend).size(), 40U);
 }
 
+// Rows whose median time was below the bound that was measured beside them.
+std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptions& options,
+                                         const tests::TemporaryFolder& folder) {
+  ReduceOptions with_file = options;
+  with_file.json = folder / "rows.json";
+  EXPECT_EQ(reduce(config, with_file).status, 0);
+  std::vector<std::size_t> found;
+  for (const Json& row : Json::parse(tests::read_file(folder / "rows.json")).at("rows")) {
+    EXPECT_GE(row.at("distance").get<double>(), 1);
+    if (row.at("bound_by") == "itself") {
+      found.push_back(row.at("bytes").get<std::size_t>());
+    }
+  }
+  return found;
+}
+
+// A busy machine may slow down what the bound is measured by, but not every time.
+void expect_to_stay_above_the_bound(const Config& config, const ReduceOptions& options) {
+  const tests::TemporaryFolder folder;
+  constexpr int attempts = 5;
+  std::vector<std::size_t> below = below_the_bound(config, options, folder);
+  for (int again = 1; again < attempts && !below.empty(); ++again) {
+    const std::vector<std::size_t> next = below_the_bound(config, options, folder);
+    std::erase_if(below, [&](std::size_t bytes) { return !std::ranges::count(next, bytes); });
+  }
+  EXPECT_EQ(below, std::vector<std::size_t>()) << config.num_gpus << " ranks";
+}
+
+TEST(AllReduceBenchmark, StaysAboveItsBound) {
+  Config config = two_ranks();
+  config.comm.calibrate = LinkCalibration::force;
+  expect_to_stay_above_the_bound(
+      config, {.least = 4096, .most = 16U << 20U, .factor = 64, .iterations = 5});
+}
+
+TEST(SlowAllReduceBenchmark, StaysAboveItsBoundByEveryAlgorithmAndNumberOfRanks) {
+  Config config = two_ranks();
+  config.comm.calibrate = LinkCalibration::force;
+  for (const char* spec : {"auto", "xring", "xring#2", "pscpu", "rd", "hd", "tree", "direct%4"}) {
+    config.comm.spec = spec;
+    for (const int ranks : {2, 3, 4}) {
+      config.num_gpus = ranks;
+      expect_to_stay_above_the_bound(
+          config, {.least = 4, .most = 64U << 20U, .factor = 8, .iterations = 7});
+    }
+  }
+}
+
 TEST(ReduceTable, ComputesBandwidthsAndDistance) {
   const ReduceRow row{.bytes = 1000,
                       .by = {.algorithm = &allreduce::find("direct")},
                       .time = {.least = 1e-6, .median = 2e-6},
-                      .bound = 1e-6,
+                      .bound = {1e-6, "memory", allreduce::Source::measured},
                       .error = 0};
   EXPECT_EQ(algorithm_bandwidth(row), 5e8);
   EXPECT_EQ(bus_bandwidth(row, 4), 7.5e8);
   EXPECT_EQ(distance(row), 2);
+  EXPECT_EQ(bound_text(row), "memory");
   EXPECT_FALSE(row.wrong());
   ReduceRow wrong = row;
   wrong.error = std::nan("");
@@ -168,6 +276,21 @@ TEST(ReduceTable, ComputesBandwidthsAndDistance) {
   EXPECT_THAT(table_line(wrong, 4), HasSubstr("WRONG"));
   EXPECT_EQ(table_end({row, wrong}, 4), "# avg busbw 0.75  worst distance 2.00  errors 1");
   EXPECT_EQ(timing_of({3, 1, 2, 10}).median, 2.5);
+  ReduceRow faster = row;  // than the machine was when its limits were measured
+  faster.bound.seconds = 5e-6;
+  EXPECT_EQ(distance(faster), 1);
+  EXPECT_EQ(bound_text(faster), "itself");
+  EXPECT_EQ(bound_seconds(faster), 2e-6);
+  ReduceRow unbounded = row;
+  unbounded.bound = {};
+  EXPECT_EQ(distance(unbounded), std::nullopt);
+  EXPECT_EQ(table_end({unbounded}, 4), "# avg busbw 0.75  worst distance -  errors 0");
+  const Json json = table_json({row, unbounded}, 4, nullptr);
+  EXPECT_EQ(json["rows"][0]["bound_by"], "memory");
+  EXPECT_EQ(json["rows"][0]["bound_source"], "measured");
+  EXPECT_EQ(json["rows"][0]["distance"], 2);
+  EXPECT_TRUE(json["rows"][1]["distance"].is_null());
+  EXPECT_TRUE(json["limits"].is_null());
 }
 
 }  // namespace
