@@ -303,12 +303,14 @@ void measure_between(Measurement& measurement, std::span<const std::vector<int>>
   }
 }
 
-// Messages inside a host are copies, which read and write each byte: they can have half of the
-// memory's speed at most. What was measured above a limit was measured in caches, or rounded up.
+// Messages inside a host are copies, which read and write each byte, and the sum reads it once
+// more: they can have a third of the memory's speed at most. What was measured above a limit was
+// measured in caches, or rounded up.
 void keep_to_limits(LinkSpeeds& speeds) {
   Links& links = speeds.links;
   const Limits& limits = speeds.limits;
-  const double copies = limits.memory.back().bytes_per_second / 2;
+  constexpr double accesses = 3;  // to each byte of a message
+  const double copies = limits.memory.back().bytes_per_second / accesses;
   if (speeds.sources.rank == Source::measured && links.rank > copies) {
     links.rank = copies;
     speeds.sources.rank = Source::derived;
