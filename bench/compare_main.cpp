@@ -1,5 +1,6 @@
 // cnn_compare: a verdict over result files, or over hashes of tensors. Needs no engine, no device
 // and no library of either.
+#include <cerrno>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fstream>
@@ -14,6 +15,7 @@
 #include "bench/compare/verdict.h"
 #include "bench/page/page.h"
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace {
 
@@ -30,11 +32,15 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
+// Why the latest write failed, as far as the system says.
+std::string reason() { return errno == 0 ? "" : ": " + cnn::write_problem_text(errno); }
+
 void write_file(const std::string& path, const std::string& text) {
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file << text;
   file.close();
-  cnn::check(file.good(), path + ": cannot be written");
+  cnn::check(file.good(), path + ": cannot be written" + reason());
 }
 
 // To the file, or to stdout if there is none.
@@ -43,8 +49,9 @@ void put(const std::string& path, const std::string& text) {
     write_file(path, text);
     return;
   }
+  errno = 0;
   const bool whole = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
-  cnn::check(whole && std::fflush(stdout) == 0, "stdout: cannot be written");
+  cnn::check(whole && std::fflush(stdout) == 0, "stdout: cannot be written" + reason());
 }
 
 void report(const Arguments& arguments, const std::vector<Finding>& findings) {
@@ -92,10 +99,11 @@ int compare_files(const std::vector<std::string>& words) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  cnn::make_file_limit_an_error();
   try {
     return compare_files({argv + (argc > 0 ? 1 : 0), argv + argc});
   } catch (const std::exception& error) {
-    fmt::print(stderr, "cnn_compare: {}\n", error.what());
+    fmt::print(stderr, "cnn_compare: {}\n", cnn::failure_text(error));
     return exit_error;
   }
 }

@@ -4,11 +4,11 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace cnn::data {
 namespace {
@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
-  const std::string reason = std::generic_category().message(errno);
+  const std::string reason = write_problem_text(errno);
   throw Error(what + " " + path.string() + ": " + reason);
 }
 

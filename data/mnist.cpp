@@ -18,13 +18,7 @@ namespace fs = std::filesystem;
 constexpr std::int64_t side = 28;
 constexpr std::int64_t pixels = side * side;
 constexpr int classes_of_mnist = 10;
-
-// An idx file: two zero bytes, the element type (8: unsigned byte), the number of dimensions, the
-// dimensions as big-endian 32-bit numbers, the elements.
-struct Idx {
-  std::vector<std::int64_t> dims;
-  std::vector<std::byte> elements;
-};
+constexpr std::uint64_t largest_set = std::uint64_t{1} << 30;  // bytes; the original has 47 MB
 
 std::int64_t big_endian(std::span<const std::byte> bytes) {
   std::int64_t number = 0;
@@ -38,6 +32,7 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
 class Source {
  public:
   explicit Source(const fs::path& path) : file_(path) {
+    check(file_.size() <= largest_set, "it is larger than 1 GiB");
     if (path.extension() == ".gz") {
       packed_.resize(file_.size());
       file_.read(0, packed_);
@@ -69,24 +64,59 @@ class Source {
   std::uint64_t position_ = 0;
 };
 
-Idx parse_idx(Source& source, std::size_t rank) {
-  const std::vector<std::byte> magic = source.read(4);
-  check(big_endian(magic) == 0x800 + static_cast<std::int64_t>(rank),
-        "it does not start as an idx file of " + std::to_string(rank) +
-            "-dimensional unsigned bytes does");
-  const std::vector<std::byte> header = source.read(4 * rank);
-  Idx idx;
-  std::int64_t bytes = 1;  // dimensions of images are checked to be 28, so this stays small
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    idx.dims.push_back(big_endian(std::span(header).subspan(4 * axis, 4)));
-    check(axis == 0 || idx.dims.back() == side, "its images are not 28 x 28");
-    bytes *= idx.dims.back();
+// An idx file: two zero bytes, the element type (8: unsigned byte), the number of dimensions, the
+// dimensions as big-endian 32-bit numbers, the elements. Only the header is read when it is opened:
+// a packed file of a few megabytes may promise any number of examples.
+class IdxFile {
+ public:
+  IdxFile(fs::path path, std::size_t rank) : path_(std::move(path)) {
+    explained([&] {
+      source_.emplace(path_);
+      read_header(rank);
+    });
   }
-  check(bytes > 0, "it holds no examples");
-  idx.elements = source.read(static_cast<std::size_t>(bytes));
-  source.expect_end();
-  return idx;
-}
+  const fs::path& path() const { return path_; }
+  std::int64_t examples() const { return examples_; }
+  std::vector<std::byte> elements() {
+    std::vector<std::byte> read;
+    explained([&] {
+      read = source_->read(static_cast<std::size_t>(bytes_));
+      source_->expect_end();
+    });
+    return read;
+  }
+
+ private:
+  template <class Work>
+  void explained(const Work& work) const {
+    try {
+      work();
+    } catch (const Error& error) {
+      throw Error("cannot use " + path_.string() + ": " + error.what());
+    }
+  }
+  void read_header(std::size_t rank) {
+    check(big_endian(source_->read(4)) == 0x800 + static_cast<std::int64_t>(rank),
+          "it does not start as an idx file of " + std::to_string(rank) +
+              "-dimensional unsigned bytes does");
+    const std::vector<std::byte> header = source_->read(4 * rank);
+    examples_ = big_endian(std::span(header).first(4));
+    bytes_ = examples_;
+    for (std::size_t axis = 1; axis < rank; ++axis) {
+      const std::int64_t dim = big_endian(std::span(header).subspan(4 * axis, 4));
+      check(dim == side, "its images are not 28 x 28");
+      bytes_ *= dim;
+    }
+    check(bytes_ > 0, "it holds no examples");
+    check(static_cast<std::uint64_t>(bytes_) <= largest_set,
+          "it promises " + std::to_string(examples_) + " examples of together " +
+              std::to_string(bytes_) + " bytes; at most 1 GiB is read");
+  }
+
+  fs::path path_;
+  std::optional<Source> source_;
+  std::int64_t examples_ = 0, bytes_ = 0;
+};
 
 fs::path find_file(const fs::path& dir, const std::string& stem, const std::string& type) {
   for (const char* separator : {"-", "."}) {
@@ -99,15 +129,6 @@ fs::path find_file(const fs::path& dir, const std::string& stem, const std::stri
   }
   throw Error("there is no file " + stem + "-" + type + " or " + stem + "-" + type + ".gz in " +
               dir.string());
-}
-
-Idx read_idx(const fs::path& path, std::size_t rank) {
-  try {
-    Source source(path);
-    return parse_idx(source, rank);
-  } catch (const Error& error) {
-    throw Error("cannot use " + path.string() + ": " + error.what());
-  }
 }
 
 class Mnist final : public Dataset {
@@ -133,17 +154,17 @@ std::unique_ptr<Dataset> open_mnist(const Options& options) {
   const std::string stem = options.training ? "train" : "t10k";
   const fs::path image_path = find_file(options.dir, stem + "-images", "idx3-ubyte");
   const fs::path label_path = find_file(options.dir, stem + "-labels", "idx1-ubyte");
-  Idx images = read_idx(image_path, 3);
-  Idx labels = read_idx(label_path, 1);
-  check(images.dims[0] == labels.dims[0],
-        image_path.string() + " holds " + std::to_string(images.dims[0]) + " images, but " +
-            label_path.string() + " " + std::to_string(labels.dims[0]) + " labels");
-  for (const std::byte label : labels.elements) {
+  IdxFile images(image_path, 3), labels(label_path, 1);
+  check(images.examples() == labels.examples(),
+        image_path.string() + " holds " + std::to_string(images.examples()) + " images, but " +
+            label_path.string() + " " + std::to_string(labels.examples()) + " labels");
+  std::vector<std::byte> all_labels = labels.elements();
+  for (const std::byte label : all_labels) {
     check(static_cast<int>(label) < classes_of_mnist, label_path.string() + ": label " +
                                                           std::to_string(static_cast<int>(label)) +
                                                           " is none of 0 to 9");
   }
-  return std::make_unique<Mnist>(std::move(images.elements), std::move(labels.elements));
+  return std::make_unique<Mnist>(images.elements(), std::move(all_labels));
 }
 
 }  // namespace cnn::data

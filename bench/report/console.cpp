@@ -3,11 +3,11 @@
 #include <csignal>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <system_error>
 #include <tuple>
 #include <unistd.h>
 
 #include "bench/report/write_all.h"
+#include "runtime/resource_limits.h"
 
 namespace cnn::bench {
 namespace {
@@ -38,8 +38,7 @@ void Console::print_own(std::string_view line) {
     return;
   }
   if (const int problem = write_all(STDOUT_FILENO, fmt::format("{}\n", line)); problem != 0) {
-    lost_ = fmt::format("stdout: a line could not be written: {}",
-                        std::error_code(problem, std::generic_category()).message());
+    lost_ = fmt::format("stdout: a line could not be written: {}", write_problem_text(problem));
   }
 }
 
@@ -71,6 +70,7 @@ void Console::progress(std::string_view line) {
 
 void guard_standard_streams() {
   std::signal(SIGPIPE, SIG_IGN);
+  make_file_limit_an_error();
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) < 0) {
       open("/dev/null", O_RDONLY);  // takes that number; what is written to it fails

@@ -41,7 +41,8 @@ class Console {
 };
 
 // Once, before anything is opened: no file gets the number of a standard stream that is closed, and
-// a pipe that nobody reads is an error of the write, not the death of the process.
+// a pipe that nobody reads, or a file that may not grow, is an error of the write, not the death of
+// the process.
 void guard_standard_streams();
 
 }  // namespace cnn::bench

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <exception>
+#include <new>
 
 #include "runtime/error.h"
 
@@ -8,6 +9,9 @@ namespace cnn::bench {
 
 // The exit status of a program that this ends.
 inline int exit_code_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    return DoesNotFit("").exit_code();
+  }
   const auto* own = dynamic_cast<const Error*>(&error);
   return own == nullptr ? 1 : own->exit_code();
 }

@@ -13,6 +13,7 @@
 
 #include "bench/report/write_all.h"
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace cnn::bench {
 namespace {
@@ -79,8 +80,7 @@ int try_beside(const std::string& target) {
 }
 
 [[noreturn]] void fail_with(const std::string& name, int problem) {
-  throw Error(fmt::format("{}: cannot write it: {}", name,
-                          std::error_code(problem, std::generic_category()).message()));
+  throw Error(fmt::format("{}: cannot write it: {}", name, write_problem_text(problem)));
 }
 
 }  // namespace

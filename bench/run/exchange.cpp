@@ -10,6 +10,7 @@
 
 #include "allreduce/calibrate.h"
 #include "bench/flags/json.h"
+#include "bench/report/output_file.h"
 #include "bench/run/exchange_flags.h"
 #include "data/json/parse_json.h"
 #include "layers/all_reduce.h"
@@ -185,9 +186,7 @@ void save_links(const std::string& file, const Topology& topology, const LinkSpe
     limits["memory_source"] = allreduce::source_name(speeds.sources.memory);
     json[limits_key] = std::move(limits);
   }
-  std::ofstream stream(file);
-  stream << json.dump(2) << '\n' << std::flush;
-  check(stream.good(), fmt::format("--comm_calibration_file={}: cannot be written", file));
+  OutputFile("--comm_calibration_file", file).write(json.dump(2) + "\n");
 }
 
 void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport& transport,

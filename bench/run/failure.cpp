@@ -2,25 +2,28 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "allreduce/transport.h"
 #include "bench/run/interruption.h"
 #include "bench/run/launcher.h"
+#include "runtime/resource_limits.h"
 
 namespace cnn::bench {
 
 void tell_failure(const std::exception& error, allreduce::World* world,
                   const Interruption& interruption, Console& console) {
+  const std::string text = failure_text(error);
   if (world == nullptr) {
-    console.note_own(error.what());
+    console.note_own(text);
     return;
   }
   interruption.disregard();
   const auto* const lost = dynamic_cast<const allreduce::PeerLost*>(&error);
-  if (lost != nullptr || !world->first_says(error.what())) {
-    console.note_own(error.what());
+  if (lost != nullptr || !world->first_says(text)) {
+    console.note_own(text);
   }
-  world->give_up(lost != nullptr ? lost->rank() : world->rank(), error.what());
+  world->give_up(lost != nullptr ? lost->rank() : world->rank(), text);
 }
 
 void tell_wrong_flags(const std::exception& error, Console& console) {

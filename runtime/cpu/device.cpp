@@ -9,6 +9,7 @@
 #include "runtime/cpu/pages.h"
 #include "runtime/cpu/stream.h"
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace cnn {
 namespace {
@@ -61,7 +62,8 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
   HostBytes memory = allocate_pages(bytes);
   if (memory.data == nullptr) {
     *allocated_ -= bytes;
-    throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked");
+    throw DoesNotFit("out of memory: " + std::to_string(bytes) + " bytes asked" +
+                     memory_limit_text());
   }
   return {memory.data, bytes,
           [counter = allocated_, bytes, release = std::move(memory.release)](std::byte* released) {
@@ -73,7 +75,8 @@ Buffer CpuDevice::allocate(std::size_t bytes) {
 Buffer CpuDevice::allocate_host(std::size_t bytes) {
   HostBytes memory = allocate_pages(bytes);
   if (memory.data == nullptr) {
-    throw DoesNotFit("out of host memory: " + std::to_string(bytes) + " bytes asked");
+    throw DoesNotFit("out of host memory: " + std::to_string(bytes) + " bytes asked" +
+                     memory_limit_text());
   }
   return {memory.data, bytes, std::move(memory.release)};
 }

@@ -102,8 +102,16 @@ TEST(Mnist, RejectsDamagedFiles) {
 
 TEST(Mnist, RejectsALyingCountWithoutTakingThatMemory) {
   const std::string lie = idx({0xFFFFFFFF, 28, 28}, "x");  // 3 TB
-  EXPECT_THAT(error_with(lie, two_labels), HasSubstr("less than its header"));
-  EXPECT_THAT(error_with(gzip(lie), two_labels, ".gz"), HasSubstr("less than its header"));
+  EXPECT_THAT(error_with(lie, two_labels), HasSubstr("at most 1 GiB"));
+  EXPECT_THAT(error_with(gzip(lie), two_labels, ".gz"), HasSubstr("promises 4294967295 examples"));
+  EXPECT_THAT(error_with(idx({1'300'000, 28, 28}, "x"), idx({1'300'000}, "x")),
+              HasSubstr("less than its header"));
+}
+
+// The images are cut off, which only shows once they are unpacked: the counts are compared before.
+TEST(Mnist, ComparesTheCountsBeforeItUnpacksTheImages) {
+  EXPECT_THAT(error_with(gzip(idx({1'300'000, 28, 28}, "x")), gzip(two_labels), ".gz"),
+              AllOf(HasSubstr("1300000 images"), HasSubstr("2 labels")));
 }
 
 TEST(Mnist, RejectsDamagedCompressedFiles) {

@@ -105,5 +105,21 @@ TEST(Output, ATrainingThatGoesToInfinityIsToldWithItsStep) {
   EXPECT_NE(run.err.find("since step " + diverged["step"].dump() + " "), std::string::npos);
 }
 
+// Once the process ended by SIGXFSZ without a word.
+TEST(Output, AFileThatMayNotGrowIsNamedWithItsLimit) {
+  const TemporaryFolder folder;
+  const std::string train_dir = folder / "t";
+  const Finished run = run_and(
+      {"/bin/sh", "-c", "ulimit -f 100; exec \"$@\"", "sh", CNN_PROGRAM, "--device=cpu",
+       "--model=alexnet", "--data_name=cifar10", "--batch_size=2", "--num_batches=1",
+       "--num_warmup_batches=0", "--train_dir=" + train_dir},
+      [](const Finished&) { return false; }, [] {});
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_NE(run.err.find(train_dir + "/model.ckpt-1.safetensors.tmp: File too large"),
+            std::string::npos)
+      << run.err;
+  EXPECT_NE(run.err.find("ulimit -f"), std::string::npos) << run.err;
+}
+
 }  // namespace
 }  // namespace cnn::tests

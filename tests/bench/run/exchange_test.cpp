@@ -227,7 +227,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
               HasSubstr("--comm_calibration_file=" + file));
   EXPECT_THAT(tests::error_of([&] { save_links(folder / "no/where", two, {.links = links}); }),
-              HasSubstr("cannot be written"));
+              HasSubstr("cannot write it"));
 }
 
 TEST(Exchange, ShowsWhatWasWeighedAndMarksTheChosenWay) {
