@@ -1,11 +1,13 @@
 #include "bench/flags/number_text.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cxxopts.hpp>
 #include <exception>
 #include <fmt/format.h>
 #include <istream>
+#include <utility>
 
 namespace cnn::bench {
 
@@ -75,6 +77,17 @@ std::string shortest(double value) {
     text += ".0";
   }
   return text;
+}
+
+std::string bytes_text(std::size_t bytes) {
+  constexpr std::array<std::pair<unsigned, std::string_view>, 3> units{
+      {{30, "GiB"}, {20, "MiB"}, {10, "KiB"}}};
+  for (const auto& [shift, name] : units) {
+    if (bytes >> shift > 0) {
+      return fmt::format("{:.2f} {}", static_cast<double>(bytes) / std::exp2(shift), name);
+    }
+  }
+  return fmt::format("{} bytes", bytes);
 }
 
 std::string quoted_list(std::span<const std::string> words) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,6 +25,10 @@ std::string fixed(double value, int decimals);
 
 // The shortest text that reads back as the same double, always recognisable as one: 1.0, 1e-05.
 std::string shortest(double value);
+
+// Memory for a reader, in the largest unit of which there is one: 1.50 GiB, 12.00 MiB, 3.00 KiB, 17
+// bytes.
+std::string bytes_text(std::size_t bytes);
 
 // ['a', 'b']: how the original prints lists of words.
 std::string quoted_list(std::span<const std::string> words);

@@ -1,6 +1,7 @@
 #include "bench/machine/cpu_backend.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fstream>
 
@@ -167,8 +168,10 @@ Backend make(const Config& config) {
   backend.telemetry = open_rapl();
   backend.preferred_layout = [](DataType type) { return layers::cpu::preferred_layout(type); };
   const std::size_t available = backend.device->memory_bytes();
-  backend.memory_limit = available - std::min(available, kept_free);
-  backend.memory_text = "available memory and cgroup limit, less 512 MiB that stay free";
+  const std::size_t kept = kept_free(available);
+  backend.memory_limit = available - kept;
+  backend.memory_text = fmt::format(
+      "available memory and cgroup limit, less {:.0f} MiB that stay free", std::ldexp(kept, -20));
   backend.secure = [](std::span<std::byte> memory) {
     secure_memory(memory, [] { return available_memory(); });
   };

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <fmt/format.h>
 
+#include "bench/flags/number_text.h"
 #include "layers/cpu/parallel.h"
+#include "runtime/cpu/memory.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -13,9 +15,6 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t block = std::size_t{2} << 20U;    // a huge page
 constexpr std::size_t stretch = std::size_t{1} << 28U;  // bytes between two looks at what is left
-// Half of it: the rest of the program takes some of what was kept when the run was planned.
-constexpr std::size_t least_free = kept_free / 2;
-
 // Threads take blocks in turn, so that memory of several nodes is shared out evenly.
 void touch(std::span<std::byte> memory) {
   const auto blocks = static_cast<std::int64_t>((memory.size() + block - 1) / block);
@@ -36,18 +35,19 @@ void touch(std::span<std::byte> memory) {
 
 }  // namespace
 
+std::size_t host_memory_available() { return available_memory(); }
+
 void secure_memory(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
+  // Half of what the plan kept: the rest of the program takes some of it.
+  const std::size_t least_free = kept_free(std::max(available(), memory.size())) / 2;
   for (std::size_t done = 0; done < memory.size(); done += stretch) {
     const std::size_t next = std::min(stretch, memory.size() - done);
     const std::size_t left = available();
     if (left < next + least_free) {
       throw DoesNotFit(fmt::format(
-          "{:.2f} GiB were free when this run was planned, but others have taken memory since: of "
-          "the last {:.2f} GiB only {:.2f} are left; end other programs, or use a smaller "
-          "--batch_size",
-          static_cast<double>(memory.size()) / (1U << 30U),
-          static_cast<double>(memory.size() - done) / (1U << 30U),
-          static_cast<double>(left) / (1U << 30U)));
+          "{} were free when this run was planned, but others have taken memory since: of the last "
+          "{} only {} are left; end other programs, or use a smaller --batch_size",
+          bytes_text(memory.size()), bytes_text(memory.size() - done), bytes_text(left)));
     }
     touch(memory.subspan(done, next));
   }

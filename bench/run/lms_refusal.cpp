@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 #include <vector>
 
+#include "bench/flags/number_text.h"
 #include "runtime/floor.h"
 
 namespace cnn::bench {
 namespace {
 
 std::string amount(std::size_t bytes) {
-  return fmt::format("{:.2f} GiB ({} bytes)", static_cast<double>(bytes) / (1U << 30U), bytes);
+  return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes);
 }
 
 std::string largest_op(const StepPlan& plan) {

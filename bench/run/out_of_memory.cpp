@@ -11,11 +11,17 @@
 namespace cnn::bench {
 namespace {
 
+// The tensor for which memory runs out, in the order of the step. The largest one where the arena
+// has no place even for that: the first of the step would be a scalar, which tells nothing.
 TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
   const std::vector<Residency> stays = residencies(*plan.graph, plan.schedule);
   const auto bytes_of = [&](const Residency& stay) {
     return aligned(plan.graph->info(stay.tensor).desc.bytes());
   };
+  const Residency& largest = *std::ranges::max_element(stays, {}, bytes_of);
+  if (bytes_of(largest) > arena_bytes) {
+    return largest.tensor;
+  }
   std::vector<std::size_t> leaving(plan.schedule.steps.size() + 1);  // bytes, by step
   for (const Residency& stay : stays) {
     leaving[index_of(stay.last) + 1] += bytes_of(stay);
@@ -30,7 +36,7 @@ TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
       return stay.tensor;
     }
   }
-  return std::ranges::max_element(stays, {}, bytes_of)->tensor;
+  return largest.tensor;
 }
 
 std::string_view tensorflow_name(DataType type) {

@@ -61,6 +61,14 @@ TEST(NumberText, WritesTheShortestFloat) {
   EXPECT_EQ(shortest(-nan), "nan");
 }
 
+TEST(NumberText, WritesMemoryInTheLargestUnitOfWhichThereIsOne) {
+  EXPECT_EQ(bytes_text(0), "0 bytes");
+  EXPECT_EQ(bytes_text(1023), "1023 bytes");
+  EXPECT_EQ(bytes_text(1536), "1.50 KiB");
+  EXPECT_EQ(bytes_text(432U << 20U), "432.00 MiB");
+  EXPECT_EQ(bytes_text(std::size_t{3} << 29U), "1.50 GiB");
+}
+
 TEST(NumberText, QuotesLists) {
   EXPECT_EQ(quoted_list(std::vector<std::string>{}), "[]");
   EXPECT_EQ(quoted_list(std::vector<std::string>{"/cpu:0"}), "['/cpu:0']");
