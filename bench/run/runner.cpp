@@ -235,10 +235,11 @@ Backend connected_backend(const RunRequest& request, std::optional<Peers>& peers
 }
 
 // Building and warming up are work too; null unless turns are asked for.
-std::unique_ptr<Turns> first_turn(const Config& config) {
+std::unique_ptr<Turns> first_turn(const Config& config, const Interruption& interruption) {
   std::unique_ptr<Turns> turns;
   if (config.report.take_turns && !config.gpu.simulate) {
-    turns = std::make_unique<Turns>(*config.report.take_turns);
+    turns = std::make_unique<Turns>(*config.report.take_turns, Turns::usual_turn,
+                                    [&interruption] { return interruption.requested(); });
     turns->begin();
   }
   return turns;
@@ -251,8 +252,7 @@ void run_steps(const RunRequest& request, const Observed& run) {
     Evaluator(job, run.team, run.console, run.result, run.interruption).run();
     return;
   }
-  const std::optional<Restored> restored =
-      run.team.follow_first(resume(run));
+  const std::optional<Restored> restored = run.team.follow_first(resume(run));
   const std::int64_t global_step = restored ? restored->global_step : 0;
   run.team.start(global_step);
   run.result["start"]["process_to_first_step"] = seconds_since(request.process_start);
@@ -313,7 +313,11 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const bool traces = first_says(peers, !config.report.trace_file.empty());
   const bool profiles = first_says(peers, ProfileReport::is_wanted(config));
   ProfileReport profile(config, job.ranks > 1 && profiles);
-  const std::unique_ptr<Turns> turns = first_turn(config);
+  const std::unique_ptr<Turns> turns = first_turn(config, request.interruption);
+  if (request.interruption.requested()) {  // while it waited
+    console.note(fmt::format("interrupted: {}", request.interruption.reason()));
+    return;
+  }
   const Header header = header_for(job, backend);
   console.print(header_lines(header));
   write_description(request, header, machine);

@@ -58,6 +58,9 @@ void TrainingLoop::run_steps() {
   while (finished_.number < run_.timed_steps && next == Next::go_on && !interruption_.requested()) {
     if (finished_.number == 0) {
       timing_starts();
+      if (interruption_.requested()) {  // while it waited for its turn
+        break;
+      }
     }
     step(finished_.number + 1);
     if (finished_.timed()) {

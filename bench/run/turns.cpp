@@ -1,10 +1,15 @@
 #include "bench/run/turns.h"
 
 #include <cerrno>
+#include <condition_variable>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <mutex>
+#include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "runtime/error.h"
 
@@ -16,44 +21,123 @@ constexpr mode_t read_and_write = 0666;
 
 }  // namespace
 
-Turns::Turns(const std::string& path, Clock::duration turn)
-    : path_(path),
-      turn_(turn),
-      descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, read_and_write)),
-      start_(Clock::now()) {
-  check(descriptor_ >= 0, fmt::format("--take_turns={}: {}", path, std::strerror(errno)));
-}
-
-Turns::~Turns() { close(descriptor_); }
-
-void Turns::lock(int byte, short kind) const {
-  struct flock range {};
-  range.l_type = kind;
-  range.l_whence = SEEK_SET;
-  range.l_start = byte;
-  range.l_len = 1;
-  // Locks of the open file, not of the process: a library that opens the file cannot drop them.
-  while (fcntl(descriptor_, F_OFD_SETLKW, &range) != 0) {
-    check(errno == EINTR,
-          fmt::format("--take_turns={}: cannot be locked ({})", path_, std::strerror(errno)));
+// The file of the turns, opened by one program. The system drops its locks when it is closed.
+class Turns::File {
+ public:
+  explicit File(const std::string& path)
+      : path_(path), descriptor_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, read_and_write)) {
+    check(descriptor_ >= 0, fmt::format("--take_turns={}: {}", path, std::strerror(errno)));
   }
-}
+  ~File() { close(descriptor_); }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  // Waits for it, whatever signals come.
+  void lock(int byte) const {
+    while (!set(byte, F_WRLCK, F_OFD_SETLKW)) {
+    }
+  }
+  // False: somebody else has it.
+  bool try_lock(int byte) const { return set(byte, F_WRLCK, F_OFD_SETLK); }
+  void unlock(int byte) const { set(byte, F_UNLCK, F_OFD_SETLK); }
+
+ private:
+  // Locks of the open file, not of the process: a library that opens the file cannot drop them.
+  bool set(int byte, short kind, int command) const {
+    struct flock range {};
+    range.l_type = kind;
+    range.l_whence = SEEK_SET;
+    range.l_start = byte;
+    range.l_len = 1;
+    const bool done = fcntl(descriptor_, command, &range) == 0;
+    check(done || errno == EINTR || errno == EAGAIN || errno == EACCES,
+          fmt::format("--take_turns={}: cannot be locked ({})", path_, std::strerror(errno)));
+    return done;
+  }
+
+  std::string path_;
+  int descriptor_ = -1;
+};
+
+// What the program shares with the thread that waits for it.
+struct Turns::Wait {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool over = false;
+  std::exception_ptr error;
+};
+
+Turns::Turns(const std::string& path, Clock::duration turn, std::function<bool()> asked_to_end)
+    : turn_(turn),
+      asked_to_end_(std::move(asked_to_end)),
+      file_(std::make_shared<File>(path)),
+      start_(Clock::now()) {}
+
+Turns::~Turns() = default;
 
 void Turns::enter() {
   const Clock::time_point asked = Clock::now();
-  lock(is_next, F_WRLCK);
-  lock(works, F_WRLCK);
-  lock(is_next, F_UNLCK);
+  if (!asked_to_end_) {
+    file_->lock(is_next);
+    file_->lock(works);
+    file_->unlock(is_next);
+  } else if (file_->try_lock(is_next) && file_->try_lock(works)) {
+    file_->unlock(is_next);
+  } else {
+    wait_on_thread();
+  }
   start_ = Clock::now();
   waited_ += start_ - asked;
 }
 
-void Turns::begin() { enter(); }
+// A wait for a lock ends early only by a signal that its own thread gets. So a thread of its own
+// waits; where the program is asked to end it leaves that thread behind, which closes the file and
+// with it drops its locks when its turn comes, or ends with the program.
+void Turns::wait_on_thread() {
+  constexpr std::chrono::milliseconds between_looks{20};
+  const auto wait = std::make_shared<Wait>();
+  std::thread([wait, file = file_]() mutable {
+    std::exception_ptr error;
+    try {
+      file->lock(is_next);  // which it may have: to lock again changes nothing
+      file->lock(works);
+      file->unlock(is_next);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    file.reset();
+    const std::scoped_lock lock(wait->mutex);
+    wait->over = true;
+    wait->error = error;
+    wait->changed.notify_all();
+  }).detach();
+  std::unique_lock lock(wait->mutex);
+  while (!wait->changed.wait_for(lock, between_looks, [&] { return wait->over; })) {
+    if (asked_to_end_()) {
+      file_.reset();
+      return;
+    }
+  }
+  if (wait->error) {
+    std::rethrow_exception(wait->error);
+  }
+}
+
+void Turns::begin() {
+  if (file_) {
+    enter();
+  }
+}
 
 void Turns::pass() {
-  lock(works, F_UNLCK);
+  if (!file_) {
+    return;
+  }
+  file_->unlock(works);
   enter();
-  ++passed_;
+  if (file_) {
+    ++passed_;
+  }
 }
 
 }  // namespace cnn::bench

@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 namespace cnn::bench {
@@ -17,9 +19,13 @@ namespace cnn::bench {
 class Turns {
  public:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds usual_turn{500};
 
-  // Makes the file if it is missing. Throws Error.
-  explicit Turns(const std::string& path, Clock::duration turn = std::chrono::milliseconds(500));
+  // Makes the file if it is missing. Throws Error. asked_to_end: polled while this one waits; once
+  // it is true the turns are over for this one, and it waits no more. Null: it waits until its
+  // turn.
+  explicit Turns(const std::string& path, Clock::duration turn = usual_turn,
+                 std::function<bool()> asked_to_end = nullptr);
   ~Turns();
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
@@ -29,18 +35,21 @@ class Turns {
   // Lets another one work, if any waits; returns when it is this one's turn again.
   void pass();
   // The turn has lasted as long as turns do: pass it on when a step ends.
-  bool is_over() const { return Clock::now() - start_ >= turn_; }
+  bool is_over() const { return file_ != nullptr && Clock::now() - start_ >= turn_; }
 
   std::int64_t passed() const { return passed_; }
   double seconds_waited() const { return std::chrono::duration<double>(waited_).count(); }
 
  private:
-  void lock(int byte, short kind) const;
-  void enter();
+  class File;
+  struct Wait;
 
-  std::string path_;
+  void enter();
+  void wait_on_thread();
+
   Clock::duration turn_;
-  int descriptor_ = -1;
+  std::function<bool()> asked_to_end_;
+  std::shared_ptr<File> file_;  // null: it was asked to end while it waited
   Clock::time_point start_;
   Clock::duration waited_{};
   std::int64_t passed_ = 0;

@@ -1,7 +1,9 @@
 #include <csignal>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/program/program.h"
 
@@ -79,6 +81,22 @@ TEST(Signal, EndsAnEvaluationThatWaitsForTheNextCheckpoint) {
                                       printed("Checkpoint not found"), {SIGINT});
   EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
   EXPECT_EQ(result_of(folder)["interrupted_by"], "SIGINT");
+}
+
+TEST(Signal, EndsARunThatWaitsForItsTurn) {
+  const TemporaryFolder folder;
+  const std::string turns = folder / "turns";
+  const int other = open(turns.c_str(), O_RDWR | O_CREAT, 0600);
+  struct flock all {};
+  all.l_type = F_WRLCK;
+  ASSERT_EQ(fcntl(other, F_OFD_SETLK, &all), 0);
+  const Finished run = run_and_signal(
+      long_run(folder, {"--take_turns=" + turns}),
+      [&](const Finished&) { return std::filesystem::exists(folder / "t/.lock"); }, {SIGINT});
+  close(other);
+  EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
+  EXPECT_EQ(result_of(folder)["interrupted_by"], "SIGINT");
+  EXPECT_EQ(run.out.find("Running warm up"), std::string::npos) << run.out;
 }
 
 // The result goes to a pipe that nobody reads: the run would wait for a reader for ever.

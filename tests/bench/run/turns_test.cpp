@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <optional>
 #include <thread>
 #include <unistd.h>
 #include <vector>
@@ -102,6 +103,45 @@ TEST(Turns, OfOneThatEndsGoOn) {
   Turns next(path, no_time);
   next.begin();
   EXPECT_EQ(next.passed(), 0);
+}
+
+TEST(Turns, AreOverForOneThatIsAskedToEndWhileItWaits) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "turns";
+  std::optional<Turns> first(std::in_place, path, no_time);
+  first->begin();
+  std::atomic<bool> asked{false};
+  Turns second(path, no_time, [&] { return asked.load(); });
+  std::thread other([&] { second.begin(); });
+  wait_until_somebody_is_next(path);
+  asked = true;
+  other.join();  // though the first one works
+  second.pass();
+  EXPECT_EQ(second.passed(), 0);
+  EXPECT_FALSE(second.is_over());
+  first.reset();
+  Turns third(path, no_time);  // nobody holds a lock for the one that has left
+  third.begin();
+}
+
+TEST(Turns, GoToTheOneThatWaitsAndMayBeAskedToEnd) {
+  const tests::TemporaryFolder folder;
+  const std::string path = folder / "turns";
+  const auto never = [] { return false; };
+  Turns first(path, no_time, never);
+  first.begin();
+  std::atomic<bool> second_works{false};
+  std::thread other([&] {
+    Turns second(path, no_time, never);
+    second.begin();
+    second_works = true;
+  });
+  wait_until_somebody_is_next(path);
+  EXPECT_FALSE(second_works);
+  first.pass();
+  other.join();
+  EXPECT_TRUE(second_works);
+  EXPECT_EQ(first.passed(), 1);
 }
 
 TEST(Turns, NeedAFileThatCanBeMade) {
