@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allreduce/call_deadline.h"
 #include "allreduce/transport.h"
 
 namespace cnn::allreduce {
@@ -53,6 +54,8 @@ struct WorldOptions {
   // stopped where it can.
   std::chrono::milliseconds silence{10'000};
   std::chrono::milliseconds between_beats{250};  // signs of life to other hosts
+  // Of the calls that set MPI up and end it, which wait without end by themselves.
+  CallDeadlineOptions start;
   bool watches_processes = true;  // those of this host; false: as if all were of others
 };
 

@@ -28,6 +28,7 @@
 #include "bench/run/launcher.h"
 #include "bench/run/runner.h"
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace {
 
@@ -88,7 +89,7 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
     console.become_rank(by->rank);
   }
   std::unique_ptr<cnn::allreduce::World> world =
-      open_world(*by, world_options(start.line.config.comm));
+      open_world(*by, world_options(start.line.config.comm), console);
   if (world->rank() > 0) {
     write_no_files(start.line.config);
   }
@@ -135,7 +136,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
                   console, result, reports.file());
   } catch (const std::exception& error) {
     tell_failure(error, world, interruption, console);
-    result["error"] = error.what();
+    result["error"] = cnn::failure_text(error);
     reports.publish(result);
     return exit_code_of(error);
   }
@@ -156,6 +157,9 @@ int run(Start start, Console& console) {
     console.note(notice);
   }
   Interruption interruption(console);
+  if (const std::optional<int> announcer = announcing_process(); announcer && world) {
+    interruption.heed_announcement(*announcer);
+  }
   if (const int failed = run(start, world.get(), interruption, console); failed != 0) {
     return failed;
   }
@@ -214,7 +218,7 @@ int main(int argc, char** argv) {
     const RunIdentity identity = identity_of(line, words);
     return run({line, backends, identity, process_start}, console);
   } catch (const std::exception& error) {
-    console.note_own(error.what());
+    console.note_own(cnn::failure_text(error));
     return exit_code_of(error);
   }
 }

@@ -101,9 +101,13 @@ void set_up_tcp() {
 MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   set_up_tcp();
   int provided = MPI_THREAD_SINGLE;
-  check_set_up(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+  {
+    const CallDeadline deadline("MPI_Init", options_.start);
+    check_set_up(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided));
+  }
   check(provided >= MPI_THREAD_SERIALIZED,
         "this MPI cannot be called by several threads in turn; use Open MPI 4 or newer");
+  const CallDeadline deadline("MPI_Comm_dup", options_.start);
   check_set_up(MPI_Comm_dup(MPI_COMM_WORLD, &comm_));
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   check_set_up(MPI_Comm_rank(comm_, &rank_));
@@ -203,9 +207,14 @@ std::vector<std::string> MpiWorld::gather(std::string_view mine) {
 }
 
 std::unique_ptr<Transport> MpiWorld::connect(std::size_t channels) {
-  const auto turn = lock();
   MPI_Comm comm = MPI_COMM_NULL;
-  check_set_up(MPI_Comm_dup(comm_, &comm));
+  MPI_Request request = MPI_REQUEST_NULL;
+  {
+    const auto turn = lock();
+    check_set_up(MPI_Comm_idup(comm_, &comm, &request));
+  }
+  complete(request, (rank_ + 1) % ranks_);  // not by MPI_Comm_dup, which does not miss a lost rank
+  const auto turn = lock();
   check_set_up(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   return std::make_unique<MpiTransport>(*this, comm, channels);
 }
@@ -393,6 +402,7 @@ void MpiWorld::finish() {
     heartbeats_->stop();
   }
   const auto turn = lock();
+  const CallDeadline deadline("MPI_Finalize", options_.start);
   MPI_Finalize();
 }
 

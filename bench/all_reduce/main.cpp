@@ -21,6 +21,7 @@
 #include "bench/run/interruption.h"
 #include "bench/run/launcher.h"
 #include "runtime/error.h"
+#include "runtime/resource_limits.h"
 
 namespace {
 
@@ -123,7 +124,7 @@ int run(const std::vector<std::string>& words, Console& console) {
   const std::string_view full = build_version();
   const std::string title =
       fmt::format("Program:     all_reduce_benchmark {}", full.substr(0, full.rfind('.')));
-  const auto world = by ? open_world(*by, world_options(line.config.comm)) : nullptr;
+  const auto world = by ? open_world(*by, world_options(line.config.comm), console) : nullptr;
   if (world == nullptr || world->rank() == 0) {
     console.print(title);
   }
@@ -149,7 +150,7 @@ int main(int argc, char** argv) {
     }
     return status;
   } catch (const std::exception& error) {
-    console.note_own(error.what());
+    console.note_own(cnn::failure_text(error));
     return exit_code_of(error);
   }
 }

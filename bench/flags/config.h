@@ -322,6 +322,7 @@ struct CommFlags {
   // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
   std::optional<double> host_gbps, rank_gbps, latency_us;
   int heartbeat_ms = 250;
+  double start_timeout_s = 30;
   double peer_timeout_s = 10, stall_warn_s = 60, stall_abort_s = 300;
   std::optional<std::string> fault;  // see bench/flags/fault_spec.h
   std::vector<std::int64_t> simulate_ranks;

@@ -247,6 +247,12 @@ constexpr Flag comm_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::comm, &CommFlags::latency_us>,
      .idle = {alone}},
+    {.name = "comm_start_timeout_s",
+     .help = "seconds for which a rank waits for the others in MPI_Init, MPI_Comm_dup and "
+             "MPI_Finalize; then it says for whom and ends with 75",
+     .range = at_least(0.01),
+     .member = &at<&Config::comm, &CommFlags::start_timeout_s>,
+     .idle = {alone}},
     {.name = "comm_peer_timeout_s",
      .help = "seconds of silence after which a rank is lost: of one on another host, or of one "
              "that is stopped; a rank of this host that has ended is noticed at once",

@@ -64,6 +64,15 @@ std::string disable_stall_warning(const Variable& variable, Config& config) {
   return "--comm_stall_warn_s=0";
 }
 
+std::string set_start_timeout(const Variable& variable, Config& config) {
+  const std::int64_t seconds = number_in(variable);
+  if (seconds == 0) {
+    return {};
+  }
+  config.comm.start_timeout_s = static_cast<double>(seconds);
+  return fmt::format("--comm_start_timeout_s={}", config.comm.start_timeout_s);
+}
+
 std::string set_stall_shutdown(const Variable& variable, Config& config) {
   const std::int64_t seconds = number_in(variable);
   if (seconds == 0) {
@@ -84,7 +93,7 @@ struct VariableRow {
   std::string (*set)(const Variable& variable, Config& config) = nullptr;
   std::string_view why = {};
 };
-constexpr std::array<VariableRow, 12> horovod_rows{
+constexpr std::array<VariableRow, 13> horovod_rows{
     {{.name = "FUSION_THRESHOLD", .flag = "comm_bucket_mb", .set = set_fusion},
      {.name = "TIMELINE", .flag = "trace_file", .set = set_timeline},
      {.name = "AUTOTUNE", .flag = "comm_calibrate", .set = set_autotune},
@@ -95,6 +104,7 @@ constexpr std::array<VariableRow, 12> horovod_rows{
      {.name = "HIERARCHICAL_ALLREDUCE", .flag = {}, .why = levels},
      {.name = "TORUS_ALLREDUCE", .flag = {}, .why = levels},
      {.name = "STALL_CHECK_DISABLE", .flag = "comm_stall_warn_s", .set = disable_stall_warning},
+     {.name = "START_TIMEOUT", .flag = "comm_start_timeout_s", .set = set_start_timeout},
      {.name = "STALL_CHECK_TIME_SECONDS", .flag = "comm_stall_warn_s", .set = set_stall_warning},
      {.name = "STALL_SHUTDOWN_TIME_SECONDS",
       .flag = "comm_stall_abort_s",

@@ -2,24 +2,37 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
 
+#include "bench/report/console.h"
 #include "bench/report/observer.h"
+#include "bench/run/launcher.h"
+#include "bench/run/stop_saver.h"
 
 namespace cnn::bench {
 
 class Team;
 
-// Saves the variables to --train_dir: every so many steps or seconds, and when the run ends.
+// Saves the variables to --train_dir: every so many steps or seconds, and when the run ends. Where
+// the launcher kills the ranks sooner than a step ends, it says so, and from then on the state
+// after the last finished step can be saved at once.
 class Checkpoints final : public Observer {
  public:
   struct Options {
-    int every_steps = 0;    // 0: not by steps
-    int every_seconds = 0;  // 0: not by time
+    int every_steps = 0;                  // 0: not by steps
+    int every_seconds = 0;                // 0: not by time
+    std::optional<KillDelay> kill_delay;  // of the launcher, if it kills ranks
+    std::function<bool()> asked_to_end;   // whether a stop signal has come; any thread may ask
   };
-  // The team must outlive this.
-  Checkpoints(Team& team, Options options) : team_(team), options_(options) {}
+  // References must outlive this.
+  Checkpoints(Team& team, Console& console, Options options)
+      : team_(team), console_(console), options_(std::move(options)) {}
 
   void start(const RunStart& run) override;
+  void step_finished(const FinishedStep& step) override;
   bool work_is_due(const FinishedStep& step) const override;
   Next work(const FinishedStep& step) override;
   void end(const RunEnd& end) override;
@@ -27,12 +40,19 @@ class Checkpoints final : public Observer {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void guard_against_kill(double step_seconds);
+  void take_snapshot(std::int64_t global_step);
   void save(std::int64_t global_step);
 
   Team& team_;
+  Console& console_;
   Options options_;
   Clock::time_point last_save_;
   std::int64_t saved_step_ = -1;
+  std::int64_t steps_ = 0;  // finished
+  std::unique_ptr<StopSaver> saver_;
+  bool snapshot_taken_ = false;
+  Clock::time_point next_snapshot_;
 };
 
 }  // namespace cnn::bench

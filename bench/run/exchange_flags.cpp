@@ -310,7 +310,9 @@ allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlag
 allreduce::WorldOptions world_options(const CommFlags& flags) {
   return {.patience = milliseconds(flags.stall_abort_s),
           .silence = milliseconds(flags.peer_timeout_s),
-          .between_beats = std::chrono::milliseconds(flags.heartbeat_ms)};
+          .between_beats = std::chrono::milliseconds(flags.heartbeat_ms),
+          .start = {.longest = milliseconds(flags.start_timeout_s),
+                    .flag = fmt::format("--comm_start_timeout_s={}", flags.start_timeout_s)}};
 }
 
 allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room) {

@@ -23,6 +23,7 @@ constexpr std::chrono::milliseconds moment{50};
 struct Caught {
   std::atomic<int> signal{0};
   std::atomic<std::int64_t> when{0};  // of the first, in nanoseconds
+  std::atomic<int> announcer{0};      // the process whose SIGCONT announces the end; 0: none
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 };
 
@@ -49,6 +50,15 @@ void on_signal(int number) {
   }
 }
 
+// The SIGTERM that follows is still the first request.
+void on_continue(int /*number*/, siginfo_t* info, void* /*context*/) {
+  Caught& state = caught();
+  if (info->si_pid != 0 && info->si_pid == state.announcer) {
+    int none = 0;
+    state.signal.compare_exchange_strong(none, SIGTERM);
+  }
+}
+
 }  // namespace
 
 Interruption::Interruption(const Console& console) : console_(console) {
@@ -62,12 +72,26 @@ Interruption::Interruption(const Console& console) : console_(console) {
 }
 
 Interruption::~Interruption() {
+  if (caught().announcer.exchange(0) != 0) {
+    std::signal(SIGCONT, SIG_DFL);
+  }
   for (const auto& [number, name] : signals) {
     if (std::signal(number, SIG_DFL) == SIG_IGN) {
       std::signal(number, SIG_IGN);
     }
   }
 }
+
+// NOLINTNEXTLINE(readability-convert-member-functions-to-static): its destructor ends it
+void Interruption::heed_announcement(int process) {
+  caught().announcer = process;
+  struct sigaction action {};
+  action.sa_sigaction = on_continue;
+  action.sa_flags = SA_SIGINFO | SA_RESTART;
+  sigaction(SIGCONT, &action, nullptr);
+}
+
+bool Interruption::signal_came() { return caught().signal != 0; }
 
 int Interruption::wish() const {
   const int number = caught().signal;

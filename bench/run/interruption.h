@@ -19,7 +19,13 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
+  // A SIGCONT of that process counts as a request to end by SIGTERM, which the process sends some
+  // time later: until then there is time to save.
+  void heed_announcement(int process);
+
   bool requested() const;
+  // Whether a signal has come, before all agree on it. Any thread may ask.
+  static bool signal_came();
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the line that was lost; only if requested
 

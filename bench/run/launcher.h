@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "allreduce/world.h"
+#include "bench/report/console.h"
 
 namespace cnn::bench {
 
@@ -17,10 +18,23 @@ struct Launched {
 // Nothing: the process was started alone.
 std::optional<Launched> launched();
 
+// How a launcher that ends a run kills its processes.
+struct KillDelay {
+  double seconds = 0;  // from the first sign of the end until SIGKILL
+};
+// Nothing: no launcher is known to kill.
+std::optional<KillDelay> kill_delay();
+
+// The process whose SIGCONT announces the end of the run: Open MPI sends that first, SIGTERM
+// odls_base_sigkill_timeout seconds later, and SIGKILL after as long again. Nothing: no process
+// does, or SIGCONT means what it usually means.
+std::optional<int> announcing_process();
+
 // The processes of the run, by the module cnn_mpi.so beside the program, which alone knows MPI; a
 // build without MPI has no such file. Throws Error where it is missing, or where MPI does not know
-// of the launcher.
-std::unique_ptr<allreduce::World> open_world(const Launched& by,
-                                             const allreduce::WorldOptions& options);
+// of the launcher. Where MPI waits too long for other ranks, at the start or at the end, says so on
+// the console and ends the process by the status of a lost rank.
+std::unique_ptr<allreduce::World> open_world(const Launched& by, allreduce::WorldOptions options,
+                                             Console& console);
 
 }  // namespace cnn::bench

@@ -20,6 +20,7 @@
 #include "bench/run/hash_file.h"
 #include "bench/run/interruption.h"
 #include "bench/run/job.h"
+#include "bench/run/launcher.h"
 #include "bench/run/lms_observer.h"
 #include "bench/run/lms_stats.h"
 #include "bench/run/lms_trace.h"
@@ -127,8 +128,11 @@ Observers make_observers(const Observed& run) {
   }
   if (job.keeps_checkpoints()) {
     add(std::make_unique<Checkpoints>(
-        run.team, Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
-                                       .every_seconds = config.checkpoint.save_secs}));
+        run.team, run.console,
+        Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
+                             .every_seconds = config.checkpoint.save_secs,
+                             .kill_delay = kill_delay(),
+                             .asked_to_end = [] { return Interruption::signal_came(); }}));
   }
   if (job.mode == Mode::training_and_evaluation) {
     const Evaluator evaluator(job, run.team, run.console, run.result, run.interruption);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/flags/conditions.h"
+#include "bench/flags/number_text.h"
 #include "bench/run/fitting.h"
 #include "bench/run/lms_refusal.h"
 #include "bench/run/lms_step.h"
@@ -20,8 +21,6 @@ namespace cnn::bench {
 namespace {
 
 constexpr int feeder_buffers = 3;  // one in use, two ahead
-
-double in_gib(std::size_t bytes) { return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0); }
 
 // The variables that a checkpoint holds, by name: their order in a step goes by how updates are
 // joined, which the memory decides.
@@ -196,14 +195,14 @@ void Session::check_memory() const {
   const std::string what =
       fmt::format("{}\n{} with --batch_size={}", oom, job_.model->name, job_.batch.per_device);
   if (memory_.total() <= backend_.memory_limit) {
-    throw DoesNotFit(
-        fmt::format("{} swaps {:.2f} GiB to the host, but {:.2f} GiB are free there: {}", what,
-                    in_gib(memory_.host), in_gib(host_bytes_left(memory_, backend_)), advice));
+    throw DoesNotFit(fmt::format("{} swaps {} to the host, but {} are free there: {}", what,
+                                 bytes_text(memory_.host),
+                                 bytes_text(host_bytes_left(memory_, backend_)), advice));
   }
   const std::string way = job_.trains() ? "; --lms trains larger ones" : "";
-  throw DoesNotFit(fmt::format("{} needs {:.2f} GiB, but {:.2f} GiB are free on {} ({}): {}{}",
-                               what, in_gib(memory_.total()), in_gib(backend_.memory_limit), device,
-                               backend_.memory_text, advice, way));
+  throw DoesNotFit(fmt::format("{} needs {}, but {} are free on {} ({}): {}{}", what,
+                               bytes_text(memory_.total()), bytes_text(backend_.memory_limit),
+                               device, backend_.memory_text, advice, way));
 }
 
 bool Session::replan(const Costs& costs) {
@@ -318,11 +317,37 @@ std::string Session::save(std::int64_t global_step) {
     to_saved_order(variable.info, values, ordered);
     return std::span<const float>(ordered);
   };
-  const data::SaveOptions options{.train_dir = job_.config->checkpoint.train_dir.value(),
-                                  .global_step = global_step,
-                                  .max_to_keep = job_.config->checkpoint.max_to_keep,
-                                  .ranks = training_ranks(job_)};
-  return data::save(options, named(saved), source).string();
+  return data::save(save_options(global_step), named(saved), source).string();
+}
+
+data::SaveOptions Session::save_options(std::int64_t global_step) const {
+  return {.train_dir = job_.config->checkpoint.train_dir.value(),
+          .global_step = global_step,
+          .max_to_keep = job_.config->checkpoint.max_to_keep,
+          .ranks = training_ranks(job_)};
+}
+
+void Session::snapshot(std::int64_t global_step, VariableSnapshot& into) {
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  into.options = save_options(global_step);
+  into.tensors = named(saved);
+  into.values.resize(saved.size());
+  std::vector<float> values;
+  for (std::size_t index = 0; index < saved.size(); ++index) {
+    const Variable& variable = *saved[index];
+    values.resize(static_cast<std::size_t>(variable.info.desc.shape.elements()));
+    into.values[index].resize(values.size());
+    io_->read(variable, values);
+    to_saved_order(variable.info, values, into.values[index]);
+  }
+}
+
+std::size_t Session::snapshot_bytes() const {
+  std::size_t bytes = 0;
+  for (const Variable* const variable : saved_variables(*variables_)) {
+    bytes += static_cast<std::size_t>(variable->info.desc.shape.elements()) * sizeof(float);
+  }
+  return bytes;
 }
 
 void Session::change_saved(Which which, const std::function<void(std::span<float>)>& change) {

@@ -18,6 +18,7 @@
 #include "bench/run/restored.h"
 #include "bench/run/step_runner.h"
 #include "bench/run/variable_io.h"
+#include "bench/run/variable_snapshot.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
@@ -46,6 +47,10 @@ class Session {
 
   // Writes the variables to --train_dir; returns the checkpoint's path.
   std::string save(std::int64_t global_step);
+
+  // Copies what save() would write; the step after it need not be over when the copy is saved.
+  void snapshot(std::int64_t global_step, VariableSnapshot& into);
+  std::size_t snapshot_bytes() const;
 
   // Gives the values of each saved variable, or of those only that follow the batches of a rank, to
   // `change`, and keeps what it makes of them.
@@ -89,6 +94,7 @@ class Session {
           const Sizes& sizes);
 
   void plan_lms(const std::string& plan_of_first);
+  data::SaveOptions save_options(std::int64_t global_step) const;
   void plan_from(const std::string& file);  // of --lms_plan_file
   StepPlan plan_like(const std::string& plan_of_first, bool measured);
   void adopt(StepPlan next);                   // for the steps from here on

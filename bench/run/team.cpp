@@ -314,6 +314,12 @@ void Team::save(std::int64_t global_step) {
   only(*ranks_.front(), [&](Rank& rank) { rank.session->save(global_step); });
 }
 
+void Team::snapshot(std::int64_t global_step, VariableSnapshot& into) {
+  only(*ranks_.front(), [&](Rank& rank) { rank.session->snapshot(global_step, into); });
+}
+
+std::size_t Team::snapshot_bytes() const { return first().snapshot_bytes(); }
+
 StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* timeline) {
   each([&](Rank& rank) {
     Timeline* const wanted = timeline != nullptr ? &rank.timeline : nullptr;

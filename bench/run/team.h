@@ -28,6 +28,7 @@ class Session;
 class TensorHashes;
 struct Exchange;
 struct ReductionTime;
+struct VariableSnapshot;
 
 // The values of one step of a whole team: the mean over its ranks, which have equal batches; the
 // time of the slowest.
@@ -56,6 +57,9 @@ class Team {
   void start(std::int64_t global_step);
   // All ranks hold the same variables, so the first one saves.
   void save(std::int64_t global_step);
+  // What save() would write, of the first rank of this process; see Session.
+  void snapshot(std::int64_t global_step, VariableSnapshot& into);
+  std::size_t snapshot_bytes() const;
 
   // timeline: if given, all sessions of this process take their times, and it gets the first's.
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);

@@ -62,8 +62,8 @@ TEST(TrainDir, TellsFromWhichCheckpointARunGoesOn) {
   const TemporaryFolder folder;
   const std::string train_dir = folder / "t", result = folder / "r.json";
   const auto resumed_from = [&](int batches) {
-    const Finished run = run_program(run_in(
-        train_dir, {"--num_batches=" + std::to_string(batches), "--result_json=" + result}));
+    const Finished run = run_program(
+        run_in(train_dir, {"--num_batches=" + std::to_string(batches), "--result_json=" + result}));
     EXPECT_EQ(run.status, 0) << run.err;
     return std::pair(nlohmann::json::parse(read_file(result))["resumed_from"], run.err);
   };

@@ -153,6 +153,7 @@ TEST(Flags, TakeWhatHorovodsVariablesSayUnlessTheyAreGiven) {
          {});
   EXPECT_EQ(stalls.config.comm.stall_warn_s, 7);
   EXPECT_EQ(stalls.config.comm.stall_abort_s, 70);
+  EXPECT_EQ(by({{"HOROVOD_START_TIMEOUT", "90"}}, {}).config.comm.start_timeout_s, 90);
   EXPECT_EQ(by({{"HOROVOD_STALL_CHECK_DISABLE", "1"}}, {}).config.comm.stall_warn_s, 0);
   EXPECT_THROW(by({{"HOROVOD_FUSION_THRESHOLD", "many"}}, {}), Error);
   EXPECT_EQ(parse_flags({}, Abilities{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "1"}}})

@@ -110,7 +110,7 @@ TEST(Session, IsRefusedBeforeAnythingIsAllocatedWhereTheHostHasTooLittle) {
   EXPECT_THAT([&] { DeviceRun(words, some()); },
               ThrowsMessage<DoesNotFit>(AllOf(HasSubstr("the plan of tflms1 moves "),
                                               HasSubstr("raise --lms_host_limit"),
-                                              HasSubstr("0.00 GiB (1048576 bytes)"))));
+                                              HasSubstr("1.00 MiB (1048576 bytes)"))));
 }
 
 TEST(Session, ComputesTheSameBitsHoweverLongCopiesAreDelayed) {

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "data/checkpoint.h"
+
+namespace cnn::bench {
+
+// A copy in host memory of all variables that a checkpoint holds, as they were after one step. It
+// can be saved by any thread while the next step changes the variables themselves.
+struct VariableSnapshot {
+  data::SaveOptions options;
+  std::vector<data::NamedTensor> tensors;
+  std::vector<std::vector<float>> values;  // of each tensor, in the order of the file
+
+  std::size_t bytes() const;
+  // Writes the checkpoint and returns its path. Throws Error.
+  std::string save() const;
+};
+
+}  // namespace cnn::bench

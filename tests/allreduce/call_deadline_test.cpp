@@ -1,0 +1,123 @@
+#include "allreduce/call_deadline.h"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <future>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <iterator>
+#include <string>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "allreduce/host_ranks.h"
+
+namespace cnn::allreduce {
+namespace {
+
+using namespace std::chrono_literals;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(CallDeadline, SaysWhichCallHasNotReturnedAndWhichFlagSetsHowLong) {
+  std::promise<std::string> said;
+  const CallDeadlineOptions options{
+      .longest = 50ms,
+      .flag = "--comm_start_timeout_s=0.05",
+      .expired = [&](const std::string& message) { said.set_value(message); }};
+  const CallDeadline deadline("MPI_Init", options);
+  EXPECT_THAT(said.get_future().get(),
+              AllOf(HasSubstr("MPI_Init has waited"), HasSubstr("--comm_start_timeout_s=0.05")));
+}
+
+TEST(CallDeadline, SaysNothingWhereTheCallReturnsOrThereIsNone) {
+  bool said = false;
+  const CallDeadlineOptions options{.longest = 1h,
+                                    .expired = [&](const std::string&) { said = true; }};
+  { const CallDeadline deadline("MPI_Init", options); }
+  EXPECT_FALSE(said);
+  { const CallDeadline none("MPI_Init", {}); }
+}
+
+// A process that looks as if mpirun had started it as that rank; it has not come to the program.
+class FakeRank {
+ public:
+  explicit FakeRank(int rank) {
+    const std::string number = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+    const std::array<const char*, 3> environment{"PMIX_NAMESPACE=cnn_test_of_host_ranks",
+                                                 number.c_str(), nullptr};
+    process_ = ::fork();
+    if (process_ == 0) {
+      ::execle("/bin/sleep", "sleep", "600", nullptr, environment.data());
+      ::_exit(1);
+    }
+    while (name() != "sleep\n") {  // until then /proc shows the environment of this process
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  ~FakeRank() {
+    ::kill(process_, SIGKILL);
+    ::waitpid(process_, nullptr, 0);
+  }
+  FakeRank(const FakeRank&) = delete;
+  FakeRank& operator=(const FakeRank&) = delete;
+
+  void stop() const {
+    ::kill(process_, SIGSTOP);
+    ::waitpid(process_, nullptr, WUNTRACED);
+  }
+  std::string text() const { return "process " + std::to_string(process_); }
+
+ private:
+  std::string name() const {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/comm");
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  pid_t process_ = 0;
+};
+
+class HostRanksTest : public testing::Test {
+ protected:
+  HostRanksTest() {
+    for (const auto& [name, value] : variables) {
+      ::setenv(name, value, 1);
+    }
+  }
+  ~HostRanksTest() override {
+    for (const auto& [name, value] : variables) {
+      ::unsetenv(name);
+    }
+  }
+
+ private:
+  static constexpr std::array<std::pair<const char*, const char*>, 4> variables{
+      {{"PMIX_NAMESPACE", "cnn_test_of_host_ranks"},
+       {"OMPI_COMM_WORLD_RANK", "0"},
+       {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
+       {"OMPI_COMM_WORLD_SIZE", "6"}}};
+};
+
+TEST_F(HostRanksTest, TellWhoIsStoppedWhoHasNotStartedAndWhoCannotBeSeen) {
+  const FakeRank second(2), third(3);
+  third.stop();
+  const HostRanks ranks = look_at_host_ranks("MPI_Init");
+  EXPECT_THAT(ranks.text,
+              AllOf(HasSubstr("rank 2 has not started the program (" + second.text() + ")"),
+                    HasSubstr("rank 3 is stopped (" + third.text() + ")"),
+                    HasSubstr("2 more of this host"), HasSubstr("other hosts")));
+  EXPECT_FALSE(ranks.lower_rank_waits);
+}
+
+TEST_F(HostRanksTest, DoNotTellOfAnotherJob) {
+  const FakeRank second(2);
+  ::setenv("PMIX_NAMESPACE", "another", 1);
+  EXPECT_THAT(look_at_host_ranks("MPI_Init").text, Not(HasSubstr(second.text())));
+}
+
+}  // namespace
+}  // namespace cnn::allreduce
