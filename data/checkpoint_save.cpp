@@ -52,8 +52,8 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
   for (const NamedTensor& tensor : tensors) {
     stored.push_back({tensor.name, StoredType::f32, tensor.shape});
   }
-  const std::string name =
-      std::string(checkpoint_stem) + std::to_string(options.global_step) + std::string(checkpoint_extension);
+  const std::string name = std::string(checkpoint_stem) + std::to_string(options.global_step) +
+                           std::string(checkpoint_extension);
   fs::path path = folder / name;
   const auto values = [&options, &source](std::size_t index) {
     return index == 0 ? std::as_bytes(std::span(&options.global_step, 1))

@@ -190,9 +190,8 @@ Run parse_run(const std::string& path, const std::string& text) {
   try {
     run.json = data::parse_json<Json>(text);
   } catch (const data::JsonError& problem) {
-    refuse_file(path, problem.cut_off()
-                          ? "cut off: the JSON ends too early; was the run killed?"
-                          : problem.what());
+    refuse_file(path, problem.cut_off() ? "cut off: the JSON ends too early; was the run killed?"
+                                        : problem.what());
   }
   check_form(path, run.json);
   try {

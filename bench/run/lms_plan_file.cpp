@@ -8,8 +8,8 @@
 #include <sstream>
 
 #include "bench/report/build_info.h"
-#include "layers/initializer.h"
 #include "data/json/parse_json.h"
+#include "layers/initializer.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {

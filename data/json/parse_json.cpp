@@ -28,7 +28,8 @@ std::string reason_of(const std::exception& problem) {
     text.remove_prefix(at + 2);
   }
   std::string reason(text.substr(0, longest));
-  std::ranges::replace_if(reason, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
+  std::ranges::replace_if(
+      reason, [](char letter) { return letter < ' ' || letter > '~'; }, '?');
   return text.size() > longest ? reason + "..." : reason;
 }
 
@@ -74,7 +75,7 @@ Json parse_json(std::string_view text, const typename Json::parser_callback_t& e
     throw JsonError("not JSON at " + position_text(text, offset) + ": " + reason_of(problem),
                     cut_off);
   } catch (const typename Json::out_of_range& problem) {
-    throw JsonError("a number too large for a double at " +
+    throw JsonError("not readable: a number beyond the range of a double at " +
                         position_text(text, offset_of_quoted(text, problem.what())) + ": " +
                         reason_of(problem),
                     false);

@@ -26,8 +26,8 @@ class JsonError final : public Error {
 template <class Json>
 Json parse_json(std::string_view text, const typename Json::parser_callback_t& examine = nullptr);
 
-extern template nlohmann::json parse_json<nlohmann::json>(
-    std::string_view, const nlohmann::json::parser_callback_t&);
+extern template nlohmann::json parse_json<nlohmann::json>(std::string_view,
+                                                          const nlohmann::json::parser_callback_t&);
 extern template nlohmann::ordered_json parse_json<nlohmann::ordered_json>(
     std::string_view, const nlohmann::ordered_json::parser_callback_t&);
 
