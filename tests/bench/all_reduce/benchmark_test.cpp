@@ -148,9 +148,13 @@ TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
     const Said said = reduce(config, options);
     EXPECT_EQ(said.status, 0) << spec << said.out << said.err;
   }
-  config.comm.spec.reset();
   config.comm.wire = CommWire::bf16;
+  config.comm.spec = "direct";
   EXPECT_THAT(reduce(config, options).out, HasSubstr(" bf16 "));
+  config.comm.spec.reset();  // nothing is sent
+  const Said said = reduce(config, options);
+  EXPECT_THAT(said.out, testing::AllOf(HasSubstr(" shared "), HasSubstr(" fp32 ")));
+  EXPECT_THAT(said.err, HasSubstr("--comm_wire=bf16 has no effect"));
 }
 
 // Numbers go to the played devices, by way of the host to the others, and back to be checked.
