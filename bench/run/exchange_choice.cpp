@@ -188,7 +188,7 @@ std::vector<Alternatives> alternatives(const Config& config, const Request& requ
 }
 
 // Looks for `flags` flags, from one on, that make it possible once they are changed together.
-std::optional<std::string> found_with(Config config, const std::vector<Alternatives>& all,
+std::optional<std::string> found_with(const Config& config, const std::vector<Alternatives>& all,
                                       std::size_t first, int flags, const Request& request) {
   for (std::size_t i = first; i < all.size(); ++i) {
     for (const FlagValue& value : all[i]) {
