@@ -34,6 +34,19 @@ TEST(Arguments, MayHaveOptionsAnywhere) {
   EXPECT_EQ(found.markdown, "s.md");
 }
 
+TEST(Arguments, OfBitsAreTwoFilesWithOrWithoutADivision) {
+  for (const Arguments& found :
+       {parsed({"--bits", "a", "b"}), parsed({"a", "--", "b", "--bits"})}) {
+    EXPECT_TRUE(found.bits);
+    EXPECT_THAT(found.base, ElementsAre("a"));
+    EXPECT_THAT(found.fresh, ElementsAre("b"));
+  }
+  EXPECT_THAT(complaint({"--bits", "a"}),
+              HasSubstr("--bits compares two files of --hash_file, not 1"));
+  EXPECT_THAT(complaint({"--bits", "a", "b", "c"}), HasSubstr("not 3"));
+  EXPECT_THAT(complaint({"--bits", "a", "b", "--html=p.html"}), HasSubstr("are for result files"));
+}
+
 TEST(Arguments, ThatMakeNoSenseAreNamed) {
   EXPECT_THAT(complaint({"a.json", "b.json"}), HasSubstr("which are the new runs?"));
   EXPECT_THAT(complaint({"a.json", "--", "b.json", "--", "c.json"}), HasSubstr("two sides"));
