@@ -237,6 +237,12 @@ std::string asked_text(const Config& config) {
   return text;
 }
 
+// Elements of a bucket as the flags cut them, if no tensor is larger.
+std::size_t usual_bucket(const CommFlags& flags) {
+  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes, where all gradients are one bucket
+  return std::min(bucket_sizes(flags).others, most) / sizeof(float);
+}
+
 std::string hosts_text(int hosts) {
   return hosts == 1 ? "one host" : fmt::format("{} hosts", hosts);
 }
@@ -245,7 +251,9 @@ std::string hosts_text(int hosts) {
 
 Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
                            bool peers_memory, std::size_t elements) {
-  const Request request{topology, peers_memory, elements};
+  // What is suggested before the buckets are known is to do for them too.
+  const Request request{topology, peers_memory,
+                        elements > 0 ? elements : usual_bucket(config.comm)};
   std::string why;
   try {
     Exchange exchange = make_exchange(config, topology, peers_memory);

@@ -9,8 +9,8 @@
 namespace cnn::bench {
 
 // make_exchange(), where some algorithm does what the flags ask of these ranks for buckets of up to
-// so many elements. Else throws Error that names the flags and, where any does, the nearest setting
-// with which the exchange is possible.
+// so many elements; 0: buckets are not known yet. Else throws Error that names the flags and, where
+// any does, the nearest setting with which the exchange is possible.
 Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
                            bool peers_memory, std::size_t elements);
 

@@ -137,6 +137,14 @@ TEST(ExchangeChoice, RefusesHalvesOfDevicesAndDdlModesWithWhatWorks) {
             10);
 }
 
+TEST(ExchangeChoice, SuggestsBeforeItKnowsTheBucketsWhatTheyTakeToo) {
+  const Words words{"--comm_chunk_kb=1", "--comm_rings=2", "--comm_order=tree"};
+  const Topology four = ranks_on_hosts(1, 4);
+  const std::string error = refusal(words, four);
+  EXPECT_NE(error, "");
+  EXPECT_EQ(refusal(as_suggested(words, error), four, (8U << 20U) / sizeof(float)), "") << error;
+}
+
 // 64 chunks at most: a quarter of a KiB more than the bucket has would be one too many.
 TEST(ExchangeChoice, NamesTheSmallestChunksThatABucketAllows) {
   EXPECT_THAT(refusal({"--comm_chunk_kb=1"}, ranks_on_hosts(2, 1), 1 << 18U),
