@@ -229,6 +229,7 @@ double simulate_by_symmetry(const Candidate& candidate, const Topology& topology
                     static_cast<std::size_t>(candidate.options.rings);
   const std::size_t rounded = (elements + unit - 1) / unit * unit;
   std::vector<RankPlan> plans;
+  plans.reserve(static_cast<std::size_t>(symmetry.representatives()));
   for (int rank = 0; rank < symmetry.representatives(); ++rank) {
     plans.push_back(make_plan(*candidate.algorithm, topology, rank, rounded, candidate.options));
   }

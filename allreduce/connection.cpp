@@ -119,17 +119,13 @@ class MixedTransport final : public Transport {
     });
   }
 
-  // Looks at both kinds of peers; first at the one that is waited for, whose time may be over.
+  // Looks at both kinds of peers. That of messages comes first: where a wait takes too long, signs
+  // of life from all hosts tell who is to blame in the end.
   void idle(int waits_for) override {
     const int place = place_of(waits_for);
     told([&] {
-      if (place < 0) {
-        outside_->idle(waits_for);
-      }
+      outside_->idle(waits_for);
       inside_->idle(place < 0 ? inside_->rank() : place);
-      if (place >= 0) {
-        outside_->idle(waits_for);
-      }
     });
   }
   void busy() override {

@@ -17,12 +17,8 @@ constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopp
 }  // namespace
 
 Heartbeats::Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
-                       std::chrono::milliseconds between, std::function<void()> on_beat)
-    : comm_(comm),
-      between_(between),
-      turn_(turn),
-      on_beat_(std::move(on_beat)),
-      detector_(std::move(detector)) {
+                       std::chrono::milliseconds between)
+    : comm_(comm), between_(between), turn_(turn), detector_(std::move(detector)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -37,7 +33,6 @@ void Heartbeats::stop() {
 
 void Heartbeats::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    on_beat_();
     beat();
     std::unique_lock lock(sleep_);
     wake_.wait_for(lock, stop, between_, [] { return false; });

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <mpi.h>
 #include <mutex>
@@ -21,10 +20,10 @@ class Heartbeats {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // turn: of who calls MPI, which the thread takes for one message at a time. on_beat: called by
-  // the thread in each period, without the turn. Communicator and mutex must outlive it.
+  // turn: of who calls MPI, which the thread takes for one message at a time. Communicator and
+  // mutex must outlive it.
   Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
-             std::chrono::milliseconds between, std::function<void()> on_beat);
+             std::chrono::milliseconds between);
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
@@ -57,7 +56,6 @@ class Heartbeats {
   std::recursive_mutex& turn_;
   bool ended_ = false;                // guarded by the turn, as the next
   std::map<int, Outgoing> outgoing_;  // by receiver
-  std::function<void()> on_beat_;
   std::atomic<int> waits_for_{-1};
   mutable std::mutex state_;  // guards what follows; never held when the turn is taken
   FailureDetector detector_;

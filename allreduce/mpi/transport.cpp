@@ -75,11 +75,11 @@ int MpiTransport::ranks() const { return world_.ranks(); }
 MpiTransport::Peer& MpiTransport::peer(int rank) {
   std::unique_ptr<Peer>& peer = peers_[static_cast<std::size_t>(rank)];
   if (peer == nullptr) {
-    peer = std::make_unique<Peer>(std::vector<MPI_Request>(channels_, MPI_REQUEST_NULL),
-                                  std::vector<MPI_Request>(channels_, MPI_REQUEST_NULL),
-                                  std::vector<std::uint64_t>(channels_),
-                                  std::vector<std::uint64_t>(channels_));
-    world_.talk_to(rank);
+    peer = std::make_unique<Peer>();
+    peer->sends.resize(channels_, MPI_REQUEST_NULL);
+    peer->receives.resize(channels_, MPI_REQUEST_NULL);
+    peer->told.resize(channels_);
+    peer->came.resize(channels_);
   }
   return *peer;
 }

@@ -4,7 +4,6 @@
 #include <iterator>
 #include <sstream>
 #include <thread>
-#include <utility>
 
 namespace cnn::allreduce {
 namespace {
@@ -27,46 +26,35 @@ Verdict Verdict::read(const std::string& text) {
 }
 
 // Errors of MPI are no news where a rank is lost.
-bool VerdictFlood::take() {
+std::optional<Verdict> Verdicts::take() {
   int here = 0;
   MPI_Status status;
-  if (verdict_ || MPI_Iprobe(MPI_ANY_SOURCE, verdict_tag, comm_, &here, &status) != MPI_SUCCESS ||
-      here == 0) {
-    return verdict_.has_value();
+  if (MPI_Iprobe(MPI_ANY_SOURCE, verdict_tag, comm_, &here, &status) != MPI_SUCCESS || here == 0) {
+    return std::nullopt;
   }
   int bytes = 0;
   MPI_Get_count(&status, MPI_CHAR, &bytes);
   std::string text(static_cast<std::size_t>(bytes), '\0');
   if (MPI_Recv(text.data(), bytes, MPI_CHAR, status.MPI_SOURCE, verdict_tag, comm_,
                MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-    return false;
+    return std::nullopt;
   }
-  verdict_ = Verdict::read(text);
-  send(status.MPI_SOURCE);
-  return true;
+  return Verdict::read(text);
 }
 
-void VerdictFlood::tell(Verdict own) {
-  verdict_ = std::move(own);
-  send(-1);
-}
-
-void VerdictFlood::send(int except) {
-  const std::string& text = texts_.emplace_back(verdict_->text());
-  for (const int to : to_) {
-    if (to == except) {
+void Verdicts::tell(const Verdict& own, std::chrono::milliseconds most) {
+  text_ = own.text();
+  for (int to = 0; to < ranks_; ++to) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (to == rank_) {
       continue;
     }
-    MPI_Request request = MPI_REQUEST_NULL;
-    MPI_Isend(text.data(), static_cast<int>(text.size()), MPI_CHAR, to, verdict_tag, comm_,
+    MPI_Isend(text_.data(), static_cast<int>(text_.size()), MPI_CHAR, to, verdict_tag, comm_,
               &request);
-    if (to != verdict_->culprit) {
+    if (to != own.culprit) {
       sends_.push_back(request);
     }
   }
-}
-
-void VerdictFlood::wait_until_sent(std::chrono::milliseconds most) {
   const auto start = std::chrono::steady_clock::now();
   int all_sent = 0;
   while (all_sent == 0 && std::chrono::steady_clock::now() - start < most) {

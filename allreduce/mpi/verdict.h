@@ -1,10 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <list>
 #include <mpi.h>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,32 +18,24 @@ struct Verdict {
   static Verdict read(const std::string& text);
 };
 
-// Floods the first verdict that this rank reaches or hears: it goes to the ranks that it knows,
-// each of which passes it on before it ends. So a few messages of each rank reach all, and whoever
-// could see this rank end has heard why before. Used by one thread at a time, which may call MPI.
-class VerdictFlood {
+// Tells all other ranks why this one gives up, and hears why others do. Who hears it passes it on
+// to nobody: Open MPI ends a process whose message goes to a rank that has ended meanwhile, as
+// others then do. Used by one thread at a time, which may call MPI.
+class Verdicts {
  public:
-  // The communicator must outlive it.
-  explicit VerdictFlood(MPI_Comm comm) : comm_(comm) {}
+  // Of a rank among so many. The communicator must outlive it.
+  Verdicts(MPI_Comm comm, int rank, int ranks) : comm_(comm), rank_(rank), ranks_(ranks) {}
 
-  void also_to(int rank) { to_.insert(rank); }  // never this rank itself
-
-  // Whether there is a verdict, after a look at what has come; a new one is passed on.
-  bool take();
-  const std::optional<Verdict>& verdict() const { return verdict_; }
-  void tell(Verdict own);
-  void forget() { verdict_.reset(); }  // the next one counts
-  // Returns when all has left but what goes to the culprit, which may not be there any more; or
-  // when the time is over.
-  void wait_until_sent(std::chrono::milliseconds most);
+  // A verdict that has come from another rank.
+  std::optional<Verdict> take();
+  // Returns when all others but the culprit, which may not be there any more, have it, or when the
+  // time is over.
+  void tell(const Verdict& own, std::chrono::milliseconds most);
 
  private:
-  void send(int except);
-
   MPI_Comm comm_;
-  std::set<int> to_;
-  std::optional<Verdict> verdict_;
-  std::list<std::string> texts_;    // as long as MPI may read them
+  int rank_, ranks_;
+  std::string text_;                // as long as MPI may read it
   std::vector<MPI_Request> sends_;  // that are waited for
 };
 

@@ -112,11 +112,7 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   check_set_up(MPI_Comm_rank(comm_, &rank_));
   check_set_up(MPI_Comm_size(comm_, &ranks_));
-  flood_.emplace(comm_);
-  for (const GatherRound& round : gather_rounds(rank_, ranks_)) {
-    flood_->also_to(round.to);
-    flood_->also_to(round.from);
-  }
+  verdicts_.emplace(comm_, rank_, ranks_);
   watch();
 }
 
@@ -133,23 +129,11 @@ void MpiWorld::watch() {
     host_of.push_back(hosts.try_emplace(name, static_cast<int>(hosts.size())).first->second);
     if (options_.watches_processes && where.processes == mine.processes && other != rank_) {
       near_.push_back({other, WatchedProcess(where.process)});
-      flood_->also_to(other);
     }
   }
   if (ranks_ > 1) {
-    watch_far(host_of);
+    heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats);
   }
-}
-
-void MpiWorld::watch_far(std::span<const int> host_of) {
-  const WatchGraph graph = watch_graph(host_of, rank_);
-  for (const std::vector<int>& ranks : {graph.to, graph.from}) {
-    for (const int other : ranks) {
-      flood_->also_to(other);
-    }
-  }
-  heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats,
-                      [this] { relay(); });
 }
 
 bool MpiWorld::take(int from, std::string& text, MPI_Request& request) {
@@ -292,26 +276,15 @@ void MpiWorld::listen() {
   }
 }
 
-// Who computes and does not wait passes a verdict on as well.
-void MpiWorld::relay() {
-  const auto turn = lock();
-  if (!over_) {
-    flood_->take();
-  }
-}
-
 // Throws if a rank has said that it gives up, and because of whom.
 void MpiWorld::hear() {
-  if (over_ || !flood_->take()) {
-    return;
+  if (const std::optional<Verdict> verdict = verdicts_->take()) {
+    end_calls();  // who said so has told all
+    throw PeerLost(verdict->culprit,
+                   verdict->culprit == verdict->origin
+                       ? "rank " + std::to_string(verdict->origin) + " is lost: " + verdict->why
+                       : verdict->why);
   }
-  const Verdict verdict = flood_->verdict().value();
-  end_calls();
-  flood_->wait_until_sent(longest_farewell);
-  throw PeerLost(verdict.culprit,
-                 verdict.culprit == verdict.origin
-                     ? "rank " + std::to_string(verdict.origin) + " is lost: " + verdict.why
-                     : verdict.why);
 }
 
 // What a rank has said comes before what its own end looks like.
@@ -350,10 +323,8 @@ void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
       return;
     }
     end_calls();
-    if (!flood_->verdict()) {
-      flood_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)});
-    }
-    flood_->wait_until_sent(longest_farewell);
+    verdicts_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)},
+                    longest_farewell);
   } catch (const std::exception&) {  // no memory: others see that this process has ended
     return;
   }
@@ -381,12 +352,9 @@ bool MpiWorld::first_says(std::string_view why) noexcept {
     const Clock::time_point start = Clock::now();
     while (rank_ > 0 && !over_ && Clock::now() - start < most) {
       const auto turn = lock();
-      if (flood_->take()) {
-        const Verdict verdict = flood_->verdict().value();
-        if (verdict.origin == 0) {
-          return verdict.culprit == 0 && verdict.why == why;
-        }
-        flood_->forget();
+      const std::optional<Verdict> verdict = verdicts_->take();
+      if (verdict && verdict->origin == 0) {
+        return verdict->culprit == 0 && verdict->why == why;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -48,9 +48,6 @@ class MpiWorld final : public World {
       heartbeats_->wait_for(-1);
     }
   }
-  // A rank to which this one sends messages, or from which it receives some: it hears why this one
-  // ends. Under the lock.
-  void talk_to(int rank) { flood_->also_to(rank); }
   // As Transport's, to and of those who send signs of life.
   void tell(const Progress* progress) {
     if (heartbeats_) {
@@ -69,11 +66,9 @@ class MpiWorld final : public World {
   // Begins to receive a message of a gathering; false: it has not come yet.
   bool take(int from, std::string& text, MPI_Request& request);
   void complete(MPI_Request& request, int other);  // waits for it
-  void relay();  // a verdict that has come, whatever this rank does
   void hear();
   void listen();  // throws PeerLost if a rank is silent
   void watch();
-  void watch_far(std::span<const int> host_of);
   void end_calls();
   // Tells the others first: once it has been thrown memory is freed into which MPI may still write,
   // and nothing more is asked of it.
@@ -91,7 +86,7 @@ class MpiWorld final : public World {
   };
   std::vector<Near> near_;
   std::size_t next_look_ = 0;
-  std::optional<VerdictFlood> flood_;
+  std::optional<Verdicts> verdicts_;
   bool over_ = false;                  // given up: MPI is not called any more
   bool failing_ = false;               // a call of MPI has returned an error
   bool idle_ = false, slept_ = false;  // in this wait

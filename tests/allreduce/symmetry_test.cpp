@@ -33,17 +33,17 @@ double by_host_0(const Case& of, const Links& links) {
 TEST(Symmetry, OfHostsGivesTheTimeOfAllRanks) {
   const Links links{.latency = 3e-6, .post = 2e-7, .add = 1e-11, .rank = 20e9, .host = 12e9};
   const std::vector<Case> cases{
-      {"ring", 6, 1, 6 * 1000, {}},
-      {"ring", 4, 3, 12 * 1000, {.chunks = 4, .window = 2}},
-      {"multi_ring", 4, 3, 36 * 4 * 100, {.rings = 3, .chunks = 4, .window = 6}},
-      {"direct", 5, 1, 5 * 2000, {.chunks = 2, .window = 2}},
-      {"direct", 3, 4, 12 * 2000, {}},
-      {"grid_of_direct", 12, 1, 12 * 4 * 500, {.dims = {3, 4}, .chunks = 4, .window = 2}},
-      {"grid_of_direct", 6, 4, 24 * 3 * 500, {.dims = {4, 2, 3}, .chunks = 3, .window = 3}},
-      {"grid_of_direct", 4, 2, 8 * 500, {.dims = {4, 2}}},  // hosts end within a dimension
-      {"grid_of_rings", 4, 4, 16 * 16 * 300, {.dims = {4, 2, 2}, .chunks = 16, .window = 3}},
-      {"doubling", 8, 2, 16 * 100, {.chunks = 2, .window = 2}},
-      {"halving", 16, 1, 16 * 16 * 100, {.chunks = 16, .window = 4}},
+      {"ring", 6, 1, 6'000, {}},
+      {"ring", 4, 3, 12'000, {.chunks = 4, .window = 2}},
+      {"multi_ring", 4, 3, 14'400, {.rings = 3, .chunks = 4, .window = 6}},
+      {"direct", 5, 1, 10'000, {.chunks = 2, .window = 2}},
+      {"direct", 3, 4, 24'000, {}},
+      {"grid_of_direct", 12, 1, 24'000, {.dims = {3, 4}, .chunks = 4, .window = 2}},
+      {"grid_of_direct", 6, 4, 36'000, {.dims = {4, 2, 3}, .chunks = 3, .window = 3}},
+      {"grid_of_direct", 4, 2, 4'000, {.dims = {4, 2}}},  // hosts end within a dimension
+      {"grid_of_rings", 4, 4, 76'800, {.dims = {4, 2, 2}, .chunks = 16, .window = 3}},
+      {"doubling", 8, 2, 1'600, {.chunks = 2, .window = 2}},
+      {"halving", 16, 1, 25'600, {.chunks = 16, .window = 4}},
   };
   for (const Case& of : cases) {
     const Topology topology = ranks_on_hosts(of.hosts, of.each);

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# cut_link.sh PROGRAM: four ranks on two hosts, network namespaces of this machine, train until the cable between them
-# stays silent: the ranks of each side must name one of the other side and end with 75, and nothing may be left.
+# cut_link.sh PROGRAM [HOSTS]: two ranks on each of two or more hosts, network namespaces of this machine, train until the
+# cable of the last host stays silent: the ranks of each side must name one of the other side and end with 75, and nothing
+# may be left.
 set -uo pipefail
 skip() {
   echo "skipped: $*"
@@ -14,6 +15,8 @@ fail() {
 [[ -e $(dirname "$1")/cnn_mpi.so ]] || skip "the program was built without MPI"
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/virtual_hosts.sh"
 scratch=$(mktemp -d)
+count=${2:-2}
+last=$((count - 1))  # the host that is cut off
 mpirun_pid=
 
 clean_up() {
@@ -33,7 +36,7 @@ soon() {
   return 1
 }
 
-make_hosts 2 "$scratch" >"$scratch/why" || skip "$(<"$scratch/why")"
+make_hosts "$count" "$scratch" >"$scratch/why" || skip "$(<"$scratch/why")"
 
 # Every rank leaves its lines and its status in files.
 cat >"$scratch/rank" <<'RANK'
@@ -53,20 +56,22 @@ run_on_hosts 2 --mca odls_base_sigkill_timeout 2 "$scratch/rank" "$1" --device=c
 mpirun_pid=$!
 
 trains() { grep -q '^5\s*images/sec' "$scratch/0.out" 2>/dev/null; }
-all_have_left() { [[ $(find "$scratch" -name '?.status' | wc -l) == 4 ]]; }
-nobody_is_there() { [[ -z $(ip netns pids "${hosts[0]}")$(ip netns pids "${hosts[1]}") ]]; }
+all_have_left() { [[ $(find "$scratch" -name '?.status' | wc -l) == $((2 * count)) ]]; }
+who_is_there() { for host in "${hosts[@]}"; do ip netns pids "$host"; done; }
+nobody_is_there() { [[ -z $(who_is_there) ]]; }
 
 soon trains || fail "the ranks do not train"
-ip -n "$switch" link set port1 nomaster  # frames vanish; no end sees its carrier go
+ip -n "$switch" link set "port$last" nomaster  # frames vanish; no end sees its carrier go
 soon all_have_left || fail "not all ranks have left"
-ip -n "$switch" link set port1 master br0  # so that mpirun can end what it has started
-soon nobody_is_there || fail "processes are left: $(ip netns pids "${hosts[0]}") $(ip netns pids "${hosts[1]}")"
+ip -n "$switch" link set "port$last" master br0  # so that mpirun can end what it has started
+soon nobody_is_there || fail "processes are left: $(who_is_there)"
 mpirun_pid=
 
-for rank in 0 1 2 3; do
+cut_off="[$((2 * last))$((2 * last + 1))]"
+for ((rank = 0; rank < 2 * count; ++rank)); do
   [[ $(<"$scratch/$rank.status") == 75 ]] || fail "rank $rank has left with $(<"$scratch/$rank.status")"
-  others='[23]'
-  ((rank < 2)) || others='[01]'
+  others=$cut_off
+  ((rank < 2 * last)) || others="[0-$((2 * last - 1))]"
   grep -q "rank $others is lost: " "$scratch/$rank.err" || fail "rank $rank does not name the other side"
 done
 left=$(find /dev/shm "$scratch" -name "vader_segment.cnn$$*" 2>/dev/null)

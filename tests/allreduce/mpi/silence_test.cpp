@@ -49,7 +49,9 @@ TEST(Silence, OfARankMakesTheOthersNameIt) {
   try {
     world.gather({});
   } catch (const PeerLost& lost) {
-    std::cerr << "names rank " << lost.rank() << ": " << lost.what() << std::endl;
+    const std::string line =
+        "names rank " + std::to_string(lost.rank()) + ": " + lost.what() + "\n";
+    std::cerr << line << std::flush;  // at once: all ranks write at the same time
   }
   wait_for_the_others(tests::unwatched_in(), world);
   ::kill(std::stoi(processes[static_cast<std::size_t>(stopped)]), SIGCONT);
