@@ -197,6 +197,17 @@ Abilities abilities_of(std::span<const BackendKind> backends) {
   return abilities;
 }
 
+// Nothing if they are wrong, which the user is told.
+std::optional<CommandLine> read_flags(std::span<const std::string> words,
+                                      std::span<const BackendKind> backends, Console& console) {
+  try {
+    return parse_flags(words.subspan(words.empty() ? 0 : 1), abilities_of(backends));
+  } catch (const std::exception& error) {
+    tell_wrong_flags(error, console);
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,16 +218,18 @@ int main(int argc, char** argv) {
   try {
     std::vector<BackendKind> backends = gpu_backends();
     backends.push_back(cpu_backend());
-    const CommandLine line = parse_flags(
-        std::span<const std::string>(words).subspan(words.empty() ? 0 : 1), abilities_of(backends));
-    if (wants_help(line.config)) {
-      std::string help = help_text(line.config);
+    const std::optional<CommandLine> line = read_flags(words, backends, console);
+    if (!line) {
+      return 1;
+    }
+    if (wants_help(line->config)) {
+      std::string help = help_text(line->config);
       help.pop_back();  // the last line break, which print adds
       console.print(help);
       return status_of(console, 1);  // as absl's flags do
     }
-    const RunIdentity identity = identity_of(line, words);
-    return run({line, backends, identity, process_start}, console);
+    const RunIdentity identity = identity_of(*line, words);
+    return run({*line, backends, identity, process_start}, console);
   } catch (const std::exception& error) {
     console.note_own(cnn::failure_text(error));
     return exit_code_of(error);

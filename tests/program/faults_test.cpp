@@ -139,6 +139,17 @@ std::string final_weights(const TemporaryFolder& folder) {
   return read_file(folder / "t/model.ckpt-6.safetensors");
 }
 
+// Both ways that ranks of one host have to one another.
+TEST_F(RanksWithFaults, SayInWhichStepBucketAndPhaseTheyLostOne) {
+  for (const char* transport : {"auto", "mpi"}) {
+    const TemporaryFolder folder;
+    const Finished run =
+        run_ranks(2, tiny_training(folder, {"--comm_fault=rank=1,step=3,bucket=0,what=kill",
+                                            std::string("--comm_transport=") + transport}));
+    EXPECT_NE(run.err.find(" | in step 3, bucket 0, "), std::string::npos) << run.err;
+  }
+}
+
 TEST_F(RanksWithFaults, GoOnFromTheCheckpointAsIfNothingHadHappened) {
   const TemporaryFolder undisturbed, disturbed;
   Finished run = run_ranks(2, tiny_training(undisturbed, {}));
@@ -189,6 +200,27 @@ TEST_F(RanksWithFaults, AreOneLineIfTheyMakeNoSense) {
   const std::string line = "--comm_fault=rank=2,what=kill: there are 2 ranks, from 0 on";
   EXPECT_NE(run.err.find(line), std::string::npos) << run.err;
   EXPECT_EQ(run.err.find(line), run.err.rfind(line)) << run.err;
+}
+
+TEST_F(RanksWithFaults, SayOnceWhatIsWrongWithTheirFlags) {
+  for (const char* program : {"cnn_benchmarks", "all_reduce_benchmark"}) {
+    const Finished run = run_ranks_of(program, 3, {"--model=resnet50", "--batch_size=many"});
+    EXPECT_NE(run.status, 0);
+    const std::size_t first = run.err.find("--batch_size");
+    EXPECT_NE(first, std::string::npos) << run.err;
+    EXPECT_EQ(first, run.err.rfind("--batch_size")) << run.err;
+  }
+}
+
+TEST_F(RanksWithFaults, AreOneLineWhereThereIsNoGpuToReduceOn) {
+  const Finished run = run_ranks_of("all_reduce_benchmark", 2,
+                                    {"--device=gpu", "-b", "4096", "-e", "4096", "-n", "1"});
+  if (run.status == 0) {
+    GTEST_SKIP() << "this machine has a GPU";
+  }
+  const std::size_t first = run.err.find("--device=gpu");
+  EXPECT_NE(first, std::string::npos) << run.err;
+  EXPECT_EQ(first, run.err.rfind("--device=gpu: ")) << run.err;
 }
 
 }  // namespace
