@@ -327,6 +327,9 @@ struct CommFlags {
   std::optional<std::string> fault;  // see bench/flags/fault_spec.h
   std::vector<std::int64_t> simulate_ranks;
   int simulate_ranks_per_host = 1;
+  // Assumed of them: the standard deviation of a rank's step, as a share of it, and by what share
+  // computing takes longer while an exchange runs beside it.
+  double simulate_ranks_jitter = 0.01, simulate_ranks_slowdown = 0.05;
   bool launched = false;  // by mpirun or its like, as one of several processes
 };
 

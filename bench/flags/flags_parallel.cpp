@@ -217,8 +217,9 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::print_plan>,
      .idle = {alone}},
     {.name = "comm_dump_iter",
-     .help = "print every so many timed steps what the exchange took in them, of the slowest rank; "
-             "0 = off",
+     .help = "print every so many timed steps what the exchange took in them: of the slowest rank "
+             "beside the hardware's bound, and by rank and by bucket the wait for the latest rank "
+             "and the time to move bytes; 0 = off",
      .range = at_least(0),
      .member = &at<&Config::comm, &CommFlags::dump_iter>,
      .idle = {alone, {simulates, "--comm_dump_iter has no effect with --simulate: nothing runs"}}},
@@ -318,6 +319,20 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::simulate_ranks_per_host>,
      .idle = {{[](const Config& c) { return c.comm.simulate_ranks.empty(); },
                "--simulate_ranks_per_host acts with --simulate_ranks only"}}},
+    {.name = "simulate_ranks_jitter",
+     .help = "standard deviation of a rank's step that is assumed there, as a share of the step: "
+             "all wait for the slowest of n ranks, which takes sqrt(2 ln n) of these longer",
+     .range = between(0, 1),
+     .member = &at<&Config::comm, &CommFlags::simulate_ranks_jitter>,
+     .idle = {{[](const Config& c) { return c.comm.simulate_ranks.empty(); },
+               "--simulate_ranks_jitter acts with --simulate_ranks only"}}},
+    {.name = "simulate_ranks_slowdown",
+     .help = "share by which computing is assumed to take longer while an exchange runs beside it "
+             "and takes processors and memory bandwidth",
+     .range = between(0, 1),
+     .member = &at<&Config::comm, &CommFlags::simulate_ranks_slowdown>,
+     .idle = {{[](const Config& c) { return c.comm.simulate_ranks.empty(); },
+               "--simulate_ranks_slowdown acts with --simulate_ranks only"}}},
 };
 
 constexpr Flag allreduce_rows[] = {

@@ -122,6 +122,7 @@ void note_exchange(const Config& config, const StepPlan& plan, Console& console)
     console.note(note);
   }
   console.note("simulate: links of hosts: " + links_text(first.settings));
+  console.note("simulate: " + assumptions_text(assumptions_of(flags)));
   for (const std::int64_t ranks :
        flags.print_plan ? flags.simulate_ranks : std::vector<std::int64_t>()) {
     console.note(fmt::format("simulate: {} ranks", ranks));

@@ -68,7 +68,8 @@ struct Undisturbed {
   double seconds = 0, backward_end = 0;
 };
 
-RanksPrediction predict_step_of(const Undisturbed& step, const allreduce::Settings& settings) {
+RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& assumed,
+                                const allreduce::Settings& settings) {
   RanksPrediction found{.ranks = settings.topology.ranks(),
                         .hosts = settings.topology.host_of.back() + 1,
                         .alone_seconds = step.seconds};
@@ -87,7 +88,8 @@ RanksPrediction predict_step_of(const Undisturbed& step, const allreduce::Settin
     all += exchange.elements;
     largest = std::max(largest, exchange.elements);
   }
-  found.step_seconds = end_of(simulate(step.plan, with));
+  found.overlapped_seconds = end_of(simulate(step.plan, with));
+  add_assumed(found, assumed);
   std::vector<allreduce::BucketTime> together;
   if (all > 0) {
     found.largest_by = way_text(way(largest));
@@ -96,19 +98,43 @@ RanksPrediction predict_step_of(const Undisturbed& step, const allreduce::Settin
   found.without_overlap = allreduce::predict_step({.compute = step.seconds,
                                                    .backward_end = step.backward_end,
                                                    .buckets = together,
+                                                   .jitter = assumed.jitter * step.seconds,
                                                    .ranks = found.ranks});
   return found;
 }
 
 }  // namespace
 
+RankAssumptions assumptions_of(const CommFlags& flags) {
+  return {.jitter = flags.simulate_ranks_jitter, .slowdown = flags.simulate_ranks_slowdown};
+}
+
+void add_assumed(RanksPrediction& prediction, const RankAssumptions& assumed) {
+  const double hidden = std::max(0.0, prediction.exchange_seconds - prediction.exposed_seconds());
+  prediction.slowdown_seconds = assumed.slowdown * hidden;
+  prediction.straggler_seconds =
+      allreduce::predict_step(
+          {.jitter = assumed.jitter * prediction.alone_seconds, .ranks = prediction.ranks})
+          .straggler;
+}
+
+std::string assumptions_text(const RankAssumptions& assumed) {
+  constexpr double percent = 100;
+  return fmt::format(
+      "assumed: the step of a rank has a standard deviation of {:g} % (--simulate_ranks_jitter), "
+      "and computing takes {:g} % longer while an exchange runs beside it "
+      "(--simulate_ranks_slowdown)",
+      percent * assumed.jitter, percent * assumed.slowdown);
+}
+
 Exchange simulated_exchange(const Config& config, std::int64_t ranks, const StepPlan& plan) {
   const allreduce::Topology topology = topology_of(ranks, config.comm.simulate_ranks_per_host);
   Exchange exchange =
       possible_exchange(config, topology, /*peers_memory=*/false, largest_bucket(plan));
   const auto& file = config.comm.calibration_file;
-  const allreduce::Links links = file ? read_links(*file).speeds.links : allreduce::Links{};
-  exchange.settings.links = with_flags(links, config.comm);
+  const allreduce::LinkSpeeds speeds = file ? read_links(*file).speeds : allreduce::LinkSpeeds{};
+  exchange.settings.links = with_flags(speeds.links, config.comm);
+  exchange.settings.sources = with_flags(speeds.sources, config.comm);
   return exchange;
 }
 
@@ -127,7 +153,8 @@ std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& co
                          .backward_end = last_ready(plan, undisturbed, exchanges)};
   std::vector<RanksPrediction> predictions;
   for (const std::int64_t ranks : config.comm.simulate_ranks) {
-    predictions.push_back(predict_step_of(step, simulated_exchange(config, ranks, plan).settings));
+    predictions.push_back(predict_step_of(step, assumptions_of(config.comm),
+                                          simulated_exchange(config, ranks, plan).settings));
   }
   return predictions;
 }
@@ -137,22 +164,27 @@ void report_ranks(std::span<const RanksPrediction> predictions, double batch, Co
   constexpr double percent = 100, milli = 1e3;
   result = Json::array();
   for (const RanksPrediction& p : predictions) {
-    const double speed = p.ranks * batch / p.step_seconds;
-    const double hidden = p.exchange_seconds > 0 ? 1 - p.exposed_seconds() / p.exchange_seconds : 1;
+    const double speed = p.ranks * batch / p.step_seconds();
+    const double hidden =
+        p.exchange_seconds > 0 ? std::max(0.0, 1 - p.exposed_seconds() / p.exchange_seconds) : 1;
     const double plain = p.alone_seconds / p.without_overlap.seconds;
     console.note(fmt::format(
         "simulate: {} ranks on {} hosts: {:.1f} images/sec, efficiency {:.2f} %; exchange {:.3f} "
-        "ms, {:.3f} ms of it exposed ({:.1f} % hidden), largest bucket by {}; without overlap "
-        "{:.2f} %",
+        "ms, {:.3f} ms of it exposed ({:.1f} % hidden), largest bucket by {}; computing slowed "
+        "down by {:.3f} ms, {:.3f} ms for the slowest rank; without overlap {:.2f} %",
         p.ranks, p.hosts, speed, percent * p.efficiency(), milli * p.exchange_seconds,
-        milli * p.exposed_seconds(), percent * hidden, p.largest_by, percent * plain));
+        milli * p.exposed_seconds(), percent * hidden, p.largest_by.empty() ? "none" : p.largest_by,
+        milli * p.slowdown_seconds, milli * p.straggler_seconds, percent * plain));
     result.push_back({{"ranks", p.ranks},
                       {"hosts", p.hosts},
                       {"images_per_sec", speed},
-                      {"step_seconds", p.step_seconds},
+                      {"step_seconds", p.step_seconds()},
                       {"efficiency", p.efficiency()},
                       {"exchange_seconds", p.exchange_seconds},
                       {"exposed_seconds", p.exposed_seconds()},
+                      {"slowdown_seconds", p.slowdown_seconds},
+                      {"straggler_seconds", p.straggler_seconds},
+                      {"source", "derived"},
                       {"efficiency_without_overlap", plain}});
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -18,16 +19,32 @@ namespace cnn::bench {
 // A step of so many ranks, each on a device of its own.
 struct RanksPrediction {
   int ranks = 1, hosts = 1;
-  double step_seconds = 0;      // by the waits of the plan
-  double alone_seconds = 0;     // of the same step without any exchange
-  double exchange_seconds = 0;  // of all buckets, one after another
+  double overlapped_seconds = 0;  // of the step by the waits of the plan alone
+  double alone_seconds = 0;       // of the same step without any exchange
+  double exchange_seconds = 0;    // of all buckets, one after another
+  double slowdown_seconds = 0;    // by which computing takes longer beside the exchange
+  double straggler_seconds = 0;   // until the slowest rank is there
   // The same, exchanged at once after the last gradient.
   allreduce::StepTime without_overlap;
   std::string largest_by;  // what the largest bucket is reduced by: "grid_of_direct 8x8 in 4"
 
-  double exposed_seconds() const { return step_seconds - alone_seconds; }
-  double efficiency() const { return alone_seconds / step_seconds; }
+  double step_seconds() const {
+    return alone_seconds + exposed_seconds() + slowdown_seconds + straggler_seconds;
+  }
+  // Of the exchange, what no computing hides. Rounding must not make it negative.
+  double exposed_seconds() const { return std::max(0.0, overlapped_seconds - alone_seconds); }
+  double efficiency() const { return alone_seconds / step_seconds(); }
 };
+
+// What a prediction assumes that no plan tells; see the flags of these names.
+struct RankAssumptions {
+  double jitter = 0, slowdown = 0;
+};
+RankAssumptions assumptions_of(const CommFlags& flags);
+// Adds the slow-down of computing under the exchange, and the wait for the slowest rank.
+void add_assumed(RanksPrediction& prediction, const RankAssumptions& assumed);
+// "assumed: the step of a rank has a standard deviation of 1 %, ...".
+std::string assumptions_text(const RankAssumptions& assumed);
 
 // How so many ranks would exchange: links as flags and --comm_calibration_file say, else usual ones
 // of 100 Gbit/s. Throws Error for ranks that do not fill their hosts, and as possible_exchange()
@@ -39,7 +56,8 @@ Exchange simulated_exchange(const Config& config, std::int64_t ranks, const Step
 std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& costs,
                                            const Config& config);
 
-// Lines of stderr, and an array for the result file. batch: examples of a rank's step.
+// Lines of stderr with one of each prediction, and an array for the result file. batch: examples of
+// a rank's step.
 void report_ranks(std::span<const RanksPrediction> predictions, double batch, Console& console,
                   Json& result);
 

@@ -274,6 +274,8 @@ TEST(SimulateRanks, PredictsHowAStepScales) {
     const Simulated found = simulated("h200", words);
     EXPECT_EQ(found.run.status, 0) << found.run.err;
     EXPECT_TRUE(says(found.run, " ranks on ")) << found.run.err;
+    EXPECT_TRUE(says(found.run, "assumed: the step of a rank has a standard deviation of "));
+    EXPECT_FALSE(says(found.run, "-0.000")) << found.run.err;
     return found.result.at("simulation").at("ranks");
   };
   const json usual = ranks({});
@@ -293,6 +295,12 @@ TEST(SimulateRanks, PredictsHowAStepScales) {
   EXPECT_LT(slow[2].at("efficiency"), usual[2].at("efficiency"));
   const json at_end = ranks({"--comm_host_gbps=1.25", "--nocomm_overlap"});
   EXPECT_NEAR(at_end[2].at("efficiency"), slow[2].at("efficiency_without_overlap"), 0.01);
+  const json steady = ranks({"--simulate_ranks_jitter=0", "--simulate_ranks_slowdown=0"});
+  EXPECT_EQ(usual[0].at("straggler_seconds"), 0);
+  EXPECT_GT(usual[2].at("straggler_seconds"), 0);
+  EXPECT_GT(usual[2].at("slowdown_seconds"), 0);
+  EXPECT_EQ(steady[2].at("straggler_seconds"), 0);
+  EXPECT_GT(steady[2].at("efficiency"), usual[2].at("efficiency"));
   const json full = ranks({"--simulate_ranks_per_host=8", "--simulate_ranks=8,16"});
   EXPECT_EQ(full[1].at("hosts"), 2);
   EXPECT_EQ(
