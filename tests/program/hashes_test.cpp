@@ -85,7 +85,7 @@ TEST(TensorHashes, NameTheTensorInWhichABitWasFlipped) {
   bits.train("c", small_training({"--comm_fault=rank=0,step=2,what=flip,tensor=conv#1:0"}));
   const Finished middle = bits.compare("a", "b");
   EXPECT_EQ(middle.status, 1) << middle.out << middle.err;
-  EXPECT_THAT(middle.out, AllOf(HasSubstr("differ first in step 3"), HasSubstr("2 of 4 steps")));
+  EXPECT_THAT(middle.out, HasSubstr("differ first in step 3, in "));
   EXPECT_THAT(
       bits.compare("a", "c").out,
       AllOf(HasSubstr("differ first in step 2, in conv#1:0: output 0 of node conv#1, op conv"),
