@@ -22,10 +22,12 @@
 #include "bench/report/output_file.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
+#include "bench/report/steps_csv.h"
 #include "bench/run/exchange_flags.h"
 #include "bench/run/failure.h"
 #include "bench/run/interruption.h"
 #include "bench/run/launcher.h"
+#include "bench/run/listing.h"
 #include "bench/run/runner.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
@@ -66,7 +68,8 @@ struct Start {
 void write_no_files(Config& config) {
   for (std::optional<std::string>* const file :
        {&config.report.result_json, &config.report.log_dir, &config.report.html_report,
-        &config.report.tfprof_file, &config.report.graph_file, &config.report.hash_file}) {
+         &config.report.tfprof_file, &config.report.graph_file, &config.report.steps_csv,
+         &config.report.hash_file}) {
     file->reset();
   }
   for (std::optional<std::string>* const file :
@@ -96,13 +99,17 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
   return world;
 }
 
-// --result_json and --html_report: the same, for programs and for people.
+// --result_json, --html_report and --steps_csv: the same, for programs, for people and for tables.
 class Reports {
  public:
   // Throws Error if a path cannot be written.
   explicit Reports(const ReportOptions& options) : file_(options.result_json) {
     if (options.html_report) {
       page_.emplace("--html_report", *options.html_report);
+    }
+    if (options.steps_csv) {
+      make_folder_of(*options.steps_csv);
+      steps_.emplace("--steps_csv", *options.steps_csv);
     }
   }
   ResultFile& file() { return file_; }
@@ -113,11 +120,14 @@ class Reports {
     if (page_) {
       page_->write(cnn::page::run_page(result_text(result)));
     }
+    if (steps_) {
+      steps_->write(steps_csv(result));
+    }
   }
 
  private:
   ResultFile file_;
-  std::optional<OutputFile> page_;
+  std::optional<OutputFile> page_, steps_;
 };
 
 // The run itself: whatever happens, the result file tells what is known. Returns the exit status of
@@ -227,6 +237,10 @@ int main(int argc, char** argv) {
       help.pop_back();  // the last line break, which print adds
       console.print(help);
       return status_of(console, 1);  // as absl's flags do
+    }
+    if (wants_listing(line->config)) {
+      console.print(listing(line->config, backends));
+      return status_of(console, 0);
     }
     const RunIdentity identity = identity_of(*line, words);
     return run({*line, backends, identity, process_start}, console);

@@ -78,7 +78,7 @@ MpiTransport::Peer& MpiTransport::peer(int rank) {
     peer = std::make_unique<Peer>();
     peer->sends.resize(channels_, MPI_REQUEST_NULL);
     peer->receives.resize(channels_, MPI_REQUEST_NULL);
-    peer->told.resize(channels_);
+    peer->come.resize(channels_);
     peer->came.resize(channels_);
   }
   return *peer;

@@ -118,6 +118,8 @@ int run(const std::vector<std::string>& words, Console& console) {
     console.print(help_text(line.config));
     return 1;  // as absl's flags do
   }
+  cnn::check(!wants_listing(line.config),
+             "--version and --list_models are answered by cnn_benchmarks");
   for (const std::string& notice : line.notices) {
     console.note(notice);
   }

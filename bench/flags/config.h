@@ -167,6 +167,8 @@ struct SizeOptions {
   int batch = 0;        // per device; 0 or less: the model's own
   int batch_group = 1;  // batches that the input stage makes at a time
   LengthFlags length;
+  std::optional<double>
+      min_time;  // seconds of timed steps, in place of a length; 0 counts as unset
   std::optional<int> warm_up_batches;
   std::optional<int> autotune_threshold;
 };
@@ -192,7 +194,7 @@ struct ReportOptions {
   std::optional<std::string> test_id;
   std::string trace_file;  // empty: none
   std::optional<std::string> result_json;
-  std::optional<std::string> html_report, tfprof_file, graph_file;
+  std::optional<std::string> html_report, tfprof_file, graph_file, steps_csv;
   std::optional<std::string> hash_file;
   int hash_steps = 1;  // hashes are taken of every step whose global number this divides
   std::optional<std::string> take_turns;  // file by which programs agree on them
@@ -344,6 +346,7 @@ struct HelpFlags {
   bool usual = false;
   bool brief = false;
   bool full = false;
+  bool version = false, list_models = false;
 };
 
 struct Config {

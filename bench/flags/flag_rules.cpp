@@ -52,6 +52,19 @@ constexpr Rule rules[] = {
      "measures accuracy"},
     {[](const Config& c) { return is_set(c.size.length.batches) && is_set(c.size.length.epochs); },
      "--num_batches and --num_epochs both set the length; give one of them"},
+    {[](const Config& c) {
+       return is_set(c.size.min_time) &&
+              (is_set(c.size.length.batches) || is_set(c.size.length.epochs));
+     },
+     "--min_time says when to stop, and so do --num_batches and --num_epochs; give one of them"},
+    {[](const Config& c) { return is_set(c.size.min_time) && c.mode.eval; },
+     "--min_time is a time of training or --forward_only; an evaluation is as long as "
+     "--num_eval_batches says"},
+    {[](const Config& c) {
+       return is_set(c.size.min_time) && ways_to_evaluate_during_training(c) > 0;
+     },
+     "the --eval_during_training_* flags need to know how long the training is; replace --min_time "
+     "by --num_batches"},
     {[](const Config& c) { return is_set(c.eval.length.batches) && is_set(c.eval.length.epochs); },
      "--num_eval_batches and --num_eval_epochs both set the length; give one of them"},
     {[](const Config& c) { return c.num_gpus > 1 && is_of_processes(c.variable_update); },

@@ -188,13 +188,39 @@ std::string help_of(const Flag& flag) {
   return text + "\n";
 }
 
+constexpr std::string_view help_ending = R"(
+Exit status:
+  0     the run is complete, or --version or --list_models has answered
+  1     an error, told in one line on stderr; also after --help, as the original's
+  3     the run does not fit into the memory of the device or the host; less may fit
+  75    another rank failed or does not answer
+  128+N the signal N ended the run; SIGINT and SIGTERM let the running step end first
+
+Environment variables:
+  CNN_MAX_CPU_ISA, ONEDNN_MAX_CPU_ISA
+        the highest instruction set that kernels may use (see the first line of device: on stderr)
+  OMP_NUM_THREADS
+        threads that compute on the CPU; --num_intra_threads goes first
+  OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY
+        where set, OpenMP places the threads; else each has a processor of its own
+  DDL_OPTIONS
+        --ddl_options of --variable_update=ddl; the flag goes first
+  HOROVOD_...
+        settings of --variable_update=horovod; each that acts or cannot act is told on stderr
+  TF_GPU_HOST_MEM_LIMIT_IN_MB
+        the most host memory that --lms may take
+  OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE, MV2_COMM_WORLD_RANK,
+  MV2_COMM_WORLD_SIZE, PMIX_RANK
+        set by mpirun and its like: this process is one of several ranks
+)";
+
 }  // namespace
 
 CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities) {
   const Arguments arguments = read_arguments(expand_flag_files(words));
   CommandLine line{.settings = default_settings()};
   read_values(arguments, line);
-  if (wants_help(line.config)) {
+  if (wants_help(line.config) || wants_listing(line.config)) {
     return line;
   }
   if (!arguments.positional.empty()) {
@@ -213,6 +239,8 @@ bool wants_help(const Config& config) {
   return config.help.usual || config.help.brief || config.help.full;
 }
 
+bool wants_listing(const Config& config) { return config.help.version || config.help.list_models; }
+
 std::string help_text(const Config& config) {
   constexpr std::array first{"mode", "size", "report", "device", "data", "ours"};
   std::string text = "cnn_benchmarks: train convolutional networks and report images/sec\n";
@@ -228,7 +256,7 @@ std::string help_text(const Config& config) {
     }
     text += body.empty() ? "" : fmt::format("\n{}:\n{}", group.title, body);
   }
-  return text;
+  return text + std::string(help_ending);
 }
 
 }  // namespace cnn::bench

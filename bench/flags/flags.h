@@ -36,6 +36,8 @@ struct CommandLine {
 CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities);
 
 bool wants_help(const Config& config);
+// --version or --list_models: like help, they answer and end the program.
+bool wants_listing(const Config& config);
 
 // The help for --helpshort, --help or --helpfull, whichever of them is set, by groups.
 std::string help_text(const Config& config);

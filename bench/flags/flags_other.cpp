@@ -53,6 +53,12 @@ constexpr Flag our_rows[] = {
      .help = "write a page that shows the run to this file: steps, losses, memory, lanes, "
              "operations; ten timed steps are profiled for it",
      .member = &at<&Config::report, &ReportOptions::html_report>},
+    {.name = "steps_csv",
+     .help =
+         "write the timed steps to this file as a table: one line each, with its seconds, speed, "
+         "losses, learning rate and whether something disturbed it",
+     .member = &at<&Config::report, &ReportOptions::steps_csv>,
+     .idle = {{simulates, "--steps_csv does not act with --simulate: nothing is run"}}},
     {.name = "take_turns",
      .help = "share the machine with another run that names the same file: each builds, warms up "
              "and then times steps for half a second at a time while the other waits, so that "
@@ -142,6 +148,13 @@ constexpr Flag absl_rows[] = {
     {.name = "helpfull",
      .help = "print every flag, also those without effect, and exit",
      .member = &at<&Config::help, &HelpFlags::full>},
+    {.name = "version",
+     .help = "print the version of the program, its commit and its libraries, and exit",
+     .member = &at<&Config::help, &HelpFlags::version>},
+    {.name = "list_models",
+     .help = "print the networks with their data set, image size, batch size and parameters, and "
+             "exit; with --data_name those of that data set",
+     .member = &at<&Config::help, &HelpFlags::list_models>},
     {"helpxml", boolean, "False", rejected, "use --helpfull", "the help as XML"},
     {"flagfile", text, "", honoured, "",
      "read more flags from this file, one on a line; # begins a comment"},

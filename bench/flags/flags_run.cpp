@@ -52,6 +52,13 @@ constexpr Flag size_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::epochs>,
      .idle = {one_step}},
+    {.name = "min_time",
+     .help =
+         "run until that many seconds of timed steps have passed, instead of --num_batches; all "
+         "ranks stop at the same step",
+     .range = between(0, 1e9),
+     .member = &at<&Config::size, &SizeOptions::min_time>,
+     .idle = {one_step}},
     {.name = "num_warmup_batches",
      .help = "untimed training steps first; unset means max(10, 5 * autotune_threshold^2)",
      .range = at_least(0),

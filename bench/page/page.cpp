@@ -57,6 +57,7 @@ std::string tiles_of(const Json& json) {
          tile(speed.empty() ? speed : speed + " ± " + number("uncertainty", "{:.2f}"),
               "images/sec") +
          tile(number("median_step_seconds", "{:.2f} ms", 1e3), "median step") +
+         tile(number("p99_step_seconds", "{:.2f} ms", 1e3), "99 of 100 steps within") +
          tile(number("percent_of_roofline", "{:.1f} %"), "of the roofline") +
          tile(peak ? bytes_text(*peak) : "", "measured peak of the arena") +
          tile(disturbed_of(json), "steps disturbed") + "</div>\n";

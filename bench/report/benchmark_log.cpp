@@ -30,7 +30,8 @@ Json parameters(const Header& header) {
           text("devices", quoted_list(header.devices)),
           text("mode", mode_name(header.mode)),
           text("model", header.model),
-          parameter("num_batches", "long_value", header.length.batches),
+          header.min_time > 0 ? parameter("min_time", "float_value", header.min_time)
+                              : parameter("num_batches", "long_value", header.length.batches),
           parameter("num_epochs", "float_value", header.length.epochs),
           text("optimizer", header.optimizer),
           text("rewrite_config", header.rewriter_config.value_or("None")),

@@ -23,6 +23,7 @@ struct RunStart {
   std::int64_t global_batch = 0;
   std::int64_t warm_up = 0;      // steps before the timed ones
   std::int64_t timed_steps = 0;  // that are to come; 0 or less if a checkpoint stands past the end
+  double min_seconds = 0;  // of timed steps, after which it ends before timed_steps; 0: it does not
 };
 
 struct FinishedStep {

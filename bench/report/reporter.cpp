@@ -30,6 +30,16 @@ void add_batch_lines(const Header& header, std::vector<std::string>& lines) {
   }
 }
 
+void add_length_lines(const Header& header, std::vector<std::string>& lines) {
+  if (header.min_time > 0) {  // the original has no such run
+    lines.push_back(
+        labelled("Num batches:", fmt::format("as many as take {:g} s", header.min_time)));
+    return;
+  }
+  lines.push_back(labelled("Num batches:", fmt::format("{}", header.length.batches)));
+  lines.push_back(labelled("Num epochs:", fixed(header.length.epochs, 2)));
+}
+
 }  // namespace
 
 Header header_of(const Config& config) {
@@ -59,8 +69,7 @@ std::vector<std::string> header_lines(const Header& header) {
                                  labelled("Mode:", mode_name(header.mode)),
                                  labelled("SingleSess:", yes_no(header.single_session))};
   add_batch_lines(header, lines);
-  lines.push_back(labelled("Num batches:", fmt::format("{}", header.length.batches)));
-  lines.push_back(labelled("Num epochs:", fixed(header.length.epochs, 2)));
+  add_length_lines(header, lines);
   lines.push_back(labelled("Devices:", quoted_list(header.devices)));
   lines.push_back(labelled("NUMA bind:", yes_no(header.numa_bind)));
   lines.push_back(labelled("Data format:", header.data_format));
@@ -147,6 +156,13 @@ std::string warm_up_line(std::int64_t warm_up) {
 }
 
 std::string trace_line(std::string_view file) { return fmt::format("Dumping trace to {}", file); }
+
+std::string percentiles_line(std::span<const double> step_seconds) {
+  const std::vector<double> seconds(step_seconds.begin(), step_seconds.end());
+  const auto milliseconds = [&](double share) { return 1e3 * percentile(seconds, share); };
+  return fmt::format("step time: p50 {:.2f} ms, p90 {:.2f} ms, p99 {:.2f} ms of {} steps",
+                     milliseconds(0.5), milliseconds(0.9), milliseconds(0.99), seconds.size());
+}
 
 std::string progress_line(const Progress& progress) {
   const double left =

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,7 @@ struct Header {
   std::int64_t per_device_batch = 0;
   std::int64_t batch_group_size = 1;
   Length length{};
+  double min_time = 0;                 // seconds, in place of the length; 0: the length counts
   std::vector<std::string> devices{};  // "/cpu:0"
   bool numa_bind = false;
   std::string data_format{};
@@ -67,6 +69,9 @@ std::string final_eval_line(std::int64_t global_step);
 std::string early_stop_line(double accuracy);
 std::string warm_up_line(std::int64_t warm_up);  // after rounding it up to a batch group
 std::string trace_line(std::string_view file);
+
+// For stderr: "step time: p50 33.53 ms, p90 70.49 ms, p99 88.04 ms of 12 steps".
+std::string percentiles_line(std::span<const double> step_seconds);
 
 // Lines without a number in them.
 inline constexpr std::string_view training_model_line = "Generating training model";

@@ -31,6 +31,15 @@ double median(std::vector<double> values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
+double percentile(std::vector<double> values, double share) {
+  check(!values.empty(), "no values, so there is no percentile");
+  std::ranges::sort(values);
+  const double place = share * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(place);
+  const std::size_t above = std::min(below + 1, values.size() - 1);
+  return std::lerp(values[below], values[above], place - static_cast<double>(below));
+}
+
 Speed speed(std::span<const double> seconds, double batch, double ewma_weight) {
   // 1.4826 makes the median distance estimate the standard deviation of normal data.
   constexpr double normal_consistency = 1.4826;

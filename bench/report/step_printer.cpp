@@ -1,5 +1,7 @@
 #include "bench/report/step_printer.h"
 
+#include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <utility>
 
@@ -32,7 +34,7 @@ void StepPrinter::step_finished(const FinishedStep& step) {
   if (!is_displayed(step.number, options_.display_every)) {
     const double average = average_seconds(step.step_seconds);
     console_.progress(progress_line({.done = step.number,
-                                     .total = run_.timed_steps,
+                                     .total = expected_steps(step.number, average),
                                      .average_seconds = average,
                                      .images_per_second = batch / average}));
     return;
@@ -65,9 +67,18 @@ void StepPrinter::end(const RunEnd& end) {
 }
 
 void StepPrinter::interrupted(const RunEnd& end, std::string_view by) {
-  console_.note(fmt::format("interrupted after {} of {} timed steps: {}", end.timed_steps,
-                            run_.timed_steps, by));
+  const std::string planned = run_.min_seconds > 0
+                                  ? fmt::format("timed steps, short of {:g} s", run_.min_seconds)
+                                  : fmt::format("of {} timed steps", run_.timed_steps);
+  console_.note(fmt::format("interrupted after {} {}: {}", end.timed_steps, planned, by));
   print_totals(end);
+}
+
+std::int64_t StepPrinter::expected_steps(std::int64_t done, double average_seconds) const {
+  if (run_.min_seconds <= 0) {
+    return run_.timed_steps;
+  }
+  return std::max(done, static_cast<std::int64_t>(std::ceil(run_.min_seconds / average_seconds)));
 }
 
 void StepPrinter::print_totals(const RunEnd& end) {
@@ -75,6 +86,9 @@ void StepPrinter::print_totals(const RunEnd& end) {
     console_.print(total_lines(end.images_per_sec));
   } else {
     console_.print(done_training_line);
+  }
+  if (!end.step_seconds.empty()) {
+    console_.note(percentiles_line(end.step_seconds));
   }
 }
 

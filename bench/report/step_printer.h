@@ -36,6 +36,8 @@ class StepPrinter final : public Observer {
 
  private:
   void print_step(const FinishedStep& step);
+  // How many there will be, of a run that ends by its time as far as the average tells.
+  std::int64_t expected_steps(std::int64_t done, double average_seconds) const;
   void print_totals(const RunEnd& end);
 
   Console& console_;

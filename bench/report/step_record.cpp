@@ -30,12 +30,16 @@ Json to_json(const ResultStep& step) {
 }
 
 Json summary_json(const RunEnd& end, std::int64_t global_batch, double ewma_weight) {
+  const std::vector<double> seconds(end.step_seconds.begin(), end.step_seconds.end());
   const Speed all = speed(end.step_seconds, static_cast<double>(global_batch), ewma_weight);
   return {{"images_per_sec", all.mean},
           {"uncertainty", all.uncertainty},
           {"jitter", all.jitter},
           {"total_images_per_sec", end.images_per_sec},
-          {"median_step_seconds", median({end.step_seconds.begin(), end.step_seconds.end()})},
+          {"median_step_seconds", median(seconds)},
+          {"p50_step_seconds", percentile(seconds, 0.5)},
+          {"p90_step_seconds", percentile(seconds, 0.9)},
+          {"p99_step_seconds", percentile(seconds, 0.99)},
           {"percent_of_roofline", nullptr}};
 }
 

@@ -10,6 +10,8 @@
 namespace cnn::bench {
 namespace {
 
+constexpr std::int64_t most_batches = 2'000'000'000;  // steps count in 32 bits on devices
+
 // The data set whose networks --model names.
 const data::Row& network_data_set(const Config& config) {
   const data::Row& row = config.data.row();
@@ -113,6 +115,10 @@ Job make_job(const Config& config, const Backend& backend) {
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;
   job.length = run_length(config.size.length, examples_per_step(job), examples);
+  job.min_time = config.size.min_time.value_or(0);
+  if (job.min_time > 0) {
+    job.length = {.batches = most_batches, .epochs = 0};
+  }
   job.eval_length = eval_length(config, job.eval_batch.global, job.eval_examples);
   job.warm_up =
       round_up_warm_up(warm_up_batches(config.size.warm_up_batches, config.size.autotune_threshold),

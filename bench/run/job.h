@@ -35,6 +35,9 @@ struct Job {
   std::int64_t train_examples = 0, eval_examples = 0;    // of an epoch
   Length length;                                         // of the training, or of forward only
   Length eval_length;                                    // in global batches of eval_batch
+  // Seconds of timed steps after which the run ends, which is then as long as it takes; 0: `length`
+  // says when.
+  double min_time = 0;
   std::int64_t warm_up = 0;
   EvalSchedule eval_schedule;
   models::LearningRate rate;

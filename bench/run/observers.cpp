@@ -10,6 +10,7 @@
 #include "bench/report/benchmark_log.h"
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
+#include "bench/report/minimum_time.h"
 #include "bench/report/step_printer.h"
 #include "bench/report/step_record.h"
 #include "bench/report/telemetry_record.h"
@@ -143,6 +144,9 @@ Observers make_observers(const Observed& run) {
                                     MetricLog::Options{.display_every = config.report.display_every,
                                                        .ewma_weight = ewma_weight,
                                                        .accuracies = accuracies}));
+  }
+  if (job.min_time > 0) {
+    add(std::make_unique<MinimumTime>(job.min_time));
   }
   return all;
 }

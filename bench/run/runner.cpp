@@ -70,6 +70,7 @@ Header header_for(const Job& job, const Backend& backend) {
   header.global_batch = job.batch.global;
   header.per_device_batch = job.batch.per_device;
   header.length = job.length;
+  header.min_time = job.min_time;
   header.devices.clear();
   for (int rank = 0; rank < job.ranks; ++rank) {
     header.devices.push_back(rank == 0 && backend.ranks == 1

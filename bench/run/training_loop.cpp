@@ -22,7 +22,8 @@ TrainingLoop::TrainingLoop(const Job& job, Team& team, Observers& observers,
       interruption_(interruption),
       run_{.global_batch = job.batch.global,
            .warm_up = job.warm_up,
-           .timed_steps = job.length.batches - global_step},
+           .timed_steps = job.length.batches - global_step,
+           .min_seconds = job.min_time},
       finished_{.number = -job.warm_up, .global_step = global_step},
       timing_start_(Clock::now()) {
   const std::int64_t expected = std::clamp<std::int64_t>(run_.timed_steps, 0, most_reserved);

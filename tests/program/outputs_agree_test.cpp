@@ -21,7 +21,7 @@ constexpr double one_mib = 1024.0 * 1024.0;
 struct Outputs {
   Finished run;
   json result, trace;
-  std::string page, table, dot, lms_trace, lms_plan;
+  std::string page, table, dot, steps_csv, lms_trace, lms_plan;
 };
 
 Outputs outputs_of(std::vector<std::string> more) {
@@ -38,7 +38,8 @@ Outputs outputs_of(std::vector<std::string> more) {
                                  "--html_report=" + (folder / "p.html"),
                                  "--trace_file=" + (folder / "t.json"),
                                  "--tfprof_file=" + (folder / "ops.txt"),
-                                 "--graph_file=" + (folder / "g.dot")};
+                                 "--graph_file=" + (folder / "g.dot"),
+                                 "--steps_csv=" + (folder / "s.csv")};
   const bool lms = !more.empty();
   if (lms) {
     flags.push_back("--lms_trace=" + (folder / "lms.json"));
@@ -52,6 +53,7 @@ Outputs outputs_of(std::vector<std::string> more) {
   outputs.page = read_file(folder / "p.html");
   outputs.table = read_file(folder / "ops.txt");
   outputs.dot = read_file(folder / "g.dot");
+  outputs.steps_csv = read_file(folder / "s.csv");
   if (lms) {
     outputs.lms_trace = read_file(folder / "lms.json");
     outputs.lms_plan = read_file(folder / "plan.json");
@@ -228,6 +230,12 @@ TEST(OutputsOfOneRun, AgreeOnSpeedAndSteps) {
   const json& median = summary.at("median_step_seconds");
   const std::string milliseconds = fixed(1e3 * median.get<double>(), 2) + " ms";
   EXPECT_THAT(run.run.err, HasSubstr("median step " + fixed(median, 4) + " s"));
+  EXPECT_THAT(run.run.err, HasSubstr("step time: p50 " + milliseconds + ", p90 "));
+  EXPECT_EQ(summary.at("p50_step_seconds"), median);
+  const std::string slowest = fixed(1e3 * summary.at("p99_step_seconds").get<double>(), 2) + " ms";
+  EXPECT_THAT(run.run.err, HasSubstr(", p99 " + slowest + " of 6 steps"));
+  EXPECT_THAT(run.page, HasSubstr("<b>" + slowest + "</b>99 of 100 steps within"));
+  EXPECT_LE(summary.at("p90_step_seconds"), summary.at("p99_step_seconds"));
   EXPECT_THAT(run.page, HasSubstr("<b>" + milliseconds + "</b>median step"));
   EXPECT_THAT(run.page, HasSubstr("run median " + milliseconds));
   EXPECT_THAT(run.page, HasSubstr("<b>" + fixed(summary.at("images_per_sec"), 2) + " ± "));
@@ -237,6 +245,21 @@ TEST(OutputsOfOneRun, AgreeOnSpeedAndSteps) {
   if (const std::string told = match_in(run.run.err, R"(disturbed: (\d+) of)"); told != "nothing") {
     EXPECT_EQ(told, disturbed);
   }
+}
+
+TEST(OutputsOfOneRun, HaveEachStepInTheTableAsInTheResult) {
+  const Outputs& run = plain_run();
+  std::istringstream lines(run.steps_csv);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_THAT(line, testing::StartsWith("step,seconds,images_per_sec,"));
+  for (const json& step : run.result.at("steps")) {
+    std::getline(lines, line);
+    EXPECT_THAT(line, testing::StartsWith(step.at("step").dump() + "," + step.at("seconds").dump() +
+                                          "," + step.at("images_per_sec").dump() + ","));
+    EXPECT_THAT(line, HasSubstr("," + step.at("disturbed").dump() + ","));
+  }
+  EXPECT_FALSE(std::getline(lines, line));
 }
 
 TEST(OutputsOfOneRun, AgreeOnWhatWasRun) {

@@ -38,6 +38,11 @@ struct Case {
 
 TEST(FlagRules, RefuseContradictions) {
   const std::vector<Case> cases{
+      {{{"min_time", "5"}, {"num_batches", "10"}}, "--min_time says when to stop"},
+      {{{"min_time", "5"}, {"num_epochs", "1"}}, "--min_time says when to stop"},
+      {{{"min_time", "5"}, {"eval", "true"}, {"train_dir", "t"}}, "--num_eval_batches"},
+      {{{"min_time", "5"}, {"eval_during_training_every_n_steps", "2"}},
+       "how long the training is"},
       {{{"forward_only", "1"}, {"eval", "1"}}, "--forward_only and --eval"},
       {{{"num_batches", "5"}, {"num_epochs", "1"}}, "--num_batches and --num_epochs"},
       {{{"num_eval_batches", "5"}, {"num_eval_epochs", "1"}}, "--num_eval_batches and"},

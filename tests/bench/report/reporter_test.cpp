@@ -1,5 +1,6 @@
 #include "bench/report/reporter.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>
@@ -121,6 +122,21 @@ TEST(EvalLines, AreTheOriginals) {
 TEST(OtherLines, AreTheOriginals) {
   EXPECT_EQ(warm_up_line(8), "Round up warm up steps to 8 to match batch_group_size");
   EXPECT_EQ(trace_line("t.json"), "Dumping trace to t.json");
+}
+
+TEST(PercentilesLine, HasMillisecondsAndTheNumberOfSteps) {
+  EXPECT_EQ(percentiles_line(std::vector<double>{0.1, 0.3, 0.2}),
+            "step time: p50 200.00 ms, p90 280.00 ms, p99 298.00 ms of 3 steps");
+}
+
+TEST(Header, OfARunByTimeSaysHowLongInPlaceOfANumberOfBatches) {
+  Header header;
+  header.min_time = 2.5;
+  const std::vector<std::string> lines = header_lines(header);
+  EXPECT_NE(std::ranges::find(lines, "Num batches: as many as take 2.5 s"), lines.end());
+  for (const std::string& line : lines) {
+    EXPECT_FALSE(line.starts_with("Num epochs:")) << line;
+  }
 }
 
 TEST(ProgressLine, EstimatesTheTimeLeft) {

@@ -17,6 +17,17 @@ TEST(Statistics, GiveTheOriginalsNumbers) {
   EXPECT_NEAR(result.jitter, 18.5325, 1e-5);
 }
 
+TEST(Statistics, GivePercentilesBetweenValues) {
+  const std::vector<double> values{5, 1, 4, 2, 3};
+  EXPECT_EQ(percentile(values, 0.5), median(values));
+  EXPECT_DOUBLE_EQ(percentile(values, 0), 1);
+  EXPECT_DOUBLE_EQ(percentile(values, 0.9), 4.6);
+  EXPECT_DOUBLE_EQ(percentile(values, 1), 5);
+  EXPECT_EQ(percentile(four_times, 0.5), median(four_times)) << "also of an even number";
+  EXPECT_EQ(percentile({7}, 0.99), 7);
+  EXPECT_THROW(percentile({}, 0.5), Error);
+}
+
 TEST(Statistics, WeighNewerStepsMoreOnDemand) {
   EXPECT_NEAR(speed(four_times, 10, 0.5).mean, 36.58537, 1e-5);
   EXPECT_NEAR(speed(four_times, 10, 1).mean, 40, 1e-9);  // the newest step alone

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include "bench/flags/json.h"
+
+namespace cnn::bench {
+
+// The section "steps" of a result as comma-separated values: a line of titles, then one line for
+// each timed step. What a step does not tell, and a loss that is no number, is an empty cell.
+std::string steps_csv(const Json& result);
+
+}  // namespace cnn::bench
