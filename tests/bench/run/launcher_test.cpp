@@ -2,32 +2,29 @@
 
 #include <cstdlib>
 #include <gtest/gtest.h>
-#include <utility>
-#include <vector>
+#include <optional>
 
 namespace cnn::bench {
 namespace {
 
-// The environment of a process that mpirun has started with these further variables.
+constexpr const char* rank_variable = "OMPI_COMM_WORLD_RANK";
+
+// The environment of a process that mpirun has started, with this further variable.
 class Launch {
  public:
-  explicit Launch(std::vector<std::pair<const char*, const char*>> variables)
-      : variables_(std::move(variables)) {
-    variables_.emplace_back("OMPI_COMM_WORLD_RANK", "1");
-    for (const auto& [name, value] : variables_) {
-      setenv(name, value, 1);
-    }
+  Launch(const char* name, const char* value) : name_(name) {
+    setenv(rank_variable, "1", 1);
+    setenv(name_, value, 1);
   }
   ~Launch() {
-    for (const auto& [name, value] : variables_) {
-      unsetenv(name);
-    }
+    unsetenv(rank_variable);
+    unsetenv(name_);
   }
   Launch(const Launch&) = delete;
   Launch& operator=(const Launch&) = delete;
 
  private:
-  std::vector<std::pair<const char*, const char*>> variables_;
+  const char* name_;
 };
 
 TEST(KillDelay, IsUnknownWithoutALauncher) {
@@ -36,21 +33,21 @@ TEST(KillDelay, IsUnknownWithoutALauncher) {
 }
 
 TEST(KillDelay, CountsFromTheAnnouncementToTheKill) {
-  const Launch launch({});
+  const Launch launch("OMPI_COMM_WORLD_SIZE", "2");
   EXPECT_EQ(kill_delay().value().seconds, 2);
 }
 
 TEST(KillDelay, IsWhatTheUserHasSet) {
   {
-    const Launch launch({{"OMPI_MCA_odls_base_sigkill_timeout", "30"}});
+    const Launch launch("OMPI_MCA_odls_base_sigkill_timeout", "30");
     EXPECT_EQ(kill_delay().value().seconds, 60);
   }
-  const Launch launch({{"PRTE_MCA_odls_base_sigkill_timeout", "10"}});
+  const Launch launch("PRTE_MCA_odls_base_sigkill_timeout", "10");
   EXPECT_EQ(kill_delay().value().seconds, 20);
 }
 
 TEST(KillDelay, HasNoAnnouncementWhereSigcontMeansSomethingElse) {
-  const Launch launch({{"OMPI_MCA_orte_forward_job_control", "1"}});
+  const Launch launch("OMPI_MCA_orte_forward_job_control", "1");
   EXPECT_EQ(announcing_process(), std::nullopt);
   EXPECT_EQ(kill_delay().value().seconds, 1);
 }
