@@ -94,9 +94,7 @@ NonFiniteTensor named(const Graph& graph, TensorId id, const Action& action) {
 std::string to_string(const NonFiniteTensor& tensor) {
   std::string text = tensor.name;
   if (!tensor.made_by.empty()) {
-    const bool same = tensor.made_by == tensor.name;
-    text = (same ? "the result" : tensor.name + ", a result") + " of " + tensor.made_by +
-           (tensor.of.empty() ? "" : " with " + tensor.of);
+    text = "the result of " + tensor.made_by + (tensor.of.empty() ? "" : " with " + tensor.of);
   }
   return text + " (" + std::to_string(tensor.count) + " of " + std::to_string(tensor.elements) +
          " values)";
