@@ -1,5 +1,6 @@
 #include "layers/gate_mask.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -19,21 +20,22 @@ TEST(GateMask, HasAByteForEightChannelsOfAPixel) {
 }
 
 // Two pixels of nine channels: channel 8 begins the second byte.
-TEST(GateMask, SetsABitWhereTheImageIsAboveZero) {
+TEST(GateMask, SetsABitWhereTheImageIsAboveZeroOrNaN) {
   const Shape shape{1, 9, 1, 2};
   tests::HostTensor image(TensorDesc{.shape = shape});
   const auto values = image.view().as<float>();
-  values[0] = 0.5F;    // pixel 0, channel 0
-  values[6] = 1e-30F;  // channel 3
-  values[16] = 2;      // channel 8
-  values[1] = -1;      // pixel 1, channel 0
-  values[15] = 3;      // channel 7
-  values[9] = std::numeric_limits<float>::quiet_NaN();
+  std::ranges::fill(values, 0.0F);
+  values[0] = 0.5F;                                     // pixel 0, channel 0
+  values[6] = 1e-30F;                                   // channel 3
+  values[16] = 2;                                       // channel 8
+  values[1] = -1;                                       // pixel 1, channel 0
+  values[15] = 3;                                       // channel 7
+  values[9] = std::numeric_limits<float>::quiet_NaN();  // channel 4
   tests::HostTensor mask(gate_mask_of(shape));
   set_gate_mask(image.view(), mask.view());
-  EXPECT_THAT(mask.view().as<std::uint8_t>(), ElementsAre(0b1001, 0b10000000, 1, 0));
+  EXPECT_THAT(mask.view().as<std::uint8_t>(), ElementsAre(0b1001, 0b10010000, 1, 0));
   for (std::size_t i = 0; i < 18; ++i) {
-    EXPECT_EQ(is_gate_open(mask.view(), shape, i), values[i] > 0) << i;
+    EXPECT_EQ(is_gate_open(mask.view(), shape, i), !(values[i] <= 0)) << i;
   }
 }
 
@@ -41,6 +43,7 @@ TEST(GateMask, SetsABitWhereTheImageIsAboveZero) {
 TEST(GateMask, KeepsImagesApart) {
   const Shape shape{2, 3, 1, 1};
   tests::HostTensor image(TensorDesc{.shape = shape});
+  std::ranges::fill(image.view().as<float>(), 0.0F);
   image.view().as<float>()[2] = 1;  // image 0, channel 2
   image.view().as<float>()[4] = 1;  // image 1, channel 1
   tests::HostTensor mask(gate_mask_of(shape));
