@@ -91,11 +91,16 @@ void Team::start_ranks() {
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread = std::make_unique<RankThread>();
   }
-  each([&](Rank& rank) {
+  const auto number_of = [&](const Rank& rank) {
     const auto place =
         std::ranges::find_if(ranks_, [&](const auto& r) { return r.get() == &rank; });
-    build(rank, static_cast<int>(place - ranks_.begin()));
-  });
+    return static_cast<int>(place - ranks_.begin());
+  };
+  each([&](Rank& rank) { build(rank, number_of(rank)); });
+  // A rank that has no device has failed by now: nobody waits for it to connect.
+  if (exchanges_gradients(*job_.config)) {
+    each([&](Rank& rank) { connect(rank, number_of(rank)); });
+  }
   if (job_.config->lms.enabled) {
     level_memory();
   }
@@ -166,9 +171,6 @@ void Team::build(Rank& rank, int number) {
     rank.part->rank += count * peers_->rank();
     rank.part->ranks *= peers_->ranks();
     take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
-  }
-  if (exchanges_gradients(*job_.config)) {
-    connect(rank, number);
   }
 }
 
