@@ -67,7 +67,8 @@ ARROWS = {
     "tests/program/emulated_gpu": ["tests/program", "tests/support"],
     "tests/support/cuda/driver": [],
     # What the emulated runtime forbids.
-    "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime"],
+    "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime",
+                                   "tests/support/grid"],
     # A program that scripts build where SimGrid is.
     "tests/allreduce/simgrid": ["allreduce", "allreduce/simd", "runtime"],
     # A library that is loaded at run time, and what its stand-in answers.

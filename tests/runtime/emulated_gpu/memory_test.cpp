@@ -5,6 +5,7 @@
 #include "runtime/error.h"
 #include "tests/runtime/cuda/kernels.h"
 #include "tests/runtime/emulated_gpu/emulated_gpu.h"
+#include "tests/support/grid/fiber.h"
 
 namespace cnn::tests::emulated {
 namespace {
@@ -98,10 +99,13 @@ TEST_F(EmulatedMemory, TellsOfBytesWrittenBehindABlock) {
 TEST_F(EmulatedMemoryDeathTest, OfTheDeviceIsClosedToTheHost) { EXPECT_DEATH(*data = 1, ""); }
 
 TEST_F(EmulatedMemory, OfTheHostIsClosedToKernelsUnlessItIsPinned) {
-  const cnn::cuda::CudaDevice device;
+  if (grid::address_sanitizer_is_on()) {
+    GTEST_SKIP() << "kernels are compiled without hooks there";
+  }
+  cnn::cuda::CudaDevice device;
   std::vector<std::int32_t> numbers(4);
   {
-    const auto lane = const_cast<cnn::cuda::CudaDevice&>(device).make_stream(Lane::compute);
+    const auto lane = device.make_stream(Lane::compute);
     cnn::cuda::tests::scale_and_add_one(*lane, numbers.data(), 4, 1);
     EXPECT_THROW(lane->synchronize(), Error);
   }

@@ -188,6 +188,7 @@ cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
   return emulated::dnn::guarded(
       [&] { emulated::dnn::set(*emulated::object_at(descriptor), name, type, count, values); });
 }
+// NOLINTNEXTLINE(readability-function-size): the parameters are the library's
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
                                        cudnnBackendAttributeName_t name,
                                        cudnnBackendAttributeType_t type, std::int64_t asked,

@@ -233,8 +233,8 @@ Tensor read_tensor(const Object& object) {
   tensor.type = type_of(reader.one<cudnnDataType_t>(CUDNN_ATTR_TENSOR_DATA_TYPE));
   tensor.alignment = reader.one<std::int64_t>(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT);
   require(tensor.alignment > 0 && tensor.alignment % 2 == 0, "a tensor has no alignment");
-  tensor.is_virtual =
-      reader.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) && reader.one<std::uint8_t>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0;
+  tensor.is_virtual = reader.has(CUDNN_ATTR_TENSOR_IS_VIRTUAL) &&
+                      reader.one<std::uint8_t>(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0;
   return tensor;
 }
 

@@ -36,21 +36,32 @@ struct Tap {
   std::int64_t row = 0, column = 0;  // of the filter
 };
 
+// The taps of the filter that meet the image at one pixel of the output.
+template <class Visit>
+void each_tap_at(const Convolution& c, const Sizes& x, const Sizes& w,
+                 const std::array<std::int64_t, 3>& pixel, const Visit& visit) {
+  const auto [n, p, q] = pixel;
+  for (std::int64_t i = 0; i < w[2]; ++i) {
+    const std::int64_t h = p * c.strides[0] - c.before[0] + i;
+    for (std::int64_t j = 0; h >= 0 && h < x[2] && j < w[3]; ++j) {
+      const std::int64_t v = q * c.strides[1] - c.before[1] + j;
+      if (v >= 0 && v < x[3]) {
+        visit(place(x, n, h, v), i, j);
+      }
+    }
+  }
+}
+
 template <class Visit>
 void each_tap(const Convolution& c, const Sizes& x, const Sizes& w, const Sizes& y,
               const Visit& visit) {
   for (std::int64_t n = 0; n < y[0]; ++n) {
     for (std::int64_t p = 0; p < y[2]; ++p) {
       for (std::int64_t q = 0; q < y[3]; ++q) {
-        for (std::int64_t i = 0; i < w[2]; ++i) {
-          for (std::int64_t j = 0; j < w[3]; ++j) {
-            const std::int64_t h = p * c.strides[0] - c.before[0] + i;
-            const std::int64_t v = q * c.strides[1] - c.before[1] + j;
-            if (h >= 0 && h < x[2] && v >= 0 && v < x[3]) {
-              visit(Tap{place(x, n, h, v), place(y, n, p, q), i, j});
-            }
-          }
-        }
+        const std::size_t to = place(y, n, p, q);
+        each_tap_at(c, x, w, {n, p, q}, [&](std::size_t from, std::int64_t i, std::int64_t j) {
+          visit(Tap{from, to, i, j});
+        });
       }
     }
   }
@@ -242,14 +253,15 @@ class Loops {
   // What an operation before made, else what is in memory.
   const Values& read(Id id) {
     const auto [found, is_new] = values_.try_emplace(id);
+    Values& values = found->second;
     if (is_new) {
       const Tensor& t = graph_.tensors.at(id);
-      found->second.resize(static_cast<std::size_t>(t.elements()));
+      values.resize(static_cast<std::size_t>(t.elements()));
       each_element(t, [&](std::size_t index, std::int64_t at) {
-        found->second[index] = load(t.type, addresses_.at(id), at);
+        values[index] = load(t.type, addresses_.at(id), at);
       });
     }
-    return found->second;
+    return values;
   }
 
   // As a tensor core takes it.

@@ -55,6 +55,7 @@ class Reader {
   bool has(cudnnBackendAttributeName_t name) const { return object_.attributes.contains(name); }
   template <class T>
   std::vector<T> all(cudnnBackendAttributeName_t name) const {
+    // NOLINTNEXTLINE(bugprone-sizeof-expression): handles are values here
     const Attribute& attribute = at(name, sizeof(T));
     std::vector<T> values(static_cast<std::size_t>(attribute.count));
     std::copy_n(attribute.bytes.begin(), attribute.bytes.size(),

@@ -98,6 +98,7 @@ cudaError_t cudaFuncSetAttribute(const void* entry, cudaFuncAttribute attribute,
   return call.refused();
 }
 
+// NOLINTNEXTLINE(readability-function-size): the parameters are the runtime's
 cudaError_t cudaLaunchKernel(const void* entry, dim3 grid, dim3 block, void** parameters,
                              std::size_t shared_bytes, cudaStream_t stream) {
   namespace emulated = cnn::tests::emulated;

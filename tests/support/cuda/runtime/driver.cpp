@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "tests/support/cuda/runtime/fault.h"
 #include "tests/support/cuda/runtime/violation.h"
 
 namespace cnn::tests::emulated {
@@ -43,7 +44,9 @@ void append_alive(const std::deque<std::unique_ptr<Object>>& objects, const char
 Driver::Driver(const Settings& s)
     : settings(s),
       memory(s.devices, s.bytes_per_device),
-      devices(static_cast<std::size_t>(s.devices)) {}
+      devices(static_cast<std::size_t>(s.devices)) {
+  name_faults();
+}
 
 std::unique_ptr<Queue> Driver::make_queue(int device) {
   DeviceState& state = devices[static_cast<std::size_t>(device)];
