@@ -128,7 +128,8 @@ class Summer {
       const Word* values = values_ + block * matrix_.columns * block_channels;
       std::array<std::uint64_t, block_channels> sums{};
       for (std::int64_t column = 0; column < matrix_.columns; ++column) {
-        const std::uint32_t key = columns_[column];  // two factors of 32 bits: vectors multiply them
+        const std::uint32_t key =
+            columns_[column];  // two factors of 32 bits: vectors multiply them
         for (std::size_t channel = 0; channel < block_channels; ++channel) {
           sums[channel] += static_cast<std::uint64_t>(values[channel]) * key;
         }
