@@ -35,7 +35,7 @@ void tell_wrong_flags(const std::exception& error, Console& console) {
   console.become_rank(by->rank);
   std::unique_ptr<allreduce::World> world;
   try {
-    world = open_world(*by, {});
+    world = open_world(*by, {}, console);
   } catch (const std::exception&) {  // no MPI: the flags are what the user has to mend first
     console.note_own(error.what());
     return;

@@ -17,6 +17,7 @@
 #include "bench/run/profile.h"
 #include "bench/run/rank_check.h"
 #include "bench/run/rank_exchange.h"
+#include "bench/run/rank_lanes.h"
 #include "bench/run/rank_thread.h"
 #include "bench/run/session.h"
 #include "bench/run/team_rank.h"

@@ -67,7 +67,7 @@ def small(command: Command) -> str | None:
         text += " --model=resnet50"
     text = text.replace("../before/build/cpu/", "build/cpu/").replace("--runs=8", "--runs=2 --only=alexnet")
     text = re.sub(r"^(scripts/cnnrun)", r"\1 --dry_run", text)
-    text = re.sub(r"^mpirun -np \d+( -H \S+)?", "mpirun --allow-run-as-root --oversubscribe -np 2", text)
+    text = re.sub(r"^mpirun( --mca \S+ \S+)? -np \d+( -H \S+)?", "mpirun --allow-run-as-root --oversubscribe -np 2", text)
     if text.startswith("scripts/virtual_hosts.sh"):
         return None  # needs network namespaces: scripts.cut_link covers it
     if "all_reduce_benchmark" in text:
