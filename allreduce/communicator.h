@@ -72,8 +72,8 @@ class BucketCommunicator final : public Communicator {
   std::unique_ptr<Engine> compare_;
   std::map<std::size_t, Candidate> choices_;  // by elements
   Broadcast choice_;                          // of a choice
-  std::vector<std::uint64_t> reductions_;  // that have begun, by bucket
-  bool compares_ = false;                  // ranks tell one another words, not gradients
+  std::vector<std::uint64_t> reductions_;     // that have begun, by bucket
+  bool compares_ = false;                     // ranks tell one another words, not gradients
 };
 
 }  // namespace cnn::allreduce

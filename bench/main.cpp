@@ -68,8 +68,8 @@ struct Start {
 void write_no_files(Config& config) {
   for (std::optional<std::string>* const file :
        {&config.report.result_json, &config.report.log_dir, &config.report.html_report,
-         &config.report.tfprof_file, &config.report.graph_file, &config.report.steps_csv,
-         &config.report.hash_file}) {
+        &config.report.tfprof_file, &config.report.graph_file, &config.report.steps_csv,
+        &config.report.hash_file}) {
     file->reset();
   }
   for (std::optional<std::string>* const file :

@@ -387,8 +387,8 @@ std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step
   }
   const Config& config = *job_.config;
   const auto seed = static_cast<std::uint64_t>(config.seed);
-  const bool divided = !repeats_on_all_ranks(config) &&
-                       (phase != Phase::training || training_ranks(job_) > 1);
+  const bool divided =
+      !repeats_on_all_ranks(config) && (phase != Phase::training || training_ranks(job_) > 1);
   data::FeederOptions options{
       .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
       .buffers = feeder_buffers,
