@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -325,6 +326,74 @@ void keep_to_limits(LinkSpeeds& speeds) {
   }
 }
 
+// Speeds as numbers, so many for a number of ranks whatever was measured.
+constexpr std::size_t most_memory_sizes = 40;  // powers of two
+constexpr double absent = -1;
+
+std::vector<double> numbers_of(const LinkSpeeds& speeds, std::size_t ranks) {
+  const Links& links = speeds.links;
+  const Limits& limits = speeds.limits;
+  std::vector<double> numbers{links.latency,
+                              links.post,
+                              links.add,
+                              links.rank,
+                              links.host,
+                              links.memory,
+                              links.meeting.value_or(absent),
+                              static_cast<double>(speeds.sources.rank),
+                              static_cast<double>(speeds.sources.host),
+                              static_cast<double>(speeds.sources.memory),
+                              limits.line,
+                              static_cast<double>(limits.line_source),
+                              limits.hop};
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    numbers.push_back(speeds.of_rank.empty() ? 1 : speeds.of_rank[rank]);
+    numbers.push_back(limits.host_of.empty() ? absent : limits.host_of[rank]);
+  }
+  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
+    const bool known = i < limits.memory.size();
+    numbers.push_back(known ? limits.memory[i].bytes : absent);
+    numbers.push_back(known ? limits.memory[i].bytes_per_second : absent);
+  }
+  return numbers;
+}
+
+// The inverse of numbers_of().
+LinkSpeeds speeds_of(std::span<const double> numbers, std::size_t ranks) {
+  auto next = numbers.begin();
+  const auto source = [&] { return static_cast<Source>(static_cast<int>(*next++)); };
+  LinkSpeeds speeds;
+  for (double* const value : {&speeds.links.latency, &speeds.links.post, &speeds.links.add,
+                              &speeds.links.rank, &speeds.links.host, &speeds.links.memory}) {
+    *value = *next++;
+  }
+  if (const double meeting = *next++; meeting != absent) {
+    speeds.links.meeting = meeting;
+  }
+  speeds.sources.rank = source();
+  speeds.sources.host = source();
+  speeds.sources.memory = source();
+  speeds.limits.line = *next++;
+  speeds.limits.line_source = source();
+  speeds.limits.hop = *next++;
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    speeds.of_rank.push_back(*next++);
+    speeds.limits.host_of.push_back(static_cast<int>(*next++));
+  }
+  if (std::ranges::min(speeds.of_rank) >= 1) {
+    speeds.of_rank.clear();
+  }
+  std::erase(speeds.limits.host_of, static_cast<int>(absent));
+  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
+    const MemorySpeed speed{next[0], next[1]};
+    next += 2;
+    if (speed.bytes != absent) {
+      speeds.limits.memory.push_back(speed);
+    }
+  }
+  return speeds;
+}
+
 }  // namespace
 
 LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
@@ -363,55 +432,12 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
   return speeds;
 }
 
-LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                          const LinkSpeeds& mine) {
-  Numbers numbers(transport, loops, topology, 1);
-  const auto of_first = [&](auto value) {
-    const auto number = static_cast<double>(value);
-    return static_cast<decltype(value)>(numbers.gather({&number, 1}).front());
-  };
-  const auto source_of_first = [&](Source source) {
-    return static_cast<Source>(of_first(static_cast<int>(source)));
-  };
-  const Links& own = mine.links;
-  LinkSpeeds first{.links = {.latency = of_first(own.latency),
-                             .post = of_first(own.post),
-                             .add = of_first(own.add),
-                             .rank = of_first(own.rank),
-                             .host = of_first(own.host),
-                             .memory = of_first(own.memory)},
-                   .sources = {.rank = source_of_first(mine.sources.rank),
-                               .host = source_of_first(mine.sources.host),
-                               .memory = source_of_first(mine.sources.memory)},
-                   .limits = {.line = of_first(mine.limits.line),
-                              .line_source = source_of_first(mine.limits.line_source),
-                              .hop = of_first(mine.limits.hop)}};
-  if (const double meeting = of_first(own.meeting.value_or(-1)); meeting >= 0) {
-    first.links.meeting = meeting;
-  }
-  const auto broadcast = [&](auto values) {
-    const std::span all(values);
-    Broadcast(transport, all.size_bytes()).run(std::as_writable_bytes(all));
-    return values;
-  };
-  std::vector<double> of_rank = mine.of_rank;
-  of_rank.resize(topology.host_of.size(), 1);
-  first.of_rank = broadcast(std::move(of_rank));
-  if (std::ranges::min(first.of_rank) >= 1) {
-    first.of_rank.clear();
-  }
-  constexpr int unknown = -1;
-  std::vector<int> machines = mine.limits.host_of;
-  machines.resize(topology.host_of.size(), unknown);
-  first.limits.host_of = broadcast(std::move(machines));
-  std::erase(first.limits.host_of, unknown);
-  const std::size_t sizes = of_first(mine.limits.memory.size());
-  for (std::size_t i = 0; i < sizes; ++i) {
-    const MemorySpeed speed = i < mine.limits.memory.size() ? mine.limits.memory[i] : MemorySpeed{};
-    const double bytes = of_first(speed.bytes);
-    first.limits.memory.push_back({bytes, of_first(speed.bytes_per_second)});
-  }
-  return first;
+LinkSpeeds links_of_first(Transport& transport, const Topology& topology, const LinkSpeeds& mine) {
+  // All numbers in one message, since each message is a whole broadcast.
+  std::vector<double> numbers = numbers_of(mine, topology.host_of.size());
+  const std::span all(numbers);
+  Broadcast(transport, all.size_bytes()).run(std::as_writable_bytes(all));
+  return speeds_of(numbers, topology.host_of.size());
 }
 
 }  // namespace cnn::allreduce

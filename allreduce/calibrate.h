@@ -39,7 +39,6 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
                          const Links& assumed, const CalibrationLimits& limits);
 
 // Rank 0's speeds on all ranks.
-LinkSpeeds links_of_first(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                          const LinkSpeeds& mine);
+LinkSpeeds links_of_first(Transport& transport, const Topology& topology, const LinkSpeeds& mine);
 
 }  // namespace cnn::allreduce

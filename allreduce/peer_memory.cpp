@@ -262,7 +262,7 @@ class PeerMemoryTransport final : public Transport {
     for (int i = 0; i < std::min(known, most_looks); ++i) {
       look_at(next_look_++ % known);
     }
-    if (waits_for < known) {
+    if (waits_for != any_rank && waits_for < known) {
       look_at(waits_for);
     }
     if (waits_for != any_rank &&

@@ -201,7 +201,7 @@ void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport&
   if (measures(flags, known)) {
     mine.links.rank = 0;
   }
-  LinkSpeeds speeds = links_of_first(transport, loops, settings.topology, mine);
+  LinkSpeeds speeds = links_of_first(transport, settings.topology, mine);
   if (speeds.links.rank == 0) {
     speeds = measure_links(transport, loops, settings.topology, settings.links,
                            {.peers_memory = settings.peers_memory});

@@ -213,7 +213,7 @@ TEST(Calibration, OfTheFirstRankIsForAll) {
                      .line_source = Source::interface,
                      .hop = 2e-7};
     }
-    const LinkSpeeds all = links_of_first(transport, *tests::usable_loops().back(), topology, mine);
+    const LinkSpeeds all = links_of_first(transport, topology, mine);
     EXPECT_EQ(all.links.latency, 1e-6);
     EXPECT_EQ(all.links.meeting, 5e-8);
     EXPECT_EQ(all.of_rank, (std::vector{1, 0.5}));

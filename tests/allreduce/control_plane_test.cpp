@@ -100,8 +100,7 @@ TEST(ControlPlane, AgreesOnLinksInTwoExchanges) {
         speeds.of_rank.assign(topology.host_of.size(), 0.5);
         speeds.of_rank.front() = 1;
       }
-      const LinkSpeeds all =
-          links_of_first(transport, *tests::usable_loops().back(), topology, speeds);
+      const LinkSpeeds all = links_of_first(transport, topology, speeds);
       EXPECT_EQ(all.links.latency, 1.0);
       ASSERT_EQ(all.of_rank.size(), topology.host_of.size());
       EXPECT_EQ(all.of_rank.front(), 1.0);
@@ -137,7 +136,7 @@ void start(int ranks) {
       tests::as_processes(ranks, small_rooms, [ranks](Transport& transport) {
         const Topology topology = ranks_on_hosts(1, ranks);
         const simd::Loops& loops = *tests::usable_loops().back();
-        const LinkSpeeds speeds = links_of_first(transport, loops, topology, {});
+        const LinkSpeeds speeds = links_of_first(transport, topology, {});
         BucketCommunicator communicator(transport, loops,
                                         {.topology = topology,
                                          .links = speeds.links,

@@ -69,7 +69,7 @@ expect 3 'text.json: not JSON' text.json -- base.1.json
 expect 3 'newer.json: a result of form 9' newer.json -- base.1.json
 expect 3 'gone.json: no such file' gone.json -- base.1.json
 expect 3 ': a folder' . -- base.1.json
-expect 3 'are one run' base.0.json base.0.json -- again.0.json
+expect 3 'is named twice' base.0.json base.0.json -- again.0.json
 expect 3 'which are the new runs' base.0.json
 expect 3 'no option --nonsense' --nonsense base.0.json -- again.0.json
 sed 's/lenet/vgg16/' again.0.json >other.json
