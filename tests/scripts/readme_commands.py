@@ -83,6 +83,8 @@ def small(command: Command) -> str | None:
     if "--lms" in text:
         text = text.replace("--lms_limit=2000", "--lms_limit=500").replace("_mb=900", "_mb=500")
         return " ".join([text, "--batch_size=8", *SHORT])
+    if "--min_time" in text:  # refuses a number of batches
+        return text + " --batch_size=2 --min_time=0.1 --nomeasure_ceilings"
     batch = "--batch_size=10" if command.need else "--batch_size=2"
     return " ".join([without(text, "num_epochs", "num_eval_epochs"), batch, *SHORT])
 
