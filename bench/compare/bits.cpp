@@ -134,6 +134,7 @@ std::string by_op(const BitCounts& counts) {
   std::ranges::stable_sort(ops, std::ranges::greater(),
                            &std::pair<std::string, std::size_t>::second);
   std::vector<std::string> words;
+  words.reserve(ops.size());
   for (const auto& [op, count] : ops) {
     words.push_back(fmt::format("{} {}", op, count));
   }

@@ -28,6 +28,7 @@ struct HashedStep {
   std::vector<Entry> entries;  // in the order in which nodes ran; again where one ran again
 };
 
+// NOLINTNEXTLINE(bugprone-exception-escape): moving the JSON value does not throw.
 struct HashedRun {
   std::string path;
   nlohmann::json head;

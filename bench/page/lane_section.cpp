@@ -79,7 +79,8 @@ constexpr std::pair<std::string_view, std::string_view> lanes_explained[] = {
 std::string legend(const ShownRun& run, const std::vector<LaneRow>& rows, bool planned) {
   std::string text = swatch(run.style, "measured") + swatch(run.style + " odd", "the next one") +
                      (planned ? swatch("planned", "as planned") : "");
-  for (const auto& [lane, about] : lanes_explained) {
+  for (const auto& explained : lanes_explained) {
+    const std::string_view lane = explained.first, about = explained.second;
     const bool is_there = std::ranges::any_of(
         rows, [&](const LaneRow& row) { return row.name.find(lane) != std::string::npos; });
     text += is_there ? fmt::format("; {}: {}", lane, about) : "";

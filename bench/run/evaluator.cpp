@@ -58,13 +58,13 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
     return sum;
   }
   const auto batches = static_cast<double>(done);
-  const EvaluationResult result{.global_step = global_step,
-                                .examples = done * job_.eval_batch.global,
-                                .top_1 = sum.top_1 / batches,
-                                .top_5 = sum.top_5 / batches,
-                                .base_loss = sum.base_loss / batches,
-                                .images_per_sec = batches * batch / seconds,
-                                .non_finite = sum.non_finite};
+  EvaluationResult result{.global_step = global_step,
+                          .examples = done * job_.eval_batch.global,
+                          .top_1 = sum.top_1 / batches,
+                          .top_5 = sum.top_5 / batches,
+                          .base_loss = sum.base_loss / batches,
+                          .images_per_sec = batches * batch / seconds,
+                          .non_finite = sum.non_finite};
   report(result);
   return result;
 }
