@@ -31,9 +31,9 @@ struct Options {
   int owners = 0;              // of a shuffle: the first so many ranks sum; 0: all
 };
 
-// What maps the plans of an algorithm onto one another, where chunks are cut into equal slices: a
-// rotation of all ranks by whole hosts, a rotation in each dimension of the grid, or flipping bits
-// of the ranks, which then are a power of two.
+// The symmetry that maps an algorithm's plans onto one another, where chunks are cut into equal
+// slices: a rotation of all ranks by whole hosts, a rotation in each dimension of the grid, or
+// flipping bits of the ranks, which then are a power of two.
 enum class Invariance : std::uint8_t { none, rotation, grid, bits };
 
 // One way to reduce: a row of the catalog.

@@ -221,7 +221,7 @@ bool has_channels(const Candidate& way, const Topology& topology, const Wish& wi
   return make_plan(*way.algorithm, topology, 0, 0, way.options).chunks.size() <= wish.channels;
 }
 
-// By the plans of one host, cut into equal slices of the same total size.
+// Simulates the plans of one host, cut into equal slices of the same total size.
 double simulate_by_symmetry(const Candidate& candidate, const Topology& topology,
                             std::size_t elements, const Links& links, const Symmetry& symmetry) {
   const auto unit = static_cast<std::size_t>(topology.ranks()) *
@@ -237,7 +237,7 @@ double simulate_by_symmetry(const Candidate& candidate, const Topology& topology
                   static_cast<double>(elements) / static_cast<double>(rounded));
 }
 
-// Of few ranks message by message; of many by the plans of one host where all hosts do the same;
+// Simulates few ranks message by message, and many by one host's plans where hosts are alike;
 // else by formulas where messages are too many.
 double seconds_of(const Candidate& candidate, const Topology& topology, std::size_t elements,
                   const Links& links) {

@@ -90,7 +90,7 @@ std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& tra
               : std::nullopt;
 }
 
-// What a list does before its last sum, and after it.
+// Names what a list does before its last sum, and after it.
 std::string_view phase_of(const Algorithm& algorithm, bool has_sums_to_make) {
   if (algorithm.name == "doubling") {
     return "exchange";

@@ -51,7 +51,7 @@ FailureDetector::FailureDetector(std::span<const int> host_of, int rank)
   }
 }
 
-// Who is watched sends signs without being asked.
+// A rank that is watched sends signs without being asked.
 std::vector<std::pair<int, FailureDetector::Sign>> FailureDetector::beat(Duration lived,
                                                                          std::uint64_t progress,
                                                                          int waits_for) {
@@ -105,7 +105,7 @@ FailureDetector::Silence FailureDetector::longest(Duration lived) const {
   return longest;
 }
 
-// Of ranks that wait for one another in a circle this names one, and not this rank.
+// Names one of the ranks that wait for one another in a circle, but not this rank.
 int FailureDetector::root_of(int rank) const {
   const auto known = known_.find(rank);
   if (known == known_.end() || known->second.waits_for < 0) {

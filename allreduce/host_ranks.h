@@ -4,7 +4,8 @@
 
 namespace cnn::allreduce {
 
-// What /proc tells of the ranks of this run on this host, while they cannot yet send messages.
+// Lists what /proc tells of the ranks of this run on this host, while they cannot yet send
+// messages.
 struct HostRanks {
   std::string text;               // for a message: which ranks are missing, and which wait
   bool lower_rank_waits = false;  // one below this rank is in the same call

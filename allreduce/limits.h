@@ -48,7 +48,7 @@ struct Limits {
   bool known() const { return !memory.empty(); }
 };
 
-// What limits an exchange, and the seconds that no all-reduce can fall below.
+// The resource that limits an exchange, and the seconds that no all-reduce can fall below.
 struct Bound {
   double seconds = 0;
   std::string_view by = "nothing";  // "memory", "line" or "latency"

@@ -54,7 +54,7 @@ struct WorldOptions {
   // stopped where it can.
   std::chrono::milliseconds silence{10'000};
   std::chrono::milliseconds between_beats{250};  // signs of life to other hosts
-  // Of the calls that set MPI up and end it, which wait without end by themselves.
+  // Deadline of the calls that set MPI up and end it, which by themselves wait without end.
   CallDeadlineOptions start;
   bool watches_processes = true;  // those of this host; false: as if all were of others
 };

@@ -18,7 +18,7 @@ fs::path with_extension(const fs::path& path) {
              : fs::path(path.string().append(checkpoint_extension));
 }
 
-// What the index of a folder says.
+// The contents of a folder's index.
 struct Index {
   std::optional<fs::path> checkpoint;  // the file that it names, which is there
   std::string problem;                 // otherwise why it is of no use; empty: there is no index

@@ -28,7 +28,7 @@ std::int64_t count_non_finite(const std::byte* data, std::size_t bytes, DataType
 
 bool is_real(DataType type) { return type != DataType::i32 && type != DataType::u8; }
 
-// What a step that has run left behind.
+// Reads the tensors that a step has left behind.
 class Remains {
  public:
   explicit Remains(const StepMemory& memory)

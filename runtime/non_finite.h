@@ -36,7 +36,7 @@ class NonFiniteReader {
   std::int64_t count(const TensorView& tensor);
 
  private:
-  // Of `pieces` runs of `bytes`, each `apart` from the one before.
+  // Looks at `pieces` runs of `bytes`, each `apart` from the one before.
   struct Runs {
     const std::byte* first = nullptr;
     std::size_t pieces = 1, bytes = 0, apart = 0;

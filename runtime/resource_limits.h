@@ -17,8 +17,8 @@ std::string write_problem_text(int problem);
 // there is none.
 std::string memory_limit_text();
 
-// What an exception says, in words for a user: where memory ran out, the limits of this process
-// that explain it and what to do.
+// Returns the text of an exception in words for a user: where memory ran out, the limits of this
+// process that explain it and what to do.
 std::string failure_text(const std::exception& error);
 
 }  // namespace cnn

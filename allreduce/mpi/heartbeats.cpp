@@ -55,7 +55,7 @@ void Heartbeats::beat() {
   }
 }
 
-// What MPI thinks of a lost peer does not matter here: nothing is heard of it.
+// Errors of MPI about a lost peer do not matter here: nothing is heard of it.
 bool Heartbeats::receive() {
   Sign sign;
   MPI_Status status;

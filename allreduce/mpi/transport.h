@@ -47,7 +47,7 @@ class MpiTransport final : public Transport {
   void tell(const Progress& instead) override;
 
  private:
-  // What is under way to and from a rank, by channel.
+  // Messages under way to and from a rank, by channel.
   struct Peer {
     std::vector<MPI_Request> sends, receives;
     std::vector<std::uint64_t> come,

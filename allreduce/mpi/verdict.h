@@ -23,7 +23,7 @@ struct Verdict {
 // others then do. Used by one thread at a time, which may call MPI.
 class Verdicts {
  public:
-  // Of a rank among so many. The communicator must outlive it.
+  // rank: this one, of `ranks`. The communicator must outlive it.
   Verdicts(MPI_Comm comm, int rank, int ranks) : comm_(comm), rank_(rank), ranks_(ranks) {}
 
   // A verdict that has come from another rank.

@@ -345,7 +345,7 @@ void MpiWorld::watchful_all_reduce(std::span<float> values) {
   }
 }
 
-// What other ranks say does not count: they may fail for the same reason.
+// Messages of other ranks do not count: they may fail for the same reason.
 bool MpiWorld::first_says(std::string_view why) noexcept {
   constexpr std::chrono::milliseconds most{500};
   try {

@@ -68,7 +68,7 @@ int reduce(const ReduceRun& run, cnn::allreduce::World* world,
   }
 }
 
-// What the user asks for.
+// The command line of the user.
 struct Request {
   ReduceOptions options;
   CommandLine line;

@@ -57,7 +57,8 @@ class Reduction {
 
   bool first() const { return transport_.rank() == 0; }
   const allreduce::simd::Loops& loops() const { return loops_; }
-  // Of a bucket that has been reduced; without an algorithm where a device's library chooses.
+  // The choice for a bucket that has been reduced; without an algorithm where a device's library
+  // chooses.
   allreduce::Candidate choice(std::size_t bucket) const;
   bool on_device() const { return exchange_ != nullptr; }
 

@@ -86,7 +86,7 @@ StepComparison compare_steps(const Step& a, const Step& b) {
   return result;
 }
 
-// What two runs must have alike for their tensors to be the same ones.
+// The settings that two runs must share for their tensors to be the same ones.
 void check_comparable(const HashedRun& a, const HashedRun& b) {
   const auto differ = [&](std::string_view what, std::initializer_list<const char*> keys) {
     const std::string in_a = text_at(a.head, keys), in_b = text_at(b.head, keys);

@@ -21,7 +21,7 @@ struct BitComparison {
   std::size_t steps = 0;               // that both files have
   std::size_t different_steps = 0;     // of them
   std::size_t only_a = 0, only_b = 0;  // tensors of the first common step that the other run lacks
-  // Of the first step that differs; of the first common step where none does.
+  // The first step that differs, or the first common step where none does.
   std::int64_t step = 0;
   BitCounts counts;
   // The first tensor that differs, in the order in which the first run computed it; in two runs, or

@@ -188,7 +188,7 @@ Finding measure(const Configuration& configuration) {
   return finding;
 }
 
-// What decides a verdict; confidence where it is corrected for the number of configurations.
+// The criteria of a verdict; confidence where it is corrected for the number of configurations.
 struct Criteria {
   Settings settings;
   double corrected_confidence = 0;

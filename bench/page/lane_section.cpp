@@ -75,7 +75,7 @@ constexpr std::pair<std::string_view, std::string_view> lanes_explained[] = {
     {"copy_in", "copies from the host"},
     {"communicate", "exchange between ranks"}};
 
-// What the colours and the lanes of the chart mean; of these only those that are there.
+// Explains the colours of the chart, and those of its lanes that are there.
 std::string legend(const ShownRun& run, const std::vector<LaneRow>& rows, bool planned) {
   std::string text = swatch(run.style, "measured") + swatch(run.style + " odd", "the next one") +
                      (planned ? swatch("planned", "as planned") : "");

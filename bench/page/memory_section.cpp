@@ -27,8 +27,8 @@ Chart::Points live_memory(const Json& memory, double below) {
   return points;
 }
 
-// What the plan gives the run beside the arena of the step; older files do not tell, and are about
-// that arena alone.
+// Returns the bytes that the plan gives the run beside the arena of the step; older files do not
+// tell, and are about that arena alone.
 double variable_bytes(const Json& json) {
   return number_at(json, {"plan", "variable_bytes"}).value_or(0);
 }

@@ -204,7 +204,7 @@ std::string batch_of(const Json& json) {
                                          number_or(steps.front(), "seconds", 0));
 }
 
-// What was run, when: "training, batch 8, precision f32, ...".
+// Says which run it was, and when: "training, batch 8, precision f32, ...".
 std::string heading_of(const Json& json) {
   std::vector<std::string> parts;
   const auto add = [&parts](const std::string& before, const std::string& text) {

@@ -43,7 +43,7 @@ class Evaluator {
 
  private:
   void report(const EvaluationResult& result);
-  // Of a batch whose loss is not finite, the first one. Returns the name of a tensor, or nothing.
+  // Reports the first batch whose loss is not finite. Returns the name of a tensor, or nothing.
   std::string report_non_finite(std::int64_t global_step, std::int64_t batch, double loss);
 
   const Job& job_;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int most_chunks = 64;  // as many as ranks have channels
 
-// What an exchange is asked for.
+// The requirements of an exchange.
 struct Request {
   const allreduce::Topology& topology;
   bool peers_memory = false;
@@ -251,7 +251,7 @@ std::string hosts_text(int hosts) {
 
 Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
                            bool peers_memory, std::size_t elements) {
-  // What is suggested before the buckets are known is to do for them too.
+  // A suggestion made before the buckets are known has to serve them too.
   const Request request{topology, peers_memory,
                         elements > 0 ? elements : usual_bucket(config.comm)};
   std::string why;

@@ -18,7 +18,7 @@ std::string_view mode_text(const Job& job) {
   return job.mode == Mode::forward_only ? "forward_only" : "training";
 }
 
-// What the run was; result_text() would break the line.
+// Describes the run; result_text() would break the line.
 std::string run_line(const Job& job, const Json& result) {
   Json run = {{"mode", mode_text(job)},
               {"batch_size", job.batch.per_device},
@@ -77,7 +77,7 @@ void HashFile::write(std::int64_t global_step) {
   written_ = global_step;
 }
 
-// What is in the file stays, whatever becomes of the run.
+// Lines that are in the file stay, however the run ends.
 void HashFile::append(const std::string& text) const {
   if (file_.replaceable()) {
     append_to_file(flag, path_, text);

@@ -17,7 +17,7 @@ std::vector<std::string> version_lines(std::span<const BackendKind> backends);
 // if no network is for it.
 std::vector<std::string> model_lines(const data::Row* data_set);
 
-// Of whichever of the two the flags ask for; of both, the version first.
+// Returns the text of the flags that are given, the version first.
 std::vector<std::string> listing(const Config& config, std::span<const BackendKind> backends);
 
 }  // namespace cnn::bench

@@ -17,7 +17,8 @@ namespace cnn::bench {
 
 class StepRunner;
 
-// What --hash_file, --comm_check=majority and --comm_fault=what=flip do in the steps of one rank.
+// Implements --hash_file, --comm_check=majority and --comm_fault=what=flip in the steps of one
+// rank.
 class RankCheck {
  public:
   // is_first: this is the rank whose files are written. References must outlive it.
@@ -27,7 +28,7 @@ class RankCheck {
   void begin(std::int64_t global_step);
   // After a step that ended well.
   void end() { hashed_ = due_; }
-  // Of the latest step; null if it was not hashed, or failed.
+  // Hashes of the latest step; null if it was not hashed, or failed.
   const TensorHashes* hashes() const { return hashed_ ? &*hashes_ : nullptr; }
   // Null if this rank hashes nothing.
   const TensorHashes* hashed_tensors() const { return hashes_ ? &*hashes_ : nullptr; }
@@ -52,7 +53,7 @@ class RanksDiffer : public Error {
   int exit_code() const noexcept override { return 4; }
 };
 
-// What a rank tells the others of its hashes of a step, where they differ.
+// The message with a rank's hashes of a step, sent where the ranks differ.
 std::string hashes_text(const std::vector<TensorHash>& hashes);
 std::vector<TensorHash> hashes_from(const std::string& text);
 

@@ -50,7 +50,7 @@ class RankExchange final : public Communicator {
   void reduce_by(allreduce::World& world) { world_ = &world; }
 
   const Exchange& rules() const { return rules_; }
-  // What was chosen for a bucket that has been reduced here.
+  // The choice for a bucket that has been reduced here.
   const allreduce::Candidate& choice(std::size_t bucket) const { return buckets_.choice(bucket); }
   // Gradients lie elsewhere from now on, on all ranks; not while a step runs.
   void gradients_move() { buckets_.forget_places(); }
@@ -72,7 +72,7 @@ class RankExchange final : public Communicator {
   // Steps of the backend exchange by this, in memory that the transport's peers see, or on their
   // device, see exchange_on_device(). All ranks call it together.
   void serve(Backend& backend);
-  // What a device with memory of its own exchanges by, once it is served; null for others.
+  // The communicator of a device with memory of its own, once it is served; null for others.
   StreamCommunicator* on_device() const { return on_device_.get(); }
   // Whether it hears of reductions: else they are a device's own.
   bool is_timed() const { return timed_; }

@@ -31,12 +31,12 @@ struct RanksPrediction {
   double step_seconds() const {
     return alone_seconds + exposed_seconds() + slowdown_seconds + straggler_seconds;
   }
-  // Of the exchange, what no computing hides. Rounding must not make it negative.
+  // The part of the exchange that no computing hides. Rounding must not make it negative.
   double exposed_seconds() const { return std::max(0.0, overlapped_seconds - alone_seconds); }
   double efficiency() const { return alone_seconds / step_seconds(); }
 };
 
-// What a prediction assumes that no plan tells; see the flags of these names.
+// Assumptions of a prediction that no plan tells; see the flags of these names.
 struct RankAssumptions {
   double jitter = 0, slowdown = 0;
 };

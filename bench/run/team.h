@@ -57,7 +57,7 @@ class Team {
   void start(std::int64_t global_step);
   // All ranks hold the same variables, so the first one saves.
   void save(std::int64_t global_step);
-  // What save() would write, of the first rank of this process; see Session.
+  // Copies what save() would write, from the first rank of this process; see Session.
   void snapshot(std::int64_t global_step, VariableSnapshot& into);
   std::size_t snapshot_bytes() const;
 
@@ -65,7 +65,7 @@ class Team {
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
   // Of the latest step, in this process.
   const StepValues& own() const { return own_; }
-  // Of the latest step on the first rank; null: they were not wanted.
+  // Hashes of the latest step on the first rank; null: they were not wanted.
   const TensorHashes* hashes() const;
   // The tensors of which there will be hashes; null: of none.
   const TensorHashes* hashed_tensors() const;

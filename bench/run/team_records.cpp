@@ -1,4 +1,4 @@
-// What the ranks of a team tell of themselves when a run ends.
+// Gathers what the ranks of a team report when a run ends.
 #include <fmt/format.h>
 #include <sstream>
 

@@ -42,7 +42,7 @@ class TensorHashes final : public NodeObserver {
   // Of the latest step, in the order in which nodes were enqueued; nothing if it was not wanted. A
   // node that ran again has its tensors here again.
   std::vector<TensorHash> hashes() const;
-  // Of all of them in their order.
+  // One hash of all of them in their order.
   std::uint64_t combined() const;
 
  private:

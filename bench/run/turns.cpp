@@ -59,7 +59,7 @@ class Turns::File {
   int descriptor_ = -1;
 };
 
-// What the program shares with the thread that waits for it.
+// State that the program shares with the thread that waits for it.
 struct Turns::Wait {
   std::mutex mutex;
   std::condition_variable changed;

@@ -40,7 +40,7 @@ class WrittenTensors {
   // Those of a node are [begin(node), end(node)) of all().
   std::size_t begin(NodeId node) const { return first_[index_of(node)]; }
   std::size_t end(NodeId node) const { return first_[index_of(node) + 1]; }
-  // By its name, or by that of a node for its output 0. Throws Error if there is none.
+  // Finds a tensor by its name, or a node's output 0 by the node's. Throws Error if there is none.
   std::size_t find(const std::string& name) const;
 
  private:

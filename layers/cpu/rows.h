@@ -12,7 +12,7 @@ namespace cnn::layers::cpu {
 // All of the following, or what stands in for them in a build without oneDNN.
 void add_library_rows(KernelTable& table, const Isa& isa);
 
-// By oneDNN: Conv2d and Dense with their two gradients, AveragePool with its own and
+// Rows of oneDNN: Conv2d and Dense with their two gradients, AveragePool with its own and
 // that of MaxPool, Convert.
 void add_conv_rows(KernelTable& table, const Isa& isa = effective_isa());
 void add_dense_rows(KernelTable& table, const Isa& isa = effective_isa());

@@ -102,7 +102,8 @@ void backward(Stream& stream, const Operands& o) {
                     data_of<const float>(o.in[2]), data_of<float>(o.out[0]));
 }
 
-// Of one row: how many logits are greater than the label's; it is a miss where one is not finite.
+// Counts for one row how many logits are greater than the label's; it is a miss where one is not
+// finite.
 __global__ void __launch_bounds__(block_threads) rank_rows(Rows rows, std::int32_t* ranks) {
   for (std::int64_t n = blockIdx.x; n < rows.count; n += gridDim.x) {
     constexpr std::int32_t miss = 1 << 20;  // summed over a block it stays within 31 bits

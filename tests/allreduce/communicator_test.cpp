@@ -63,7 +63,8 @@ class EndingTransport final : public ForwardingTransport {
   bool counts_ = false;
 };
 
-// What rank 0 says of rank 1, which ends in its third reduction of a bucket after so many meetings.
+// Returns what rank 0 says of rank 1, which ends in its third reduction of a bucket after so many
+// meetings.
 std::string verdict(int meetings, bool with_steps) {
   const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
     EndingTransport ending(transport, meetings);

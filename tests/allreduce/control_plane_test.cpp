@@ -1,5 +1,5 @@
-// What ranks tell one another beside gradients: messages, bytes and peers of each rank grow with
-// the logarithm of the ranks. Counts, not times: they are the same on every machine.
+// Counts what ranks tell one another beside gradients: messages, bytes and peers of each rank grow
+// with the logarithm of the ranks. Counts, not times: they are the same on every machine.
 #include <algorithm>
 #include <array>
 #include <bit>

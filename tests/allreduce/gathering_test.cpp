@@ -12,7 +12,7 @@ namespace {
 
 constexpr PeerMemoryOptions few_rooms{.room = std::size_t{1} << 23U};
 
-// Of all ranks at once; a set of parts each, and no part is sent before it is there.
+// Simulates all ranks at once; each has a set of parts, and no part is sent before it is there.
 TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
   std::vector<int> counts{256, 257, 1000, 1024};
   for (int ranks = 1; ranks <= 33; ++ranks) {

@@ -97,7 +97,7 @@ TEST(Bound, IsNeverUndercutByAnyAlgorithmInTheSimulator) {
   }
 }
 
-// What a list makes each machine do, counted action by action.
+// The traffic that a list makes on each machine, counted action by action.
 struct Traffic {
   std::map<int, double> memory, out;  // bytes by machine
 };

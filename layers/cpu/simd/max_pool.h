@@ -16,7 +16,8 @@ struct MaxPoolRow {
   std::int64_t kernel_h = 1, kernel_w = 1, stride_w = 1;
 };
 
-// By element type of x and y. A NaN is larger than all numbers; of equal maxima the first counts.
+// One function for each element type of x and y. A NaN is larger than all numbers; of equal maxima
+// the first counts.
 struct MaxPoolLoops {
   void (*f32)(const MaxPoolRow& row);
   void (*bf16)(const MaxPoolRow& row);
