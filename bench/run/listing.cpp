@@ -18,7 +18,7 @@ std::string backend_line(const BackendKind& kind) {
   }
   std::vector<std::string> libraries;
   for (const auto& [name, version] : kind.make(Config()).libraries) {
-    libraries.push_back(name + " " + version);
+    libraries.push_back(fmt::format("{} {}", name, version));
   }
   return fmt::format(
       "{} backend: {}", kind.device,

@@ -77,6 +77,24 @@ void note_hashes(const Observed& run) {
   }
 }
 
+void add_rank_observers(const Observed& run, Observers& all) {
+  const Config& config = *run.job.config;
+  if (config.comm.dump_iter > 0 && run.team.exchange() != nullptr) {
+    all.push_back(std::make_unique<CommDump>(run.team, run.console, config.comm.dump_iter));
+  }
+  if (config.report.hash_file && run.team.hashed_tensors() != nullptr) {
+    all.push_back(std::make_unique<HashFile>(run.job, run.team, run.result));
+  }
+}
+
+std::unique_ptr<Observer> trace_observer(const Observed& run) {
+  const std::string& file = run.job.config->report.trace_file;
+  if (run.job.ranks > 1) {
+    return std::make_unique<RankTrace>(run.console, file, run.team);
+  }
+  return std::make_unique<TraceWriter>(run.console, file, run.team.first().plan());
+}
+
 }  // namespace
 
 Observers make_observers(const Observed& run) {
@@ -106,21 +124,13 @@ Observers make_observers(const Observed& run) {
   if (run.profile != nullptr) {
     add(std::make_unique<ProfileRecord>(*run.profile, run.result));
   }
-  if (run.traces && job.ranks > 1) {
-    add(std::make_unique<RankTrace>(run.console, config.report.trace_file, run.team));
-  } else if (run.traces) {
-    add(std::make_unique<TraceWriter>(run.console, config.report.trace_file,
-                                      run.team.first().plan()));
+  if (run.traces) {
+    add(trace_observer(run));
   }
   if (run.team.first().lms() != nullptr) {
     add_lms_observers(run, all);
   }
-  if (config.comm.dump_iter > 0 && run.team.exchange() != nullptr) {
-    add(std::make_unique<CommDump>(run.team, run.console, config.comm.dump_iter));
-  }
-  if (config.report.hash_file && run.team.hashed_tensors() != nullptr) {
-    add(std::make_unique<HashFile>(job, run.team, run.result));
-  }
+  add_rank_observers(run, all);
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {
     add(std::make_unique<DivergenceWatch>(run.console, run.result, [&team = run.team] {

@@ -297,6 +297,21 @@ void report_speed(const Observed& run, const ProfileReport& profile, ResultFile&
   profile.finish(run.team, ceilings, run.console, run.result);
 }
 
+// Whether the user has stopped the run, which it then says.
+bool was_interrupted(const Interruption& interruption, Console& console) {
+  if (interruption.requested()) {
+    console.note(fmt::format("interrupted: {}", interruption.reason()));
+  }
+  return interruption.requested();
+}
+
+void add_job(const Job& job, const Session& session, Json& result) {
+  result["mode"] = mode_name(job.mode);
+  result["batch"] = {{"global", job.batch.global}, {"per_device", job.batch.per_device}};
+  result["model"] = model_json(job, session.facts());
+  result["plan"] = session.plan_json();
+}
+
 }  // namespace
 
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
@@ -315,8 +330,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const bool profiles = first_says(peers, ProfileReport::is_wanted(config));
   ProfileReport profile(config, job.ranks > 1 && profiles);
   const std::unique_ptr<Turns> turns = first_turn(config, request.interruption);
-  if (request.interruption.requested()) {  // while it waited
-    console.note(fmt::format("interrupted: {}", request.interruption.reason()));
+  if (was_interrupted(request.interruption, console)) {  // while it waited
     return;
   }
   const Header header = header_for(job, backend);
@@ -330,10 +344,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
            {"build", 0.0},
            {"plan", seconds_since(plan_start)},
            {"warm_up", 0.0}};
-  result["mode"] = mode_name(job.mode);
-  result["batch"] = {{"global", job.batch.global}, {"per_device", job.batch.per_device}};
-  result["model"] = model_json(job, team.first().facts());
-  result["plan"] = team.first().plan_json();
+  add_job(job, team.first(), result);
   note_choices(job, backend, team.first(), console);
   settle_exchange(job, team.first(), peers ? &*peers : nullptr, console);
   note_exchange(job, team, console);

@@ -98,7 +98,7 @@ TEST(Bound, IsNeverUndercutByAnyAlgorithmInTheSimulator) {
 }
 
 // The traffic that a list makes on each machine, counted action by action.
-struct Traffic {
+struct MachineTraffic {
   std::map<int, double> memory, out;  // bytes by machine
 };
 
@@ -117,8 +117,8 @@ double bytes_in_memory(const RankPlan& plan, const Action& action) {
   return 0;
 }
 
-Traffic traffic_of(const Case& one, std::size_t elements) {
-  Traffic traffic;
+MachineTraffic traffic_of(const Case& one, std::size_t elements) {
+  MachineTraffic traffic;
   const std::vector<RankPlan> plans =
       plans_of_all(*one.algorithm, one.topology, elements, one.options);
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
@@ -152,7 +152,7 @@ double bytes_that_must_move(const Case& one, std::size_t elements, bool over_the
 TEST(LowerBound, CountsNoByteThatAListDoesNotMove) {
   for (const Case& one : all_cases()) {
     for (const std::size_t elements : sizes) {
-      Traffic traffic = traffic_of(one, elements);
+      MachineTraffic traffic = traffic_of(one, elements);
       double most_out = 0, memory_of_a_rank = 0;
       for (const auto& [machine, bytes] : traffic.memory) {
         const auto ranks = std::ranges::count(one.topology.host_of, machine);
