@@ -87,6 +87,16 @@ void add_rank_observers(const Observed& run, Observers& all) {
   }
 }
 
+std::unique_ptr<Observer> checkpoint_observer(const Observed& run) {
+  const Config& config = *run.job.config;
+  return std::make_unique<Checkpoints>(
+      run.team, run.console,
+      Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
+                           .every_seconds = config.checkpoint.save_secs,
+                           .kill_delay = kill_delay(),
+                           .asked_to_end = [] { return Interruption::signal_came(); }});
+}
+
 std::unique_ptr<Observer> trace_observer(const Observed& run) {
   const std::string& file = run.job.config->report.trace_file;
   if (run.job.ranks > 1) {
@@ -138,12 +148,7 @@ Observers make_observers(const Observed& run) {
     }));
   }
   if (job.keeps_checkpoints()) {
-    add(std::make_unique<Checkpoints>(
-        run.team, run.console,
-        Checkpoints::Options{.every_steps = config.checkpoint.save_steps.value_or(0),
-                             .every_seconds = config.checkpoint.save_secs,
-                             .kill_delay = kill_delay(),
-                             .asked_to_end = [] { return Interruption::signal_came(); }}));
+    add(checkpoint_observer(run));
   }
   if (job.mode == Mode::training_and_evaluation) {
     const Evaluator evaluator(job, run.team, run.console, run.result, run.interruption);
