@@ -39,16 +39,16 @@ std::string step(int number, const std::vector<std::pair<int, int>>& hashes) {
 const std::string usual_tensors =
     tensor(0, conv_key, "conv") + tensor(1, relu_key, "relu") + tensor(2, weight_key, "update");
 
-HashedRun run_of(const std::string& path, const std::string& text) {
+HashedRun hashed_run_of(const std::string& path, const std::string& text) {
   return parse_hashes(path, text);
 }
 
 HashedRun usual(const std::string& path, int first = 1, int second = 2) {
-  return run_of(path, head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}) +
-                          step(2, {{0, first}, {1, second}, {2, 6}}));
+  return hashed_run_of(path, head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}) +
+                                 step(2, {{0, first}, {1, second}, {2, 6}}));
 }
 
-std::string refusal_of(const std::string& text) {
+std::string refusal_of_hashes(const std::string& text) {
   try {
     parse_hashes("h.txt", text);
   } catch (const Error& error) {
@@ -57,7 +57,7 @@ std::string refusal_of(const std::string& text) {
   return "accepted";
 }
 
-std::string refusal_of(const HashedRun& a, const HashedRun& b) {
+std::string refusal_of_hashes(const HashedRun& a, const HashedRun& b) {
   try {
     compare_bits(a, b);
   } catch (const Error& error) {
@@ -98,8 +98,9 @@ TEST(Bits, AreCountedByOperation) {
 TEST(Bits, OfARunThatRecomputesAreThoseOfTheValues) {
   const std::string tensors =
       tensor(0, weight_key, "update") + tensor(1, conv_key, "conv") + tensor(2, relu_key, "relu");
-  const HashedRun again = run_of("b", head() + tensors + step(1, {{1, 1}, {2, 2}, {1, 1}, {0, 3}}) +
-                                          step(2, {{1, 1}, {2, 2}, {0, 6}, {2, 2}}));
+  const HashedRun again =
+      hashed_run_of("b", head() + tensors + step(1, {{1, 1}, {2, 2}, {1, 1}, {0, 3}}) +
+                             step(2, {{1, 1}, {2, 2}, {0, 6}, {2, 2}}));
   const BitComparison comparison = compare_bits(usual("a"), again);
   EXPECT_EQ(exit_code_of(comparison), 0);
   EXPECT_EQ(comparison.counts.compared, 3U);
@@ -108,7 +109,7 @@ TEST(Bits, OfARunThatRecomputesAreThoseOfTheValues) {
 TEST(Bits, DifferWhereARunComputesOneValueTwiceWithTwoResults) {
   const HashedRun a = usual("a");
   const HashedRun b =
-      run_of("b", head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {0, 0xBAD}, {2, 3}}));
+      hashed_run_of("b", head() + usual_tensors + step(1, {{0, 1}, {1, 2}, {0, 0xBAD}, {2, 3}}));
   const BitComparison comparison = compare_bits(a, b);
   EXPECT_EQ(exit_code_of(comparison), 1);
   EXPECT_THAT(bits_text(a, b, comparison),
@@ -117,8 +118,8 @@ TEST(Bits, DifferWhereARunComputesOneValueTwiceWithTwoResults) {
 
 TEST(Bits, CountTensorsThatOnlyOneRunHas) {
   const HashedRun a = usual("a");
-  const HashedRun b = run_of("b", head() + tensor(0, conv_key, "conv") + tensor(1, 0xAA, "add") +
-                                      step(1, {{0, 1}, {1, 9}}));
+  const HashedRun b = hashed_run_of("b", head() + tensor(0, conv_key, "conv") +
+                                             tensor(1, 0xAA, "add") + step(1, {{0, 1}, {1, 9}}));
   const BitComparison comparison = compare_bits(a, b);
   EXPECT_EQ(exit_code_of(comparison), 0);
   EXPECT_THAT(bits_text(a, b, comparison),
@@ -131,21 +132,23 @@ TEST(Bits, CountTensorsThatOnlyOneRunHas) {
 TEST(Bits, CannotBeComparedWhereNetworksOrStepsDiffer) {
   const HashedRun a = usual("a");
   const std::string tail = usual_tensors + step(1, {{0, 1}});
-  EXPECT_EQ(refusal_of(a, run_of("b", head("vgg16") + tail)),
+  EXPECT_EQ(refusal_of_hashes(a, hashed_run_of("b", head("vgg16") + tail)),
             "a and b cannot be compared: model resnet20 and vgg16");
-  EXPECT_THAT(refusal_of(a, run_of("b", head() + usual_tensors + step(9, {{0, 1}}))),
+  EXPECT_THAT(refusal_of_hashes(a, hashed_run_of("b", head() + usual_tensors + step(9, {{0, 1}}))),
               HasSubstr("no step in common: a has 1 to 2, b has 9 to 9"));
-  EXPECT_THAT(refusal_of(a, run_of("b", head() + tensor(0, conv_key, "conv", "f32[3]") +
-                                            step(1, {{0, 1}}))),
-              HasSubstr("conv#0:0 is f32[2] in a and f32[3] in b"));
-  EXPECT_THAT(refusal_of(a, run_of("b", head() + tensor(0, 0xAA, "add") + step(1, {{0, 1}}))),
-              HasSubstr("no tensor in common"));
+  EXPECT_THAT(
+      refusal_of_hashes(a, hashed_run_of("b", head() + tensor(0, conv_key, "conv", "f32[3]") +
+                                                  step(1, {{0, 1}}))),
+      HasSubstr("conv#0:0 is f32[2] in a and f32[3] in b"));
+  EXPECT_THAT(
+      refusal_of_hashes(a, hashed_run_of("b", head() + tensor(0, 0xAA, "add") + step(1, {{0, 1}}))),
+      HasSubstr("no tensor in common"));
 }
 
 TEST(Bits, OfUnlikeFlagsAreComparedWithANote) {
   const HashedRun a = usual("a");
   const HashedRun b =
-      run_of("b", head("resnet20", 2) + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}));
+      hashed_run_of("b", head("resnet20", 2) + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}));
   const std::string text = bits_text(a, b, compare_bits(a, b));
   EXPECT_THAT(text,
               AllOf(HasSubstr("note: --seed: 1 before, 2 now\n"), Not(HasSubstr("hash_file"))));
@@ -154,24 +157,24 @@ TEST(Bits, OfUnlikeFlagsAreComparedWithANote) {
 TEST(HashFile, ThatEndsInsideAStepLacksThatStepOnly) {
   const std::string whole = head() + usual_tensors + step(1, {{0, 1}}) + step(2, {{0, 5}});
   for (const std::size_t less : {1U, 10U, 30U}) {
-    const HashedRun run = run_of("h.txt", whole.substr(0, whole.size() - less));
+    const HashedRun run = hashed_run_of("h.txt", whole.substr(0, whole.size() - less));
     EXPECT_EQ(run.steps.size(), 1U);
     EXPECT_TRUE(run.cut_off);
   }
 }
 
 TEST(HashFile, ThatIsNoneIsRefusedInOneLine) {
-  EXPECT_THAT(refusal_of("{}\n"), HasSubstr("h.txt: no file of cnn_benchmarks --hash_file"));
-  EXPECT_THAT(refusal_of(""), HasSubstr("no file of cnn_benchmarks --hash_file"));
-  EXPECT_THAT(refusal_of("cnn_benchmarks tensor hashes 2\n"), HasSubstr("a file of form 2"));
-  EXPECT_THAT(refusal_of(head() + usual_tensors), HasSubstr("no steps"));
+  EXPECT_THAT(refusal_of_hashes("{}\n"), HasSubstr("h.txt: no file of cnn_benchmarks --hash_file"));
+  EXPECT_THAT(refusal_of_hashes(""), HasSubstr("no file of cnn_benchmarks --hash_file"));
+  EXPECT_THAT(refusal_of_hashes("cnn_benchmarks tensor hashes 2\n"), HasSubstr("a file of form 2"));
+  EXPECT_THAT(refusal_of_hashes(head() + usual_tensors), HasSubstr("no steps"));
   const std::string good = head() + usual_tensors;
   for (const std::string& bad :
        {std::string("step\tone\n"), std::string("0\t1\n"), step(1, {{3, 1}}),
         std::string("step\t1\n0\txyz\n"), std::string("step\t1\nend\t1\t5\t0\n"),
         std::string("step\t1\nstep\t2\n"), std::string("tensor\t3\t1\n"), std::string("run\t{\n"),
         std::string("nonsense\n")}) {
-    EXPECT_THAT(refusal_of(good + bad), HasSubstr("h.txt: damaged in line ")) << bad;
+    EXPECT_THAT(refusal_of_hashes(good + bad), HasSubstr("h.txt: damaged in line ")) << bad;
   }
 }
 
