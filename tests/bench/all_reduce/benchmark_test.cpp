@@ -222,7 +222,8 @@ std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptio
   with_file.json = folder / "rows.json";
   EXPECT_EQ(reduce(config, with_file).status, 0);
   std::vector<std::size_t> found;
-  for (const Json& row : Json::parse(tests::read_file(folder / "rows.json")).at("rows")) {
+  const Json file = Json::parse(tests::read_file(folder / "rows.json"));
+  for (const Json& row : file.at("rows")) {
     EXPECT_GE(row.at("distance").get<double>(), 1);
     if (row.at("bound_by") == "itself") {
       found.push_back(row.at("bytes").get<std::size_t>());
