@@ -140,8 +140,8 @@ function(cnn_tests folder)
   endif()
   list(TRANSFORM ARG_WITH PREPEND tests/${folder}/)
   cnn_glob(sources "cpp;cu" tests/${folder} ${ARG_WITH})
-  if(CNN_SANITIZE)  # they replace malloc, as the first does, and end the race of the second
-    list(FILTER sources EXCLUDE REGEX "(no_allocation|missing_wait)_test\\.cpp$")
+  if(CNN_SANITIZE)  # they replace malloc, as the first does, end the race of the second, and need memory in the third
+    list(FILTER sources EXCLUDE REGEX "(no_allocation|missing_wait|resource_limits)_test\\.cpp$")
   endif()
   if(NOT sources)
     return()
