@@ -72,8 +72,8 @@ struct Seen {
   bool stopped = false, waits = false;
 };
 
-// By rank. A launcher may have started a shell that starts the program: what runs the program
-// counts, unless something else of the rank is stopped.
+// Processes by rank. A launcher may have started a shell that starts the program: what runs the
+// program counts, unless something else of the rank is stopped.
 std::map<int, Seen> ranks_of_host(const std::string& call) {
   std::map<int, Seen> ranks;
   std::error_code error, ignored;

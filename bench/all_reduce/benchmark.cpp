@@ -167,7 +167,7 @@ class Benchmark {
     return options_.copies && !reduction.on_device();
   }
 
-  // Of the reduction, of copying and updating as many bytes, and of MPI, where they are wanted.
+  // Seconds of the reduction, of copying and updating as many bytes, and of MPI, where wanted.
   std::vector<Timing> timings(Reduction& reduction, std::size_t bytes) {
     const std::size_t elements = bytes / sizeof(float);
     const Copy copy(copies(reduction) ? elements : 0);
@@ -187,8 +187,8 @@ class Benchmark {
     return reduction.time(contest);
   }
 
-  // What memory did in the same rounds as the reduction counts too: at the calibration the machine
-  // may have been busy.
+  // The speed of memory in the same rounds as the reduction counts too: at the calibration the
+  // machine may have been busy.
   static void seen_in_memory(allreduce::Limits& limits, const allreduce::Topology& topology,
                              std::size_t bytes, double seconds) {
     const double moved = 2 * static_cast<double>(bytes);

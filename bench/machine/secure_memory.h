@@ -7,8 +7,8 @@
 
 namespace cnn::bench {
 
-// What a run that computes in the host's memory leaves to others, of the bytes that are available:
-// 512 MiB, or a tenth where that is less, as in a small container.
+// Returns what a run that computes in the host's memory leaves to others, of the bytes that are
+// available: 512 MiB, or a tenth where that is less, as in a small container.
 constexpr std::size_t kept_free(std::size_t available) {
   return std::min(std::size_t{512} << 20U, available / 10);
 }

@@ -22,7 +22,7 @@ using OpenNccl = allreduce::nccl::Library (*)();
 struct DeviceWay {
   std::string text;      // one line for the user
   bool by_host = false;  // else by NCCL
-  // What the kernels exchange by, for who reduces without a step.
+  // The communicator of the kernels, for callers that reduce without a step.
   std::shared_ptr<StreamCommunicator> communicator = nullptr;
 };
 

@@ -32,8 +32,8 @@ std::string limits_text(const allreduce::Settings& settings);
 // The same for a result file.
 Json limits_json(const allreduce::Settings& settings);
 
-// What the exchange of a bucket cannot fall below: by the limits of the hardware, or 0 seconds of
-// an unknown source where they were not measured.
+// The time that the exchange of a bucket cannot fall below: by the limits of the hardware, or 0
+// seconds of an unknown source where they were not measured.
 allreduce::Bound exchange_bound(const allreduce::Settings& settings, std::size_t elements);
 
 // "1.25 x the bound (memory)"; where the exchange was faster than the bound, that the limit was

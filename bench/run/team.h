@@ -73,8 +73,8 @@ class Team {
   // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
   // nothing is exchanged.
   std::vector<double> exchange_seconds() const;
-  // Of each rank of this process: the reductions since the last call, or since the first one, which
-  // gives none. All processes call it between the same two steps.
+  // For each rank of this process: the reductions since the last call, or since the first one,
+  // which gives none. All processes call it between the same two steps.
   std::vector<std::vector<ReductionTime>> take_reductions();
   // Seconds by which this process's clock is ahead of the first one's. All processes call it.
   double clock_ahead();

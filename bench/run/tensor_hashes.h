@@ -39,8 +39,8 @@ class TensorHashes final : public NodeObserver {
   const WrittenTensors& tensors() const { return tensors_; }
   // WrittenTensor::key; with the packing in it where hashes are of packed bytes.
   std::uint64_t key_of(std::size_t tensor) const;
-  // Of the latest step, in the order in which nodes were enqueued; nothing if it was not wanted. A
-  // node that ran again has its tensors here again.
+  // Hashes of the latest step, in the order in which nodes were enqueued; nothing if it was not
+  // wanted. A node that ran again has its tensors here again.
   std::vector<TensorHash> hashes() const;
   // One hash of all of them in their order.
   std::uint64_t combined() const;
