@@ -38,14 +38,24 @@ ARROWS = {
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "data/json", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
     "bench/report": ["bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
-    "bench/run": ["bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/nccl", "allreduce/simd", "data", "data/json", "models",
-                  "layers/passes", "layers", "runtime"],
+    # Processes and threads that compute together; their failures are told on the console of the report.
+    "bench/ranks": ["bench/report", "bench/machine", "bench/flags", "allreduce", "allreduce/nccl", "allreduce/simd", "data/json", "layers",
+                    "runtime"],
+    # From flags to a step that fits the memory: data, before anything is allocated.
+    "bench/plan": ["bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "data", "data/json", "models", "layers/passes",
+                   "layers", "runtime"],
+    # Runs planned steps on the devices of this process.
+    "bench/session": ["bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data", "models",
+                      "layers/passes", "layers", "runtime"],
+    # The program's modes, and the observers that write its files.
+    "bench/run": ["bench/session", "bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data",
+                  "data/json", "models", "layers/passes", "layers", "runtime"],
     # A verdict over result files: needs nothing of what made them.
     "bench/compare": ["data/json", "runtime"],
     "bench/page": ["bench/compare", "data/json", "runtime"],
     # A program of its own.
-    "bench/all_reduce": ["bench/run", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd", "data", "data/json",
-                         "models", "layers/passes", "layers", "runtime"],
+    "bench/all_reduce": ["bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd",
+                         "data", "data/json", "models", "layers/passes", "layers", "runtime"],
     "bench/cuda": ["*"],
     "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
     "bench": ["*"],
@@ -92,7 +102,9 @@ MORE_FOR_TESTS = {
     "tests/layers/cuda/library": ["layers/passes", "tests/layers", "tests/layers/cuda"],
     "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
     "tests/bench/page": ["tests/bench/compare"],
-    "tests/bench/all_reduce": ["tests/bench/run"],
+    "tests/bench/session": ["tests/bench/ranks", "allreduce/simd"],
+    "tests/bench/run": ["tests/bench/session", "tests/bench/ranks"],
+    "tests/bench/all_reduce": ["tests/bench/session", "tests/bench/ranks"],
 }
 
 # Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
@@ -106,10 +118,11 @@ LIBRARIES = {
     r"nccl\.h": [],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|turbojpeg|zlib": ["data"],
-    r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report", "bench/run", "bench/cuda",
+    r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "bench/report", "bench/run",
+                   "bench/session", "bench/cuda",
                    "tests/models", "tests/program", "tests/program/emulated_gpu"],
-    r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/report",
-                      "bench/run", "bench/cuda"],
+    r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan",
+                      "bench/ranks", "bench/report", "bench/run", "bench/session", "bench/cuda"],
     r"gtest/|gmock/": [],
 }
 

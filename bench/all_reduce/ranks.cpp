@@ -10,11 +10,11 @@
 
 #include "allreduce/connection.h"
 #include "allreduce/peer_memory.h"
-#include "bench/run/exchange.h"
-#include "bench/run/exchange_flags.h"
-#include "bench/run/peers.h"
-#include "bench/run/rank_exchange.h"
-#include "bench/run/rank_thread.h"
+#include "bench/ranks/exchange.h"
+#include "bench/ranks/exchange_flags.h"
+#include "bench/ranks/peers.h"
+#include "bench/ranks/rank_exchange.h"
+#include "bench/ranks/rank_thread.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
-#include "bench/run/interruption.h"
-#include "bench/run/rank_exchange.h"
+#include "bench/ranks/interruption.h"
+#include "bench/ranks/rank_exchange.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {

@@ -7,7 +7,7 @@
 
 #include "bench/flags/number_text.h"
 #include "bench/machine/secure_memory.h"
-#include "bench/run/team.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 

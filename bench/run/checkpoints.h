@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "bench/ranks/launcher.h"
 #include "bench/report/console.h"
 #include "bench/report/observer.h"
-#include "bench/run/launcher.h"
 #include "bench/run/stop_saver.h"
 
 namespace cnn::bench {

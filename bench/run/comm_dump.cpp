@@ -9,10 +9,10 @@
 #include <sstream>
 #include <utility>
 
-#include "bench/run/exchange.h"
-#include "bench/run/exchange_flags.h"
-#include "bench/run/session.h"
-#include "bench/run/team.h"
+#include "bench/ranks/exchange.h"
+#include "bench/ranks/exchange_flags.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 namespace {

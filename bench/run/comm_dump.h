@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "allreduce/limits.h"
+#include "bench/ranks/rank_exchange.h"
 #include "bench/report/console.h"
 #include "bench/report/observer.h"
-#include "bench/run/rank_exchange.h"
 
 namespace cnn::bench {
 

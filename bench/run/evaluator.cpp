@@ -6,12 +6,12 @@
 #include <span>
 
 #include "bench/flags/number_text.h"
+#include "bench/plan/job.h"
+#include "bench/ranks/interruption.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/reporter.h"
-#include "bench/run/interruption.h"
-#include "bench/run/job.h"
-#include "bench/run/session.h"
-#include "bench/run/team.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 

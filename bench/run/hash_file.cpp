@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/run/tensor_hashes.h"
+#include "bench/session/tensor_hashes.h"
 
 namespace cnn::bench {
 namespace {

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/plan/job.h"
 #include "bench/report/observer.h"
 #include "bench/report/output_file.h"
-#include "bench/run/job.h"
-#include "bench/run/team.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "bench/plan/lms_plan.h"
 #include "bench/report/statistics.h"
 #include "bench/report/units.h"
-#include "bench/run/lms_plan.h"
-#include "bench/run/session.h"
-#include "bench/run/team.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
 #include "lms/summary.h"
 
 namespace cnn::bench {

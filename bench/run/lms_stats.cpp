@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <numeric>
 
+#include "bench/plan/job.h"
+#include "bench/plan/training_ranks.h"
 #include "bench/report/output_file.h"
 #include "bench/report/statistics.h"
-#include "bench/run/job.h"
-#include "bench/run/session.h"
-#include "bench/run/training_ranks.h"
+#include "bench/session/session.h"
 #include "lms/python_text.h"
 
 namespace cnn::bench {

@@ -1,7 +1,7 @@
 #include "bench/run/lms_trace.h"
 
 #include "bench/flags/json.h"
-#include "bench/run/session.h"
+#include "bench/session/session.h"
 #include "data/json/parse_json.h"
 
 namespace cnn::bench {

@@ -7,6 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "bench/plan/job.h"
+#include "bench/ranks/interruption.h"
+#include "bench/ranks/launcher.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
@@ -19,17 +22,14 @@
 #include "bench/run/comm_dump.h"
 #include "bench/run/evaluator.h"
 #include "bench/run/hash_file.h"
-#include "bench/run/interruption.h"
-#include "bench/run/job.h"
-#include "bench/run/launcher.h"
 #include "bench/run/lms_observer.h"
 #include "bench/run/lms_stats.h"
 #include "bench/run/lms_trace.h"
-#include "bench/run/profile.h"
 #include "bench/run/rank_trace.h"
-#include "bench/run/session.h"
-#include "bench/run/team.h"
 #include "bench/run/turn_taker.h"
+#include "bench/session/op_profile.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 namespace {

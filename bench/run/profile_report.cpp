@@ -6,8 +6,8 @@
 
 #include "bench/machine/roofline.h"
 #include "bench/machine/step_costs.h"
-#include "bench/run/session.h"
-#include "bench/run/team.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
 #include "runtime/timeline.h"
 
 namespace cnn::bench {

@@ -7,7 +7,7 @@
 #include "bench/machine/backend.h"
 #include "bench/report/console.h"
 #include "bench/report/output_file.h"
-#include "bench/run/profile.h"
+#include "bench/session/op_profile.h"
 
 namespace cnn::bench {
 

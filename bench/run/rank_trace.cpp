@@ -1,8 +1,8 @@
 #include "bench/run/rank_trace.h"
 
+#include "bench/ranks/rank_lanes.h"
 #include "bench/report/reporter.h"
-#include "bench/run/rank_lanes.h"
-#include "bench/run/team.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 

@@ -4,8 +4,8 @@
 
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
+#include "bench/plan/job.h"
 #include "bench/report/console.h"
-#include "bench/run/job.h"
 #include "runtime/program.h"
 
 namespace cnn::bench {

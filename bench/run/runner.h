@@ -7,10 +7,10 @@
 #include "bench/flags/config.h"
 #include "bench/flags/json.h"
 #include "bench/machine/backend.h"
+#include "bench/ranks/interruption.h"
 #include "bench/report/console.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
-#include "bench/run/interruption.h"
 
 namespace cnn::bench {
 

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include "bench/machine/roofline.h"
+#include "bench/plan/job.h"
+#include "bench/plan/lms_plan.h"
+#include "bench/ranks/exchange.h"
+#include "bench/ranks/simulate_ranks.h"
 #include "bench/report/trace_file.h"
 #include "bench/report/units.h"
-#include "bench/run/exchange.h"
-#include "bench/run/job.h"
-#include "bench/run/lms_plan.h"
-#include "bench/run/session.h"
-#include "bench/run/simulate_ranks.h"
+#include "bench/session/session.h"
 
 namespace cnn::bench {
 namespace {

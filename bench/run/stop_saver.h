@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "bench/run/variable_snapshot.h"
+#include "bench/session/variable_snapshot.h"
 
 namespace cnn::bench {
 

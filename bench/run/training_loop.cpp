@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
+#include "bench/plan/job.h"
+#include "bench/ranks/interruption.h"
 #include "bench/report/statistics.h"
-#include "bench/run/interruption.h"
-#include "bench/run/job.h"
-#include "bench/run/team.h"
+#include "bench/session/team.h"
 
 namespace cnn::bench {
 namespace {

@@ -13,9 +13,9 @@
 #include "bench/all_reduce/table.h"
 #include "bench/flags/json.h"
 #include "bench/machine/cpu_backend.h"
-#include "bench/run/interruption.h"
+#include "bench/ranks/interruption.h"
 #include "data/catalog.h"
-#include "tests/bench/run/played_device.h"
+#include "tests/bench/ranks/played_device.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {

@@ -12,7 +12,7 @@
 
 #include "bench/cuda/machines.h"
 #include "bench/machine/assumed_kernels.h"
-#include "bench/run/compile.h"
+#include "bench/plan/compile.h"
 #include "layers/conv.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/passes/concat_in_place.h"

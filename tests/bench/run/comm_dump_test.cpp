@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/run/exchange_flags.h"
+#include "bench/ranks/exchange_flags.h"
 
 namespace cnn::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "bench/machine/roofline.h"
-#include "bench/run/simulate_ranks.h"
+#include "bench/ranks/simulate_ranks.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/concat.h"

@@ -1,0 +1,174 @@
+#include "bench/plan/fitting.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "bench/flags/conditions.h"
+#include "bench/plan/largest_size.h"
+#include "bench/plan/lms_plan.h"
+#include "bench/plan/lms_step.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using SizesOf = std::function<Sizes(std::int64_t size)>;
+
+// The search guesses by what a run takes at least, which is quickly known. Its plan may take more,
+// of the host as well: then what runs lies below, and above what needs no plan.
+std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t start,
+                     const SizesOf& sizes_of_size) {
+  const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
+    return fitting.least_bytes(sizes_of_size(size));
+  });
+  const auto runs = [&](std::int64_t size) { return fitting.runs(sizes_of_size(size)); };
+  if (!fitting.with_lms() || found == 0 || runs(found)) {
+    return found;
+  }
+  // Mostly little is missing.
+  if (const std::int64_t near = found - std::max<std::int64_t>(found / 64, 1);
+      near >= least && runs(near)) {
+    return last_that_runs(near, found, runs);
+  }
+  const std::int64_t without = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
+    return fitting.need(sizes_of_size(size));
+  });
+  if (without == 0 && !runs(least)) {
+    return 0;
+  }
+  return last_that_runs(std::max(without, least), found, runs);
+}
+
+}  // namespace
+
+Phase main_phase(const Job& job) {
+  return job.mode == Mode::forward_only ? Phase::forward_only : Phase::training;
+}
+
+Sizes sizes_of(const Job& job) {
+  const Sizes sizes{.batch = job.batch.per_device,
+                    .eval_batch = job.eval_batch.per_device,
+                    .image_size = job.image_size};
+  const LmsFlags& lms = job.config->lms;
+  return lms.enabled && lms.plan_file ? with_plan(sizes, load_plan_sizes(*lms.plan_file)) : sizes;
+}
+
+Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
+  sizes.largest_join = plan.largest_join;
+  sizes.bucket_bytes = plan.bucket_bytes;
+  return sizes;
+}
+
+Sizes with_batch(const Job& job, std::int64_t batch) {
+  const bool follows = job.mode == Mode::evaluation || job.config->eval.batch == 0;
+  Sizes sizes = sizes_of(job);
+  sizes.batch = batch;
+  sizes.eval_batch = follows ? batch : sizes.eval_batch;
+  return sizes;
+}
+
+Programs compile_programs(const Job& job, const Backend& backend, const Sizes& sizes) {
+  Programs programs;
+  std::span<const TensorInfo> fixed;
+  const bool as_one = repeats_on_all_ranks(*job.config);
+  const auto compile_phase = [&](Phase phase, std::int64_t batch) {
+    return compile({.config = *job.config,
+                    .model = *job.model,
+                    .phase = phase,
+                    .batch = batch,
+                    .image_size = sizes.image_size,
+                    .compute = job.compute,
+                    .input = job.input,
+                    .largest_join = sizes.largest_join,
+                    .bucket_bytes = sizes.bucket_bytes,
+                    .rank = as_one ? 0 : backend.rank,
+                    .ranks = as_one ? 1 : backend.ranks},
+                   backend, fixed);
+  };
+  if (job.mode != Mode::evaluation) {
+    programs.main = compile_phase(main_phase(job), sizes.batch);
+    fixed = programs.main->plan.graph->tensors();
+  }
+  if (job.evaluates()) {
+    programs.evaluation = compile_phase(Phase::evaluation, sizes.eval_batch);
+  }
+  return programs;
+}
+
+Fitting::Fitting(const Job& job, const Backend& backend, bool with_lms)
+    : job_(job), backend_(backend), with_lms_(with_lms) {
+  if (backend.stop_tuning) {
+    backend.stop_tuning();  // by what is known: nothing is timed for sizes that do not run
+  }
+  limit_ = with_lms ? LmsPlanner(*job.config, backend, 0).budget() : backend.memory_limit;
+}
+
+std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {
+  try {
+    const DeviceMemory memory = device_memory(compile_programs(job_, backend_, sizes), backend_);
+    const bool host_is_short = memory.host > host_bytes_left(memory, backend_);
+    return host_is_short ? std::nullopt : std::optional(memory.total());
+  } catch (const Error&) {
+    return std::nullopt;  // libraries bound the size of what they take
+  }
+}
+
+std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
+  if (!with_lms_) {
+    return need(sizes);
+  }
+  try {
+    Programs programs = compile_programs(job_, backend_, sizes);
+    const DeviceMemory memory = device_memory(programs, backend_);
+    if (memory.total() <= limit_) {
+      return memory.total();
+    }
+    return least_step_bytes(job_, backend_, sizes, std::move(programs));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+bool Fitting::runs(const Sizes& sizes) const {
+  try {
+    Programs programs = compile_programs(job_, backend_, sizes);
+    DeviceMemory memory = device_memory(programs, backend_);
+    if (!with_lms_) {
+      return fits(memory, backend_);
+    }
+    const LmsStep step = plan_step(job_, backend_, sizes, std::move(programs));
+    memory = device_memory(step.programs, backend_);
+    return step.planner.report().fits && memory.total() <= step.planner.budget() &&
+           fits(memory, backend_);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::int64_t largest_batch(const Job& job, const Backend& backend, bool with_lms) {
+  const Sizes now = sizes_of(job);
+  return largest(Fitting(job, backend, with_lms), 1,
+                 job.mode == Mode::evaluation ? now.eval_batch : now.batch,
+                 [&](std::int64_t batch) { return with_batch(job, batch); });
+}
+
+std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms) {
+  const auto at = [&](std::int64_t steps) {
+    Sizes sizes = sizes_of(job);
+    sizes.image_size = image_step * steps;
+    return sizes;
+  };
+  // Networks have a least size of their own: the search begins at a half, a quarter... of the
+  // job's.
+  const Fitting fitting(job, backend, with_lms);
+  for (std::int64_t least = std::max<std::int64_t>(job.image_size / image_step, 1); least > 0;
+       least /= 2) {
+    const std::optional<std::size_t> bytes = fitting.least_bytes(at(least));
+    if (bytes && *bytes <= fitting.limit()) {
+      return image_step * largest(fitting, least, 2 * least, at);
+    }
+  }
+  return 0;
+}
+
+}  // namespace cnn::bench

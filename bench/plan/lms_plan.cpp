@@ -1,0 +1,366 @@
+#include "bench/plan/lms_plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fmt/format.h>
+#include <memory>
+#include <utility>
+
+#include "bench/flags/config.h"
+#include "bench/flags/lms_policy.h"
+#include "bench/machine/step_costs.h"
+#include "bench/report/units.h"
+#include "lms/bound.h"
+#include "lms/catalog.h"
+#include "lms/planned.h"
+#include "lms/python_text.h"
+#include "lms/stalls.h"
+#include "lms/stash.h"
+#include "runtime/access.h"
+#include "runtime/error.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::size_t megabyte = std::size_t{1} << 20U;
+
+// The first step behind the one that makes the loss: from there on gradients are computed.
+StepId first_backward(const Graph& graph, const Schedule& schedule) {
+  std::optional<TensorId> loss;
+  for (const Output& output : graph.outputs()) {
+    loss = output.name == "base_loss" ? output.tensor : loss;
+  }
+  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+    for (const Access& access : accesses(graph, schedule.steps[s].action)) {
+      if (access.tensor == loss && access.kind == Access::Kind::define) {
+        return StepId{static_cast<std::uint32_t>(s + 1)};
+      }
+    }
+  }
+  return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
+}
+
+std::size_t device_budget(const LmsFlags& flags, const Backend& backend) {
+  const auto whole = static_cast<double>(backend.memory_limit);
+  const double left = whole - static_cast<double>(flags.exclude) * mib;
+  check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
+                              flags.exclude, whole / mib));
+  const auto budget = static_cast<std::size_t>(left * flags.mem_ratio);
+  return flags.limit > 0 ? std::min(budget, flags.limit * megabyte) : budget;
+}
+
+// Nothing can leave a device that computes in the host's memory.
+std::size_t host_budget(const LmsFlags& flags, const Backend& backend) {
+  if (!backend.host_memory_limit) {
+    return 0;
+  }
+  constexpr double usual_share = 0.8;  // of what is free
+  if (flags.host_limit.value_or(0) > 0) {
+    return std::min(*flags.host_limit * megabyte, *backend.host_memory_limit);
+  }
+  if (const char* text = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
+    const auto limit = static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) * megabyte;
+    check(limit > 0, "TF_GPU_HOST_MEM_LIMIT_IN_MB is not a number of megabytes");
+    return std::min(limit, *backend.host_memory_limit);
+  }
+  if (backend.described) {
+    return *backend.host_memory_limit;  // what its profile lets be pinned
+  }
+  return static_cast<std::size_t>(usual_share * static_cast<double>(*backend.host_memory_limit));
+}
+
+lms::Options options_of(const LmsFlags& flags) {
+  constexpr int usual_threshold = 1024, threshold_of_caffe = 1000;  // KB
+  const int threshold = policy_of(flags) == "caffe" ? threshold_of_caffe : usual_threshold;
+  return {.n_tensors = flags.n_tensors,
+          .sync_mode = static_cast<lms::SyncMode>(flags.sync_mode),
+          .recompute = flags.recompute,
+          .size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
+                            << 10U,
+          .frac = flags.frac,
+          .excluded_ops = flags.excluded_ops,
+          .included_ops = flags.included_ops,
+          .excluded_types = flags.excluded_types,
+          .included_types = flags.included_types,
+          .mem_ratio = flags.mem_ratio,
+          .tflms1 = {.lb = flags.lb,
+                     .ub = flags.ub,
+                     .fuse_swapins = flags.fuse_swapins,
+                     .swap_branches = flags.swap_branches,
+                     .branch_threshold = flags.branch_threshold,
+                     .ctrld_strategy = flags.ctrld_strategy},
+          .tflms2 = {.swapout_threshold = flags.swapout_threshold,
+                     .swapin_ahead = flags.swapin_ahead,
+                     .swapin_groupby = flags.swapin_groupby}};
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double seconds_again(const Graph& graph, const Schedule& schedule, const Costs& costs) {
+  const std::vector<bool> again = lms::runs_again(graph, schedule);
+  double seconds = 0;
+  for (std::size_t s = 0; s < again.size(); ++s) {
+    if (again[s]) {
+      seconds += costs.seconds[index_of(std::get<Compute>(schedule.steps[s].action).node)];
+    }
+  }
+  return seconds;
+}
+
+void predict(LmsReport& report, const StepPlan& plan, const Costs& costs) {
+  report.timeline = simulate(plan, costs);
+  report.predicted_seconds = end_of(report.timeline);
+  report.predicted_stalls = lms::stalls(*plan.graph, plan.schedule, report.timeline);
+}
+
+}  // namespace
+
+LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes)
+    : config_(config),
+      resident_bytes_(resident_bytes),
+      budget_(device_budget(config.lms, backend)),
+      limits_{.device = budget_ - std::min(budget_, resident_bytes),
+              .host = host_budget(config.lms, backend)},
+      options_(options_of(config.lms)) {}
+
+void LmsPlanner::use(SavedPlan plan, std::string path) {
+  largest_join_ = plan.largest_join;
+  loaded_ = std::move(plan);
+  file_ = std::move(path);
+}
+
+void LmsPlanner::use_joins(std::size_t largest_join, const LmsReport& whole) {
+  largest_join_ = largest_join;
+  whole_ = whole;
+}
+
+SavedPlan LmsPlanner::latest() const {
+  return {.policy = report_.policy,
+          .largest_join = largest_join_,
+          .budget = report_.budget,
+          .peak = report_.peak,
+          .host = report_.host,
+          .schedule = schedule_};
+}
+
+// What is to run, before places and waits are known.
+lms::Plan LmsPlanner::find(const lms::Request& request) const {
+  if (loaded_) {
+    return {.schedule = loaded_->schedule, .notes = {}};
+  }
+  const bool moves = report_.necessary && options_.n_tensors != 0;
+  return moves ? lms::find_policy(report_.policy).plan(request) : lms::Plan{request.schedule, {}};
+}
+
+StepPlan LmsPlanner::place(const StepPlan& unlimited) const {
+  if (file_.empty()) {
+    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+  }
+  try {
+    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms_plan_file={}: {}", file_, error.what()), error.where());
+  }
+}
+
+lms::Request LmsPlanner::request_for(const StepPlan& unlimited, const Schedule& schedule,
+                                     const Costs& costs) const {
+  return {.graph = *unlimited.graph,
+          .specs = unlimited.specs,
+          .schedule = schedule,
+          .backward = first_backward(*unlimited.graph, schedule),
+          .costs = costs,
+          .budget = limits_,
+          .variable_bytes = resident_bytes_,
+          .options = options_};
+}
+
+StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
+  const auto start = std::chrono::steady_clock::now();
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  const lms::Request request = request_for(unlimited, schedule, costs);
+  report_ = {.policy = loaded_ ? loaded_->policy : policy_of(config_.lms),
+             .file = file_,
+             .budget = budget_,
+             .need = resident_bytes_ + unlimited.memory.device_bytes,
+             .resident = resident_bytes_,
+             .largest_join = largest_join_};
+  report_.necessary = report_.need > budget_;
+  report_.measured = measured;
+  for (const double seconds : costs.seconds) {
+    report_.compute_seconds += seconds;
+  }
+  lms::Plan made = find(request);
+  const double policy_seconds = seconds_since(start);
+  schedule_ = std::move(made.schedule);
+  StepPlan result = place(unlimited);
+  report_.planning_seconds = seconds_since(start);
+  for (lms::Note& note : made.notes) {
+    if (note.text == lms::took_text) {
+      note.text = fmt::format(lms::took_text, lms::python_text(1e3 * policy_seconds));
+    }
+  }
+  report_.notes = std::move(made.notes);
+  describe(result, request);
+  if (whole_) {
+    compare();
+  }
+  return result;
+}
+
+void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
+  const Graph& graph = *plan.graph;
+  report_.peak = resident_bytes_ + plan.memory.device_bytes;
+  report_.live_peak = resident_bytes_ + plan.memory.lower_bound_bytes;
+  report_.host = plan.memory.host_bytes;
+  report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
+  report_.summary = lms::summarize(graph, plan.schedule);
+  const std::size_t candidates = lms::candidates(request).size();
+  report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
+  report_.recompute_seconds = seconds_again(graph, plan.schedule, request.costs);
+  report_.unlimited_seconds = report_.compute_seconds;
+  predict(report_, plan, request.costs);
+  floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
+  report_.floor = resident_bytes_ + floor_;
+  if (!report_.active()) {
+    report_.lower_bound_seconds = report_.compute_seconds;
+  } else if (loaded_) {
+    report_.lower_bound_seconds = lms::lower_bound_of(request, schedule_);
+  } else {
+    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
+  }
+}
+
+// What holds for the step however it is made.
+void LmsPlanner::compare() {
+  if (!report_.measured) {
+    whole_share_ = whole_->compute_seconds / report_.compute_seconds;
+    report_.lower_bound_seconds =
+        std::min(report_.lower_bound_seconds, whole_->lower_bound_seconds);
+  }
+  report_.unlimited_seconds = whole_share_ * report_.compute_seconds;
+  report_.need = whole_->need;
+  report_.necessary = whole_->necessary;
+  report_.floor = std::min(report_.floor > 0 ? report_.floor : whole_->floor, whole_->floor);
+}
+
+std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  return resident_bytes_ + lms::floor_bytes(request_for(unlimited, schedule, costs));
+}
+
+void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {
+  report.compute_seconds = report_.compute_seconds;
+  report.unlimited_seconds = report_.unlimited_seconds;
+  report.recompute_seconds = seconds_again(*plan.graph, plan.schedule, costs);
+  report.lower_bound_seconds = report_.lower_bound_seconds;
+  report.measured = report_.measured;
+  predict(report, plan, costs);
+  report_ = std::move(report);
+}
+
+Costs expected_costs(const StepPlan& plan, const Backend& backend) {
+  // Of one core of a server, with AVX2: the plan needs to know what is cheap beside what, and is
+  // made anew once steps were measured.
+  constexpr double flops_of_core = 60e9, bytes_of_core = 12e9;
+  constexpr double bytes_of_link = 12e9;  // PCIe 3
+  const auto cores = static_cast<double>(std::max<std::int64_t>(backend.threads, 1));
+  const Ceilings usual{.flops_per_second = cores * flops_of_core,
+                       .bytes_per_second = cores * bytes_of_core};
+  Costs costs{.out_bytes_per_second = bytes_of_link, .in_bytes_per_second = bytes_of_link};
+  if (backend.link) {
+    costs.out_bytes_per_second = backend.link->out;
+    costs.in_bytes_per_second = backend.link->in;
+    costs.both_bytes_per_second = backend.link->both;
+  }
+  const Ceilings ceilings = backend.described ? backend.described->reached() : usual;
+  for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
+    costs.seconds.push_back(cost.seconds);
+  }
+  return costs;
+}
+
+std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
+  std::vector<std::string> lines;
+  for (const lms::Note& note : report.notes) {
+    if (note.level <= debug_level) {
+      // Caffe names the GPU there, not a level.
+      lines.push_back(report.policy == "caffe"
+                          ? fmt::format("[LMS:0] {}", note.text)
+                          : fmt::format("[LMS][{}] {}", note.level, note.text));
+    }
+  }
+  const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
+  if (!report.active()) {
+    lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
+    lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
+                                in_mib(report.budget), in_mib(report.need)));
+    return lines;
+  }
+  if (!report.file.empty()) {
+    lines.push_back(fmt::format("[LMS][0] the plan is that of {}, as the policy {} made it",
+                                report.file, report.policy));
+  }
+  const lms::Summary& did = report.summary;
+  lines.push_back(fmt::format(
+      "[LMS][0] budget {:.0f} MiB, need {:.0f} MiB (x{:.2f}), floor {:.0f} MiB, feasible {}",
+      in_mib(report.budget), in_mib(report.need),
+      static_cast<double>(report.need) / static_cast<double>(report.budget), in_mib(report.floor),
+      report.fits ? "yes" : "no"));
+  lines.push_back(fmt::format(
+      "[LMS][0] plan: keep {} swap {} ({:.2f} GiB out, {:.2f} GiB in) recompute {} (+{:.1f} ms) "
+      "compress 0, planned in {:.0f} ms",
+      report.kept, did.swapped_tensors, static_cast<double>(did.bytes_out) / gib,
+      static_cast<double>(did.bytes_in) / gib, did.recomputed, 1e3 * report.recompute_seconds,
+      1e3 * report.planning_seconds));
+  lines.push_back(fmt::format(
+      "[LMS][0] predicted peak {:.0f} MiB, arena {:.0f} MiB (live maximum {:.0f}, fragmentation "
+      "{:.1f} %), host {:.2f} GiB pinned",
+      in_mib(report.peak), in_mib(report.peak), in_mib(report.live_peak),
+      100 * (static_cast<double>(report.peak) / static_cast<double>(report.live_peak) - 1),
+      static_cast<double>(report.host) / gib));
+  const double computing = report.compute_seconds + report.recompute_seconds;
+  lines.push_back(fmt::format(
+      "[LMS][0] predicted step {:.1f} ms (compute {:.1f}, stalls {:.1f}), lower bound {:.1f} ms, "
+      "gap {:.1f} %",
+      1e3 * report.predicted_seconds, 1e3 * computing,
+      1e3 * std::max(0.0, report.predicted_seconds - computing), 1e3 * report.lower_bound_seconds,
+      100 * (report.predicted_seconds / report.lower_bound_seconds - 1)));
+  if (!report.measured) {
+    lines.emplace_back(
+        "[LMS][0] these times are of usual or described speeds of such a device and its link, not "
+        "measured here");
+  }
+  return lines;
+}
+
+Json stalls_json(const lms::Stalls& stalls) {
+  return {{"swap_in", stalls.swap_in}, {"memory", stalls.memory}, {"other", stalls.other}};
+}
+
+Json lms_json(const LmsReport& report) {
+  const Json join = report.largest_join == layers::any_size ? Json() : Json(report.largest_join);
+  return {{"policy", report.policy},
+          {"necessary", report.necessary},
+          {"largest_join_bytes", join},
+          {"budget_bytes", report.budget},
+          {"need_bytes", report.need},
+          {"floor_bytes", report.floor},
+          {"swapped_tensors", report.summary.swapped_tensors},
+          {"swapped_out_bytes", report.summary.bytes_out},
+          {"swapped_in_bytes", report.summary.bytes_in},
+          {"recomputed_nodes", report.summary.recomputed},
+          {"predicted_peak_bytes", report.peak},
+          {"predicted_step_seconds", report.predicted_seconds},
+          {"unlimited_step_seconds", report.unlimited_seconds},
+          {"lower_bound_seconds", report.lower_bound_seconds},
+          {"predicted_stall_seconds", stalls_json(report.predicted_stalls)},
+          {"planning_seconds", report.planning_seconds},
+          {"plan_file", report.file.empty() ? Json(nullptr) : Json(report.file)}};
+}
+
+}  // namespace cnn::bench

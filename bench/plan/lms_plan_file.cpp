@@ -1,0 +1,270 @@
+#include "bench/plan/lms_plan_file.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
+#include "bench/report/build_info.h"
+#include "data/json/parse_json.h"
+#include "layers/initializer.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::string_view format_name = "cnn_benchmarks lms plan";
+constexpr int format_version = 1;
+constexpr std::string_view make_anew = "make one for this run with --lms_plan_out";
+
+std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
+
+// "run 12 conv", "out 57 relu3", "in 57 relu3 after 33 35".
+struct StepText {
+  const Graph& graph;
+
+  std::string operator()(const Compute& compute) const {
+    const std::size_t node = index_of(compute.node);
+    return fmt::format("run {} {}", node, graph.nodes()[node].op->name());
+  }
+  std::string operator()(const Offload& offload) const { return copy("out", offload.tensor); }
+  std::string operator()(const Fetch& fetch) const { return copy("in", fetch.tensor); }
+  std::string copy(std::string_view way, TensorId tensor) const {
+    return fmt::format("{} {} {}", way, index_of(tensor), graph.info(tensor).name);
+  }
+};
+
+std::string step_text(const Graph& graph, const Step& step) {
+  std::string text = std::visit(StepText{graph}, step.action);
+  for (std::size_t w = 0; w < step.after.size(); ++w) {
+    text += fmt::format("{}{}", w == 0 ? " after " : " ", index_of(step.after[w]));
+  }
+  return text;
+}
+
+// Reads the lines of steps.
+class StepReader {
+ public:
+  explicit StepReader(const Graph& graph) : graph_(graph) {}
+
+  // `at`: its place in the schedule.
+  Step read(const std::string& line, std::size_t at) const {
+    std::vector<std::string> words;
+    std::istringstream in(line);
+    for (std::string word; in >> word;) {
+      words.push_back(word);
+    }
+    const bool waits = words.size() > 4 && words[3] == "after";
+    if (words.size() < 3 || (words.size() > 3 && !waits)) {
+      fail(line, at, "is none");
+    }
+    Step step = action(words, line, at);
+    for (std::size_t w = 4; w < words.size(); ++w) {
+      step.after.push_back(StepId{static_cast<std::uint32_t>(number(words[w], at, line, at))});
+    }
+    return step;
+  }
+
+ private:
+  Step action(const std::vector<std::string>& words, const std::string& line,
+              std::size_t at) const {
+    if (words[0] == "run") {
+      const std::size_t node = number(words[1], graph_.nodes().size(), line, at);
+      const Op& op = *graph_.nodes()[node].op;
+      if (words[2] != op.name()) {
+        fail(line, at, fmt::format("names a node that is '{}' here", op.name()));
+      }
+      const NodeId id{static_cast<std::uint32_t>(node)};
+      return {.action = Compute{id}, .lane = op.lane(), .after = {}};
+    }
+    const std::size_t index = number(words[1], graph_.tensors().size(), line, at);
+    const TensorId tensor{static_cast<std::uint32_t>(index)};
+    if (words[2] != graph_.info(tensor).name) {
+      fail(line, at, fmt::format("names a tensor that is '{}' here", graph_.info(tensor).name));
+    }
+    if (words[0] != "out" && words[0] != "in") {
+      fail(line, at, "begins with none of run, out and in");
+    }
+    return words[0] == "out" ? Step{.action = Offload{tensor}, .lane = Lane::copy_out, .after = {}}
+                             : Step{.action = Fetch{tensor}, .lane = Lane::copy_in, .after = {}};
+  }
+
+  static std::size_t number(const std::string& word, std::size_t below, const std::string& line,
+                            std::size_t at) {
+    constexpr std::size_t most_digits = 9;
+    const bool digits =
+        word.size() <= most_digits && word.find_first_not_of("0123456789") == std::string::npos;
+    const std::size_t value = digits ? std::stoul(word) : below;
+    if (value >= below) {
+      fail(line, at, fmt::format("has '{}' where a number below {} is due", word, below));
+    }
+    return value;
+  }
+
+  [[noreturn]] static void fail(const std::string& line, std::size_t at, const std::string& what) {
+    throw Error(fmt::format("step {} ('{}') {}", at, line, what));
+  }
+
+  const Graph& graph_;
+};
+
+// Fails unless the facts of the file are those of this run.
+void check_origin(const Json& file, const PlanOrigin& origin) {
+  const Json& facts = file.at("of");
+  std::vector<std::string> differences;
+  for (const auto& [name, here] : origin.facts) {
+    const std::string there = facts.value(name, "not said");
+    if (there != here) {
+      differences.push_back(fmt::format("{} {} (here {})", name, there, here));
+    }
+  }
+  check(differences.empty(), fmt::format("the plan is for another step: {}; {}",
+                                         fmt::join(differences, ", "), make_anew));
+  check(file.at("graph").get<std::string>() == hash_text(origin.graph),
+        fmt::format("the plan is for another graph of this network, made by version {}: other "
+                    "flags or another version shape the step differently; {}",
+                    file.value("program", "not said"), make_anew));
+}
+
+// Null: any.
+std::size_t join_of(const Json& file) {
+  const Json& join = file.at("largest_join_bytes");
+  return join.is_null() ? layers::any_size : join.get<std::size_t>();
+}
+
+void check_format(const Json& file) {
+  check(file.is_object() && file.value("format", "") == format_name,
+        fmt::format("it is no plan of --lms_plan_out: its \"format\" is not \"{}\"", format_name));
+  const int version = file.at("version").get<int>();
+  check(version == format_version,
+        fmt::format("it has version {} of the format, this program reads version {}; {}", version,
+                    format_version, make_anew));
+}
+
+SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
+  check_origin(file, origin);
+  SavedPlan plan{.policy = file.at("policy").get<std::string>(),
+                 .largest_join = join_of(file),
+                 .budget = file.at("budget_bytes").get<std::size_t>(),
+                 .peak = file.at("peak_bytes").get<std::size_t>(),
+                 .host = file.at("host_bytes").get<std::size_t>(),
+                 .bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
+                 .schedule = {}};
+  const StepReader reader(graph);
+  for (const Json& line : file.at("steps")) {
+    plan.schedule.steps.push_back(reader.read(line.get<std::string>(), plan.schedule.steps.size()));
+  }
+  return plan;
+}
+
+// What `read` makes of a plan's JSON.
+template <class Read>
+auto with_json(const std::string& text, const Read& read) {
+  const auto file = data::parse_json<Json>(text);
+  try {
+    check_format(file);
+    return read(file);
+  } catch (const Json::exception& problem) {
+    throw Error(fmt::format("a value is missing or of another kind: {}", problem.what()));
+  }
+}
+
+// What `read` makes of a file.
+template <class Read>
+auto with_text(const std::string& path, const Read& read) {
+  try {
+    std::ifstream file(path, std::ios::binary);
+    check(file.is_open() && file.peek() != std::ifstream::traits_type::eof(),
+          "cannot read it, or it is empty");
+    return read(std::string{std::istreambuf_iterator<char>(file), {}});
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms_plan_file={}: {}", path, error.what()));
+  }
+}
+
+// Each rank draws synthetic images of its own, under a name of its own.
+std::string_view name_for_all(const TensorInfo& info) {
+  const std::string_view name = info.name;
+  return info.role == Role::state && !info.saved ? name.substr(0, name.find(':')) : name;
+}
+
+}  // namespace
+
+std::uint64_t hash_of(const Graph& graph) {
+  std::string text;
+  const auto ids = [&](std::string_view what, const std::vector<TensorId>& tensors) {
+    text += what;
+    for (const TensorId tensor : tensors) {
+      text += fmt::format(" {}", index_of(tensor));
+    }
+  };
+  for (const TensorInfo& info : graph.tensors()) {
+    text += fmt::format("{}: {} {}", name_for_all(info), to_string(info.desc),
+                        static_cast<int>(info.role));
+    if (info.alias) {
+      text += fmt::format(" in {} at {}", index_of(info.alias->root), info.alias->channel_offset);
+    }
+    text += '\n';
+  }
+  for (const Node& node : graph.nodes()) {
+    text += node.op->name();
+    ids(" of", node.inputs);
+    ids(" makes", node.outputs);
+    text += '\n';
+  }
+  for (const Output& output : graph.outputs()) {
+    text += fmt::format("{} is {}\n", output.name, index_of(output.tensor));
+  }
+  return layers::fnv1a(text);
+}
+
+Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& graph) {
+  Json facts = Json::object();
+  for (const auto& [name, text] : origin.facts) {
+    facts[name] = text;
+  }
+  Json steps = Json::array();
+  for (const Step& step : plan.schedule.steps) {
+    steps.push_back(step_text(graph, step));
+  }
+  const Json join = plan.largest_join == layers::any_size ? Json() : Json(plan.largest_join);
+  return {{"format", format_name},
+          {"version", format_version},
+          {"program", build_version()},
+          {"of", std::move(facts)},
+          {"graph", hash_text(origin.graph)},
+          {"policy", plan.policy},
+          {"budget_bytes", plan.budget},
+          {"peak_bytes", plan.peak},
+          {"host_bytes", plan.host},
+          {"bucket_bytes", plan.bucket_bytes},
+          {"largest_join_bytes", join},
+          {"steps", std::move(steps)}};
+}
+
+SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Graph& graph) {
+  return with_json(text, [&](const Json& file) { return plan_of(file, origin, graph); });
+}
+
+SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph) {
+  return with_text(path, [&](const std::string& text) { return read_plan(text, origin, graph); });
+}
+
+PlanSizes read_plan_sizes(const std::string& text) {
+  return with_json(text, [](const Json& file) {
+    return PlanSizes{.bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
+                     .largest_join = join_of(file)};
+  });
+}
+
+PlanSizes load_plan_sizes(const std::string& path) { return with_text(path, read_plan_sizes); }
+
+PlanFile::PlanFile(const std::string& path) : file_("--lms_plan_out", path) {}
+
+void PlanFile::write(const SavedPlan& plan, const PlanOrigin& origin, const Graph& graph) const {
+  file_.write(plan_json(plan, origin, graph).dump(1) + "\n");
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,68 @@
+#include "bench/plan/lms_refusal.h"
+
+#include <fmt/format.h>
+#include <vector>
+
+#include "bench/flags/number_text.h"
+#include "runtime/floor.h"
+
+namespace cnn::bench {
+namespace {
+
+std::string amount(std::size_t bytes) {
+  return fmt::format("{} ({} bytes)", bytes_text(bytes), bytes);
+}
+
+std::string largest_op(const StepPlan& plan) {
+  std::vector<std::size_t> workspaces;
+  for (const KernelSpec& spec : plan.specs) {
+    workspaces.push_back(spec.workspace);
+  }
+  const ActiveSet largest = largest_nodes(*plan.graph, workspaces, 1).at(0);
+  return fmt::format("{} alone takes {}", to_string(*plan.graph, Compute{largest.node}),
+                     amount(largest.bytes));
+}
+
+}  // namespace
+
+std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
+                        const Backend& backend) {
+  const LmsReport& report = planner.report();
+  const std::string there =
+      fmt::format("{} are there ({})", amount(planner.budget()), backend.memory_text);
+  if (report.floor > planner.budget()) {
+    return fmt::format(
+        "with all away that a step can do without it needs {}, {}; {}; {}: use a smaller "
+        "--batch_size or --image_size",
+        amount(report.floor), fmt::format("{} of that for variables", amount(report.resident)),
+        largest_op(plan), there);
+  }
+  if (report.host > 0 && !backend.has_own_memory()) {
+    return fmt::format(
+        "the plan of {} moves {} to the host, and a CPU computes in the host's memory: "
+        "--device_memory_mb plays a device that tensors can leave, --lms_policy=planned computes "
+        "more again",
+        report.policy, amount(report.host));
+  }
+  if (report.host > planner.limits().host) {
+    return fmt::format(
+        "the plan of {} moves {} to the host, which has {} for it: raise --lms_host_limit, or let "
+        "--lms_policy=planned compute more again",
+        report.policy, amount(report.host), amount(planner.limits().host));
+  }
+  if (!report.file.empty()) {
+    return fmt::format("the plan of {} needs {}, {}: make one for this budget with --lms_plan_out",
+                       report.file, amount(needed), there);
+  }
+  if (report.fits) {
+    return fmt::format(
+        "a step fits, but evaluation and checkpoints need {}, {}: use a smaller "
+        "--eval_batch_size",
+        amount(needed), there);
+  }
+  return fmt::format("the policy {} needs {}, {}{}", report.policy, amount(needed), there,
+                     report.policy == "planned" ? ": use a smaller --batch_size"
+                                                : ": --lms_policy=planned may need less");
+}
+
+}  // namespace cnn::bench

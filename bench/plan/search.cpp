@@ -1,0 +1,87 @@
+#include "bench/plan/search.h"
+
+#include <chrono>
+#include <fmt/format.h>
+
+#include "bench/plan/fitting.h"
+#include "bench/report/units.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// What is searched for, and what was found.
+struct Search {
+  std::string_view flag;
+  std::int64_t step = 1;
+  std::int64_t largest = 0;
+  std::size_t limit = 0;                 // bytes of the device
+  std::optional<std::size_t> bytes{};    // that the largest takes, with LMS at least
+  std::optional<std::size_t> further{};  // that the next one would take; nothing: it cannot be had
+  double seconds = 0;
+};
+
+Search search(const Job& job, const Backend& backend, bool with_lms) {
+  const auto start = std::chrono::steady_clock::now();
+  const bool images = job.config->search.image_size;
+  const Fitting fitting(job, backend, with_lms);
+  Search result{.flag = images ? "image_size" : "batch_size",
+                .step = images ? image_step : 1,
+                .largest = images ? largest_image(job, backend, with_lms)
+                                  : largest_batch(job, backend, with_lms),
+                .limit = fitting.limit()};
+  const auto bytes_of = [&](std::int64_t size) {
+    Sizes sizes = images ? sizes_of(job) : with_batch(job, size);
+    sizes.image_size = images ? size : sizes.image_size;
+    return fitting.least_bytes(sizes);
+  };
+  if (result.largest > 0) {
+    result.bytes = bytes_of(result.largest);
+    result.further = bytes_of(result.largest + result.step);
+  }
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return result;
+}
+
+Json to_json(const Search& search, bool with_lms) {
+  return {{"flag", search.flag},
+          {"step", search.step},
+          {"lms", with_lms},
+          {"largest", search.largest},
+          {"limit_bytes", search.limit},
+          {"bytes", or_null(search.bytes)},
+          {"further_bytes", or_null(search.further)},
+          {"seconds", search.seconds}};
+}
+
+double in_mib(std::size_t bytes) { return static_cast<double>(bytes) / mib; }
+
+// Why the next size is too large.
+std::string reason(const Search& search) {
+  if (!search.further) {
+    return "cannot be had on this backend";
+  }
+  return *search.further > search.limit ? fmt::format("takes {:.1f} MiB", in_mib(*search.further))
+                                        : std::string("has no plan that device and host both hold");
+}
+
+}  // namespace
+
+void report_search(const Job& job, const Backend& backend, Console& console, Json& result) {
+  const bool with_lms = job.config->lms.enabled && job.trains();
+  const Search found = search(job, backend, with_lms);
+  result["search"] = to_json(found, with_lms);
+  const std::string limit =
+      fmt::format("{:.1f} MiB ({})", in_mib(found.limit), backend.memory_text);
+  if (found.largest == 0) {
+    throw DoesNotFit(fmt::format("search: no --{} of {} fits in {}{}", found.flag, job.model->name,
+                                 limit, with_lms || !job.trains() ? "" : "; --lms needs less"));
+  }
+  console.print(fmt::format("Largest {}: {}", found.flag, found.largest));
+  console.note(fmt::format("search: --{}={} takes {}{:.1f} of {}; {} {}; found in {:.1f} s",
+                           found.flag, found.largest, with_lms ? "at least " : "",
+                           in_mib(found.bytes.value()), limit, found.largest + found.step,
+                           reason(found), found.seconds));
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,169 @@
+#include "bench/plan/variable_io.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "layers/elementwise.h"
+#include "layers/initializer.h"
+#include "runtime/error.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::bench {
+namespace {
+
+// The rows, along the first axis, that can be moved on their own; 1: only the whole tensor can.
+std::int64_t rows_of(const TensorDesc& desc) {
+  const bool one_behind_another =
+      desc.shape.rank() > 0 && desc.layout != Layout::packed && desc.pitch == 0;
+  return one_behind_another ? std::max<std::int64_t>(desc.shape[0], 1) : 1;
+}
+
+// How a convert node between these two runs. Throws Error if no kernel does it.
+KernelSpec spec_of(const KernelTable& kernels, const TensorDesc& from, const TensorDesc& to) {
+  std::optional<KernelSpec> spec =
+      kernels.describe(layers::Convert(to.type), {.in = {from}, .out = {to}});
+  check(spec && spec->in.front() == from && spec->out.front() == to,
+        "no kernel converts " + to_string(from) + " to " + to_string(to));
+  return *std::move(spec);
+}
+
+}  // namespace
+
+// Some rows of a variable, its first axis being the outermost one in memory.
+struct VariableIo::Part {
+  TensorDesc desc;           // as on the device
+  std::size_t offset = 0;    // bytes, on the device
+  std::size_t first = 0;     // element, of the plain values
+  std::size_t elements = 0;  // of the plain values
+};
+
+std::vector<VariableIo::Part> VariableIo::parts_of(const TensorDesc& desc) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20U;  // of plain values
+  const std::int64_t rows = rows_of(desc);
+  const auto share = [&](std::size_t whole, std::int64_t some) {
+    return whole / static_cast<std::size_t>(rows) * static_cast<std::size_t>(some);
+  };
+  const auto elements = static_cast<std::size_t>(desc.shape.elements());
+  const std::size_t bytes_of_row = std::max<std::size_t>(share(plain(desc).bytes(), 1), 1);
+  const std::int64_t most_rows =
+      std::clamp<std::int64_t>(static_cast<std::int64_t>(most_bytes / bytes_of_row), 1, rows);
+  std::vector<Part> parts;
+  for (std::int64_t row = 0; row < rows; row += most_rows) {
+    const std::int64_t count = std::min(most_rows, rows - row);
+    Part part{.desc = desc,
+              .offset = share(desc.bytes(), row),
+              .first = share(elements, row),
+              .elements = share(elements, count)};
+    if (count < rows) {
+      part.desc.shape[0] = count;
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables) {
+  std::size_t bytes = 0;
+  for (const Variable& variable : variables.all()) {
+    if (variable.info.role == Role::derived) {
+      continue;
+    }
+    for (const VariableIo::Part& part : VariableIo::parts_of(variable.info.desc)) {
+      const TensorDesc staged = plain(part.desc);
+      if (part.desc == staged) {
+        continue;
+      }
+      std::size_t workspace = spec_of(kernels, staged, part.desc).workspace;
+      if (variable.info.saved) {
+        workspace = std::max(workspace, spec_of(kernels, part.desc, staged).workspace);
+      }
+      bytes = std::max(bytes, aligned(staged.bytes()) + workspace);
+    }
+  }
+  return bytes;
+}
+
+VariableIo::VariableIo(Device& device, const KernelTable& kernels, Variables& variables,
+                       std::span<std::byte> arena)
+    : kernels_(kernels),
+      variables_(variables),
+      arena_(arena),
+      stream_(device.make_stream(Lane::compute)) {
+  const std::size_t needed = variable_io_bytes(kernels, variables);
+  check(arena.size() >= needed, "reading and writing the variables takes " +
+                                    std::to_string(needed) + " bytes, the arena has " +
+                                    std::to_string(arena.size()));
+}
+
+// One of the two lies at the start of the arena; the workspace comes behind it.
+void VariableIo::convert(const TensorView& from, const TensorView& to) {
+  const layers::Convert op(to.desc.type);
+  const Signature signature{.in = {from.desc}, .out = {to.desc}};
+  const KernelSpec spec = spec_of(kernels_, from.desc, to.desc);
+  const std::size_t behind = aligned(plain(from.desc).bytes());
+  measured_peak_ = std::max(measured_peak_, behind + spec.workspace);
+  const Operands operands{
+      .in = {from}, .out = {to}, .workspace = arena_.subspan(behind, spec.workspace)};
+  const std::unique_ptr<Kernel> kernel = kernels_.make(op, signature);
+  kernel->run(*stream_, operands);
+  stream_->synchronize();
+}
+
+void VariableIo::write(const TensorView& variable, const Part& part,
+                       std::span<const float> values) {
+  const TensorView view{part.desc, variable.data + part.offset};
+  const TensorView staged{plain(part.desc), arena_.data()};
+  const bool converts = view.desc != staged.desc;
+  stream_->copy(converts ? staged.data : view.data,
+                reinterpret_cast<const std::byte*>(values.data()), values.size_bytes());
+  converts ? convert(staged, view) : stream_->synchronize();
+}
+
+void VariableIo::read(const TensorView& variable, const Part& part, std::span<float> values) {
+  const TensorView view{part.desc, variable.data + part.offset};
+  const TensorView staged{plain(part.desc), arena_.data()};
+  const bool converts = view.desc != staged.desc;
+  if (converts) {
+    convert(view, staged);
+  }
+  stream_->copy(reinterpret_cast<std::byte*>(values.data()), converts ? staged.data : view.data,
+                values.size_bytes());
+  stream_->synchronize();
+}
+
+void VariableIo::write(const Variable& variable, std::span<const float> values) {
+  const TensorView view = variables_.view(variable);
+  check(values.size_bytes() == plain(view.desc).bytes(),
+        "wrong number of values for " + variable.info.name);
+  for (const Part& part : parts_of(view.desc)) {
+    write(view, part, values.subspan(part.first, part.elements));
+  }
+}
+
+void VariableIo::read(const Variable& variable, std::span<float> values) {
+  const TensorView view = variables_.view(variable);
+  check(values.size_bytes() == plain(view.desc).bytes(),
+        "wrong number of values for " + variable.info.name);
+  for (const Part& part : parts_of(view.desc)) {
+    read(view, part, values.subspan(part.first, part.elements));
+  }
+}
+
+void VariableIo::initialize(std::uint64_t seed) {
+  std::vector<float> values;
+  for (const Variable& variable : variables_.all()) {
+    if (variable.info.role == Role::derived) {
+      continue;
+    }
+    const TensorView view = variables_.view(variable);
+    for (const Part& part : parts_of(view.desc)) {
+      values.resize(part.elements);
+      layers::fill(variable.info.initializer, seed, variable.info.name, values, part.first);
+      write(view, part, values);
+    }
+  }
+}
+
+}  // namespace cnn::bench

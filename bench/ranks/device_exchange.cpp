@@ -1,0 +1,173 @@
+#include "bench/ranks/device_exchange.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "allreduce/gathering.h"
+#include "allreduce/nccl/communicator.h"
+#include "allreduce/staged.h"
+#include "bench/machine/backend.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+namespace nccl = allreduce::nccl;
+
+// What rank 0 tells all.
+struct Invitation {
+  int version = 0;  // of NCCL; 0: the exchange goes by way of the host
+  nccl::UniqueId id;
+};
+static_assert(std::is_trivially_copyable_v<Invitation>);
+
+struct Invited {
+  std::optional<nccl::Library> library;
+  Invitation invitation;
+  std::string why_not;  // NCCL
+};
+
+Invited open_first(const CommFlags& flags, OpenNccl open) {
+  Invited first;
+  if (!wants_nccl(flags)) {
+    first.why_not = "the flags ask for an algorithm or an order of sums";
+    return first;
+  }
+  try {
+    first.library = open();
+    first.invitation = {.version = first.library->version, .id = nccl::make_id(*first.library)};
+  } catch (const Error& error) {
+    check(flags.backend != CommBackend::nccl, error.what());
+    first.library.reset();
+    first.why_not = error.what();
+  }
+  return first;
+}
+
+// All go by what rank 0 has.
+Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
+  allreduce::Broadcast broadcast(transport);
+  Invited invited;
+  if (transport.rank() == 0) {
+    invited = open_first(flags, open);
+  }
+  broadcast.run(std::as_writable_bytes(std::span(&invited.invitation, 1)));
+  const int version = invited.invitation.version;
+  if (version == 0 || transport.rank() == 0) {
+    return invited;
+  }
+  invited.library = open();
+  check(invited.library->version == version,
+        fmt::format("rank 0 has NCCL {}, rank {} has {}: install the same on all hosts",
+                    nccl::version_text(version), transport.rank(),
+                    nccl::version_text(invited.library->version)));
+  return invited;
+}
+
+// NCCL does not tell for whom it waits.
+void look_around(allreduce::Transport& transport, bool waiting) {
+  if (waiting) {
+    transport.idle(allreduce::any_rank);
+  } else {
+    transport.busy();
+  }
+}
+
+std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Invited& invited,
+                                                     allreduce::Transport& transport) {
+  const DeviceExchange& device = *backend.device_exchange;
+  const auto communicator = std::make_shared<nccl::Communicator>(
+      *invited.library,
+      nccl::Team{.rank = transport.rank(),
+                 .ranks = transport.ranks(),
+                 .id = invited.invitation.id,
+                 .look_around = [&](bool waiting) { look_around(transport, waiting); },
+                 .native = device.native});
+  device.look_while_waiting(*backend.device,
+                            [communicator](bool waiting) { communicator->look(waiting); });
+  device.add(backend.kernels, communicator);
+  backend.shared_memory = [&own = *backend.device, communicator](std::size_t bytes) {
+    auto memory = std::make_shared<Buffer>(own.allocate(bytes));
+    const std::span<std::byte> all(memory->data(), memory->bytes());
+    return Buffer(all.data(), all.size(),
+                  [memory, communicator,
+                   attached = communicator->attach(all)](std::byte* /*released*/) mutable {
+                    attached.reset();
+                    memory.reset();
+                  });
+  };
+  return communicator;
+}
+
+std::shared_ptr<StreamCommunicator> exchange_by_host(Backend& backend,
+                                                     allreduce::Transport& transport,
+                                                     Communicator& host) {
+  const DeviceExchange& device = *backend.device_exchange;
+  const auto pinned = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  const auto communicator = std::make_shared<allreduce::StagedCommunicator>(
+      host, allreduce::StagingTools{
+                .room =
+                    [&transport, &device, pinned](std::size_t elements) {
+                      const allreduce::Bytes room = transport.room(elements * sizeof(float));
+                      pinned->push_back(device.pin(room));
+                      return std::span(reinterpret_cast<float*>(room.data()), elements);
+                    },
+                .flag =
+                    [&own = *backend.device] {
+                      constexpr std::size_t bytes = 64;
+                      Buffer flag = own.allocate_host(bytes);
+                      std::fill_n(flag.data(), bytes, std::byte{});
+                      return flag;
+                    },
+                .wait_for = device.wait_for_flag});
+  device.add(backend.kernels, communicator);
+  return communicator;
+}
+
+}  // namespace
+
+bool wants_nccl(const CommFlags& flags) {
+  const bool by_nccl = !flags.spec || flags.spec->starts_with("nccl");
+  switch (flags.backend) {
+    case CommBackend::automatic:
+      return by_nccl && flags.order == CommOrder::fast;
+    case CommBackend::nccl:
+      check(flags.order == CommOrder::fast,
+            "--comm_order: NCCL adds in an order of its own; use --comm_order=fast, or "
+            "--comm_backend=ring");
+      check(by_nccl,
+            "--all_reduce_spec names algorithms that NCCL does not have; leave it out, or "
+            "use --comm_backend=ring");
+      return true;
+    case CommBackend::mpi:
+      throw Error(
+          "--comm_backend=mpi sums what processors have computed; for GPUs use nccl or ring");
+    case CommBackend::own:
+      break;
+  }
+  return false;
+}
+
+DeviceWay exchange_on_device(Backend& backend, const CommFlags& flags,
+                             allreduce::Transport& transport, Communicator& host, OpenNccl open) {
+  const Invited invited = invite(flags, transport, open);
+  if (invited.library) {
+    const auto communicator = exchange_by_nccl(backend, invited, transport);
+    return {.text = fmt::format("comm: NCCL {} sums on the devices: flags that choose an algorithm "
+                                "or a wire do not act",
+                                nccl::version_text(invited.library->version)),
+            .communicator = communicator};
+  }
+  const auto communicator = exchange_by_host(backend, transport, host);
+  return {.text = fmt::format("comm: gradients travel to the host and are summed there{}{}",
+                              invited.why_not.empty() ? "" : ", since ", invited.why_not),
+          .by_host = true,
+          .communicator = communicator};
+}
+
+}  // namespace cnn::bench

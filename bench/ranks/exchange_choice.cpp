@@ -1,0 +1,276 @@
+#include "bench/ranks/exchange_choice.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "allreduce/choose.h"
+#include "bench/flags/reduce_spec.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr int most_chunks = 64;  // as many as ranks have channels
+
+// The requirements of an exchange.
+struct Request {
+  const allreduce::Topology& topology;
+  bool peers_memory = false;
+  std::size_t elements = 0;
+
+  int ranks() const { return topology.ranks(); }
+  int hosts() const { return *std::ranges::max_element(topology.host_of) + 1; }
+};
+
+bool is_possible(const Config& config, const Request& request) {
+  try {
+    return can_reduce(make_exchange(config, request.topology, request.peers_memory).settings,
+                      request.elements);
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// One flag as the user could give it instead.
+struct FlagValue {
+  std::string text;
+  std::function<void(Config&)> apply;
+};
+
+// All other values of one flag, the nearest first.
+using Alternatives = std::vector<FlagValue>;
+
+std::string spec_text(const std::vector<ReduceWay>& ways) {
+  std::string text;
+  for (const ReduceWay& way : ways) {
+    text += way.name;
+    text += way.shards > 1 ? fmt::format("#{}", way.shards) : "";
+    for (std::size_t i = 0; i < way.dims.size(); ++i) {
+      text += fmt::format("{}{}", i == 0 ? '@' : 'x', way.dims[i]);
+    }
+    text += way.chunks > 0 ? fmt::format("%{}", way.chunks) : "";
+    text += way.most ? fmt::format(":{}:", *way.most) : "";
+  }
+  return text;
+}
+
+// Smaller numbers than this one, from 1 on, the nearest first.
+std::vector<int> smaller(int now) {
+  std::vector<int> all;
+  if (now > 1 && now - 1 <= most_chunks) {
+    all.push_back(now - 1);
+  }
+  for (int power = most_chunks; power > 0; power /= 2) {
+    if (power < now && (all.empty() || power < all.back())) {
+      all.push_back(power);
+    }
+  }
+  return all;
+}
+
+// Fewer shards or chunks, the dimensions of the hosts, an algorithm that keeps every order, and
+// what fits any ranks.
+std::vector<ReduceWay> ways_near(const ReduceWay& way, const Request& request) {
+  std::vector<ReduceWay> near;
+  const auto with = [&](const auto& change) { change(near.emplace_back(way)); };
+  for (const int shards : smaller(way.shards)) {
+    with([&](ReduceWay& w) { w.shards = shards; });
+  }
+  for (const int chunks : smaller(way.chunks)) {
+    with([&](ReduceWay& w) { w.chunks = chunks; });
+  }
+  if (!way.dims.empty()) {
+    with([&](ReduceWay& w) { w.dims = {request.ranks() / request.hosts(), request.hosts()}; });
+    with([&](ReduceWay& w) { w.dims = {request.ranks()}; });
+    with([](ReduceWay& w) { w.name = "direct"; });
+  }
+  near.push_back({.name = "direct", .most = way.most});
+  near.push_back({.name = "auto", .most = way.most});
+  return near;
+}
+
+FlagValue spec_value(const std::vector<ReduceWay>& ways) {
+  std::string text = spec_text(ways);
+  return {"--all_reduce_spec=" + text, [text](Config& config) { config.comm.spec = text; }};
+}
+
+// One part is changed, or all of them are replaced.
+Alternatives specs_near(const std::string& spec, const Request& request) {
+  Alternatives all;
+  const std::vector<ReduceWay> ways = parse_reduce_spec(spec);
+  for (std::size_t i = 0; i < ways.size(); ++i) {
+    for (const ReduceWay& near : ways_near(ways[i], request)) {
+      std::vector<ReduceWay> changed = ways;
+      changed[i] = near;
+      all.push_back(spec_value(changed));
+    }
+  }
+  for (const char* const name : {"direct", "auto"}) {
+    all.push_back(spec_value({{.name = name}}));
+  }
+  return all;
+}
+
+Alternatives fewer(const char* flag, int now, int CommFlags::*member) {
+  Alternatives all;
+  for (const int less : smaller(now)) {
+    all.push_back({fmt::format("--{}={}", flag, less),
+                   [member, less](Config& config) { config.comm.*member = less; }});
+  }
+  return all;
+}
+
+Alternatives topologies(const Request& request) {
+  Alternatives all;
+  for (const std::string& text :
+       {fmt::format("{}x{}", request.ranks() / request.hosts(), request.hosts()),
+        fmt::format("{}", request.ranks())}) {
+    all.push_back({"--comm_topology=" + text, [text](Config& c) { c.comm.topology = text; }});
+  }
+  return all;
+}
+
+// As large as a bucket needs that travels in so many chunks.
+Alternatives larger_chunks(int now, const Request& request) {
+  Alternatives all;
+  for (int chunks = most_chunks; chunks > 0; chunks /= 2) {
+    const std::size_t bytes = request.elements * sizeof(float);
+    const auto unit = std::size_t{1024} * static_cast<std::size_t>(chunks);
+    const auto kb = static_cast<int>((bytes + unit - 1) / unit);
+    if (kb > now) {
+      all.push_back({fmt::format("--comm_chunk_kb={}", kb),
+                     [kb](Config& config) { config.comm.chunk_kb = kb; }});
+    }
+  }
+  return all;
+}
+
+// Flags that say how an exchange is made, before those that say what its sums are like: a user
+// would rather have other rings than other bits.
+std::vector<Alternatives> alternatives(const Config& config, const Request& request) {
+  const CommFlags& flags = config.comm;
+  std::vector<Alternatives> all;
+  const auto offer = [&](bool is_set, const auto& values) {
+    if (is_set) {
+      all.push_back(values());
+    }
+  };
+  const auto one = [](std::string text, std::function<void(Config&)> apply) {
+    return Alternatives{{std::move(text), std::move(apply)}};
+  };
+  const bool ddl = config.variable_update == VariableUpdate::ddl && flags.ddl_options;
+  offer(flags.spec.has_value(), [&] { return specs_near(*flags.spec, request); });
+  offer(ddl, [&] {
+    return one("--ddl_options=\"-mode p\"", [](Config& c) { c.comm.ddl_options = "-mode p"; });
+  });
+  offer(flags.hierarchical_copy, [&] {
+    return one("--hierarchical_copy=false", [](Config& c) { c.comm.hierarchical_copy = false; });
+  });
+  offer(flags.topology.has_value(), [&] { return topologies(request); });
+  offer(flags.rings > 1, [&] { return fewer("comm_rings", flags.rings, &CommFlags::rings); });
+  offer(flags.chunk_kb > 0, [&] { return larger_chunks(flags.chunk_kb, request); });
+  offer(flags.repacking > 1,
+        [&] { return fewer("gradient_repacking", flags.repacking, &CommFlags::repacking); });
+  offer(flags.check == CommCheck::exact, [&] {
+    return one("--comm_check=hash", [](Config& c) { c.comm.check = CommCheck::hash; });
+  });
+  offer(flags.wire != CommWire::fp32,
+        [&] { return one("--comm_wire=fp32", [](Config& c) { c.comm.wire = CommWire::fp32; }); });
+  offer(flags.order != CommOrder::fast, [&] {
+    return one("--comm_order=fast", [](Config& c) { c.comm.order = CommOrder::fast; });
+  });
+  return all;
+}
+
+// Looks for `flags` flags, from one on, that make it possible once they are changed together.
+std::optional<std::string> found_with(const Config& config, const std::vector<Alternatives>& all,
+                                      std::size_t first, int flags, const Request& request) {
+  for (std::size_t i = first; i < all.size(); ++i) {
+    for (const FlagValue& value : all[i]) {
+      Config changed = config;
+      value.apply(changed);
+      if (flags == 1) {
+        if (is_possible(changed, request)) {
+          return value.text;
+        }
+      } else if (const auto rest = found_with(changed, all, i + 1, flags - 1, request)) {
+        return value.text + " and " + *rest;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> nearest_setting(const Config& config, const Request& request) {
+  constexpr int most = 3;  // flags at once
+  const std::vector<Alternatives> all = alternatives(config, request);
+  for (int flags = 1; flags <= most; ++flags) {
+    if (std::optional<std::string> found = found_with(config, all, 0, flags, request)) {
+      return found;
+    }
+  }
+  return std::nullopt;
+}
+
+// The flags that leave no algorithm, as they were given.
+std::string asked_text(const Config& config) {
+  const CommFlags& flags = config.comm;
+  std::string text;
+  const auto add = [&](bool is_set, const char* name, const auto& value) {
+    text += is_set ? fmt::format("{}--{}={}", text.empty() ? "" : " ", name, value) : "";
+  };
+  const bool ddl = config.variable_update == VariableUpdate::ddl && flags.ddl_options;
+  add(flags.spec.has_value(), "all_reduce_spec", flags.spec.value_or(""));
+  add(ddl, "ddl_options", fmt::format("\"{}\"", flags.ddl_options.value_or("")));
+  add(flags.hierarchical_copy, "hierarchical_copy", true);
+  add(flags.topology.has_value(), "comm_topology", flags.topology.value_or(""));
+  add(flags.rings > 0, "comm_rings", flags.rings);
+  add(flags.chunk_kb > 0, "comm_chunk_kb", flags.chunk_kb);
+  add(flags.repacking > 0, "gradient_repacking", flags.repacking);
+  add(flags.wire != CommWire::automatic, "comm_wire", word_of(flags.wire));
+  add(flags.order != CommOrder::fast, "comm_order", word_of(flags.order));
+  return text;
+}
+
+// Elements of a bucket as the flags cut them, if no tensor is larger.
+std::size_t usual_bucket(const CommFlags& flags) {
+  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes, where all gradients are one bucket
+  return std::min(bucket_sizes(flags).others, most) / sizeof(float);
+}
+
+std::string hosts_text(int hosts) {
+  return hosts == 1 ? "one host" : fmt::format("{} hosts", hosts);
+}
+
+}  // namespace
+
+Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
+                           bool peers_memory, std::size_t elements) {
+  // A suggestion made before the buckets are known has to serve them too.
+  const Request request{topology, peers_memory,
+                        elements > 0 ? elements : usual_bucket(config.comm)};
+  std::string why;
+  try {
+    Exchange exchange = make_exchange(config, topology, peers_memory);
+    if (can_reduce(exchange.settings, elements)) {
+      return exchange;
+    }
+    why = fmt::format("{}: no algorithm does this for {} ranks on {}", asked_text(config),
+                      topology.ranks(), hosts_text(request.hosts()));
+    if (config.comm.chunk_kb > 0 && elements > 0) {
+      why += fmt::format(" and a bucket of {} KiB in at most {} chunks",
+                         elements * sizeof(float) / 1024, most_chunks);
+    }
+  } catch (const Error& error) {
+    why = error.what();
+  }
+  const std::optional<std::string> nearest = nearest_setting(config, request);
+  throw Error(nearest ? fmt::format("{}; use {}", why, *nearest) : why);
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,367 @@
+#include "bench/ranks/exchange_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <fmt/format.h>
+#include <functional>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "allreduce/placement.h"
+#include "bench/flags/ddl_options.h"
+#include "bench/flags/fault_spec.h"
+#include "bench/flags/reduce_spec.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// Messages within a process are copies; sums over the memory of all have none.
+// Between hosts as over 10 Gbit/s.
+constexpr allreduce::Links within_host{.latency = 5e-7, .rank = 4e9, .memory = 20e9};
+constexpr allreduce::Links between_hosts{
+    .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9};
+
+// Ranks as hosts hold them.
+struct Places {
+  int ranks = 1, hosts = 1;
+
+  bool one_host() const { return hosts == 1; }
+  std::vector<int> dims() const { return {ranks / hosts, hosts}; }
+  bool is_grid() const { return hosts > 1 && hosts < ranks && ranks % hosts == 0; }
+};
+
+Places places_of(const allreduce::Topology& topology) {
+  return {topology.ranks(), *std::ranges::max_element(topology.host_of) + 1};
+}
+
+struct Chosen {
+  std::string_view algorithm;  // of the catalog; empty: the fastest
+  bool sides = false;          // shards are rings or owners, not chunks
+};
+
+// x/y: x in a host, then y between hosts.
+Chosen two_levels(std::string_view inside, std::string_view across, const Places& places) {
+  if (places.one_host()) {
+    return inside == "nccl" ? Chosen{} : Chosen{"shuffle", true};
+  }
+  if (across == "rechd") {
+    return {"halving"};
+  }
+  const bool rings = across == "xring";
+  if (places.is_grid()) {
+    return {rings ? "grid_of_rings" : "grid_of_direct"};
+  }
+  return {rings ? "multi_ring" : "direct", rings};
+}
+
+// Of the names that need nothing else; empty: the fastest.
+std::string_view algorithm_of(std::string_view name) {
+  using Row = std::pair<std::string_view, std::string_view>;
+  constexpr std::array<Row, 5> rows{{{"rd", "doubling"},
+                                     {"hd", "halving"},
+                                     {"shm", "shared"},
+                                     {"tree", "tree"},
+                                     {"weighted", "weighted"}}};
+  const auto* const row = std::ranges::find(rows, name, &Row::first);
+  return row == rows.end() ? std::string_view() : row->second;
+}
+
+Chosen chosen_for(const ReduceWay& way, const Places& places) {
+  const std::string_view name = way.name;
+  if (const auto slash = name.find('/'); slash != std::string_view::npos) {
+    return two_levels(name.substr(0, slash), name.substr(slash + 1), places);
+  }
+  if (name == "ring" || name == "xring" || name == "collective") {
+    return !way.dims.empty() ? Chosen{"grid_of_rings"}
+           : way.shards > 1  ? Chosen{"multi_ring", true}
+                             : Chosen{"ring"};
+  }
+  if (name == "pscpu" || name == "psgpu") {
+    return {"shuffle", true};
+  }
+  if (name == "shm" && places.is_grid()) {
+    return {"shared_direct"};
+  }
+  if (name == "direct") {
+    return {way.dims.empty() ? "direct" : "grid_of_direct"};
+  }
+  return {algorithm_of(name)};
+}
+
+void note_substitutes(const ReduceWay& way, const Places& places, std::vector<std::string>& notes) {
+  if (way.name.starts_with("nccl")) {
+    notes.push_back(
+        fmt::format("--all_reduce_spec: {}: NCCL sums on GPUs only; {} takes its place", way.name,
+                    places.one_host() || way.name == "nccl" ? "the fastest algorithm"
+                                                            : "the same exchange by messages"));
+  } else if (way.name.find('/') != std::string::npos && places.one_host()) {
+    notes.push_back(fmt::format(
+        "--all_reduce_spec: {}: all ranks are on one host, so its second half has nothing to do",
+        way.name));
+  }
+}
+
+// Shards are side by side: rings, owners of what is summed, else chunks.
+allreduce::Rule rule_of(const ReduceWay& way, const Places& places) {
+  constexpr int window = 8;
+  const Chosen chosen = chosen_for(way, places);
+  allreduce::Rule rule;
+  if (way.most) {
+    rule.most = static_cast<std::size_t>(*way.most);
+  }
+  if (chosen.algorithm.empty()) {
+    check((way.shards == 1 && way.chunks == 0) || way.name != "auto",
+          "--all_reduce_spec: auto chooses shards and chunks itself");
+    return rule;
+  }
+  rule.algorithm = &allreduce::find(chosen.algorithm);
+  allreduce::Options& options = rule.options;
+  options.chunks = way.chunks > 0 ? way.chunks : chosen.sides ? 1 : way.shards;
+  options.window = !chosen.sides && way.shards > 1 ? way.shards : std::min(options.chunks, window);
+  if (chosen.algorithm == "multi_ring") {
+    options.rings = way.shards;
+  } else if (chosen.algorithm == "shuffle") {
+    options.owners = way.shards;
+  }
+  if (rule.algorithm->grid) {
+    options.dims = way.dims.empty() ? places.dims() : way.dims;
+  }
+  return rule;
+}
+
+std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& places,
+                                      std::vector<std::string>& notes) {
+  std::vector<allreduce::Rule> rules;
+  if (flags.spec) {
+    for (const ReduceWay& way : parse_reduce_spec(*flags.spec)) {
+      note_substitutes(way, places, notes);
+      rules.push_back(rule_of(way, places));
+    }
+  } else if (flags.hierarchical_copy) {
+    check(places.ranks % 2 == 0,
+          fmt::format("--hierarchical_copy has two halves of devices, but there are {}",
+                      places.ranks));
+    if (places.ranks > 2) {  // halves of one have nothing to do in themselves
+      rules.push_back({.algorithm = &allreduce::find("grid_of_direct"),
+                       .options = {.dims = {places.ranks / 2, 2}}});
+    } else {
+      rules.push_back({.algorithm = &allreduce::find("direct")});
+    }
+  }
+  return rules;
+}
+
+// Chunks hide one dimension under another.
+std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& places,
+                                       std::vector<std::string>& notes) {
+  const DdlMode mode = read_ddl_options(text, places.ranks, notes);
+  const bool rings = mode.letter == 'r' || mode.letter == 'n';
+  if (!rings && mode.letter != 'c') {
+    if (mode.dims.size() > 1) {
+      notes.push_back(fmt::format(
+          "--ddl_options: -mode {} takes the fastest way by measured links, whatever dimensions "
+          "it names; r and c keep to them",
+          mode.letter));
+    }
+    return {};
+  }
+  if (mode.dims.size() < 2) {
+    return {{.algorithm = &allreduce::find(rings ? "ring" : "direct")}};
+  }
+  constexpr int chunks = 4;
+  return {{.algorithm = &allreduce::find(rings ? "grid_of_rings" : "grid_of_direct"),
+           .options = {.dims = mode.dims, .chunks = chunks, .window = chunks}}};
+}
+
+allreduce::Order order_of(CommOrder order) {
+  return order == CommOrder::rank   ? allreduce::Order::rank
+         : order == CommOrder::tree ? allreduce::Order::tree
+                                    : allreduce::Order::fast;
+}
+
+// What computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
+// place.
+allreduce::Wire wire_of(const Config& config, const Places& places) {
+  const bool compact = config.comm.compact && !places.one_host();
+  switch (config.comm.wire) {
+    case CommWire::fp32:
+      return allreduce::Wire::f32;
+    case CommWire::bf16:
+      return allreduce::Wire::bf16;
+    case CommWire::fp16:
+      return allreduce::Wire::f16;
+    case CommWire::automatic:
+      break;
+  }
+  const Precision computes = config.precision.type;
+  return compact && computes == Precision::bf16   ? allreduce::Wire::bf16
+         : compact && computes == Precision::fp16 ? allreduce::Wire::f16
+                                                  : allreduce::Wire::f32;
+}
+
+// Where nothing asks for messages, ranks of one host sum in f32 where their gradients lie, which is
+// faster than any message and more exact.
+void drop_wire_in_memory(const Config& config, const Places& places, Exchange& exchange) {
+  const allreduce::Settings& settings = exchange.settings;
+  const auto names_one = [](const allreduce::Rule& rule) { return rule.algorithm != nullptr; };
+  const bool by_messages = std::ranges::any_of(settings.rules, names_one) ||
+                           settings.shape.dims.size() > 1 || settings.shape.rings > 1 ||
+                           !settings.peers_memory;
+  if (settings.wire == allreduce::Wire::f32 || !places.one_host() || by_messages) {
+    return;
+  }
+  exchange.settings.wire = allreduce::Wire::f32;
+  exchange.notes.push_back(
+      fmt::format("--comm_wire={} has no effect: on one host gradients are summed where they lie; "
+                  "--comm_transport=mpi sends them",
+                  word_of(config.comm.wire)));
+}
+
+std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
+  if (!flags.fault || !flags.simulate_ranks.empty() || flips_a_bit(flags.fault)) {
+    return std::nullopt;
+  }
+  constexpr std::array<std::pair<std::string_view, allreduce::Fault::What>, 5> kinds{
+      {{"exit", allreduce::Fault::What::exit},
+       {"kill", allreduce::Fault::What::kill},
+       {"stop", allreduce::Fault::What::stop},
+       {"delay", allreduce::Fault::What::delay},
+       {"corrupt", allreduce::Fault::What::corrupt}}};
+  const FaultSpec spec = parse_fault_spec(*flags.fault);
+  check(spec.rank < places.ranks,
+        fmt::format("--comm_fault={}: there are {} ranks, from 0 on", *flags.fault, places.ranks));
+  allreduce::Fault fault{.rank = spec.rank,
+                         .bucket = static_cast<std::size_t>(spec.bucket),
+                         .step = static_cast<std::size_t>(spec.step),
+                         .after = static_cast<std::size_t>(spec.after),
+                         .delay = std::chrono::milliseconds(spec.milliseconds)};
+  for (const auto& [name, what] : kinds) {
+    fault.what = name == spec.what ? what : fault.what;
+  }
+  return fault;
+}
+
+allreduce::Shape shape_of(const CommFlags& flags, const Places& places) {
+  allreduce::Shape shape{.rings = flags.rings,
+                         .chunk_bytes = static_cast<std::size_t>(flags.chunk_kb) << 10U,
+                         .window = flags.window};
+  if (flags.topology) {
+    shape.dims = parse_dims(*flags.topology);
+    const int ranks = std::accumulate(shape.dims.begin(), shape.dims.end(), 1, std::multiplies());
+    check(ranks == places.ranks,
+          fmt::format("--comm_topology={} is a grid of {} ranks, but there are {}", *flags.topology,
+                      ranks, places.ranks));
+  }
+  return shape;
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  constexpr double thousand = 1000;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * seconds));
+}
+
+allreduce::StallWarning warning_of(const CommFlags& flags) {
+  allreduce::StallWarning warning{.after = milliseconds(flags.stall_warn_s)};
+  if (flags.stall_warn_s > 0) {
+    warning.say = [](const std::string& what) { fmt::print(stderr, "comm: {}\n", what); };
+  }
+  return warning;
+}
+
+}  // namespace
+
+bool exchanges_gradients(const Config& config) {
+  return config.variable_update != VariableUpdate::independent && !config.mode.forward_only &&
+         !config.mode.eval;
+}
+
+layers::BucketSizes bucket_sizes(const CommFlags& flags) {
+  if (!flags.overlap || flags.repacking > 0) {
+    return layers::one_bucket();
+  }
+  layers::BucketSizes sizes{.first = static_cast<std::size_t>(flags.first_bucket_kb) << 10U,
+                            .others = static_cast<std::size_t>(flags.bucket_mb) << 20U,
+                            .last = static_cast<std::size_t>(flags.last_bucket_kb) << 10U};
+  if (flags.spec && flags.small_bytes > 0 && flags.small_group > 0) {
+    sizes.small = static_cast<std::size_t>(flags.small_bytes);
+    sizes.joined = static_cast<std::size_t>(flags.small_group);
+  }
+  return sizes;
+}
+
+allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
+  constexpr double giga = 1e9, micro = 1e-6;
+  links.host = flags.host_gbps ? giga * *flags.host_gbps : links.host;
+  links.rank = flags.rank_gbps ? giga * *flags.rank_gbps : links.rank;
+  links.latency = flags.latency_us ? micro * *flags.latency_us : links.latency;
+  return links;
+}
+
+allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlags& flags) {
+  sources.host = flags.host_gbps ? allreduce::Source::flag : sources.host;
+  sources.rank = flags.rank_gbps ? allreduce::Source::flag : sources.rank;
+  return sources;
+}
+
+allreduce::WorldOptions world_options(const CommFlags& flags) {
+  return {.patience = milliseconds(flags.stall_abort_s),
+          .silence = milliseconds(flags.peer_timeout_s),
+          .between_beats = std::chrono::milliseconds(flags.heartbeat_ms),
+          .start = {.longest = milliseconds(flags.start_timeout_s),
+                    .flag = fmt::format("--comm_start_timeout_s={}", flags.start_timeout_s)}};
+}
+
+allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room) {
+  return {.room = room,
+          .patience = milliseconds(flags.stall_abort_s),
+          .silence = milliseconds(flags.peer_timeout_s)};
+}
+
+Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
+                       bool peers_memory) {
+  const CommFlags& flags = config.comm;
+  const Places places = places_of(topology);
+  Exchange exchange{
+      .settings = {.topology = topology,
+                   .order = order_of(flags.order),
+                   .wire = wire_of(config, places),
+                   .peers_memory = peers_memory,
+                   .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
+                   .sources = with_flags(allreduce::LinkSources{}, flags),
+                   .pieces = flags.repacking,
+                   .shape = shape_of(flags, places),
+                   .compares = flags.check == CommCheck::hash,
+                   .proves = flags.check == CommCheck::exact,
+                   .fault = fault_of(flags, places),
+                   .stall = warning_of(flags)}};
+  exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
+                                ? ddl_rules(*flags.ddl_options, places, exchange.notes)
+                                : rules_of(flags, places, exchange.notes);
+  drop_wire_in_memory(config, places, exchange);
+  constexpr int exact_in_bf16 = 256;  // ones
+  check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
+            topology.ranks() <= exact_in_bf16,
+        fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}",
+                    exact_in_bf16, topology.ranks()));
+  if (flags.order != CommOrder::fast && !hosts_are_contiguous(topology)) {
+    exchange.notes.push_back(fmt::format(
+        "--comm_order={}: sums keep to the order of ranks, which are not numbered host by host, so "
+        "that more than needed goes between hosts: start mpirun with --map-by slot, or use "
+        "--comm_order=fast",
+        word_of(flags.order)));
+  }
+  if (config.precision.type == Precision::fp16 || config.precision.type == Precision::bf16) {
+    if (places.one_host() && !flags.compact) {
+      exchange.notes.emplace_back(
+          "--compact_gradient_transfer has no effect: on one host gradients are summed where they "
+          "lie");
+    }
+  }
+  return exchange;
+}
+
+}  // namespace cnn::bench

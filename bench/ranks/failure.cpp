@@ -1,0 +1,49 @@
+#include "bench/ranks/failure.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "allreduce/transport.h"
+#include "bench/ranks/interruption.h"
+#include "bench/ranks/launcher.h"
+#include "runtime/resource_limits.h"
+
+namespace cnn::bench {
+
+void tell_failure(const std::exception& error, allreduce::World* world,
+                  const Interruption& interruption, Console& console) {
+  const std::string text = failure_text(error);
+  if (world == nullptr) {
+    console.note_own(text);
+    return;
+  }
+  interruption.disregard();
+  const auto* const lost = dynamic_cast<const allreduce::PeerLost*>(&error);
+  if (lost != nullptr || !world->first_says(text)) {
+    console.note_own(text);
+  }
+  world->give_up(lost != nullptr ? lost->rank() : world->rank(), text);
+}
+
+void tell_wrong_flags(const std::exception& error, Console& console) {
+  const std::optional<Launched> by = launched();
+  if (!by || by->ranks.value_or(2) < 2) {
+    console.note_own(error.what());
+    return;
+  }
+  console.become_rank(by->rank);
+  std::unique_ptr<allreduce::World> world;
+  try {
+    world = open_world(*by, {}, console);
+  } catch (const std::exception&) {  // no MPI: the flags are what the user has to mend first
+    console.note_own(error.what());
+    return;
+  }
+  if (!world->first_says(error.what())) {
+    console.note_own(error.what());
+  }
+  world->give_up(world->rank(), error.what());
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,137 @@
+#include "bench/ranks/launcher.h"
+
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <unistd.h>
+
+#include "allreduce/transport.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+// What launchers tell the processes that they start.
+struct LauncherNames {
+  std::string_view name;
+  const char* rank;
+  const char* ranks;
+};
+constexpr std::array<LauncherNames, 4> launchers{
+    {{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+     {"mpiexec", "PMI_RANK", "PMI_SIZE"},
+     {"mpiexec", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+     {"a PMIx launcher", "PMIX_RANK", "PMIX_SIZE"}}};
+
+std::optional<int> number_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  if (text == nullptr) {
+    return std::nullopt;
+  }
+  const std::string_view digits(text);
+  int number = 0;
+  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  const bool whole = error == std::errc() && stop == digits.data() + digits.size();
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+std::string_view last_problem() {
+  const char* const problem = ::dlerror();
+  return problem == nullptr ? "unknown reason" : problem;
+}
+
+// Stays open: transports are code of it. Its symbols are for all: MPI opens modules of its own,
+// which look for MPI's among them.
+const allreduce::WorldEntry& open_module(std::string_view launcher) {
+  std::error_code ignored;
+  const fs::path path = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "cnn_mpi.so";
+  check(fs::is_regular_file(path, ignored),
+        fmt::format("{} has started several processes, but this build has no MPI: install "
+                    "libopenmpi-dev and openmpi-bin (scripts/setup.sh does) and build again, or "
+                    "start one process with --num_gpus=N",
+                    launcher));
+  void* const module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (module == nullptr) {
+    throw Error(
+        fmt::format("MPI cannot be loaded: {}; is the Open MPI that the program was built "
+                    "with installed?",
+                    last_problem()));
+  }
+  void* const entry = ::dlsym(module, allreduce::world_entry_name);
+  check(entry != nullptr, fmt::format("{} is not this program's MPI module", path.string()));
+  return *reinterpret_cast<allreduce::WorldEntryOf>(entry)();
+}
+
+}  // namespace
+
+std::optional<Launched> launched() {
+  for (const LauncherNames& launcher : launchers) {
+    if (const std::optional<int> rank = number_of(launcher.rank)) {
+      return Launched{.by = launcher.name, .rank = *rank, .ranks = number_of(launcher.ranks)};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<KillDelay> kill_delay() {
+  const std::optional<Launched> by = launched();
+  if (!by || by->by != launchers.front().name) {
+    return std::nullopt;
+  }
+  double seconds = 1;  // Open MPI's default, in versions 4 and 5
+  for (const char* const variable :
+       {"OMPI_MCA_odls_base_sigkill_timeout", "PRTE_MCA_odls_base_sigkill_timeout"}) {
+    if (const std::optional<int> set = number_of(variable)) {
+      seconds = *set;
+    }
+  }
+  return KillDelay{.seconds = announcing_process() ? 2 * seconds : seconds};
+}
+
+// A launcher starts each rank as a process group of its own. Where it hands job control on to the
+// ranks, SIGCONT only ends a pause.
+std::optional<int> announcing_process() {
+  const std::optional<Launched> by = launched();
+  if (!by || by->by != launchers.front().name ||
+      std::getenv("OMPI_MCA_orte_forward_job_control") != nullptr) {
+    return std::nullopt;
+  }
+  std::ifstream stat(fmt::format("/proc/{}/stat", ::getpgrp()));
+  std::string text;
+  std::getline(stat, text);
+  const std::size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) {
+    return std::nullopt;
+  }
+  std::istringstream rest(text.substr(name_end + 1));
+  char state = 0;
+  int parent = 0;
+  rest >> state >> parent;
+  return parent > 0 ? std::optional(parent) : std::nullopt;
+}
+
+std::unique_ptr<allreduce::World> open_world(const Launched& by, allreduce::WorldOptions options,
+                                             Console& console) {
+  constexpr int of_nobody = -1;
+  options.start.expired = [&console](const std::string& message) {
+    console.note_own(message);
+    ::_exit(allreduce::PeerLost(of_nobody, message).exit_code());
+  };
+  std::unique_ptr<allreduce::World> world = open_module(by.by).open(options);
+  check(!by.ranks || *by.ranks == world->ranks(),
+        fmt::format("{} has started {} processes, but MPI knows of {}: it is not the launcher of "
+                    "the Open MPI that the program was built with",
+                    by.by, *by.ranks, world->ranks()));
+  return world;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,199 @@
+#include "bench/ranks/peers.h"
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <string_view>
+#include <type_traits>
+
+#include "bench/machine/backend.h"
+#include "bench/machine/processors.h"
+#include "bench/ranks/exchange_flags.h"
+#include "bench/ranks/interruption.h"
+#include "bench/ranks/rank_consistency.h"
+#include "layers/initializer.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+// What a rank tells after each step.
+struct Told {
+  StepValues values;
+  int wish = 0;  // of its interruption
+  std::uint64_t word = 0;
+};
+static_assert(std::is_trivially_copyable_v<Told>);
+
+std::string digest_of(std::string_view text) {
+  return fmt::format("{:x} {}", layers::fnv1a(text), text.size());
+}
+
+void check_one_process(const Config& config, bool by_launcher) {
+  const VariableUpdate update = config.variable_update;
+  if (config.gpu.simulate) {
+    return;
+  }
+  check(update != VariableUpdate::ddl || by_launcher,
+        "Could not initialize DDL. Run this program using mpirun.");
+  const bool needs_others =
+      update == VariableUpdate::distributed_replicated ||
+      update == VariableUpdate::distributed_all_reduce ||
+      (update == VariableUpdate::collective_all_reduce && config.num_gpus == 1);
+  check(!needs_others || by_launcher,
+        fmt::format("--variable_update={0} is for several processes: mpirun -np N cnn_benchmarks "
+                    "--variable_update={0} starts them; in one process use replicated with "
+                    "--num_gpus=N",
+                    word_of(update)));
+}
+
+}  // namespace
+
+void check_update_mode(const Config& config, int processes, bool by_launcher) {
+  if (processes == 1) {
+    check_one_process(config, by_launcher);
+    return;
+  }
+  check(!config.gpu.simulate,
+        fmt::format("--simulate runs nothing, so that one process is enough: start it without "
+                    "mpirun, with --simulate_ranks={} for what {} ranks would do",
+                    processes * config.num_gpus, processes * config.num_gpus));
+  check(config.variable_update != VariableUpdate::parameter_server,
+        fmt::format("{} processes with --variable_update=parameter_server would train {} models "
+                    "that know nothing of one another: use --variable_update=horovod, or "
+                    "independent if that is what you want",
+                    processes, processes));
+  check(config.num_gpus == 1 || config.comm.backend != CommBackend::mpi,
+        fmt::format("--comm_backend=mpi adds up one device of each process: start mpirun -np {} "
+                    "with --num_gpus=1",
+                    processes * config.num_gpus));
+  check(!config.report.take_turns, "--take_turns is for programs of one process each; drop it");
+  check(!config.search.any(),
+        "--find_max_batch and --find_max_image_size search on one device; start one process");
+}
+
+void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats) {
+  const auto self = static_cast<std::size_t>(world.rank());
+  const std::vector<int> mine = usable_processors();
+  const std::vector<std::string> all =
+      world.gather(fmt::format("{} {}", seats[self].kernel, fmt::join(mine, ",")));
+  const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
+  const auto before =
+      static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), all[self]));
+  if (alike > 1) {
+    stay_on(part_of(mine, before, alike));
+  }
+}
+
+Peers::Peers(allreduce::World& world, const Config& config, Interruption& interruption)
+    : world_(world), config_(config), interruption_(interruption) {
+  check_update_mode(config, world.ranks(), /*by_launcher=*/true);
+  interruption.follow_others();
+  seats_ = allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
+  share_processors(world, seats_);
+  shared_.resize(static_cast<std::size_t>(world.ranks()));
+}
+
+int Peers::hosts() const {
+  const allreduce::Topology topology = allreduce::topology_of(seats_);
+  return std::ranges::max(topology.host_of) + 1;
+}
+
+allreduce::Topology Peers::topology() const {
+  return allreduce::topology_of(seats_, config_.num_gpus);
+}
+
+int Peers::place_on_host() const {
+  const auto mine = seats_.begin() + rank();
+  return static_cast<int>(std::count_if(
+      seats_.begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
+}
+
+std::size_t Peers::least(std::size_t mine) {
+  for (const std::string& theirs : gather(std::to_string(mine))) {
+    mine = std::min<std::size_t>(mine, std::stoull(theirs));
+  }
+  return mine;
+}
+
+// Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
+// the least that a rank has.
+void Peers::divide_memory(Backend& backend) {
+  std::size_t bytes = free_bytes(backend);
+  const std::vector<std::string> all = gather(std::to_string(bytes));
+  std::size_t sharers = 0;
+  for (std::size_t other = 0; other < all.size(); ++other) {
+    if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
+      bytes = std::min<std::size_t>(bytes, std::stoull(all[other]));
+      ++sharers;
+    }
+  }
+  if (config_.lms.enabled) {
+    bytes = sharers * least(bytes / sharers);
+  }
+  take_part_of_memory(backend, bytes, sharers);
+  if (backend.device_exchange == nullptr) {
+    backend.memory_text += ", divided among the ranks of this machine";
+  } else if (config_.lms.enabled) {
+    backend.memory_limit = least(backend.memory_limit);
+  }
+}
+
+// Whole texts travel only where they differ, which ends the run.
+void Peers::compare(const std::string& text) {
+  const std::vector<std::string> digests = gather(digest_of(text));
+  if (std::ranges::count(digests, digests.front()) == ranks()) {
+    return;
+  }
+  const std::string difference = first_difference(gather(text));
+  check(difference.empty(), difference);
+}
+
+void Peers::connect(Backend& backend) {
+  backend.rank = rank();
+  backend.ranks = ranks();
+  divide_memory(backend);
+  const allreduce::PeerMemoryOptions memory = peer_memory_options(config_.comm, room_of(backend));
+  connection_ = std::make_unique<allreduce::Connection>(world_, seats_, memory);
+  allreduce::Transport& transport = connection_->transport();
+  gathering_.emplace(transport, sizeof(Told));
+  broadcast_.emplace(transport);
+  if (config_.num_gpus == 1) {
+    exchange_by(transport, backend);
+  } else if (exchanges_gradients(config_)) {
+    towers_ = std::make_unique<allreduce::Connection>(world_, seats_, memory, config_.num_gpus);
+  }
+}
+
+void Peers::exchange_by(allreduce::Transport& transport, Backend& backend) {
+  exchange_ =
+      std::make_unique<RankExchange>(transport, topology(), config_, backend.instruction_sets);
+  if (config_.comm.backend == CommBackend::mpi) {
+    exchange_->reduce_by(world_);
+  }
+  if (exchanges_gradients(config_)) {
+    exchange_->serve(backend);
+  }
+}
+
+std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t word) {
+  const Told told{.values = mine, .wish = interruption_.wish(), .word = word};
+  equal_words_ = true;
+  std::memcpy(gathering_->mine().data(), &told, sizeof(told));
+  gathering_->run();
+  for (int other = ranks() - 1; other >= 0; --other) {
+    Told theirs;
+    std::memcpy(&theirs, gathering_->of(other).data(), sizeof(theirs));
+    shared_[static_cast<std::size_t>(other)] = theirs.values;
+    equal_words_ = equal_words_ && theirs.word == word;
+    if (theirs.wish != 0) {
+      interruption_.agree(theirs.wish, other);
+    }
+  }
+  return shared_;
+}
+
+void Peers::broadcast(std::span<float> values) { broadcast_->run(std::as_writable_bytes(values)); }
+
+}  // namespace cnn::bench

@@ -1,0 +1,82 @@
+#include "bench/ranks/rank_consistency.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fmt/format.h>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "layers/all_reduce.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::array<std::string_view, 19> of_one_host{
+    "data_dir",          "train_dir",         "eval_dir",
+    "result_json",       "trace_file",        "benchmark_log_dir",
+    "benchmark_test_id", "num_intra_threads", "graph_file",
+    "html_report",       "plan_cache",        "tfprof_file",
+    "num_inter_threads", "lms_plan_file",     "lms_plan_out",
+    "lms_trace",         "output_dir",        "comm_calibration_file",
+    "hash_file"};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(line);
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::string description(const RunIdentity& identity) {
+  std::string text = fmt::format("cnn_benchmarks {} {}\n", identity.version,
+                                 identity.commit.value_or("of unknown commit"));
+  for (const auto& [name, value] : identity.config.items()) {
+    if (std::ranges::find(of_one_host, name) == of_one_host.end()) {
+      text += fmt::format("--{}={}\n", name, value.dump());
+    }
+  }
+  return text;
+}
+
+std::string exchange_plan(const StepPlan& plan) {
+  std::string text;
+  for (const Node& node : plan.graph->nodes()) {
+    const auto* const reduction = dynamic_cast<const layers::AllReduce*>(node.op.get());
+    if (reduction == nullptr) {
+      continue;
+    }
+    text += fmt::format("bucket {} of {} gradients", reduction->bucket, node.inputs.size());
+    for (const TensorId input : node.inputs) {
+      text += ", " + to_string(plan.graph->info(input).desc);
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+std::string first_difference(std::span<const std::string> of_ranks) {
+  const std::vector<std::string> first = lines_of(of_ranks.front());
+  for (std::size_t rank = 1; rank < of_ranks.size(); ++rank) {
+    const std::vector<std::string> other = lines_of(of_ranks[rank]);
+    for (std::size_t line = 0; line < std::max(first.size(), other.size()); ++line) {
+      const auto at = [&](const std::vector<std::string>& lines) {
+        return line < lines.size() ? lines[line] : std::string("nothing more");
+      };
+      if (at(first) != at(other)) {
+        return fmt::format(
+            "rank 0 has {}, rank {} has {}: start all ranks with the same program "
+            "and the same flags, on processors of one kind",
+            at(first), rank, at(other));
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace cnn::bench

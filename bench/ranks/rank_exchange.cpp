@@ -1,0 +1,126 @@
+#include "bench/ranks/rank_exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fmt/format.h>
+
+#include "bench/machine/backend.h"
+#include "bench/ranks/device_exchange.h"
+#include "bench/ranks/exchange.h"
+#include "bench/ranks/exchange_choice.h"
+#include "bench/ranks/rank_lanes.h"
+
+namespace cnn::bench {
+namespace {
+
+// Not by a library.
+bool is_by_plans(const Config& config) {
+  const CommBackend backend = config.comm.backend;
+  return backend == CommBackend::own ||
+         (backend == CommBackend::automatic &&
+          (config.device == DeviceKind::cpu || !wants_nccl(config.comm)));
+}
+
+Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& topology,
+                   const Config& config, std::string_view instruction_sets) {
+  if (!exchanges_gradients(config) || !is_by_plans(config)) {
+    return make_exchange(config, topology, /*peers_memory=*/true);
+  }
+  Exchange rules = possible_exchange(config, topology, /*peers_memory=*/true, /*elements=*/0);
+  calibrate(config.comm, rules.settings, transport, loops_for(instruction_sets));
+  return rules;
+}
+
+// That this thread has taken of a processor.
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+}  // namespace
+
+std::size_t room_of(const Backend& backend) {
+  constexpr std::size_t beside = std::size_t{64} << 20U;
+  return backend.memory_limit + beside;
+}
+
+RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
+                           const Config& config, std::string_view instruction_sets)
+    : transport_(transport),
+      rules_(rules_for(transport, topology, config, instruction_sets)),
+      buckets_(transport, loops_for(instruction_sets), rules_.settings),
+      flags_(config.comm) {}
+
+void RankExchange::check_buckets(const Config& config, const StepPlan& plan) const {
+  if (exchanges_gradients(config) && is_by_plans(config)) {
+    possible_exchange(config, rules_.settings.topology, /*peers_memory=*/true,
+                      largest_bucket(plan));
+  }
+}
+
+void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
+                              float factor) {
+  const auto start = std::chrono::steady_clock::now();
+  const double cpu_start = thread_seconds();
+  world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor)
+                    : reduce_by_world(bucket, pieces, factor);
+  const auto end = std::chrono::steady_clock::now();
+  seconds_ += std::chrono::duration<double>(end - start).count();
+  if (keeps_) {
+    reductions_.push_back({bucket, seconds_of(start), seconds_of(end)});
+  }
+  cpu_seconds_ += thread_seconds() - cpu_start;
+}
+
+// MPI takes one row of numbers.
+void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span<float>> pieces,
+                                   float factor) {
+  joined_.clear();
+  for (const std::span<float>& piece : pieces) {
+    joined_.insert(joined_.end(), piece.begin(), piece.end());
+  }
+  try {
+    world_->watchful_all_reduce(joined_);
+  } catch (const allreduce::PeerLost& lost) {
+    const allreduce::Progress* const progress = transport_.progress();
+    const allreduce::ExchangePlace place{.progress = progress == nullptr ? 0 : progress->load(),
+                                         .bucket = bucket,
+                                         .phase = "MPI_Allreduce"};
+    throw allreduce::PeerLost(lost.rank(),
+                              fmt::format("{} | in {}", lost.what(), allreduce::place_text(place)),
+                              lost.where());
+  }
+  const float* from = joined_.data();
+  for (const std::span<float>& piece : pieces) {
+    std::ranges::transform(std::span(from, piece.size()), piece.begin(),
+                           [factor](float sum) { return sum * factor; });
+    from += piece.size();
+  }
+}
+
+void RankExchange::serve(Backend& backend) {
+  backend.progress = transport_.progress();
+  if (backend.device_exchange != nullptr) {
+    const DeviceWay way = exchange_on_device(backend, flags_, transport_, *this,
+                                             [] { return allreduce::nccl::open_library(); });
+    timed_ = way.by_host;
+    on_device_ = way.communicator;
+    if (way.by_host) {
+      rules_.notes.insert(rules_.notes.begin(), way.text);
+    } else {
+      rules_.by_device = way.text;
+    }
+    return;
+  }
+  check(flags_.backend != CommBackend::nccl,
+        "--comm_backend=nccl sums what GPUs have computed; with --device=cpu use ring");
+  backend.add_exchange(backend.kernels, *this);
+  backend.shared_memory = [this](std::size_t bytes) {
+    const allreduce::Bytes room = transport_.room(bytes);
+    return Buffer(room.data(), room.size(), [](std::byte*) {});  // goes with the transport
+  };
+}
+
+}  // namespace cnn::bench

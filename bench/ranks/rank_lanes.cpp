@@ -1,0 +1,129 @@
+#include "bench/ranks/rank_lanes.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <fmt/format.h>
+#include <limits>
+#include <utility>
+
+#include "bench/ranks/peers.h"
+#include "data/json/parse_json.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr std::size_t meetings = 10;
+
+Json event_of(const Json& span, std::size_t rank, std::size_t lane) {
+  constexpr double micro = 1e6;  // the unit of the format
+  const auto start = span["start"].get<double>(), end = span["end"].get<double>();
+  return {{"name", span["name"]}, {"ph", "X"},           {"pid", rank},
+          {"tid", lane},          {"ts", micro * start}, {"dur", micro * (end - start)}};
+}
+
+Json name_event(const char* what, const std::string& name, std::size_t rank, std::size_t lane) {
+  return {{"name", what}, {"ph", "M"}, {"pid", rank}, {"tid", lane}, {"args", {{"name", name}}}};
+}
+
+double mean_of(const Json& ranks, const char* key) {
+  double sum = 0;
+  for (const Json& rank : ranks) {
+    sum += rank[key].is_null() ? std::numeric_limits<double>::quiet_NaN() : rank[key].get<double>();
+  }
+  return sum / static_cast<double>(ranks.size());
+}
+
+}  // namespace
+
+std::string text_of(const RankLanes& rank) {
+  return Json{{"start", rank.start}, {"lanes", rank.lanes}}.dump();
+}
+
+RankLanes lanes_from(const std::string& text) {
+  auto json = data::parse_json<Json>(text);
+  return {.start = json["start"].get<double>(), .lanes = std::move(json["lanes"])};
+}
+
+double seconds_of(std::chrono::steady_clock::time_point moment) {
+  return std::chrono::duration<double>(moment.time_since_epoch()).count();
+}
+
+std::vector<double> clocks_ahead(Peers& peers) {
+  const std::vector<allreduce::Seat>& seats = peers.seats();
+  std::vector<double> ahead(seats.size());
+  if (std::ranges::all_of(seats,
+                          [&](const auto& seat) { return seat.kernel == seats[0].kernel; })) {
+    return ahead;
+  }
+  std::vector<std::array<double, meetings>> differences(seats.size());
+  for (std::size_t meeting = 0; meeting < meetings; ++meeting) {
+    peers.gather("meet");
+    const double mine = seconds_of(std::chrono::steady_clock::now());
+    const std::vector<std::string> all = peers.gather(fmt::format("{:.9f}", mine));
+    for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+      differences[rank][meeting] = std::stod(all[rank]) - std::stod(all.front());
+    }
+  }
+  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    std::ranges::nth_element(differences[rank], differences[rank].begin() + meetings / 2);
+    ahead[rank] = seats[rank].kernel == seats[0].kernel ? 0 : differences[rank][meetings / 2];
+  }
+  return ahead;
+}
+
+Json by_one_clock(std::vector<RankLanes> ranks) {
+  double first = std::numeric_limits<double>::infinity();
+  for (const RankLanes& rank : ranks) {
+    first = std::min(first, rank.start);
+  }
+  Json items = Json::array();
+  for (RankLanes& rank : ranks) {
+    const double shift = rank.start - first;
+    for (Json& lane : rank.lanes) {
+      for (Json& span : lane["spans"]) {
+        span["start"] = shift + span["start"].get<double>();
+        span["end"] = shift + span["end"].get<double>();
+      }
+    }
+    items.push_back(
+        {{"rank", items.size()}, {"host", rank.host}, {"lanes", std::move(rank.lanes)}});
+  }
+  return items;
+}
+
+std::string chrome_trace_of_ranks(const Json& ranks) {
+  Json events = Json::array();
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto host = ranks[rank]["host"].get<std::string>();
+    events.push_back(name_event("process_name", fmt::format("rank {} on {}", rank, host), rank, 0));
+    const Json& lanes = ranks[rank]["lanes"];
+    for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
+      events.push_back(
+          name_event("thread_name", lanes[lane]["lane"].get<std::string>(), rank, lane));
+      for (const Json& span : lanes[lane]["spans"]) {
+        events.push_back(event_of(span, rank, lane));
+      }
+    }
+  }
+  return Json{{"traceEvents", std::move(events)}}.dump() + "\n";
+}
+
+std::string exchange_line(const Json& ranks, std::int64_t steps) {
+  const double milliseconds = 1e3 / static_cast<double>(std::max<std::int64_t>(steps, 1));
+  const double all = mean_of(ranks, "exchange_seconds");
+  const double exposed = mean_of(ranks, "exposed_exchange_seconds");
+  if (!(all > 0)) {
+    return {};
+  }
+  std::string line =
+      fmt::format("comm: exchange {:.3f} ms a step, {:.3f} ms of it on a processor",
+                  milliseconds * all, milliseconds * mean_of(ranks, "exchange_cpu_seconds"));
+  if (exposed >= 0) {
+    line += fmt::format("; computing stood still for {:.3f} ms ({:.1f} %)", milliseconds * exposed,
+                        100 * exposed / all);
+  }
+  return line;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,474 @@
+#include "bench/session/session.h"
+
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+#include <utility>
+
+#include "bench/flags/conditions.h"
+#include "bench/flags/number_text.h"
+#include "bench/plan/fitting.h"
+#include "bench/plan/lms_refusal.h"
+#include "bench/plan/lms_step.h"
+#include "bench/plan/training_ranks.h"
+#include "bench/session/out_of_memory.h"
+#include "data/checkpoint.h"
+#include "layers/update_rule.h"
+#include "runtime/error.h"
+#include "runtime/saved_order.h"
+
+namespace cnn::bench {
+namespace {
+
+constexpr int feeder_buffers = 3;  // one in use, two ahead
+
+// The variables that a checkpoint holds, by name: their order in a step goes by how updates are
+// joined, which the memory decides.
+std::vector<const Variable*> saved_variables(const Variables& variables) {
+  std::vector<const Variable*> saved;
+  for (const Variable& variable : variables.all()) {
+    if (variable.info.saved) {
+      saved.push_back(&variable);
+    }
+  }
+  std::ranges::sort(saved, {}, [](const Variable* variable) -> const std::string& {
+    return variable->info.name;
+  });
+  return saved;
+}
+
+// Running averages of what a rank's own batches are like.
+bool is_statistic(const Variable& variable) {
+  const std::string& name = variable.info.name;
+  return name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
+}
+
+std::string ranks_text(int ranks) {
+  return ranks == 1 ? std::string("1 rank") : fmt::format("{} ranks", ranks);
+}
+
+std::vector<data::NamedTensor> named(std::span<const Variable* const> variables) {
+  std::vector<data::NamedTensor> tensors;
+  for (const Variable* variable : variables) {
+    tensors.push_back(
+        {.name = variable->info.name,
+         .shape = saved_shape(variable->info),
+         .required = variable->info.role == Role::parameter || is_statistic(*variable)});
+  }
+  return tensors;
+}
+
+// By the plan, if there is one.
+Sizes sizes_by(const Job& job, const std::string& plan) {
+  const Sizes sizes = sizes_of(job);
+  return plan.empty() ? sizes : with_plan(sizes, read_plan_sizes(plan));
+}
+
+}  // namespace
+
+Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first)
+    : Session(job, backend, plan_of_first, sizes_by(job, plan_of_first)) {}
+
+Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first,
+                 const Sizes& sizes)
+    : job_(job),
+      backend_(backend),
+      plan_bucket_bytes_(sizes.bucket_bytes),
+      programs_(compile_programs(job, backend, sizes)) {
+  const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
+  facts_ = first.facts;
+  layout_ = first.layout;
+  fusion_ = first.fusion;
+  variables_.emplace(programs_.variables());
+  memory_ = device_memory(programs_, backend);
+  if (job.config->lms.enabled && job.trains()) {
+    plan_lms(plan_of_first);
+  }
+  check_memory();
+  reserved_arena_ = memory_.arena;
+  // The first of several ranks may have a file that the others do not have: all take the same.
+  if (lms_ && lms_->report().necessary && (lms_->report().file.empty() || job.ranks > 1)) {
+    reserved_arena_ = std::max(reserved_arena_, lms_->limits().device);
+  }
+}
+
+void Session::plan_lms(const std::string& plan_of_first) {
+  const LmsFlags& flags = job_.config->lms;
+  if (flags.plan_out && plan_of_first.empty()) {
+    plan_out_.emplace(*flags.plan_out);
+  }
+  if (!plan_of_first.empty()) {
+    unlimited_ = programs_.main.value().plan;
+    lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+    programs_.main->plan = plan_like(plan_of_first, false);
+  } else if (flags.plan_file) {
+    plan_from(*flags.plan_file);
+  } else {
+    LmsStep step = plan_step(job_, backend_, sizes_of(job_), std::move(programs_));
+    programs_ = std::move(step.programs);
+    unlimited_ = std::move(step.unlimited);
+    lms_.emplace(std::move(step.planner));
+    if (step.bucket_bytes) {
+      plan_bucket_bytes_ = step.bucket_bytes;
+    }
+  }
+  const StepPlan& plan = programs_.main.value().plan;
+  variables_.emplace(programs_.variables());
+  memory_ = device_memory(programs_, backend_);
+  // An evaluation and the transfer of variables take turns in the same arena.
+  if (!lms_->report().fits || memory_.total() > lms_->budget()) {
+    throw DoesNotFit(fmt::format(
+        "{}\n{} with --batch_size={} does not fit with --lms: {}{}",
+        tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
+        job_.batch.per_device, lms_refusal(*lms_, plan, memory_.total(), backend_),
+        flags.plan_file ? "" : "; " + what_fits(true)));
+  }
+  save_plan();
+}
+
+void Session::plan_from(const std::string& file) {
+  StepPlan& plan = programs_.main.value().plan;
+  unlimited_ = plan;
+  lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+  lms_->use(load_plan(file, origin(), *plan.graph), file);
+  plan = lms_->plan(*unlimited_, expected_costs(), false);
+}
+
+PlanOrigin Session::origin() const {
+  const Config& config = *job_.config;
+  return {.facts = {{"model", std::string(job_.model->name)},
+                    {"data_set", std::string(job_.model->data_set)},
+                    {"data", job_.input.synthetic ? "synthetic" : "real"},
+                    {"image_size", std::to_string(job_.image_size)},
+                    {"batch_size", std::to_string(job_.batch.per_device)},
+                    {"precision", std::string(name_of(job_.compute))},
+                    {"layout", std::string(name_of(layout_))},
+                    {"fusion", std::string(name_of(fusion_))},
+                    {"optimizer", std::string(layers::row_of(config.optimizer.rule).name)}},
+          .graph = hash_of(*unlimited_->graph)};
+}
+
+StepPlan Session::plan_like(const std::string& plan_of_first, bool measured) {
+  try {
+    lms_->use(read_plan(plan_of_first, origin(), *unlimited_->graph));
+    return lms_->plan(*unlimited_, expected_costs(), measured);
+  } catch (const Error& error) {
+    throw Error(fmt::format("--lms: this rank cannot go by the plan of rank 0: {}", error.what()));
+  }
+}
+
+SavedPlan Session::saved_plan() const {
+  SavedPlan plan = lms_->latest();
+  plan.bucket_bytes = plan_bucket_bytes_.value_or(bucket_bytes(*job_.config, backend_));
+  return plan;
+}
+
+std::string Session::plan_text() const {
+  return bench::plan_json(saved_plan(), origin(), *unlimited_->graph).dump();
+}
+
+void Session::save_plan() const {
+  if (plan_out_) {
+    plan_out_->write(saved_plan(), origin(), *unlimited_->graph);
+  }
+}
+
+std::string Session::what_fits(bool with_lms) const {
+  const std::int64_t largest = bench::largest_batch(job_, backend_, with_lms);
+  return largest > 0
+             ? fmt::format("the largest --batch_size that fits{} is {}",
+                           with_lms ? " with --lms" : "", largest)
+             : std::string("not even --batch_size=1 fits; use a smaller model or --image_size");
+}
+
+void Session::check_memory() const {
+  if (fits(memory_, backend_)) {
+    return;
+  }
+  const std::string advice = what_fits(false);
+  const std::string device =
+      backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
+  const std::string oom = tensorflow_oom_line(
+      plan(),
+      backend_.memory_limit - std::min(backend_.memory_limit, memory_.variables + memory_.staged),
+      backend_.name != "cpu");
+  const std::string what =
+      fmt::format("{}\n{} with --batch_size={}", oom, job_.model->name, job_.batch.per_device);
+  if (memory_.total() <= backend_.memory_limit) {
+    throw DoesNotFit(fmt::format("{} swaps {} to the host, but {} are free there: {}", what,
+                                 bytes_text(memory_.host),
+                                 bytes_text(host_bytes_left(memory_, backend_)), advice));
+  }
+  const std::string way = job_.trains() ? "; --lms trains larger ones" : "";
+  throw DoesNotFit(fmt::format("{} needs {}, but {} are free on {} ({}): {}{}", what,
+                               bytes_text(memory_.total()), bytes_text(backend_.memory_limit),
+                               device, backend_.memory_text, advice, way));
+}
+
+bool Session::replan(const Costs& costs) {
+  if (!lms_ || !lms_->report().necessary || !lms_->report().file.empty()) {
+    return false;
+  }
+  const LmsReport before = lms_->report();
+  const double present = end_of(simulate(main_->plan(), costs));
+  StepPlan next = lms_->plan(*unlimited_, costs, true);
+  if (lms_->report().fits && lms_->report().predicted_seconds < present) {
+    save_plan();
+    adopt(std::move(next));
+    return true;
+  }
+  lms_->keep(before, main_->plan(), costs);
+  return false;
+}
+
+void Session::follow(const std::string& plan) {
+  StepPlan next = plan_like(plan, true);
+  if (!lms_->report().fits) {
+    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, backend_));
+  }
+  adopt(std::move(next));
+}
+
+void Session::adopt(StepPlan next) {
+  if (next.memory.device_bytes > memory_.arena) {
+    secure(arena().subspan(memory_.arena, next.memory.device_bytes - memory_.arena));
+    memory_.arena = next.memory.device_bytes;
+  }
+  memory_.host = std::max(memory_.host, next.memory.host_bytes);
+  main_->replan(std::move(next));
+}
+
+std::int64_t Session::largest_batch() const {
+  return bench::largest_batch(job_, backend_, /*with_lms=*/false);
+}
+
+void Session::allocate() {
+  const std::size_t bytes =
+      std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment);
+  storage_ =
+      backend_.shared_memory ? backend_.shared_memory(bytes) : backend_.device->allocate(bytes);
+  secure({storage_.data(), memory_.total()});
+  host_.emplace(*backend_.device);
+  secure(host_->at_least(memory_.host));
+  variables_->attach(storage_.data());
+  io_.emplace(*backend_.device, backend_.kernels, *variables_, arena());
+  io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
+}
+
+void Session::secure(std::span<std::byte> memory) const {
+  if (!backend_.secure) {
+    return;
+  }
+  try {
+    backend_.secure(memory);
+  } catch (const DoesNotFit& problem) {
+    throw DoesNotFit(fmt::format("{}\n{} with --batch_size={}: {}",
+                                 tensorflow_oom_line(plan(), memory_.arena, backend_.name != "cpu"),
+                                 job_.model->name, job_.batch.per_device, problem.what()));
+  }
+}
+
+std::span<std::byte> Session::arena() const {
+  return {storage_.data() + memory_.variables + memory_.staged, reserved_arena_};
+}
+
+ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) {
+  return {.arena = arena(),
+          .staged = {storage_.data() + memory_.variables + staged_before,
+                     staged_bytes(*program.plan.graph, backend_)},
+          .host = host_.value()};
+}
+
+std::optional<Restored> Session::restore(const std::string& folder_or_path) {
+  const std::optional<std::filesystem::path> path = data::find_newest(folder_or_path, &notices_);
+  if (!path) {
+    return std::nullopt;
+  }
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  std::vector<float> values;
+  const auto sink = [&](std::size_t index, std::span<const float> from) {
+    values.resize(from.size());
+    from_saved_order(saved[index]->info, from, values);
+    io_->write(*saved[index], values);
+  };
+  const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
+  const data::Loaded loaded = data::load(*path, named(saved), sink, purpose);
+  notices_.insert(notices_.end(), loaded.notices.begin(), loaded.notices.end());
+  if (job_.trains() && loaded.ranks != training_ranks(job_)) {
+    notices_.push_back(fmt::format(
+        "{} was trained by {} until here and goes on with {}: data go on at example {} x {}",
+        path->filename().string(), ranks_text(loaded.ranks), ranks_text(training_ranks(job_)),
+        loaded.global_step, examples_per_step(job_)));
+  }
+  prepare();
+  return Restored{.path = path->string(), .global_step = loaded.global_step};
+}
+
+std::string Session::save(std::int64_t global_step) {
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  std::vector<float> values;
+  std::vector<float> ordered;
+  const auto source = [&](std::size_t index) {
+    const Variable& variable = *saved[index];
+    const auto count = static_cast<std::size_t>(variable.info.desc.shape.elements());
+    values.resize(count);
+    ordered.resize(count);
+    io_->read(variable, values);
+    to_saved_order(variable.info, values, ordered);
+    return std::span<const float>(ordered);
+  };
+  return data::save(save_options(global_step), named(saved), source).string();
+}
+
+data::SaveOptions Session::save_options(std::int64_t global_step) const {
+  return {.train_dir = job_.config->checkpoint.train_dir.value(),
+          .global_step = global_step,
+          .max_to_keep = job_.config->checkpoint.max_to_keep,
+          .ranks = training_ranks(job_)};
+}
+
+void Session::snapshot(std::int64_t global_step, VariableSnapshot& into) {
+  const std::vector<const Variable*> saved = saved_variables(*variables_);
+  into.options = save_options(global_step);
+  into.tensors = named(saved);
+  into.values.resize(saved.size());
+  std::vector<float> values;
+  for (std::size_t index = 0; index < saved.size(); ++index) {
+    const Variable& variable = *saved[index];
+    values.resize(static_cast<std::size_t>(variable.info.desc.shape.elements()));
+    into.values[index].resize(values.size());
+    io_->read(variable, values);
+    to_saved_order(variable.info, values, into.values[index]);
+  }
+}
+
+std::size_t Session::snapshot_bytes() const {
+  std::size_t bytes = 0;
+  for (const Variable* const variable : saved_variables(*variables_)) {
+    bytes += static_cast<std::size_t>(variable->info.desc.shape.elements()) * sizeof(float);
+  }
+  return bytes;
+}
+
+void Session::change_saved(Which which, const std::function<void(std::span<float>)>& change) {
+  std::vector<float> values;
+  for (const Variable* variable : saved_variables(*variables_)) {
+    if (which == Which::all || is_statistic(*variable)) {
+      values.resize(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+      io_->read(*variable, values);
+      change(values);
+      io_->write(*variable, values);
+    }
+  }
+  prepare();
+}
+
+// FNV-1a over the bits of each value.
+std::uint64_t Session::weights_hash() {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  std::vector<float> values;
+  for (const Variable* variable : saved_variables(*variables_)) {
+    if (!is_statistic(*variable)) {
+      values.resize(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+      io_->read(*variable, values);
+      for (const float value : values) {
+        hash = (hash ^ std::bit_cast<std::uint32_t>(value)) * 0x100000001b3U;
+      }
+    }
+  }
+  return hash;
+}
+
+std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step) const {
+  const bool evaluation = phase == Phase::evaluation;
+  const data::Dataset* dataset = evaluation ? job_.eval_data.get() : job_.train_data.get();
+  if (dataset == nullptr) {
+    return nullptr;
+  }
+  const Config& config = *job_.config;
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  const bool divided =
+      !repeats_on_all_ranks(config) && (phase != Phase::training || training_ranks(job_) > 1);
+  data::FeederOptions options{
+      .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
+      .buffers = feeder_buffers,
+      .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
+      .seed = seed,
+      .first_step = first_step,
+      .shard = divided ? backend_.rank : 0,
+      .shards = divided ? backend_.ranks : 1,
+      .device = backend_.device.get()};
+  if (config.data.distortions && phase == Phase::training) {
+    options.transform = dataset->distortions(seed);
+  }
+  return std::make_unique<data::Feeder>(*dataset, std::move(options));
+}
+
+void Session::start(std::int64_t global_step) {
+  std::size_t staged = 0;
+  if (auto program = std::exchange(programs_.main, std::nullopt)) {
+    const ProgramMemory memory = memory_of(*program, staged);
+    staged += memory.staged.size();
+    main_.emplace(*std::move(program), backend_, *variables_, memory,
+                  feed(main_phase(job_), global_step));
+  }
+  if (auto program = std::exchange(programs_.evaluation, std::nullopt)) {
+    const ProgramMemory memory = memory_of(*program, staged);
+    evaluation_.emplace(*std::move(program), backend_, *variables_, memory, nullptr);
+  }
+  prepare();
+}
+
+// Variables were written from outside of the steps.
+void Session::prepare() {
+  for (std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      (*runner)->prepare();
+    }
+  }
+}
+
+StepRunner& Session::evaluation() {
+  StepRunner& runner = evaluation_.value();
+  runner.replace_feeder(feed(Phase::evaluation, 0));
+  return runner;
+}
+
+const StepPlan& Session::plan() const {
+  if (main_ || evaluation_) {
+    return main_ ? main_->plan() : evaluation_->plan();
+  }
+  return programs_.main ? programs_.main->plan : programs_.evaluation->plan;
+}
+
+Json Session::plan_json() const {
+  return {{"layout", name_of(layout_)},
+          {"precision", backend_.precision},
+          {"arena_bytes", memory_.total()},
+          {"variable_bytes", memory_.variables + memory_.staged},
+          {"lower_bound_bytes", memory_.lower_bound()},
+          {"host_bytes", plan().memory.host_bytes},
+          {"workspace_bytes", workspace_bytes()},
+          {"predicted_step_seconds", nullptr},
+          {"lms", lms_ ? lms_json(lms_->report()) : Json(nullptr)}};
+}
+
+std::size_t Session::workspace_bytes() const {
+  std::size_t largest = 0;
+  for (const KernelSpec& spec : plan().specs) {
+    largest = std::max(largest, spec.workspace);
+  }
+  return largest;
+}
+
+std::size_t Session::measured_peak_bytes() const {
+  std::size_t peak = io_ ? io_->measured_peak_bytes() : 0;
+  for (const std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    if (*runner) {
+      peak = std::max(peak, (*runner)->measured_peak_bytes());
+    }
+  }
+  return variables_->bytes() + memory_.staged + peak;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,459 @@
+#include "bench/session/team.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <limits>
+#include <sstream>
+#include <string_view>
+
+#include "allreduce/peer_memory.h"
+#include "allreduce/transport.h"
+#include "bench/flags/conditions.h"
+#include "bench/machine/backend.h"
+#include "bench/plan/compile.h"
+#include "bench/plan/job.h"
+#include "bench/ranks/exchange_flags.h"
+#include "bench/ranks/peers.h"
+#include "bench/ranks/rank_exchange.h"
+#include "bench/ranks/rank_lanes.h"
+#include "bench/ranks/rank_thread.h"
+#include "bench/session/op_profile.h"
+#include "bench/session/rank_check.h"
+#include "bench/session/session.h"
+#include "bench/session/team_rank.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+
+StepValues merge(std::span<const StepValues> ranks) {
+  StepValues sum;
+  for (const StepValues& rank : ranks) {
+    sum.seconds = std::max(sum.seconds, rank.seconds);
+    sum.input_wait = std::max(sum.input_wait, rank.input_wait);
+    sum.base_loss += rank.base_loss;
+    sum.l2 += rank.l2;
+    sum.top_1 += rank.top_1;
+    sum.top_5 += rank.top_5;
+  }
+  const auto count = static_cast<double>(ranks.size());
+  for (double* const value : {&sum.base_loss, &sum.l2, &sum.top_1, &sum.top_5}) {
+    *value /= count;
+  }
+  return sum;
+}
+
+std::string exchange_text(const Config& config, const Peers* peers) {
+  const std::string_view what =
+      repeats_on_all_ranks(config)
+          ? "each trains the same alone, and hashes of all tensors are compared"
+      : config.variable_update == VariableUpdate::independent
+          ? "nothing is exchanged, each is a copy of the run on one device"
+      : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1
+          ? "gradients are averaged in each process and summed over processes"
+      : sums_gradients(config.variable_update)
+          ? "gradients and weight decay are summed, as the original's replicated does"
+          : "gradients are averaged";
+  if (peers == nullptr) {
+    return fmt::format("{} ranks on threads of this process: {}", config.num_gpus, what);
+  }
+  const std::string ranks =
+      config.num_gpus == 1
+          ? fmt::format("{} ranks in processes", peers->ranks())
+          : fmt::format("{} ranks, {} on threads of each of {} processes",
+                        peers->ranks() * config.num_gpus, config.num_gpus, peers->ranks());
+  const int hosts = peers->hosts();
+  const std::string where = hosts == 1 ? "that share memory"
+                            : hosts == peers->ranks()
+                                ? "that send messages by MPI"
+                                : fmt::format("that share memory on each of {} hosts", hosts);
+  return fmt::format("{} {}: {}", ranks, where, what);
+}
+
+Team::Team(const Job& job, const Backend& backend, Peers* peers)
+    : job_(job), backend_(backend), peers_(peers) {
+  const int count = job.config->num_gpus;
+  for (int number = 0; number < count; ++number) {
+    ranks_.push_back(std::make_unique<Rank>());
+  }
+  if (count > 1) {
+    start_ranks();
+  }
+  make_sessions();
+}
+
+void Team::start_ranks() {
+  const int count = job_.config->num_gpus;
+  check(backend_.for_rank != nullptr,
+        "--num_gpus: this device cannot be divided; use --device=cpu");
+  if (peers_ == nullptr && exchanges_gradients(*job_.config)) {
+    memory_ = std::make_unique<allreduce::PeerMemory>(allreduce::PeerMemory::of_threads(
+        count, peer_memory_options(job_.config->comm, room_of(backend_))));
+  }
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->thread = std::make_unique<RankThread>();
+  }
+  const auto number_of = [&](const Rank& rank) {
+    const auto place =
+        std::ranges::find_if(ranks_, [&](const auto& r) { return r.get() == &rank; });
+    return static_cast<int>(place - ranks_.begin());
+  };
+  each([&](Rank& rank) { build(rank, number_of(rank)); });
+  // A rank that has no device has failed by now: nobody waits for it to connect.
+  if (exchanges_gradients(*job_.config)) {
+    each([&](Rank& rank) { connect(rank, number_of(rank)); });
+  }
+  if (job_.config->lms.enabled) {
+    level_memory();
+  }
+}
+
+bool Team::is_first(const Rank& rank) const {
+  return &rank == ranks_.front().get() && (peers_ == nullptr || peers_->rank() == 0);
+}
+
+// What ranks exchange lies at the same places with all of them, so that with --lms they go by one
+// plan.
+void Team::make_sessions() {
+  const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
+  const std::string plan = one_plan ? plan_of_first() : std::string();
+  each([&](Rank& rank) {
+    if (rank.session == nullptr) {
+      rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_, plan);
+    }
+    if (const RankExchange* const exchange = exchange_of(rank)) {
+      exchange->check_buckets(*job_.config, rank.session->plan());
+    }
+  });
+}
+
+std::string Team::plan_of_first() {
+  std::string plan, failure;
+  Rank& mine = *ranks_.front();
+  if (is_first(mine)) {
+    try {
+      only(mine, [&](Rank& rank) {
+        rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_);
+        plan = rank.session->plan_text();
+      });
+    } catch (const DoesNotFit& problem) {  // for none of the ranks
+      failure = problem.what();
+    }
+  }
+  if (peers_ != nullptr) {
+    failure = peers_->gather(failure).front();
+    plan = peers_->gather(plan).front();
+  }
+  if (!failure.empty()) {
+    throw DoesNotFit(failure);
+  }
+  return plan;
+}
+
+Team::~Team() = default;
+
+const Session& Team::first() const { return *ranks_.front()->session; }
+Session& Team::first() { return *ranks_.front()->session; }
+
+const Exchange* Team::exchange() const {
+  const RankExchange* const first = exchange_of(*ranks_.front());
+  return first != nullptr && exchanges_gradients(*job_.config) ? &first->rules() : nullptr;
+}
+
+RankExchange* Team::exchange_of(const Rank& rank) const {
+  return rank.exchange || peers_ == nullptr ? rank.exchange.get() : peers_->exchange();
+}
+
+void Team::build(Rank& rank, int number) {
+  const int count = job_.config->num_gpus;
+  Config placed = *job_.config;
+  placed.gpu.ordinal = (peers_ != nullptr ? peers_->place_on_host() * count : 0) + number;
+  rank.part = backend_.for_rank(placed, number, count);
+  if (peers_ != nullptr) {  // what is free is divided already among processes
+    rank.part->rank += count * peers_->rank();
+    rank.part->ranks *= peers_->ranks();
+    take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
+  }
+}
+
+// A plan of --lms is one for all: it is made for the least that a rank has.
+void Team::level_memory() {
+  std::size_t device = std::numeric_limits<std::size_t>::max(), host = device;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    device = std::min(device, rank->part->memory_limit);
+    host = std::min(host, rank->part->host_memory_limit.value_or(0));
+  }
+  if (peers_ != nullptr) {
+    device = peers_->least(device);
+    host = peers_->least(host);
+  }
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->part->memory_limit = device;
+    if (rank->part->host_memory_limit) {
+      rank->part->host_memory_limit = host;
+    }
+  }
+}
+
+void Team::connect(Rank& rank, int number) {
+  rank.transport = peers_ != nullptr ? peers_->join(number) : memory_->join(number);
+  const allreduce::Topology topology =
+      peers_ != nullptr ? peers_->topology() : allreduce::ranks_on_hosts(1, job_.config->num_gpus);
+  rank.exchange = std::make_unique<RankExchange>(*rank.transport, topology, *job_.config,
+                                                 rank.part->instruction_sets);
+  rank.exchange->serve(*rank.part);
+}
+
+void Team::each(const std::function<void(Rank&)>& work) {
+  if (ranks_.size() == 1) {
+    work(*ranks_.front());
+    return;
+  }
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->thread->start([&work, &of = *rank] {
+      try {
+        work(of);
+      } catch (...) {
+        if (of.transport) {
+          of.transport->leave(std::nullopt);
+        }
+        throw;
+      }
+    });
+  }
+  std::vector<std::exception_ptr> errors;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    errors.push_back(rank->thread->wait());
+  }
+  rethrow_cause(errors);
+}
+
+void Team::only(Rank& rank, const std::function<void(Rank&)>& work) {
+  if (rank.thread == nullptr) {
+    work(rank);
+    return;
+  }
+  rank.thread->start([&] { work(rank); });
+  rethrow_cause({rank.thread->wait()});
+}
+
+StepValues Team::merged() {
+  std::vector<StepValues> values;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    values.push_back(rank->values);
+  }
+  own_ = merge(values);
+  StepValues all = peers_ == nullptr ? own_ : merge(peers_->share(own_, own_word()));
+  if (peers_ == nullptr) {
+    own_ = all;
+  }
+  return all;
+}
+
+void Team::allocate() {
+  each([](Rank& rank) { rank.session->allocate(); });
+}
+
+std::optional<Restored> Team::restore(const std::string& folder_or_path) {
+  std::optional<Restored> restored;
+  only(*ranks_.front(), [&](Rank& rank) { restored = rank.session->restore(folder_or_path); });
+  return restored;
+}
+
+void Team::spread(Spread what) {
+  const auto which = what == Spread::all ? Session::Which::all : Session::Which::statistics;
+  std::vector<float> values;  // of the first rank of this process, one after another
+  only(*ranks_.front(), [&](Rank& rank) {
+    rank.session->change_saved(which, [&](std::span<float> some) {
+      if (peers_ != nullptr) {
+        peers_->broadcast(some);
+      }
+      if (ranks_.size() > 1) {
+        values.insert(values.end(), some.begin(), some.end());
+      }
+    });
+  });
+  each([&](Rank& rank) {
+    auto next = values.begin();
+    if (&rank != ranks_.front().get()) {
+      rank.session->change_saved(which, [&](std::span<float> some) {
+        std::copy_n(next, some.size(), some.begin());
+        next += static_cast<std::ptrdiff_t>(some.size());
+      });
+    }
+  });
+}
+
+std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
+  if (peers_ == nullptr) {
+    if (of_first && ranks_.size() > 1) {
+      spread(Spread::all);
+    }
+    return of_first;
+  }
+  const std::string told =
+      peers_
+          ->gather(of_first ? fmt::format("{} {}", of_first->global_step, of_first->path)
+                            : std::string())
+          .front();
+  spread(Spread::all);
+  std::uint64_t hash = 0;
+  only(*ranks_.front(), [&](Rank& rank) { hash = rank.session->weights_hash(); });
+  peers_->compare(fmt::format("weights of hash {:016x}", hash));
+  if (told.empty()) {
+    return std::nullopt;
+  }
+  const std::size_t blank = told.find(' ');
+  return Restored{.path = told.substr(blank + 1), .global_step = std::stoll(told.substr(0, blank))};
+}
+
+void Team::start(std::int64_t global_step) {
+  each([&](Rank& rank) { rank.session->start(global_step); });
+  start_checks();
+}
+
+void Team::save(std::int64_t global_step) {
+  only(*ranks_.front(), [&](Rank& rank) { rank.session->save(global_step); });
+}
+
+void Team::snapshot(std::int64_t global_step, VariableSnapshot& into) {
+  only(*ranks_.front(), [&](Rank& rank) { rank.session->snapshot(global_step, into); });
+}
+
+std::size_t Team::snapshot_bytes() const { return first().snapshot_bytes(); }
+
+StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* timeline) {
+  each([&](Rank& rank) {
+    Timeline* const wanted = timeline != nullptr ? &rank.timeline : nullptr;
+    if (rank.check) {
+      rank.check->begin(global_step + 1);
+    }
+    rank.values = rank.session->main().run(global_step, learning_rate, wanted);
+    if (rank.check) {
+      rank.check->end();
+    }
+  });
+  if (timeline != nullptr) {
+    *timeline = ranks_.front()->timeline;
+  }
+  const StepValues values = merged();
+  compare_hashes(global_step + 1);
+  return values;
+}
+
+void Team::replan(const std::optional<Costs>& costs) {
+  std::string plan;
+  if (costs && is_first(*ranks_.front())) {
+    only(*ranks_.front(), [&](Rank& rank) {
+      if (rank.session->replan(*costs) && job_.ranks > 1) {
+        plan = rank.session->plan_text();
+      }
+    });
+  }
+  if (peers_ != nullptr) {
+    plan = peers_->gather(plan).front();
+  }
+  if (plan.empty()) {
+    return;
+  }
+  each([&](Rank& rank) {
+    if (!is_first(rank)) {
+      rank.session->follow(plan);
+    }
+    if (RankExchange* const exchange = exchange_of(rank)) {
+      exchange->gradients_move();
+    }
+  });
+}
+
+void Team::agree() {
+  if (peers_ != nullptr) {
+    peers_->share({});
+  }
+}
+
+void Team::timing_starts() {
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    rank->session->main().forget_times();
+    if (RankExchange* const exchange = exchange_of(*rank)) {
+      exchange->forget_times();
+    }
+  }
+}
+
+std::vector<double> Team::exchange_seconds() const {
+  std::vector<double> seconds;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    const RankExchange* const exchange = exchange_of(*rank);
+    seconds.push_back(exchange == nullptr ? 0 : exchange->seconds());
+  }
+  return seconds;
+}
+
+std::vector<std::vector<ReductionTime>> Team::take_reductions() {
+  std::vector<std::vector<ReductionTime>> all;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    RankExchange* const exchange = exchange_of(*rank);
+    all.push_back(exchange == nullptr ? std::vector<ReductionTime>() : exchange->take_reductions());
+  }
+  return all;
+}
+
+double Team::clock_ahead() {
+  return peers_ == nullptr ? 0 : clocks_ahead(*peers_)[static_cast<std::size_t>(peers_->rank())];
+}
+
+std::vector<std::string> Team::gather(const std::vector<std::string>& of_own_ranks) {
+  if (peers_ == nullptr) {
+    return of_own_ranks;
+  }
+  constexpr char end = '\0';
+  std::string mine;
+  for (const std::string& text : of_own_ranks) {
+    mine += text + end;
+  }
+  std::vector<std::string> all;
+  for (const std::string& of_process : peers_->gather(mine)) {
+    std::istringstream texts(of_process);
+    for (std::string text; std::getline(texts, text, end);) {
+      all.push_back(text);
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tell) {
+  std::vector<std::string> mine;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    only(*rank, [&](Rank& of) { mine.push_back(tell(of)); });
+  }
+  return gather(mine);
+}
+
+std::string Team::first_non_finite(Which which) {
+  const std::vector<std::string> found = told([&](Rank& rank) {
+    const StepRunner& runner = which == Which::evaluation ? *rank.evaluation : rank.session->main();
+    const std::optional<NonFiniteTensor> tensor = runner.first_non_finite();
+    return tensor ? to_string(*tensor) : std::string();
+  });
+  for (std::size_t rank = 0; rank < found.size(); ++rank) {
+    if (!found[rank].empty()) {
+      return found.size() == 1 ? found[rank] : fmt::format("{} of rank {}", found[rank], rank);
+    }
+  }
+  return {};
+}
+
+void Team::begin_evaluation() {
+  if (job_.trains() && job_.ranks > 1 &&
+      job_.config->variable_update != VariableUpdate::independent) {
+    spread(Spread::averages);
+  }
+  each([](Rank& rank) { rank.evaluation = &rank.session->evaluation(); });
+}
+
+StepValues Team::evaluation_step(std::int64_t number) {
+  each([&](Rank& rank) { rank.values = rank.evaluation->run(number, 0); });
+  return merged();
+}
+
+}  // namespace cnn::bench

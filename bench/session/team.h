@@ -1,0 +1,153 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/flags/json.h"
+#include "bench/report/observer.h"
+#include "bench/session/restored.h"
+#include "runtime/timeline.h"
+
+namespace cnn::allreduce {
+class PeerMemory;
+}
+
+namespace cnn::bench {
+
+struct Backend;
+struct Config;
+struct Job;
+class Peers;
+class RankExchange;
+class Session;
+class TensorHashes;
+struct Exchange;
+struct ReductionTime;
+struct VariableSnapshot;
+
+// The values of one step of a whole team: the mean over its ranks, which have equal batches; the
+// time of the slowest.
+StepValues merge(std::span<const StepValues> ranks);
+
+// What the ranks of a run do with their gradients, for stderr. peers: as Team takes it.
+std::string exchange_text(const Config& config, const Peers* peers);
+
+// The sessions of a run, one for each of its devices, that step as one: those of this process, and
+// one in each other process. Use it in the order of a session: construct, allocate, restore if
+// wanted, follow_first, start, then step. All processes call the same.
+class Team {
+ public:
+  // As Session. peers: the other processes; null: there are none. References must outlive the team.
+  Team(const Job& job, const Backend& backend, Peers* peers = nullptr);
+  ~Team();
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  void allocate();
+  // In the first process only.
+  std::optional<Restored> restore(const std::string& folder_or_path);
+  // All have the variables of the first rank, which may have restored them; each process learns
+  // what. Throws Error if one has not got them.
+  std::optional<Restored> follow_first(std::optional<Restored> of_first);
+  void start(std::int64_t global_step);
+  // All ranks hold the same variables, so the first one saves.
+  void save(std::int64_t global_step);
+  // Copies what save() would write, from the first rank of this process; see Session.
+  void snapshot(std::int64_t global_step, VariableSnapshot& into);
+  std::size_t snapshot_bytes() const;
+
+  // timeline: if given, all sessions of this process take their times, and it gets the first's.
+  StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
+  // Of the latest step, in this process.
+  const StepValues& own() const { return own_; }
+  // Hashes of the latest step on the first rank; null: they were not wanted.
+  const TensorHashes* hashes() const;
+  // The tensors of which there will be hashes; null: of none.
+  const TensorHashes* hashed_tensors() const;
+  void timing_starts();
+  // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
+  // nothing is exchanged.
+  std::vector<double> exchange_seconds() const;
+  // For each rank of this process: the reductions since the last call, or since the first one,
+  // which gives none. All processes call it between the same two steps.
+  std::vector<std::vector<ReductionTime>> take_reductions();
+  // Seconds by which this process's clock is ahead of the first one's. All processes call it.
+  double clock_ahead();
+  // What each rank has to tell, by rank, of what those of this process tell. All processes call it.
+  std::vector<std::string> gather(const std::vector<std::string>& of_own_ranks);
+  // All processes agree on whether to go on, as they do in each step.
+  void agree();
+  // Of the latest step whose timeline was taken, which all processes took: an array with `rank`,
+  // `host` and `lanes` (see lanes_json) of each rank, by one clock.
+  Json lanes_of_ranks();
+  // Section "ranks" of the result file. Throws Error if two ranks that should have trained alike
+  // have not.
+  // own_images_per_sec: of the timed steps, in this process.
+  Json ranks_json(double own_images_per_sec);
+
+  // Rewinds the examples of the evaluation; its steps come next, from 0.
+  // All ranks evaluate what the first has of running averages, unless they are independent.
+  void begin_evaluation();
+  StepValues evaluation_step(std::int64_t number);
+
+  // Names the first tensor that is not finite in what the latest step has left in memory, of the
+  // timed program or of the evaluation, by rank where there are several; empty: all are finite. All
+  // processes call it.
+  enum class Which : std::uint8_t { main, evaluation };
+  std::string first_non_finite(Which which);
+
+  // With --lms: the first rank plans its steps anew by these costs, and all go by its plan.
+  // Nothing: it has not measured any.
+  void replan(const std::optional<Costs>& costs);
+
+  // What is the same for all: plan, facts, sizes, notices.
+  const Session& first() const;
+  Session& first();
+  // How ranks exchange gradients; null: they do not.
+  const Exchange* exchange() const;
+
+ private:
+  struct Rank;  // one session, with what it computes by
+
+  RankExchange* exchange_of(const Rank& rank) const;  // null: it exchanges nothing
+  std::string host_of(std::size_t rank) const;        // of all ranks
+  void start_ranks();
+  void build(Rank& rank, int number);
+  void level_memory();
+  void connect(Rank& rank, int number);
+  void make_sessions();
+  std::string plan_of_first();
+  bool is_first(const Rank& rank) const;  // of all ranks
+  // Does it for each rank, at the same time; returns when all are done. Throws what the first one
+  // threw that failed by itself.
+  void each(const std::function<void(Rank&)>& work);
+  void only(Rank& rank, const std::function<void(Rank&)>& work);
+  // All ranks get what the first has: of all that is saved, or of running averages alone.
+  enum class Spread : std::uint8_t { all, averages };
+  void spread(Spread what);
+  StepValues merged();
+  void start_checks();
+  std::uint64_t own_word() const;  // of the hashes of the latest step
+  void compare_hashes(std::int64_t global_step);
+  struct Record {
+    std::string hash;
+    double exchange_seconds = 0, exchange_cpu_seconds = 0, images_per_sec = 0;
+    double exposed_seconds = 0;  // less than 0: not known
+  };
+  std::vector<std::string> told(const std::function<std::string(Rank&)>& tell);  // by all ranks
+  std::vector<Record> records(double own_images_per_sec);                        // of all ranks
+
+  const Job& job_;
+  const Backend& backend_;
+  Peers* peers_;
+  StepValues own_;
+  std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
+  std::vector<std::unique_ptr<Rank>> ranks_;
+};
+
+}  // namespace cnn::bench

@@ -1,0 +1,77 @@
+// The part of Team that compares what its ranks compute.
+#include "bench/flags/conditions.h"
+#include "bench/plan/job.h"
+#include "bench/ranks/peers.h"
+#include "bench/ranks/rank_consistency.h"
+#include "bench/session/rank_check.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
+#include "bench/session/team_rank.h"
+
+namespace cnn::bench {
+
+void Team::start_checks() {
+  const Config& config = *job_.config;
+  const bool repeats = repeats_on_all_ranks(config);
+  if (!config.report.hash_file && !repeats && !flips_a_bit(config.comm.fault)) {
+    return;
+  }
+  check_fault_rank(config, job_.ranks);
+  check(
+      !repeats || job_.ranks > 1,
+      "--comm_check=majority compares ranks, and this is one: start several, such as mpirun -np 3");
+  each([&](Rank& rank) {
+    rank.check = std::make_unique<RankCheck>(config, rank.part ? *rank.part : backend_,
+                                             is_first(rank), rank.session->main());
+  });
+  if (repeats) {
+    const std::string difference =
+        first_difference(told([](Rank& rank) { return rank.check->surroundings(); }));
+    check(difference.empty(), "--comm_check=majority: " + difference);
+  }
+}
+
+const TensorHashes* Team::hashes() const {
+  const std::unique_ptr<RankCheck>& check = ranks_.front()->check;
+  return check ? check->hashes() : nullptr;
+}
+
+const TensorHashes* Team::hashed_tensors() const {
+  const std::unique_ptr<RankCheck>& check = ranks_.front()->check;
+  return check ? check->hashed_tensors() : nullptr;
+}
+
+// Equal in two processes if all of their ranks have equal hashes.
+std::uint64_t Team::own_word() const {
+  if (!repeats_on_all_ranks(*job_.config) || hashes() == nullptr) {
+    return 0;
+  }
+  const std::uint64_t first = hashes()->combined();
+  std::uint64_t word = first;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    const std::uint64_t own = rank->check->hashes()->combined();
+    word = own == first ? word : combine_hash(word, own);
+  }
+  return word;
+}
+
+// All processes learn in merged() whether all words are equal, so that all come to one conclusion.
+void Team::compare_hashes(std::int64_t global_step) {
+  if (!repeats_on_all_ranks(*job_.config) || hashes() == nullptr) {
+    return;
+  }
+  const bool own_equal = own_word() == hashes()->combined();
+  if (own_equal && (peers_ == nullptr || peers_->words_are_equal())) {
+    return;
+  }
+  std::vector<std::vector<TensorHash>> of_ranks;
+  std::vector<std::string> hosts;
+  for (const std::string& text :
+       told([](Rank& rank) { return hashes_text(rank.check->hashes()->hashes()); })) {
+    hosts.push_back(host_of(of_ranks.size()));
+    of_ranks.push_back(hashes_from(text));
+  }
+  throw RanksDiffer(difference_text(global_step, hashes()->tensors(), of_ranks, hosts));
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "bench/machine/backend.h"
+#include "bench/report/observer.h"
+#include "bench/session/team.h"
+#include "runtime/timeline.h"
+
+// For the sources of Team only.
+namespace cnn::allreduce {
+class Transport;
+}
+
+namespace cnn::bench {
+
+class RankCheck;
+class RankThread;
+class StepRunner;
+
+// One session with what it computes by. Of several each has a thread, on which all is done.
+struct Team::Rank {
+  std::optional<Backend> part;  // of the backend, with several ranks
+  std::unique_ptr<allreduce::Transport> transport;
+  std::unique_ptr<RankExchange> exchange;
+  std::unique_ptr<Session> session;
+  StepRunner* evaluation = nullptr;  // since begin_evaluation()
+  StepValues values;                 // in the step that runs
+  Timeline timeline;                 // of the latest that was timed
+  std::unique_ptr<RankCheck> check;  // since start(); null where there is nothing to check
+  std::unique_ptr<RankThread> thread;
+};
+
+}  // namespace cnn::bench

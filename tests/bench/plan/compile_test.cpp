@@ -1,0 +1,257 @@
+#include "bench/plan/compile.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "layers/batch_norm.h"
+#include "layers/passes/concat_in_place.h"
+#include "models/catalog.h"
+#include "runtime/cpu/reference_kernel.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+using Describe = std::optional<KernelSpec> (*)(const Op&, const Signature&);
+
+// As cuDNN's, its fused convolutions read eight channels of f16 at a time.
+std::optional<KernelSpec> describe_as_cuda(const Op& op, const Signature& asked) {
+  if (op.name() == "fused_conv" &&
+      (asked.in[0].shape[1] % 8 != 0 || asked.in[0].type != DataType::f16)) {
+    return std::nullopt;
+  }
+  return KernelSpec{.workspace = 0, .in = asked.in, .out = asked.out};
+}
+
+// Knows neither what was fused into convolutions, nor masks, nor pitches.
+std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) {
+  const auto is_mask = [](const TensorDesc& desc) { return desc.type == DataType::u8; };
+  const bool masks = op.name().starts_with("batch_norm") &&
+                     (is_mask(asked.in.back()) || is_mask(asked.out.back()));
+  if (op.name() == "fused_conv" || masks) {
+    return std::nullopt;
+  }
+  KernelSpec spec{.workspace = 0, .in = asked.in, .out = asked.out};
+  for (auto* side : {&spec.in, &spec.out}) {
+    for (TensorDesc& desc : *side) {
+      desc.pitch = 0;
+    }
+  }
+  return spec;
+}
+
+// Plans what it cannot run.
+Backend backend_like(const std::string& device) {
+  Backend backend;
+  backend.kernels.otherwise(
+      device == "cuda" ? Describe{describe_as_cuda} : Describe{describe_as_cpu},
+      [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
+  backend.preferred_layout = [](DataType) { return Layout::nhwc; };
+  return backend;
+}
+
+struct Asked {
+  std::string device;
+  FusionChoice fusion{};
+  std::string model = "resnet20", data_set = "cifar10";
+  DataType compute = DataType::f16;
+  bool optimise = true;
+  Phase phase = Phase::training;
+};
+
+Compiled compiled(const Asked& asked) {
+  Config config;
+  config.graph.fusion = asked.fusion;
+  config.graph.optimize = asked.optimise;
+  const models::Model& model = models::find(asked.data_set, asked.model);
+  return compile({.config = config,
+                  .model = model,
+                  .phase = asked.phase,
+                  .batch = 2,
+                  .image_size = model.image_size,
+                  .compute = asked.compute,
+                  .input = {}},
+                 backend_like(asked.device));
+}
+
+std::map<std::string, std::size_t> counts(const Compiled& of) {
+  std::map<std::string, std::size_t> result;
+  for (const Node& node : of.plan.graph->nodes()) {
+    ++result[std::string(node.op->name())];
+  }
+  return result;
+}
+
+// Of resnet50, whose parameters take 98 MiB.
+std::size_t updates(std::size_t memory, const LmsFlags& lms) {
+  Config config;
+  config.lms = lms;
+  const models::Model& model = models::find("imagenet", "resnet50");
+  Backend backend = backend_like("cpu");
+  backend.memory_limit = memory;
+  return counts(compile({.config = config,
+                         .model = model,
+                         .phase = Phase::training,
+                         .batch = 1,
+                         .image_size = 64,
+                         .compute = DataType::f32,
+                         .input = {}},
+                        backend))["update"];
+}
+
+TEST(Buckets, AreSmallWhereMemoryIsIfLmsIsOn) {
+  constexpr std::size_t mebibyte = std::size_t{1} << 20U;
+  EXPECT_EQ(updates(16'000 * mebibyte, {.enabled = true}), 2);
+  EXPECT_GE(updates(800 * mebibyte, {.enabled = true}), 5) << "of 16 MiB each";
+  EXPECT_EQ(updates(800 * mebibyte, {}), 2) << "a step that fits is what it is";
+  EXPECT_GE(updates(16'000 * mebibyte, {.enabled = true, .limit = 320}), 10);
+  EXPECT_EQ(updates(16'000 * mebibyte, {.limit = 320}), 2) << "--lms_limit acts with --lms";
+}
+
+TEST(Fusion, GoesAsFarAsAsked) {
+  const Compiled none = compiled({.device = "cuda", .fusion = FusionChoice::none});
+  EXPECT_EQ(none.fusion, layers::Fusion::none);
+  EXPECT_EQ(counts(none)["relu"], 18);
+  EXPECT_EQ(counts(none)["batch_norm"], 19);
+
+  const Compiled bn = compiled({.device = "cuda", .fusion = FusionChoice::bn});
+  EXPECT_EQ(bn.fusion, layers::Fusion::bn);
+  EXPECT_EQ(counts(bn)["relu"], 0);
+  EXPECT_EQ(counts(bn)["batch_norm"], 19);
+  EXPECT_EQ(counts(bn)["fused_conv"], 0);
+
+  const Compiled conv = compiled({.device = "cuda", .fusion = FusionChoice::conv});
+  EXPECT_EQ(conv.fusion, layers::Fusion::conv);
+  EXPECT_EQ(counts(conv)["batch_norm"], 1);  // behind the convolution of three channels
+  EXPECT_EQ(counts(conv)["fused_conv"], 18);
+}
+
+TEST(Fusion, IsTheBestThatTheBackendHasUnlessAsked) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::automatic}).fusion,
+            layers::Fusion::conv);
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::automatic, .compute = DataType::f32})
+          .fusion,
+      layers::Fusion::bn);
+  EXPECT_EQ(compiled({.device = "cpu", .fusion = FusionChoice::automatic, .compute = DataType::f32})
+                .fusion,
+            layers::Fusion::bn);
+}
+
+TEST(Fusion, IsOffWithoutOptimisations) {
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::automatic, .optimise = false}).fusion,
+      layers::Fusion::none);
+}
+
+TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
+  EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::conv, .model = "alexnet"}).fusion,
+            layers::Fusion::bn);
+  EXPECT_EQ(
+      compiled({.device = "cuda", .fusion = FusionChoice::conv, .phase = Phase::evaluation}).fusion,
+      layers::Fusion::bn);
+}
+
+// Nine modules, each a concat and, in training, a split.
+TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
+  const auto found = [](Asked asked) {
+    asked.model = "googlenet";
+    asked.data_set = "imagenet";
+    return layers::count_in_place(*compiled(asked).plan.graph);
+  };
+  for (const FusionChoice fusion :
+       {FusionChoice::bn, FusionChoice::conv, FusionChoice::automatic}) {
+    const layers::InPlace parts = found({.device = "cuda", .fusion = fusion});
+    EXPECT_EQ(parts.nodes, 18U) << word_of(fusion);
+    EXPECT_EQ(parts.whole_nodes, 18U) << word_of(fusion);
+    EXPECT_EQ(parts.copied_bytes, 0U) << word_of(fusion);
+  }
+  EXPECT_EQ(
+      found({.device = "cuda", .fusion = FusionChoice::bn, .phase = Phase::evaluation}).whole_nodes,
+      9U);
+  EXPECT_EQ(found({.device = "cuda", .fusion = FusionChoice::none}).bytes, 0U);
+  EXPECT_EQ(found({.device = "cpu", .fusion = FusionChoice::bn, .compute = DataType::f32}).bytes,
+            0U);
+}
+
+// Sixteen blocks, four of them with a projection: what a block stores are its end and the raw
+// outputs of its convolutions. The stem stays, and so do gradients of norms before joins.
+TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
+  auto found = counts(compiled({.device = "cuda",
+                                .fusion = FusionChoice::automatic,
+                                .model = "resnet50",
+                                .data_set = "imagenet"}));
+  EXPECT_EQ(found["conv"], 1);
+  EXPECT_EQ(found["batch_norm"], 1);
+  EXPECT_EQ(found["fused_conv"], 52);
+  EXPECT_EQ(found["finish_statistics"], 52);
+  EXPECT_EQ(found["scale_bias"], 16);
+  EXPECT_EQ(found["conv_backward_data_norm"], 32);
+  EXPECT_EQ(found["norm_backward_end"], 32);
+  EXPECT_EQ(found["fused_conv_backward_weights"], 32);
+  EXPECT_EQ(found["batch_norm_backward"], 1 + 16 + 4);
+}
+
+// The gradients of fifteen ends of blocks are sums of two; that of the stem's pooling too, but no
+// norm reads it.
+TEST(Fusion, AddsGradientsThatMeetWithinTheNorms) {
+  for (const Asked& asked : {Asked{.device = "cpu",
+                            .fusion = FusionChoice::automatic,
+                            .model = "resnet50",
+                            .data_set = "imagenet"},
+                             Asked{.device = "cuda",
+                             .fusion = FusionChoice::bn,
+                             .model = "resnet50",
+                             .data_set = "imagenet"},
+                             Asked{.device = "cuda",
+                             .fusion = FusionChoice::conv,
+                             .model = "resnet50",
+                             .data_set = "imagenet"}}) {
+    const Compiled result = compiled(asked);
+    const Graph& graph = *result.plan.graph;
+    const auto sums = std::ranges::count_if(graph.nodes(), [&](const Node& node) {
+      return node.op->name() == "add" && graph.info(node.outputs[0]).desc.shape.rank() == 4;
+    });
+    const auto joined = std::ranges::count_if(graph.nodes(), [](const Node& node) {
+      const auto* norm = dynamic_cast<const layers::BatchNormBackward*>(node.op.get());
+      return norm != nullptr && norm->joined;
+    });
+    EXPECT_EQ(sums, 1) << asked.device << " " << word_of(asked.fusion);
+    EXPECT_EQ(joined, 15) << asked.device << " " << word_of(asked.fusion);
+  }
+}
+
+// An image's mask has an eighth as many bytes as it has elements, and no other gate.
+TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
+  const auto masks = [](const Asked& asked) {
+    const Compiled result = compiled(asked);
+    return std::ranges::count_if(result.plan.graph->tensors(), [](const TensorInfo& info) {
+      return info.desc.type == DataType::u8;
+    });
+  };
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::bn}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::conv}), 9);
+  EXPECT_EQ(masks({.device = "cuda", .fusion = FusionChoice::none}), 0);
+  EXPECT_EQ(masks({.device = "cpu", .fusion = FusionChoice::bn, .compute = DataType::f32}), 0);
+}
+
+TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {
+  for (const Asked& asked :
+       {Asked{.device = "cpu", .fusion = FusionChoice::conv, .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::f32},
+        Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::bf16}}) {
+    EXPECT_THAT([&] { compiled(asked); },
+                ThrowsMessage<Error>(HasSubstr("--fusion=conv needs the CUDA backend")));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::bench

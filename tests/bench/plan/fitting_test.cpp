@@ -1,0 +1,109 @@
+#include "bench/plan/fitting.h"
+
+#include <gtest/gtest.h>
+
+namespace cnn::bench {
+namespace {
+
+// On the P100 of a profile.
+struct Simulated {
+  Config config;
+  Backend backend;
+  Job job;
+
+  explicit Simulated(const char* model, std::int64_t batch) : config(config_of(model, batch)) {
+    backend = make_backend(config, {});
+    job = make_job(config, backend);
+  }
+
+  static Config config_of(const char* model, std::int64_t batch) {
+    Config config;
+    config.model.name = model;
+    config.size.batch = static_cast<int>(batch);
+    config.gpu.simulate = "p100-pcie3";
+    return config;
+  }
+  Sizes of_image(std::int64_t pixels) const {
+    Sizes sizes = sizes_of(job);
+    sizes.image_size = pixels;
+    return sizes;
+  }
+};
+
+TEST(Fitting, FindsTheLastBatchThatRuns) {
+  const Simulated run("resnet50", 64);
+  const Fitting fitting(run.job, run.backend, false);
+  const std::int64_t largest = largest_batch(run.job, run.backend, false);
+  EXPECT_EQ(largest, 209);
+  EXPECT_TRUE(fitting.runs(with_batch(run.job, largest)));
+  EXPECT_FALSE(fitting.runs(with_batch(run.job, largest + 1)));
+  EXPECT_EQ(fitting.limit(), run.backend.memory_limit);
+  EXPECT_LE(fitting.least_bytes(with_batch(run.job, largest)), fitting.limit());
+}
+
+TEST(Fitting, FindsTheSameWhereverItStarts) {
+  const Simulated small("resnet50", 1);
+  const Simulated large("resnet50", 3000);
+  EXPECT_EQ(largest_batch(small.job, small.backend, false), 209);
+  EXPECT_EQ(largest_batch(large.job, large.backend, false), 209);
+}
+
+TEST(Fitting, FindsTheLastImageThatRunsInStepsOfSixteenPixels) {
+  const Simulated run("googlenet", 1);
+  const Fitting fitting(run.job, run.backend, false);
+  const std::int64_t largest = largest_image(run.job, run.backend, false);
+  EXPECT_EQ(largest % image_step, 0);
+  EXPECT_GT(largest, 6944);  // where TensorFlow ran out of such a memory
+  EXPECT_TRUE(fitting.runs(run.of_image(largest)));
+  EXPECT_FALSE(fitting.runs(run.of_image(largest + image_step)));
+}
+
+TEST(Fitting, FindsAnImageBelowOneThatDoesNotFit) {
+  Simulated run("googlenet", 1);
+  run.job.image_size = 20'000;
+  EXPECT_EQ(largest_image(run.job, run.backend, false),
+            largest_image(Simulated("googlenet", 1).job, run.backend, false));
+}
+
+TEST(Fitting, FindsNothingWhereMemoryIsTooSmallForOneExample) {
+  Simulated run("resnet50", 8);
+  run.backend.memory_limit = std::size_t{100} << 20U;
+  EXPECT_EQ(largest_batch(run.job, run.backend, false), 0);
+  EXPECT_EQ(largest_batch(run.job, run.backend, true), 0);
+  run.backend.memory_limit = std::size_t{1} << 20U;
+  EXPECT_EQ(largest_image(run.job, run.backend, false), 0);
+}
+
+TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
+  Simulated run("alexnet", 8);
+  run.backend.memory_limit = std::size_t{1500} << 20U;
+  const std::int64_t without = largest_batch(run.job, run.backend, false);
+  const std::int64_t with = largest_batch(run.job, run.backend, true);
+  EXPECT_GT(with, without);
+  const Fitting fitting(run.job, run.backend, true);
+  EXPECT_TRUE(fitting.runs(with_batch(run.job, with)));
+  EXPECT_FALSE(fitting.runs(with_batch(run.job, with + 1)));
+}
+
+TEST(Fitting, ObeysTheLimitOfTheHost) {
+  Simulated run("alexnet", 8);
+  run.config.lms.recompute = lms::Recomputation::off;
+  run.backend.memory_limit = std::size_t{1500} << 20U;
+  const std::int64_t roomy = largest_batch(run.job, run.backend, true);
+  run.backend.host_memory_limit = std::size_t{100} << 20U;
+  const std::int64_t tight = largest_batch(run.job, run.backend, true);
+  EXPECT_LT(tight, roomy);
+  EXPECT_GE(tight, largest_batch(run.job, run.backend, false));
+  EXPECT_TRUE(Fitting(run.job, run.backend, true).runs(with_batch(run.job, tight)));
+}
+
+TEST(Fitting, ObeysTheLimitOfTheFlags) {
+  Simulated run("alexnet", 8);
+  run.config.lms.limit = 1500;
+  const std::int64_t with = largest_batch(run.job, run.backend, true);
+  EXPECT_LT(with, largest_batch(run.job, run.backend, false));
+  EXPECT_TRUE(Fitting(run.job, run.backend, true).runs(with_batch(run.job, with)));
+}
+
+}  // namespace
+}  // namespace cnn::bench
