@@ -11,36 +11,14 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/machine/step_costs.h"
 #include "bench/report/units.h"
-#include "lms/bound.h"
-#include "lms/catalog.h"
-#include "lms/planned.h"
 #include "lms/python_text.h"
 #include "lms/stalls.h"
-#include "lms/stash.h"
-#include "runtime/access.h"
 #include "runtime/error.h"
-#include "runtime/memory_plan.h"
 
 namespace cnn::bench {
 namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
-
-// The first step behind the one that makes the loss: from there on gradients are computed.
-StepId first_backward(const Graph& graph, const Schedule& schedule) {
-  std::optional<TensorId> loss;
-  for (const Output& output : graph.outputs()) {
-    loss = output.name == "base_loss" ? output.tensor : loss;
-  }
-  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
-    for (const Access& access : accesses(graph, schedule.steps[s].action)) {
-      if (access.tensor == loss && access.kind == Access::Kind::define) {
-        return StepId{static_cast<std::uint32_t>(s + 1)};
-      }
-    }
-  }
-  return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
-}
 
 std::size_t device_budget(const LmsFlags& flags, const Backend& backend) {
   const auto whole = static_cast<double>(backend.memory_limit);
@@ -100,32 +78,19 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-double seconds_again(const Graph& graph, const Schedule& schedule, const Costs& costs) {
-  const std::vector<bool> again = lms::runs_again(graph, schedule);
-  double seconds = 0;
-  for (std::size_t s = 0; s < again.size(); ++s) {
-    if (again[s]) {
-      seconds += costs.seconds[index_of(std::get<Compute>(schedule.steps[s].action).node)];
-    }
-  }
-  return seconds;
-}
-
-void predict(LmsReport& report, const StepPlan& plan, const Costs& costs) {
-  report.timeline = simulate(plan, costs);
-  report.predicted_seconds = end_of(report.timeline);
-  report.predicted_stalls = lms::stalls(*plan.graph, plan.schedule, report.timeline);
+lms::PlannerOptions planner_options(const Config& config, const Backend& backend,
+                                    std::size_t resident_bytes) {
+  return {.policy = policy_of(config.lms),
+          .options = options_of(config.lms),
+          .budget = device_budget(config.lms, backend),
+          .resident_bytes = resident_bytes,
+          .host_bytes = host_budget(config.lms, backend)};
 }
 
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes)
-    : config_(config),
-      resident_bytes_(resident_bytes),
-      budget_(device_budget(config.lms, backend)),
-      limits_{.device = budget_ - std::min(budget_, resident_bytes),
-              .host = host_budget(config.lms, backend)},
-      options_(options_of(config.lms)) {}
+    : planner_(planner_options(config, backend, resident_bytes)) {}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
   largest_join_ = plan.largest_join;
@@ -144,98 +109,44 @@ SavedPlan LmsPlanner::latest() const {
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
-          .schedule = schedule_};
+          .schedule = planner_.schedule()};
 }
 
-// What is to run, before places and waits are known.
-lms::Plan LmsPlanner::find(const lms::Request& request) const {
-  if (loaded_) {
-    return {.schedule = loaded_->schedule, .notes = {}};
-  }
-  const bool moves = report_.necessary && options_.n_tensors != 0;
-  return moves ? lms::find_policy(report_.policy).plan(request) : lms::Plan{request.schedule, {}};
-}
-
-StepPlan LmsPlanner::place(const StepPlan& unlimited) const {
-  if (file_.empty()) {
-    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs) {
+  if (!loaded_) {
+    return planner_.plan(unlimited, costs);
   }
   try {
-    return make_plan(unlimited.graph, unlimited.specs, schedule_);
+    return planner_.plan_by(loaded_->schedule, unlimited, costs);
   } catch (const Error& error) {
-    throw Error(fmt::format("--lms_plan_file={}: {}", file_, error.what()), error.where());
+    throw file_.empty()
+        ? error
+        : Error(fmt::format("--lms_plan_file={}: {}", file_, error.what()), error.where());
   }
-}
-
-lms::Request LmsPlanner::request_for(const StepPlan& unlimited, const Schedule& schedule,
-                                     const Costs& costs) const {
-  return {.graph = *unlimited.graph,
-          .specs = unlimited.specs,
-          .schedule = schedule,
-          .backward = first_backward(*unlimited.graph, schedule),
-          .costs = costs,
-          .budget = limits_,
-          .variable_bytes = resident_bytes_,
-          .options = options_};
 }
 
 StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
   const auto start = std::chrono::steady_clock::now();
-  const Schedule schedule = make_schedule(*unlimited.graph);
-  const lms::Request request = request_for(unlimited, schedule, costs);
-  report_ = {.policy = loaded_ ? loaded_->policy : policy_of(config_.lms),
-             .file = file_,
-             .budget = budget_,
-             .need = resident_bytes_ + unlimited.memory.device_bytes,
-             .resident = resident_bytes_,
-             .largest_join = largest_join_};
-  report_.necessary = report_.need > budget_;
+  StepPlan result = make(unlimited, costs);
+  report_ = {planner_.report()};
+  report_.policy = loaded_ ? loaded_->policy : planner_.options().policy;
+  report_.file = file_;
   report_.measured = measured;
-  for (const double seconds : costs.seconds) {
-    report_.compute_seconds += seconds;
-  }
-  lms::Plan made = find(request);
-  const double policy_seconds = seconds_since(start);
-  schedule_ = std::move(made.schedule);
-  StepPlan result = place(unlimited);
-  report_.planning_seconds = seconds_since(start);
-  for (lms::Note& note : made.notes) {
+  report_.unlimited_seconds = report_.compute_seconds;
+  report_.largest_join = largest_join_;
+  for (lms::Note& note : report_.notes) {
     if (note.text == lms::took_text) {
-      note.text = fmt::format(lms::took_text, lms::python_text(1e3 * policy_seconds));
+      note.text = fmt::format(lms::took_text, lms::python_text(1e3 * planner_.policy_seconds()));
     }
   }
-  report_.notes = std::move(made.notes);
-  describe(result, request);
   if (whole_) {
     compare();
   }
+  report_.planning_seconds = seconds_since(start);
   return result;
 }
 
-void LmsPlanner::describe(const StepPlan& plan, const lms::Request& request) {
-  const Graph& graph = *plan.graph;
-  report_.peak = resident_bytes_ + plan.memory.device_bytes;
-  report_.live_peak = resident_bytes_ + plan.memory.lower_bound_bytes;
-  report_.host = plan.memory.host_bytes;
-  report_.fits = report_.peak <= budget_ && report_.host <= limits_.host;
-  report_.summary = lms::summarize(graph, plan.schedule);
-  const std::size_t candidates = lms::candidates(request).size();
-  report_.kept = candidates - std::min(candidates, report_.summary.swapped_tensors);
-  report_.recompute_seconds = seconds_again(graph, plan.schedule, request.costs);
-  report_.unlimited_seconds = report_.compute_seconds;
-  predict(report_, plan, request.costs);
-  floor_ = floor_ > 0 ? floor_ : lms::floor_bytes(request);
-  report_.floor = resident_bytes_ + floor_;
-  if (!report_.active()) {
-    report_.lower_bound_seconds = report_.compute_seconds;
-  } else if (loaded_) {
-    report_.lower_bound_seconds = lms::lower_bound_of(request, schedule_);
-  } else {
-    report_.lower_bound_seconds = lms::lower_bound(request).seconds;
-  }
-}
-
-// What holds for the step however it is made.
+// Figures of the step that hold however its joins are made.
 void LmsPlanner::compare() {
   if (!report_.measured) {
     whole_share_ = whole_->compute_seconds / report_.compute_seconds;
@@ -249,17 +160,16 @@ void LmsPlanner::compare() {
 }
 
 std::size_t LmsPlanner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
-  const Schedule schedule = make_schedule(*unlimited.graph);
-  return resident_bytes_ + lms::floor_bytes(request_for(unlimited, schedule, costs));
+  return planner_.least_bytes(unlimited, costs);
 }
 
 void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs) {
   report.compute_seconds = report_.compute_seconds;
   report.unlimited_seconds = report_.unlimited_seconds;
-  report.recompute_seconds = seconds_again(*plan.graph, plan.schedule, costs);
+  report.recompute_seconds = lms::recompute_seconds(*plan.graph, plan.schedule, costs);
   report.lower_bound_seconds = report_.lower_bound_seconds;
   report.measured = report_.measured;
-  predict(report, plan, costs);
+  lms::predict(report, plan, costs);
   report_ = std::move(report);
 }
 

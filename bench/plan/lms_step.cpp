@@ -78,7 +78,10 @@ LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Pr
   plan(other, backend);
   const LmsReport& divided = other.planner.report();
   const bool faster = divided.predicted_seconds < whole.predicted_seconds;
-  return divided.fits && (!whole.fits || faster) ? std::move(other) : std::move(step);
+  LmsStep& better = divided.fits && (!whole.fits || faster) ? other : step;
+  LmsStep& worse = &better == &step ? other : step;
+  better.planner.add_planning_seconds(worse.planner.report().planning_seconds);
+  return std::move(better);
 }
 
 std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,

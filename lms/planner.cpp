@@ -1,0 +1,128 @@
+#include "lms/planner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "lms/bound.h"
+#include "lms/catalog.h"
+#include "lms/planned.h"
+#include "lms/stash.h"
+#include "runtime/access.h"
+#include "runtime/memory_plan.h"
+
+namespace cnn::lms {
+namespace {
+
+// The first step behind the one that makes the loss: from there on gradients are computed.
+StepId first_backward(const Graph& graph, const Schedule& schedule) {
+  std::optional<TensorId> loss;
+  for (const Output& output : graph.outputs()) {
+    loss = output.name == "base_loss" ? output.tensor : loss;
+  }
+  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+    for (const Access& access : accesses(graph, schedule.steps[s].action)) {
+      if (access.tensor == loss && access.kind == Access::Kind::define) {
+        return StepId{static_cast<std::uint32_t>(s + 1)};
+      }
+    }
+  }
+  return StepId{static_cast<std::uint32_t>(schedule.steps.size())};
+}
+
+}  // namespace
+
+double recompute_seconds(const Graph& graph, const Schedule& schedule, const Costs& costs) {
+  const std::vector<bool> again = runs_again(graph, schedule);
+  double seconds = 0;
+  for (std::size_t s = 0; s < again.size(); ++s) {
+    if (again[s]) {
+      seconds += costs.seconds[index_of(std::get<Compute>(schedule.steps[s].action).node)];
+    }
+  }
+  return seconds;
+}
+
+void predict(PlanReport& report, const StepPlan& plan, const Costs& costs) {
+  report.timeline = simulate(plan, costs);
+  report.predicted_seconds = end_of(report.timeline);
+  report.predicted_stalls = stalls(*plan.graph, plan.schedule, report.timeline);
+}
+
+Planner::Planner(PlannerOptions options)
+    : options_(std::move(options)),
+      limits_{.device = options_.budget - std::min(options_.budget, options_.resident_bytes),
+              .host = options_.host_bytes} {}
+
+Request Planner::request_for(const StepPlan& unlimited, const Schedule& schedule,
+                             const Costs& costs) const {
+  return {.graph = *unlimited.graph,
+          .specs = unlimited.specs,
+          .schedule = schedule,
+          .backward = first_backward(*unlimited.graph, schedule),
+          .costs = costs,
+          .budget = limits_,
+          .variable_bytes = options_.resident_bytes,
+          .options = options_.options};
+}
+
+void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {
+  report_ = {.budget = options_.budget,
+             .need = options_.resident_bytes + unlimited.memory.device_bytes,
+             .resident = options_.resident_bytes};
+  report_.necessary = report_.need > report_.budget;
+  for (const double seconds : costs.seconds) {
+    report_.compute_seconds += seconds;
+  }
+}
+
+StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs) {
+  const auto start = std::chrono::steady_clock::now();
+  const Schedule given = make_schedule(*unlimited.graph);
+  const Request request = request_for(unlimited, given, costs);
+  start_report(unlimited, costs);
+  const bool moves = report_.necessary && options_.options.n_tensors != 0;
+  Plan made = moves ? find_policy(options_.policy).plan(request) : Plan{given, {}};
+  policy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  schedule_ = std::move(made.schedule);
+  report_.notes = std::move(made.notes);
+  StepPlan result = place(unlimited, request);
+  report_.lower_bound_seconds =
+      report_.necessary ? lower_bound(request).seconds : report_.compute_seconds;
+  return result;
+}
+
+StepPlan Planner::plan_by(const Schedule& schedule, const StepPlan& unlimited, const Costs& costs) {
+  const Schedule given = make_schedule(*unlimited.graph);
+  const Request request = request_for(unlimited, given, costs);
+  start_report(unlimited, costs);
+  policy_seconds_ = 0;
+  schedule_ = schedule;
+  StepPlan result = place(unlimited, request);
+  report_.lower_bound_seconds = lower_bound_of(request, schedule_);
+  return result;
+}
+
+StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
+  StepPlan plan = make_plan(unlimited.graph, unlimited.specs, schedule_);
+  report_.peak = report_.resident + plan.memory.device_bytes;
+  report_.live_peak = report_.resident + plan.memory.lower_bound_bytes;
+  report_.host = plan.memory.host_bytes;
+  report_.fits = report_.peak <= report_.budget && report_.host <= limits_.host;
+  report_.summary = summarize(*plan.graph, plan.schedule);
+  const std::size_t movable = candidates(request).size();
+  report_.kept = movable - std::min(movable, report_.summary.swapped_tensors);
+  report_.recompute_seconds = recompute_seconds(*plan.graph, plan.schedule, request.costs);
+  predict(report_, plan, request.costs);
+  floor_ = floor_ > 0 ? floor_ : floor_bytes(request);
+  report_.floor = report_.resident + floor_;
+  return plan;
+}
+
+std::size_t Planner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  return options_.resident_bytes + floor_bytes(request_for(unlimited, schedule, costs));
+}
+
+}  // namespace cnn::lms

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "lms/options.h"
+#include "lms/policy.h"
+#include "lms/stalls.h"
+#include "lms/summary.h"
+#include "runtime/program.h"
+#include "runtime/timeline.h"
+
+namespace cnn::lms {
+
+// A planned step, its predicted memory and time, and the bounds of both. Bytes are bytes of the
+// device: variables and arena together; seconds are simulated.
+struct PlanReport {
+  bool necessary = false;     // the step does not fit without a plan
+  bool fits = true;           // the planned step does
+  std::size_t budget = 0;     // what the step may take
+  std::size_t need = 0;       // what the step takes without a plan
+  std::size_t floor = 0;      // the smallest budget for which a plan is known
+  std::size_t resident = 0;   // variables and staged data, counted in all of these
+  std::size_t peak = 0;       // of the planned step, as placed in memory
+  std::size_t live_peak = 0;  // live bytes of its fullest step: no placement takes less
+  std::size_t host = 0;       // pinned host bytes for what is swapped out
+  std::size_t kept = 0;       // candidates that the plan leaves on the device
+  Summary summary;
+  double compute_seconds = 0;    // of all nodes, each once
+  double recompute_seconds = 0;  // of nodes that run again
+  Timeline timeline;             // of the planned step
+  double predicted_seconds = 0;  // its end
+  Stalls predicted_stalls;
+  double lower_bound_seconds = 0;  // see bound.h
+  std::vector<Note> notes;         // of the policy
+};
+
+// What a planner may use: the budget includes the resident bytes.
+struct PlannerOptions {
+  std::string policy;  // a name of catalog.h
+  Options options;
+  std::size_t budget = 0;          // device bytes for variables and arena
+  std::size_t resident_bytes = 0;  // variables and staged data
+  std::size_t host_bytes = 0;      // pinned memory for what is swapped out
+};
+
+// Plans training steps within one budget: it asks the policy for a schedule, places it in memory
+// and predicts what it takes.
+class Planner {
+ public:
+  explicit Planner(PlannerOptions options);
+
+  const PlannerOptions& options() const { return options_; }
+  const Budget& limits() const { return limits_; }  // of the arena
+
+  // Plans the step by the policy's rules. Where nothing fits, the plan takes more than the budget
+  // and report().fits is false. Throws Error where options cannot be obeyed.
+  StepPlan plan(const StepPlan& unlimited, const Costs& costs);
+  // Plans the step by a schedule from elsewhere. Throws Error if it is not one of this step.
+  StepPlan plan_by(const Schedule& schedule, const StepPlan& unlimited, const Costs& costs);
+
+  const PlanReport& report() const { return report_; }       // of the latest plan
+  const Schedule& schedule() const { return schedule_; }     // of the latest plan, without links
+  double policy_seconds() const { return policy_seconds_; }  // wall time of the latest search
+
+  // Bytes of the device that the plan with the smallest peak takes, variables included.
+  std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
+
+ private:
+  Request request_for(const StepPlan& unlimited, const Schedule& schedule,
+                      const Costs& costs) const;  // refers to all three
+  void start_report(const StepPlan& unlimited, const Costs& costs);
+  StepPlan place(const StepPlan& unlimited, const Request& request);
+
+  PlannerOptions options_;
+  Budget limits_;
+  // Arena bytes of the plan with the smallest peak. They do not depend on the costs, so they are
+  // found once. 0: not known yet.
+  std::size_t floor_ = 0;
+  PlanReport report_;
+  Schedule schedule_;
+  double policy_seconds_ = 0;
+};
+
+// Simulates the planned step by these costs and writes time and stalls into the report.
+void predict(PlanReport& report, const StepPlan& plan, const Costs& costs);
+
+// Seconds of the nodes that the schedule runs again.
+double recompute_seconds(const Graph& graph, const Schedule& schedule, const Costs& costs);
+
+}  // namespace cnn::lms
