@@ -314,6 +314,19 @@ double lower_bound_of(const Request& request, const Schedule& schedule) {
       .seconds;
 }
 
+double lower_bound_at(const Request& request, std::size_t device_bytes) {
+  const Budget budget{.device = device_bytes, .host = request.budget.host};
+  return lower_bound({.graph = request.graph,
+                      .specs = request.specs,
+                      .schedule = request.schedule,
+                      .backward = request.backward,
+                      .costs = request.costs,
+                      .budget = budget,
+                      .variable_bytes = request.variable_bytes,
+                      .options = request.options})
+      .seconds;
+}
+
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }
 
 Bound lower_bound(const Request& request, const Pressure& pressure) {

@@ -25,6 +25,9 @@ Bound lower_bound(const Request& request);
 // The same, of a pressure at hand.
 Bound lower_bound(const Request& request, const Pressure& pressure);
 
+// The seconds of the first, for another budget of the arena than that of the request.
+double lower_bound_at(const Request& request, std::size_t device_bytes);
+
 // Seconds that a schedule from elsewhere, such as a file, cannot undercut. It may move what the
 // options of the request do not let leave, so they are not asked. Where it runs the nodes in
 // another order, or moves what lives in one of the two passes only, that is the time of all nodes.

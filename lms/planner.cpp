@@ -87,6 +87,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs) {
   policy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   schedule_ = std::move(made.schedule);
   report_.notes = std::move(made.notes);
+  floor_ = made.floor > 0 ? made.floor : floor_;
   StepPlan result = place(unlimited, request);
   report_.lower_bound_seconds =
       report_.necessary ? lower_bound(request).seconds : report_.compute_seconds;

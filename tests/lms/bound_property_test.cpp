@@ -9,6 +9,7 @@
 
 #include "lms/bound.h"
 #include "lms/catalog.h"
+#include "lms/plan_schedule.h"
 #include "lms/planned.h"
 #include "runtime/error.h"
 #include "tests/lms/quick_plan.h"

@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "lms/bound.h"
 #include "lms/catalog.h"
+#include "lms/plan_schedule.h"
 #include "tests/lms/problem.h"
 #include "tests/lms/quick_plan.h"
 #include "tests/lms/random_step.h"
@@ -66,6 +68,25 @@ TEST(Planned, FitsInExactlyItsFloor) {
         outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
     EXPECT_LE(outcome.device_bytes, c.budget.device);
   });
+}
+
+TEST(Planned, IsNeverSlowerInALargerBudget) {
+  int faster = 0;
+  for_random_steps(25, 6, [&](StepCase& c) {
+    const std::size_t smallest = floor_bytes(c.request());
+    const std::size_t need = c.peak(c.schedule).device_bytes;
+    double seconds = std::numeric_limits<double>::infinity();
+    for (std::size_t part = 0; part <= 12; ++part) {
+      c.budget.device = smallest + (need - std::min(need, smallest)) * part / 12;
+      const Outcome outcome =
+          outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
+      ASSERT_LE(outcome.device_bytes, c.budget.device);
+      ASSERT_LE(outcome.seconds, seconds) << part;
+      faster += outcome.seconds < seconds ? 1 : 0;
+      seconds = outcome.seconds;
+    }
+  });
+  EXPECT_GT(faster, 50);
 }
 
 TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {

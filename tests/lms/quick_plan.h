@@ -6,6 +6,7 @@
 
 #include "lms/evaluate.h"
 #include "lms/outline.h"
+#include "lms/plan_schedule.h"
 #include "lms/planned.h"
 #include "lms/policy.h"
 #include "lms/search.h"

@@ -1,0 +1,181 @@
+#include "lms/budget_search.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "lms/bound.h"
+#include "lms/evaluate.h"
+#include "lms/unroll.h"
+
+namespace cnn::lms {
+namespace {
+
+// Small steps need no more plans looked at than large ones.
+std::size_t work_of(const Outline& outline) {
+  constexpr std::size_t most = 6'000'000, plans = 18'000;
+  return std::min(most, plans * outline.steps.size());
+}
+
+Found find(const Request& request, const Outline& outline, SearchOptions options) {
+  options.sync = request.options.sync_mode;
+  options.host_bytes = request.budget.host;
+  options.swaps = options.host_bytes > 0;
+  options.drops = request.options.recompute != Recomputation::off;
+  return search(outline, options);
+}
+
+// The search counts bytes that live. Placing them takes a little more, which is taken off what the
+// next attempt may use.
+class BudgetSearch {
+ public:
+  BudgetSearch(const Request& request, const Outline& outline, std::size_t device_bytes)
+      : request_(request), outline_(outline), budget_(device_bytes) {}
+
+  PlacedPlan run(const SmallestPlan& smallest) {
+    constexpr double near = 1.003;  // of the bound: nothing is gained by a longer search
+    good_enough_ = near * lower_bound_at(request_, budget_);
+    const Found first = find({.device_bytes = budget_, .work = work()});
+    approach(first);
+    if (first.evaluation.fits && is_far()) {
+      approach(find({.device_bytes = budget_, .work = work(), .exchanges = 10}));
+    }
+    for (int again = 0; again < 2 && first.evaluation.fits && is_unlucky(); ++again) {
+      approach(find({.device_bytes = budget_, .work = work(), .start = &latest_}));
+    }
+    if (!fits_ && first.evaluation.fits) {
+      start_lower();
+    }
+    if (!fits_) {
+      offer(smallest.placed);
+      place({.fates = smallest.fates, .evaluation = {}}, budget_);
+      approach(find({.device_bytes = budget_, .work = work(), .start = &smallest.fates}));
+    }
+    return std::move(best_);
+  }
+
+  // Placed as thriftily as its copies allow.
+  PlacedPlan smallest(const Found& found) {
+    place(found, 0);
+    return std::move(best_);
+  }
+
+ private:
+  bool is_done() const {
+    constexpr double as_evaluated = 1.004;
+    return fits_ && best_.outcome.seconds <= as_evaluated * evaluated_;
+  }
+
+  // From the bound: another way through the same plans may end at better ones.
+  bool is_far() const {
+    constexpr double far = 1.03;
+    return !fits_ || best_.outcome.seconds > far * good_enough_;
+  }
+
+  // Places cost much of what was evaluated: other plans of that speed may find better ones.
+  bool is_unlucky() const {
+    constexpr double much = 1.03;
+    return !fits_ || best_.outcome.seconds > much * evaluated_;
+  }
+
+  // From a plan to others nearby that take a little less each time.
+  void approach(Found found) {
+    constexpr int attempts = 10;
+    constexpr double heat = 0.003;
+    evaluated_ =
+        evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
+    std::size_t target = budget_;
+    for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
+      // The search goes on from what moves more: it leaves room to change.
+      place(find({.device_bytes = target, .work = 0, .start = &found.fates, .spares = true}),
+            target);
+      if (is_done()) {
+        return;
+      }
+      const std::size_t taken = place(found, target);
+      if (is_done()) {
+        return;
+      }
+      const std::size_t over = taken - std::min(taken, budget_);
+      target -= std::clamp(over, target / 200, target / 60);
+      latest_ = found.fates;
+      found = find({.device_bytes = target, .work = work() / 4, .heat = heat, .start = &latest_});
+    }
+  }
+
+  // Where what is near does not fit once it is placed.
+  void start_lower() {
+    constexpr int attempts = 4;
+    std::size_t target = budget_;
+    for (int a = 0; a < attempts && !fits_; ++a) {
+      target -= target / 16;
+      place(find({.device_bytes = target, .work = work()}), target);
+    }
+  }
+
+  Found find(SearchOptions options) const {
+    options.good_enough = good_enough_;
+    return lms::find(request_, outline_, options);
+  }
+
+  // Returns the bytes that the placed plan takes.
+  std::size_t place(const Found& found, std::size_t target) {
+    // Of the step: so much earlier than needed copies end. None: as early as there is room.
+    constexpr std::array<std::optional<double>, 4> slacks{std::nullopt, 0.03, 0.01, 0.002};
+    Unroller unroller(outline_);
+    Evaluator evaluator(outline_, target, request_.options.sync_mode);
+    const Unrolled& unrolled = unroller.unroll(found.fates);
+    std::size_t least = std::numeric_limits<std::size_t>::max();
+    for (const std::optional<double>& slack : slacks) {
+      const double seconds = evaluator.evaluate(unrolled).seconds;
+      if (slack) {
+        evaluator.tighten(unrolled, *slack * seconds);
+      }
+      PlacedPlan plan{.schedule = schedule_of(request_, outline_, unrolled, evaluator)};
+      plan.outcome = outcome_of(request_, plan.schedule);
+      least = std::min(least, plan.outcome.device_bytes);
+      offer(std::move(plan));
+      if (evaluator.departures().empty() || is_done()) {
+        break;  // all are the same, or nothing is gained by tighter copies
+      }
+    }
+    return least;
+  }
+
+  void offer(PlacedPlan plan) {
+    const Outcome& outcome = plan.outcome;
+    const bool fits = outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
+    if (best_.schedule.steps.empty() ||
+        (fits && (!fits_ || outcome.seconds < best_.outcome.seconds)) ||
+        (!fits && !fits_ && outcome.device_bytes < best_.outcome.device_bytes)) {
+      best_ = std::move(plan);
+      fits_ = fits;
+    }
+  }
+
+  std::size_t work() const { return work_of(outline_); }
+
+  const Request& request_;
+  const Outline& outline_;
+  std::size_t budget_;
+  Fates latest_;
+  PlacedPlan best_;
+  bool fits_ = false;
+  double evaluated_ = 0, good_enough_ = 0;
+};
+
+}  // namespace
+
+SmallestPlan minimize_memory(const Request& request, const Outline& outline) {
+  const Found found = find(request, outline, {.thriftiest = true, .work = work_of(outline)});
+  return {.fates = found.fates, .placed = BudgetSearch(request, outline, 0).smallest(found)};
+}
+
+PlacedPlan search_budget(const Request& request, const Outline& outline,
+                         const SmallestPlan& smallest, std::size_t device_bytes) {
+  return BudgetSearch(request, outline, device_bytes).run(smallest);
+}
+
+}  // namespace cnn::lms

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+
+#include "lms/outline.h"
+#include "lms/plan_schedule.h"
+#include "lms/policy.h"
+#include "lms/search.h"
+#include "runtime/schedule.h"
+
+namespace cnn::lms {
+
+// A schedule, and what it takes as placed in memory.
+struct PlacedPlan {
+  Schedule schedule;
+  Outcome outcome;
+};
+
+// The plan with the smallest peak: no budget below its bytes has a plan that is known.
+struct SmallestPlan {
+  Fates fates;
+  PlacedPlan placed;
+};
+SmallestPlan minimize_memory(const Request& request, const Outline& outline);
+
+// Searches the fastest plan for one budget: fates by simulated annealing on live bytes, then their
+// placement, which takes a little more, so that the search goes on with a lower target.
+// device_bytes: of the arena; the budget of the request is not asked. smallest: where nothing else
+// fits, its plan is taken. Returns what fits or, where nothing does, what takes the fewest bytes.
+// Depends on nothing but its arguments.
+PlacedPlan search_budget(const Request& request, const Outline& outline,
+                         const SmallestPlan& smallest, std::size_t device_bytes);
+
+}  // namespace cnn::lms

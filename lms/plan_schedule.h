@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+
+#include "lms/evaluate.h"
+#include "lms/outline.h"
+#include "lms/policy.h"
+#include "lms/unroll.h"
+#include "runtime/schedule.h"
+
+namespace cnn::lms {
+
+// Memory and time of a schedule: bytes as placed in both arenas, and simulated seconds.
+struct Outcome {
+  std::size_t device_bytes = 0, host_bytes = 0;
+  double seconds = 0;
+};
+Outcome outcome_of(const Request& request, const Schedule& schedule);
+
+// The schedule of an unrolled step with its copies and their waits, and those that the sync mode of
+// the request asks for.
+Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
+                     const Evaluator& evaluated);
+
+}  // namespace cnn::lms
