@@ -14,9 +14,14 @@ namespace cnn::allreduce {
 struct Topology {
   std::vector<int> host_of;       // by rank, in any order
   std::vector<double> link = {};  // by rank, how fast its link is beside others; empty: all alike
+  // By rank, the NUMA node of its processors, numbered in each host. Empty: a host is one node, or
+  // nothing is known of its nodes.
+  std::vector<int> numa_node_of = {};
 
   int ranks() const { return static_cast<int>(host_of.size()); }
   bool one_host() const;
+  // Whether two ranks have one host, and one NUMA node of it.
+  bool same_node(int a, int b) const;
 };
 Topology ranks_on_hosts(int hosts, int ranks_each);
 
@@ -42,6 +47,7 @@ struct Algorithm {
   RankPlan (*plan)(const Topology& topology, int rank, std::size_t elements,
                    const Options& options) = nullptr;
   bool ordered = false;       // has Order::rank and tree for any number of ranks
+  bool serial = false;        // has Order::rank, but not tree, for any number of ranks
   bool pairs = false;         // has Order::tree for a power of two
   bool narrow = false;        // messages may be narrower than f32: no value is rounded at each hop
   bool grid = false;          // works by dims
@@ -52,8 +58,9 @@ struct Algorithm {
 std::span<const Algorithm> catalog();
 const Algorithm& find(std::string_view name);  // throws Error that lists the names
 
-// The list of one rank. Neighbours and the dimensions of a grid go by position, see placement.h,
-// where Options::order is fast, and by rank where sums have an order. Throws Error that says what
+// The list of one rank. Neighbours, the dimensions of a grid and the sums in the memory of one host
+// go by position, see placement.h, where Options::order is fast, and by rank where sums have an
+// order. Throws Error that says what
 // the algorithm cannot do, or which dims do not fit the ranks.
 RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int rank,
                    std::size_t elements, const Options& options);

@@ -26,5 +26,7 @@ RankPlan tree(const Topology& topology, int rank, std::size_t elements, const Op
 RankPlan weighted(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan shuffle(const Topology& topology, int rank, std::size_t elements, const Options& options);
 RankPlan shared(const Topology& topology, int rank, std::size_t elements, const Options& options);
+RankPlan shared_by_node(const Topology& topology, int rank, std::size_t elements,
+                        const Options& options);
 
 }  // namespace cnn::allreduce

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "allreduce/engine.h"
-#include "allreduce/gathering.h"
 #include "allreduce/numbers.h"
 #include "allreduce/placement.h"
 #include "allreduce/writer.h"
@@ -173,6 +172,24 @@ class Measurement {
     return std::max(shortest, least(std::move(writer).finish()) / at_once);
   }
 
+  // How fast memory of another NUMA node is beside that of the own one, up to 1. peer: the rank of
+  // another node that this one reads from; -1: none.
+  double remote_share(int peer, double memory) {
+    const std::size_t n = room_.size() / 2;
+    std::byte* const there =
+        peer < 0 ? nullptr : transport_.in_sight(peer, reinterpret_cast<std::byte*>(room_.data()));
+    const simd::Operand operand{there, simd::Type::f32};
+    float* const to = &room_[n];
+    const double bytes = static_cast<double>(n * sizeof(float));
+    const double seconds = least([&] {
+      if (there != nullptr) {
+        loops_.sum({&operand, 1, &to, 1, n, false, 1});
+      }
+    });
+    const double writing = bytes / memory;
+    return std::clamp(writing / std::max(shortest, seconds - writing), least_share, 1.0);
+  }
+
   // Seconds for each byte that is added to another.
   double add() {
     const std::size_t n = room_.size() / 2;
@@ -184,6 +201,7 @@ class Measurement {
 
  private:
   static constexpr double shortest = 1e-9;
+  static constexpr double least_share = 0.01;
 
   RankPlan message_plan(const Neighbours& with, int messages, std::size_t elements) const {
     const Options options{.chunks = messages, .window = messages};
@@ -272,6 +290,40 @@ std::vector<double> beside_the_fastest(std::span<const double> seconds,
   return std::ranges::min(link) < 1 ? link : std::vector<double>();
 }
 
+// A rank of the next NUMA node of this rank's host; -1: its host has one node.
+int peer_in_next_node(const Topology& topology, int rank) {
+  std::vector<std::vector<int>> nodes = ranks_by_node(topology);
+  const int host = topology.host_of[static_cast<std::size_t>(rank)];
+  std::erase_if(nodes, [&](const std::vector<int>& node) {
+    return topology.host_of[static_cast<std::size_t>(node.front())] != host;
+  });
+  const auto has_rank = [rank](const std::vector<int>& node) {
+    return std::ranges::find(node, rank) != node.end();
+  };
+  const auto own = std::ranges::find_if(nodes, has_rank);
+  const auto place = static_cast<std::size_t>(std::ranges::find(*own, rank) - own->begin());
+  const auto next = static_cast<std::size_t>(own - nodes.begin() + 1) % nodes.size();
+  return nodes.size() < 2 ? -1 : nodes[next][place % nodes[next].size()];
+}
+
+bool has_several_nodes(const Topology& topology) {
+  for (int rank = 0; rank < topology.ranks(); ++rank) {
+    if (peer_in_next_node(topology, rank) >= 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void measure_remote_memory(Measurement& measurement, const Topology& topology, std::size_t bytes,
+                           LinkSpeeds& speeds) {
+  const double memory = memory_speed(speeds.limits, static_cast<double>(bytes));
+  const int peer = peer_in_next_node(topology, measurement.rank());
+  speeds.links.remote_memory =
+      rounded(measurement.remote_share(peer, memory)) * speeds.links.memory;
+  speeds.sources.remote_memory = Source::measured;
+}
+
 void take_latency(const MessageSpeed& speed, Links& links) {
   links.latency = rounded(speed.latency);
   links.post = rounded(speed.post);
@@ -326,74 +378,6 @@ void keep_to_limits(LinkSpeeds& speeds) {
   }
 }
 
-// Speeds as numbers, so many for a number of ranks whatever was measured.
-constexpr std::size_t most_memory_sizes = 40;  // powers of two
-constexpr double absent = -1;
-
-std::vector<double> numbers_of(const LinkSpeeds& speeds, std::size_t ranks) {
-  const Links& links = speeds.links;
-  const Limits& limits = speeds.limits;
-  std::vector<double> numbers{links.latency,
-                              links.post,
-                              links.add,
-                              links.rank,
-                              links.host,
-                              links.memory,
-                              links.meeting.value_or(absent),
-                              static_cast<double>(speeds.sources.rank),
-                              static_cast<double>(speeds.sources.host),
-                              static_cast<double>(speeds.sources.memory),
-                              limits.line,
-                              static_cast<double>(limits.line_source),
-                              limits.hop};
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    numbers.push_back(speeds.of_rank.empty() ? 1 : speeds.of_rank[rank]);
-    numbers.push_back(limits.host_of.empty() ? absent : limits.host_of[rank]);
-  }
-  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
-    const bool known = i < limits.memory.size();
-    numbers.push_back(known ? limits.memory[i].bytes : absent);
-    numbers.push_back(known ? limits.memory[i].bytes_per_second : absent);
-  }
-  return numbers;
-}
-
-// The inverse of numbers_of().
-LinkSpeeds speeds_of(std::span<const double> numbers, std::size_t ranks) {
-  auto next = numbers.begin();
-  const auto source = [&] { return static_cast<Source>(static_cast<int>(*next++)); };
-  LinkSpeeds speeds;
-  for (double* const value : {&speeds.links.latency, &speeds.links.post, &speeds.links.add,
-                              &speeds.links.rank, &speeds.links.host, &speeds.links.memory}) {
-    *value = *next++;
-  }
-  if (const double meeting = *next++; meeting != absent) {
-    speeds.links.meeting = meeting;
-  }
-  speeds.sources.rank = source();
-  speeds.sources.host = source();
-  speeds.sources.memory = source();
-  speeds.limits.line = *next++;
-  speeds.limits.line_source = source();
-  speeds.limits.hop = *next++;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    speeds.of_rank.push_back(*next++);
-    speeds.limits.host_of.push_back(static_cast<int>(*next++));
-  }
-  if (std::ranges::min(speeds.of_rank) >= 1) {
-    speeds.of_rank.clear();
-  }
-  std::erase(speeds.limits.host_of, static_cast<int>(absent));
-  for (std::size_t i = 0; i < most_memory_sizes; ++i) {
-    const MemorySpeed speed{next[0], next[1]};
-    next += 2;
-    if (speed.bytes != absent) {
-      speeds.limits.memory.push_back(speed);
-    }
-  }
-  return speeds;
-}
-
 }  // namespace
 
 LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
@@ -420,6 +404,9 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
     if (limits.peers_memory) {
       links.memory = speeds.limits.memory.back().bytes_per_second;
       speeds.sources.memory = Source::measured;
+      if (has_several_nodes(topology)) {
+        measure_remote_memory(measurement, topology, limits.bytes, speeds);
+      }
     }
   }
   if (hosts.size() > 1) {
@@ -430,14 +417,6 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
   }
   keep_to_limits(speeds);
   return speeds;
-}
-
-LinkSpeeds links_of_first(Transport& transport, const Topology& topology, const LinkSpeeds& mine) {
-  // All numbers in one message, since each message is a whole broadcast.
-  std::vector<double> numbers = numbers_of(mine, topology.host_of.size());
-  const std::span all(numbers);
-  Broadcast(transport, all.size_bytes()).run(std::as_writable_bytes(all));
-  return speeds_of(numbers, topology.host_of.size());
 }
 
 }  // namespace cnn::allreduce

@@ -27,7 +27,8 @@ struct LinkSpeeds {
 };
 
 // Measures the hardware's limits, and what Links says of these ranks: meetings, messages to a
-// neighbour in the host and to one in the next host, all ranks at once, and sums. A transfer
+// neighbour in the host and to one in the next host, reads of the memory of a rank of the next NUMA
+// node, all ranks at once, and sums. A transfer
 // between hosts lasts until start-up effects no longer count and is repeated until the two fastest
 // agree. Links of a kind that these ranks do not have (other hosts, peers in a host) stay as
 // `assumed`. Hosts exchange in pairs too, so that one with a slow link is told from those that talk

@@ -12,7 +12,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::array<Algorithm, 13> rows{{
+constexpr std::array<Algorithm, 14> rows{{
     {.name = "ring",
      .about = "slices go round one ring",
      .plan = ring,
@@ -70,6 +70,11 @@ constexpr std::array<Algorithm, 13> rows{{
      .ordered = true,
      .pairs = true,
      .peers_memory = true},
+    {.name = "shared_by_node",
+     .about = "sums in the memory of each NUMA node, one node after the other",
+     .plan = shared_by_node,
+     .serial = true,
+     .peers_memory = true},
     {.name = "shared_rings",
      .about = "sums in the memory of each host, then rings between hosts",
      .plan = shared_rings,
@@ -106,7 +111,8 @@ void check_dims(const Algorithm& algorithm, const Topology& topology, const Opti
 void check_order(const Algorithm& algorithm, const Topology& topology, const Options& options) {
   const bool pairs = algorithm.pairs && options.order == Order::tree &&
                      std::has_single_bit(static_cast<unsigned>(topology.ranks()));
-  check(options.order == Order::fast || algorithm.ordered || pairs,
+  const bool serial = algorithm.serial && options.order == Order::rank;
+  check(options.order == Order::fast || algorithm.ordered || pairs || serial,
         "all-reduce '" + std::string(algorithm.name) + "' of " + std::to_string(topology.ranks()) +
             " ranks does not keep the order of sums that was asked for; direct exchange does");
   check(options.wire == Wire::f32 || algorithm.narrow,
@@ -125,6 +131,10 @@ void check_memory(const Algorithm& algorithm, const Topology& topology, const Op
     check(topology.one_host(),
           "all-reduce '" + std::string(algorithm.name) + "' needs all ranks on one host");
   }
+  check(algorithm.plan != shared_by_node || nodes_are_contiguous(topology),
+        "all-reduce '" + std::string(algorithm.name) +
+            "' sums one NUMA node after the other, and ranks are not numbered node by node: an "
+            "order of sums by rank needs another");
 }
 
 // The ranks as the algorithm takes them, by position. An order of sums is one of ranks: they keep
@@ -142,6 +152,11 @@ std::vector<int> places_of(const Topology& topology, const Options& options) {
 
 bool Topology::one_host() const {
   return std::ranges::all_of(host_of, [&](int host) { return host == host_of.front(); });
+}
+
+bool Topology::same_node(int a, int b) const {
+  const auto i = static_cast<std::size_t>(a), k = static_cast<std::size_t>(b);
+  return host_of[i] == host_of[k] && (numa_node_of.empty() || numa_node_of[i] == numa_node_of[k]);
 }
 
 Topology ranks_on_hosts(int hosts, int ranks_each) {
@@ -175,6 +190,8 @@ RankPlan make_plan(const Algorithm& algorithm, const Topology& topology, int ran
             std::to_string(topology.ranks()));
   check(topology.link.empty() || topology.link.size() == topology.host_of.size(),
         "an all-reduce needs the speed of each rank's link, or of none");
+  check(topology.numa_node_of.empty() || topology.numa_node_of.size() == topology.host_of.size(),
+        "an all-reduce needs the NUMA node of each rank, or of none");
   check_dims(algorithm, topology, options);
   check_order(algorithm, topology, options);
   const std::vector<int> ranks = places_of(topology, options);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "allreduce/estimate.h"
+#include "allreduce/placement.h"
 #include "allreduce/symmetry.h"
 #include "runtime/error.h"
 
@@ -56,16 +57,24 @@ std::vector<std::vector<int>> factorisations(int n) {
 // Ranks of each host, if they are as many everywhere; else one.
 int ranks_each(const Topology& topology) { return ranks_of_each_host(topology).value_or(1); }
 
-// The host's dimension stands first: what leaves it has shrunk by then.
+// The host's dimension stands first: what leaves it has shrunk by then. Where its ranks have
+// several NUMA nodes it may be two dimensions, that of a node first.
 std::vector<std::vector<int>> grids(const Topology& topology) {
   const int inside = ranks_each(topology);
-  std::vector<std::vector<int>> all;
-  for (std::vector<int> dims : factorisations(topology.ranks() / inside)) {
-    if (inside > 1) {
-      dims.insert(dims.begin(), inside);
+  std::vector<std::vector<int>> of_host(1);
+  if (inside > 1) {
+    of_host = {{inside}};
+    if (const std::optional<int> node = ranks_of_each_node(topology); node && *node > 1) {
+      of_host.push_back({*node, inside / *node});
     }
-    if (dims.size() > 1) {
-      all.push_back(std::move(dims));
+  }
+  std::vector<std::vector<int>> all;
+  for (const std::vector<int>& first : of_host) {
+    for (std::vector<int> dims : factorisations(topology.ranks() / inside)) {
+      dims.insert(dims.begin(), first.begin(), first.end());
+      if (dims.size() > 1) {
+        all.push_back(std::move(dims));
+      }
     }
   }
   return all;
@@ -86,7 +95,7 @@ std::vector<std::pair<int, int>> cuts(const Algorithm& row, const Topology& topo
     }
     const auto count = static_cast<int>(std::max<std::size_t>(whole, 1));
     chunks = {{count, std::min(count, most_in_window)}};
-  } else if (wish.elements >= small && (!row.peers_memory || row.grid)) {
+  } else if (wish.elements >= small && (!row.peers_memory || row.grid || row.serial)) {
     const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
     chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
     if (!many) {
@@ -129,7 +138,9 @@ bool worth_a_look(const Algorithm& row, const Topology& topology, const Wish& wi
     return false;
   }
   if (row.peers_memory) {
-    return wish.peers_memory && (row.grid || topology.one_host());
+    const bool by_node = row.name == "shared_by_node";
+    return wish.peers_memory && (row.grid || topology.one_host()) &&
+           (!by_node || ranks_by_node(topology).size() > 1);
   }
   if (row.name == "shuffle") {  // never faster than direct: for who asks for it
     return false;
@@ -162,15 +173,15 @@ std::vector<int> dims_for_order(const Topology& topology) {
   return all.empty() ? std::vector<int>() : *std::ranges::min_element(all, worse);
 }
 
-// In the memory of one host sums go in the order of ranks at no cost: every run has the same bits,
-// whatever it measures, and threads those of processes.
+// In the memory of one host sums go in the order of positions at no cost: every run has the same
+// bits, whatever it measures, and threads those of processes.
 bool keeps_bits(const Candidate& way, const Topology& topology, const Wish& wish) {
   if (!wish.shape.dims.empty() || wish.shape.rings > 0) {
     return true;  // they are the same in every run
   }
   if (wish.order == Order::fast) {
     return !(wish.peers_memory && topology.one_host()) ||
-           (way.algorithm->ordered && !way.algorithm->grid);
+           ((way.algorithm->ordered || way.algorithm->serial) && !way.algorithm->grid);
   }
   const bool pairs =
       wish.order == Order::tree && std::has_single_bit(static_cast<unsigned>(topology.ranks()));

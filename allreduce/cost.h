@@ -19,6 +19,8 @@ struct Links {
   double rank = 20e9;     // bytes per second between ranks of a host: out of each, and into each
   double host = 12.5e9;   // out of each host, and into it, for all its ranks together
   double memory = 10e9;   // that a rank reads or writes in sums over the memory of others
+  // The same in the memory of ranks of other NUMA nodes; unset: as `memory`.
+  std::optional<double> remote_memory = {};
   std::optional<double> meeting = {};  // of ranks that see one another's memory; else as latency
 };
 // Topology::link makes the links of ranks slower or faster than these: that of a host by its first

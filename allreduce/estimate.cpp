@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "allreduce/placement.h"
 #include "allreduce/step_list.h"
 
 namespace cnn::allreduce {
@@ -16,7 +17,10 @@ struct Scene {
   double bytes = 0;            // of the buffer, as messages carry it
   double floats = 0;           // the same in f32, as sums read and write it
   double added = 0;            // seconds to add a whole buffer to another
+  double of_node = 1;          // ranks of a NUMA node
   Links links;
+
+  double remote_memory() const { return links.remote_memory.value_or(links.memory); }
 
   double step() const { return links.latency + 2 * links.post; }
   double outside() const { return links.host / each; }  // of each rank, when all of a host send
@@ -69,16 +73,20 @@ Course grid(const Scene& of, const std::vector<int>& dims, bool rings, double be
 }
 
 // As a grid whose first dimensions, within a host, have sums in memory: a slice is read in all
-// buffers and written once, then read again and written to all others.
+// buffers of the dimension and written once, then read again and written to all others.
 Course shared_grid(const Scene& of, std::vector<int> dims, bool rings) {
-  double inside = 1;
+  double inside = 1, seconds = 0;
   while (!dims.empty() && inside * dims.front() <= of.each) {
-    inside *= dims.front();
+    const double size = dims.front();
+    const double near = std::clamp(of.of_node / inside, 1.0, size);
+    inside *= size;
+    seconds += of.floats / inside *
+               ((1 + 2 * near) / of.links.memory + 2 * (size - near) / of.remote_memory());
     dims.erase(dims.begin());
   }
   Course course = grid(of, dims, rings, inside);
   course.latency += 2 * of.links.meeting.value_or(of.links.latency);
-  course.stages.push_back((2 + 1 / inside) * of.floats / of.links.memory);
+  course.stages.push_back(seconds);
   return course;
 }
 
@@ -106,7 +114,23 @@ Course tree(const Scene& of) {
 }
 
 Course shared(const Scene& of) {
-  return {2 * of.links.meeting.value_or(of.links.latency), {2 * of.bytes / of.links.memory}, 2};
+  const double near = of.of_node / of.ranks;
+  return {2 * of.links.meeting.value_or(of.links.latency),
+          {2 * of.bytes * (near / of.links.memory + (1 - near) / of.remote_memory())},
+          2};
+}
+
+// A node in the middle is the busiest: it reads a slice in its own buffers and one beside them,
+// writes it once, and later reads the result from afar and writes it to all of its own.
+Course shared_by_node(const Scene& of) {
+  const double nodes = of.ranks / of.of_node, meeting = of.links.meeting.value_or(of.links.latency);
+  const double remote_reads = std::min(nodes - 1, 2.0);
+  const double slice = of.bytes / of.of_node;
+  const double adding = slice * (1 + of.of_node) / of.links.memory;
+  return {(nodes + 2) * meeting,
+          {adding + slice * (of.of_node / of.links.memory + remote_reads / of.remote_memory())},
+          2,
+          (nodes - 1) * adding};
 }
 
 Course course_of(std::string_view name, const Scene& scene, const Options& options) {
@@ -122,7 +146,10 @@ Course course_of(std::string_view name, const Scene& scene, const Options& optio
   if (name == "doubling" || name == "halving") {
     return distances(scene, name == "halving");
   }
-  return name == "tree" ? tree(scene) : name == "shared" ? shared(scene) : direct(scene);
+  return name == "tree"             ? tree(scene)
+         : name == "shared"         ? shared(scene)
+         : name == "shared_by_node" ? shared_by_node(scene)
+                                    : direct(scene);
 }
 
 }  // namespace
@@ -138,6 +165,7 @@ Estimate estimate(const Algorithm& algorithm, const Options& options, const Topo
                     .bytes = count * static_cast<double>(size_of(options.wire)),
                     .floats = count * sizeof(float),
                     .added = count * sizeof(float) * links.add,
+                    .of_node = static_cast<double>(ranks_by_node(topology).front().size()),
                     .links = links};
   if (scene.ranks < 2) {
     return {};

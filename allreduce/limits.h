@@ -30,6 +30,7 @@ std::string_view source_name(Source source);  // "measured"
 // How each speed of Links was found.
 struct LinkSources {
   Source rank = Source::assumed, host = Source::assumed, memory = Source::assumed;
+  Source remote_memory = Source::assumed;
 };
 
 // How fast each rank reads and writes memory while all ranks of its host do the same.

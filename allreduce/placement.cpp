@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 #include <variant>
 
 namespace cnn::allreduce {
@@ -12,23 +13,73 @@ int rank_at(const std::vector<int>& ranks, int position) {
   return ranks[static_cast<std::size_t>(position)];
 }
 
+// The first rank at the same place as each rank.
+template <class Place>
+std::vector<int> first_ranks(const std::vector<Place>& place_of) {
+  std::map<Place, int> first;
+  std::vector<int> result;
+  for (const Place& place : place_of) {
+    const auto rank = static_cast<int>(result.size());
+    result.push_back(first.try_emplace(place, rank).first->second);
+  }
+  return result;
+}
+
+// Host and NUMA node of each rank.
+std::vector<std::pair<int, int>> nodes_of(const Topology& topology) {
+  std::vector<std::pair<int, int>> nodes;
+  for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
+    const int node = topology.numa_node_of.empty() ? 0 : topology.numa_node_of[rank];
+    nodes.emplace_back(topology.host_of[rank], node);
+  }
+  return nodes;
+}
+
 }  // namespace
 
 std::vector<int> ranks_by_position(const Topology& topology) {
-  std::map<int, int> first;  // rank of each host
-  for (int rank = topology.ranks() - 1; rank >= 0; --rank) {
-    first[topology.host_of[static_cast<std::size_t>(rank)]] = rank;
-  }
+  const std::vector<int> first_of_host = first_ranks(topology.host_of);
+  const std::vector<std::pair<int, int>> nodes = nodes_of(topology);
+  const std::vector<int> first_of_node = first_ranks(nodes);
   std::vector<int> ranks(topology.host_of.size());
   std::iota(ranks.begin(), ranks.end(), 0);
   std::ranges::stable_sort(ranks, {}, [&](int rank) {
-    return first.at(topology.host_of[static_cast<std::size_t>(rank)]);
+    const auto i = static_cast<std::size_t>(rank);
+    return std::pair(first_of_host[i], first_of_node[i]);
   });
   return ranks;
 }
 
 bool hosts_are_contiguous(const Topology& topology) {
+  return std::ranges::is_sorted(ranks_by_position({topology.host_of}));
+}
+
+bool nodes_are_contiguous(const Topology& topology) {
   return std::ranges::is_sorted(ranks_by_position(topology));
+}
+
+std::vector<std::vector<int>> ranks_by_node(const Topology& topology) {
+  std::vector<std::vector<int>> nodes;
+  for (const int rank : ranks_by_position(topology)) {
+    if (nodes.empty() || !topology.same_node(nodes.back().front(), rank)) {
+      nodes.emplace_back();
+    }
+    nodes.back().push_back(rank);
+  }
+  return nodes;
+}
+
+std::optional<int> ranks_of_each_node(const Topology& topology) {
+  const std::vector<std::vector<int>> nodes = ranks_by_node(topology);
+  std::map<int, int> nodes_of_host;
+  for (const std::vector<int>& ranks : nodes) {
+    ++nodes_of_host[topology.host_of[static_cast<std::size_t>(ranks.front())]];
+  }
+  const int each = nodes_of_host.begin()->second;
+  const bool alike =
+      std::ranges::all_of(nodes_of_host, [&](const auto& host) { return host.second == each; }) &&
+      std::ranges::all_of(nodes, [&](const auto& n) { return n.size() == nodes.front().size(); });
+  return each > 1 && alike ? std::optional(static_cast<int>(nodes.front().size())) : std::nullopt;
 }
 
 std::size_t dims_within_hosts(const Topology& topology, const std::vector<int>& dims) {
@@ -51,6 +102,9 @@ Topology by_position(const Topology& topology, const std::vector<int>& ranks) {
     result.host_of.push_back(topology.host_of[static_cast<std::size_t>(rank)]);
     if (!topology.link.empty()) {
       result.link.push_back(topology.link[static_cast<std::size_t>(rank)]);
+    }
+    if (!topology.numa_node_of.empty()) {
+      result.numa_node_of.push_back(topology.numa_node_of[static_cast<std::size_t>(rank)]);
     }
   }
   return result;

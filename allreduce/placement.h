@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "allreduce/algorithm.h"
@@ -8,14 +9,23 @@
 // Where a launcher has put the ranks decides who is whose neighbour in an algorithm.
 namespace cnn::allreduce {
 
-// The rank at each position: ranks of a host stand together, hosts in the order of their first
-// ranks and the ranks of a host in their own. Algorithms take their groups by position, so that as
-// little as possible crosses hosts however `mpirun --map-by` has dealt the ranks. The identity
-// where they stand together already.
+// The rank at each position: the ranks of a host stand together, and among them those of a NUMA
+// node. Hosts stand in the order of their first ranks, as do the nodes of a host; the ranks of a
+// node ascend. Algorithms take their groups by position, so that as little as possible crosses
+// hosts and nodes however `mpirun --map-by` has dealt the ranks. The identity where they stand
+// together already.
 std::vector<int> ranks_by_position(const Topology& topology);
 
-// Whether ranks_by_position() is the identity.
+// Whether the ranks of each host have consecutive numbers.
 bool hosts_are_contiguous(const Topology& topology);
+// Whether the ranks of each NUMA node have: then ranks_by_position() is the identity.
+bool nodes_are_contiguous(const Topology& topology);
+
+// The ranks of each NUMA node of each host, in the order of the positions.
+std::vector<std::vector<int>> ranks_by_node(const Topology& topology);
+// The ranks of each NUMA node, where all nodes have equally many and all hosts equally many nodes,
+// two at least; else nothing.
+std::optional<int> ranks_of_each_node(const Topology& topology);
 
 // How many of the dimensions of a grid, from the first on, have all their groups within hosts.
 std::size_t dims_within_hosts(const Topology& topology, const std::vector<int>& dims);

@@ -250,6 +250,24 @@ class Simulation {
     return false;
   }
 
+  // Of a sum over the memory of others: the time of all its reads and writes.
+  double seconds_per_byte(const Sum& sum) const {
+    const RankPlan& plan = plans_[rank_];
+    const int self = static_cast<int>(rank_);
+    std::size_t near = 0, remote = 0;
+    const auto count = [&](int owner) { ++(topology_.same_node(self, owner) ? near : remote); };
+    for (const Part& part : plan.parts_of(sum)) {
+      count(part.at == Part::At::peer ? static_cast<int>(part.where) : self);
+    }
+    if (sum.into) {
+      std::ranges::for_each(plan.groups[*sum.into], count);
+    } else {
+      ++near;
+    }
+    return static_cast<double>(near) / links_.memory +
+           static_cast<double>(remote) / links_.remote_memory.value_or(links_.memory);
+  }
+
   bool step(const Sum& sum) {
     const double bytes = size_scale_ * static_cast<double>(sum.range.size() * sizeof(float));
     double seconds = (sum.parts - 1) * bytes * links_.add;
@@ -257,8 +275,7 @@ class Simulation {
     const bool of_others =
         std::ranges::any_of(parts, [](const Part& part) { return part.at == Part::At::peer; });
     if (of_others || sum.into) {  // by the speed of memory, which has no time for more
-      const std::size_t written = sum.into ? plans_[rank_].groups[*sum.into].size() : 1;
-      seconds = static_cast<double>(sum.parts + written) * bytes / links_.memory;
+      seconds = bytes * seconds_per_byte(sum);
     }
     course().time = use_processor(seconds);
     return true;

@@ -4,6 +4,8 @@
 #include <bit>
 #include <map>
 
+#include "allreduce/placement.h"
+
 namespace cnn::allreduce {
 namespace {
 
@@ -45,6 +47,17 @@ std::optional<std::vector<int>> cut_at_host(const std::vector<int>& dims, int ea
   return cut;
 }
 
+// Whether the ranks of each host have their NUMA nodes as those of host 0 have, node by node.
+bool has_equal_nodes(const Topology& topology, int each) {
+  for (std::size_t rank = 0; rank < topology.numa_node_of.size(); ++rank) {
+    if (topology.numa_node_of[rank] !=
+        topology.numa_node_of[rank % static_cast<std::size_t>(each)]) {
+      return false;
+    }
+  }
+  return nodes_are_contiguous(topology);
+}
+
 }  // namespace
 
 int Symmetry::moved(int from, int to) const {
@@ -74,7 +87,8 @@ std::optional<int> ranks_of_each_host(const Topology& topology) {
 std::optional<Symmetry> symmetry_of(const Algorithm& algorithm, const Topology& topology,
                                     const Options& options) {
   const std::optional<int> each = ranks_of_each_host(topology);
-  if (!each || !topology.link.empty() || !std::ranges::is_sorted(topology.host_of)) {
+  if (!each || !topology.link.empty() || !std::ranges::is_sorted(topology.host_of) ||
+      !has_equal_nodes(topology, *each)) {
     return std::nullopt;
   }
   const auto dims = dims_of(algorithm, options, topology.ranks(), *each);

@@ -232,8 +232,8 @@ TEST(Algorithms, SayWhatTheyCannotDo) {
   };
   EXPECT_EQ(error("rong", {}),
             "no all-reduce is called 'rong'; use one of ring, multi_ring, direct, grid_of_rings, "
-            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared, shared_rings, "
-            "shared_direct");
+            "grid_of_direct, doubling, halving, tree, weighted, shuffle, shared, shared_by_node, "
+            "shared_rings, shared_direct");
   EXPECT_EQ(error("grid_of_rings", {.dims = {3, 2}}),
             "invalid dimensions 3x2: their product is 6, there are 4 ranks");
   EXPECT_NE(error("ring", {.order = Order::rank}), "");
