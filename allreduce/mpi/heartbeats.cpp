@@ -17,8 +17,12 @@ constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopp
 }  // namespace
 
 Heartbeats::Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
-                       std::chrono::milliseconds between)
-    : comm_(comm), between_(between), turn_(turn), detector_(std::move(detector)) {
+                       std::chrono::milliseconds between, std::function<void()> on_poll)
+    : comm_(comm),
+      between_(between),
+      on_poll_(std::move(on_poll)),
+      turn_(turn),
+      detector_(std::move(detector)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -32,10 +36,15 @@ void Heartbeats::stop() {
 }
 
 void Heartbeats::run(const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds between_polls{25};
+  beat();
   while (!stop.stop_requested()) {
-    beat();
+    on_poll_();
+    if (Clock::now() - beat_ >= between_) {
+      beat();
+    }
     std::unique_lock lock(sleep_);
-    wake_.wait_for(lock, stop, between_, [] { return false; });
+    wake_.wait_for(lock, stop, std::min(between_, between_polls), [] { return false; });
   }
 }
 

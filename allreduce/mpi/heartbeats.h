@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mpi.h>
 #include <mutex>
@@ -20,10 +21,10 @@ class Heartbeats {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // turn: of who calls MPI, which the thread takes for one message at a time. Communicator and
-  // mutex must outlive it.
+  // turn: of who calls MPI, which the thread takes for one message at a time. on_poll: called by
+  // the thread every 25 ms, without the turn. Communicator and mutex must outlive it.
   Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
-             std::chrono::milliseconds between);
+             std::chrono::milliseconds between, std::function<void()> on_poll);
   ~Heartbeats();
   Heartbeats(const Heartbeats&) = delete;
   Heartbeats& operator=(const Heartbeats&) = delete;
@@ -53,6 +54,7 @@ class Heartbeats {
 
   MPI_Comm comm_;
   std::chrono::milliseconds between_;
+  std::function<void()> on_poll_;
   std::recursive_mutex& turn_;
   bool ended_ = false;                // guarded by the turn, as the next
   std::map<int, Outgoing> outgoing_;  // by receiver

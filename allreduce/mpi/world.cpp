@@ -132,7 +132,8 @@ void MpiWorld::watch() {
     }
   }
   if (ranks_ > 1) {
-    heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats);
+    heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats,
+                        [this] { take_verdicts(); });
   }
 }
 
@@ -276,10 +277,24 @@ void MpiWorld::listen() {
   }
 }
 
+// Takes what others have said so far, also while this rank computes: it has to pass it on.
+void MpiWorld::take_verdicts() {
+  const auto turn = lock();
+  if (over_) {
+    return;
+  }
+  const std::optional<Verdict> verdict = verdicts_->take();
+  if (verdict && (!heard_ || verdict->origin == 0)) {
+    heard_ = verdict;
+  }
+}
+
 // Throws if a rank has said that it gives up, and because of whom.
 void MpiWorld::hear() {
-  if (const std::optional<Verdict> verdict = verdicts_->take()) {
-    end_calls();  // who said so has told all
+  take_verdicts();
+  if (const std::optional<Verdict> verdict = heard_) {
+    end_calls();
+    verdicts_->wait_until_sent(longest_farewell);
     throw PeerLost(verdict->culprit,
                    verdict->culprit == verdict->origin
                        ? "rank " + std::to_string(verdict->origin) + " is lost: " + verdict->why
@@ -287,18 +302,25 @@ void MpiWorld::hear() {
   }
 }
 
+// A rank that has ended may have done so because of a verdict, which is on its way through others.
+void MpiWorld::wait_for_last_words() {
+  constexpr std::chrono::milliseconds longest{300};
+  const Clock::time_point start = Clock::now();
+  do {
+    hear();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } while (Clock::now() - start < longest);
+}
+
 // What a rank has said comes before what its own end looks like.
 void MpiWorld::look_around() {
-  constexpr int last_words = 50;          // that may be on the way when their rank has ended
   constexpr std::size_t most_looks = 16;  // at processes, in turn
   const auto turn = lock();
   hear();
   for (std::size_t looks = 0; looks < std::min(near_.size(), most_looks); ++looks) {
     auto& [other, process] = near_[next_look_++ % near_.size()];
     if (process.ended()) {
-      for (int i = 0; i < last_words; ++i) {
-        hear();
-      }
+      wait_for_last_words();
       miss(other, "process " + std::to_string(process.process()) + " has ended");
     }
     if (process.stopped() > options_.silence) {
@@ -323,8 +345,8 @@ void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
       return;
     }
     end_calls();
-    verdicts_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)},
-                    longest_farewell);
+    verdicts_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)});
+    verdicts_->wait_until_sent(longest_farewell);
   } catch (const std::exception&) {  // no memory: others see that this process has ended
     return;
   }
@@ -352,9 +374,9 @@ bool MpiWorld::first_says(std::string_view why) noexcept {
     const Clock::time_point start = Clock::now();
     while (rank_ > 0 && !over_ && Clock::now() - start < most) {
       const auto turn = lock();
-      const std::optional<Verdict> verdict = verdicts_->take();
-      if (verdict && verdict->origin == 0) {
-        return verdict->culprit == 0 && verdict->why == why;
+      take_verdicts();
+      if (heard_ && heard_->origin == 0) {
+        return heard_->culprit == 0 && heard_->why == why;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }

@@ -66,7 +66,9 @@ class MpiWorld final : public World {
   // Begins to receive a message of a gathering; false: it has not come yet.
   bool take(int from, std::string& text, MPI_Request& request);
   void complete(MPI_Request& request, int other);  // waits for it
+  void take_verdicts();
   void hear();
+  void wait_for_last_words();
   void listen();  // throws PeerLost if a rank is silent
   void watch();
   void end_calls();
@@ -87,6 +89,7 @@ class MpiWorld final : public World {
   std::vector<Near> near_;
   std::size_t next_look_ = 0;
   std::optional<Verdicts> verdicts_;
+  std::optional<Verdict> heard_;       // from another rank
   bool over_ = false;                  // given up: MPI is not called any more
   bool failing_ = false;               // a call of MPI has returned an error
   bool idle_ = false, slept_ = false;  // in this wait

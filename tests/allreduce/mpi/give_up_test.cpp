@@ -13,12 +13,14 @@
 #include <thread>
 #include <vector>
 
+#include "allreduce/mpi/verdict.h"
 #include "tests/allreduce/mpi/ranks.h"
 
 namespace {
 
 constexpr int large = 1 << 20;  // bytes: MPI copies smaller messages at once
 
+std::atomic<int> verdicts_sent{0};                // by this rank
 std::atomic<const char*> large_message{nullptr};  // the last that was handed to MPI
 
 // What that message was when it was handed over.
@@ -33,6 +35,7 @@ std::string& large_text() {
 // NOLINTNEXTLINE(readability-function-size)
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
                          MPI_Comm comm, MPI_Request* request) {
+  verdicts_sent += tag == cnn::allreduce::verdict_tag ? 1 : 0;
   if (count >= large) {
     large_text().assign(static_cast<const char*>(data), static_cast<std::size_t>(count));
     large_message = static_cast<const char*>(data);
@@ -57,7 +60,18 @@ std::filesystem::path mark(const std::string& name) {
 void set_mark(const std::string& name) { const std::ofstream file(mark(name)); }
 bool is_marked(const std::string& name) { return std::filesystem::exists(mark(name)); }
 
-// Both are run by tests/scripts/give_up.sh, which reads what they print: no run ends well in which
+// All ranks have said what they have to say: else mpirun ends them with the first that leaves.
+void wait_for_marks(int count) {
+  soon([count] {
+    int marks = 0;
+    for (int rank = 0; rank < tests::this_world().ranks(); ++rank) {
+      marks += is_marked(std::to_string(rank)) ? 1 : 0;
+    }
+    return marks >= count;
+  });
+}
+
+// These are run by tests/scripts/give_up.sh, which reads what they print: no run ends well in which
 // a rank gives up.
 TEST(GivingUp, LeavesAMessageUnderWayAsItWas) {
   if (tests::giving_up_in() == nullptr) {
@@ -100,14 +114,44 @@ TEST(GivingUp, BlamesNobodyInASumOfMpi) {
     }
     set_mark(std::to_string(world.rank()));
   }
-  soon([absent] {
-    int marks = 0;
-    for (int rank = 0; rank < absent; ++rank) {
-      marks += is_marked(std::to_string(rank)) ? 1 : 0;
-    }
-    return marks == absent;
-  });
+  wait_for_marks(absent);
   std::_Exit(EXIT_SUCCESS);
+}
+
+// The failed ranks give up at the same time; all others learn it in a wait that would not end.
+void give_up_at_once(const std::vector<int>& failed) {
+  World& world = tests::this_world();
+  int named = world.rank();
+  world.gather({});
+  try {
+    if (std::ranges::find(failed, world.rank()) != failed.end()) {
+      world.give_up(world.rank(), "fails on purpose");
+    } else {
+      world.gather({});
+    }
+  } catch (const PeerLost& lost) {
+    named = lost.rank();
+  }
+  std::cerr << "names " + std::to_string(named) + " and sent " + std::to_string(verdicts_sent) +
+                   " verdicts\n"
+            << std::flush;
+  set_mark(std::to_string(world.rank()));
+  wait_for_marks(world.ranks());
+  std::_Exit(EXIT_SUCCESS);
+}
+
+TEST(GivingUp, TellsAllRanksByFewMessagesOfEach) {
+  if (tests::giving_up_in() == nullptr) {
+    GTEST_SKIP() << "for a run of its own";
+  }
+  give_up_at_once({5});
+}
+
+TEST(GivingUp, NamesOneOfSeveralThatFailAtOnce) {
+  if (tests::giving_up_in() == nullptr) {
+    GTEST_SKIP() << "for a run of its own";
+  }
+  give_up_at_once({2, 5, 6});
 }
 
 }  // namespace
