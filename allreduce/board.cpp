@@ -14,26 +14,32 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * 
 
 constexpr std::size_t line = 64;
 
-// Bits of the messages to one rank. Few ranks have a line for each sender, so that two of them do
-// not wait for one another's.
+std::size_t whole_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+
+// Bytes from one word of a kind to the next.
+std::size_t stride_of(const Dimensions& of) {
+  constexpr std::size_t few_ranks = 16;
+  return of.ranks <= few_ranks ? line : sizeof(Word);
+}
+
+// Bits of the messages to one rank.
 struct Inbox {
-  std::size_t words, stride, bytes;
+  std::size_t words, bytes;
 
   explicit Inbox(const Dimensions& of)
-      : words((of.channels + 63) / 64),
-        stride(of.ranks <= 16 ? line : sizeof(std::uint64_t)),
-        bytes((of.ranks * words * stride + line - 1) / line * line) {}
+      : words((of.channels + 63) / 64), bytes(whole_lines(of.ranks * words * stride_of(of))) {}
 };
 
+// The counters of one rank.
 std::size_t arrivals_bytes(const Dimensions& of) {
-  return of.channels * of.ranks * sizeof(Counter);
+  return whole_lines(of.channels * stride_of(of));
 }
 
 }  // namespace
 
 std::size_t Board::front(const Dimensions& of) {
   return whole_pages(sizeof(Dimensions) + of.ranks * (sizeof(Presence) + sizeof(Doorbell)) +
-                     arrivals_bytes(of) + of.ranks * Inbox(of).bytes);
+                     of.ranks * (arrivals_bytes(of) + Inbox(of).bytes));
 }
 
 std::size_t Board::bytes(const Dimensions& of) {
@@ -49,9 +55,9 @@ void Board::build(const Dimensions& of) {
   }
   for (std::size_t channel = 0; channel < of.channels; ++channel) {
     for (std::size_t rank = 0; rank < of.ranks; ++rank) {
-      new (&arrivals(channel, rank)) Counter;
+      new (&arrivals(channel, rank)) Word(0);
       for (std::size_t to = 0; channel % 64 == 0 && to < of.ranks; ++to) {
-        new (&under_way(channel, rank, to)) std::atomic<std::uint64_t>(0);
+        new (&under_way(channel, rank, to)) Word(0);
       }
     }
   }
@@ -70,17 +76,17 @@ std::byte* Board::counters() const {
   return reinterpret_cast<std::byte*>(&doorbell(dimensions().ranks));
 }
 
-Counter& Board::arrivals(std::size_t channel, std::size_t rank) const {
-  return reinterpret_cast<Counter*>(counters())[channel * dimensions().ranks + rank];
+Word& Board::arrivals(std::size_t channel, std::size_t rank) const {
+  const Dimensions& of = dimensions();
+  return *reinterpret_cast<Word*>(counters() + rank * arrivals_bytes(of) + channel * stride_of(of));
 }
 
-std::atomic<std::uint64_t>& Board::under_way(std::size_t channel, std::size_t from,
-                                             std::size_t to) const {
+Word& Board::under_way(std::size_t channel, std::size_t from, std::size_t to) const {
   const Dimensions& of = dimensions();
   const Inbox inbox(of);
-  std::byte* const place = counters() + arrivals_bytes(of) + to * inbox.bytes +
-                           (from * inbox.words + channel / 64) * inbox.stride;
-  return *reinterpret_cast<std::atomic<std::uint64_t>*>(place);
+  std::byte* const place = counters() + of.ranks * arrivals_bytes(of) + to * inbox.bytes +
+                           (from * inbox.words + channel / 64) * stride_of(of);
+  return *reinterpret_cast<Word*>(place);
 }
 
 std::byte* Board::room(std::size_t rank) const {

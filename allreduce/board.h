@@ -11,10 +11,9 @@ namespace cnn::allreduce {
 
 enum class State : std::uint32_t { absent, here, left, failed };
 
-struct alignas(64) Counter {
-  std::atomic<std::uint64_t> value{0};
-};
-static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
+// A barrier's counter, or bits of messages that are under way.
+using Word = std::atomic<std::uint64_t>;
+static_assert(Word::is_always_lock_free);
 
 // One line for each rank, so that who waits can tell why.
 struct alignas(64) Presence {
@@ -36,9 +35,12 @@ struct alignas(64) Dimensions {
   std::uint64_t ranks = 0, channels = 0, room = 0, patience_ms = 0, silence_ms = 0;
 };
 
-// Where things lie. A message that is under way is one bit, for any two ranks and each channel:
-// that is all that n ranks need which may all talk to all, 8 bytes for each pair of ranks and 64
-// channels. All other sizes are multiples of a line and grow with the ranks, not with their pairs.
+// Where things lie. Each rank has a line for its state, one for its doorbell, and a word for each
+// channel that counts its arrivals at barriers: 640 bytes with 64 channels. A message that is under
+// way is one bit, for any two ranks and each channel: that is all that n ranks need which may all
+// talk to all, 8 bytes for each pair of ranks and 64 channels, and the one size that grows with
+// pairs. Up to 16 ranks have a line for each of these words, so that two who write do not wait for
+// one another.
 class Board {
  public:
   explicit Board(std::byte* memory) : memory_(memory) {}
@@ -50,11 +52,10 @@ class Board {
   const Dimensions& dimensions() const { return *reinterpret_cast<const Dimensions*>(memory_); }
   Presence& presence(std::size_t rank) const;
   Doorbell& doorbell(std::size_t rank) const;
-  Counter& arrivals(std::size_t channel, std::size_t rank) const;  // at meetings
+  Word& arrivals(std::size_t channel, std::size_t rank) const;  // at barriers
   // The channels on which a message has been sent and not been received yet, a bit each: 64 of
   // them, with this channel's among them.
-  std::atomic<std::uint64_t>& under_way(std::size_t channel, std::size_t from,
-                                        std::size_t to) const;
+  Word& under_way(std::size_t channel, std::size_t from, std::size_t to) const;
   static std::uint64_t bit(std::size_t channel) { return std::uint64_t{1} << channel % 64; }
   std::byte* room(std::size_t rank) const;
 

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "allreduce/board.h"
+#include "allreduce/verdict_relay.h"
 #include "allreduce/watched_process.h"
 
 namespace cnn::allreduce {
@@ -27,8 +28,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::microseconds taken_away{100};  // longer than a processor that nobody wants
 constexpr unsigned crowded_waits = 64;
-// Processes that are looked at in turn, every 2 ms of a wait: all of 1,024 ranks within 130 ms.
+// Ranks that are looked at in turn, every 2 ms of a wait: all of 1,024 ranks within 130 ms.
 constexpr int most_looks = 16;
+// Up to so many ranks each watches the processes of all others. Of more it watches those of the
+// neighbours that VerdictRelay names, and of whom it waits for: a descriptor for each pair of 1,024
+// ranks would be a million of them.
+constexpr int most_watched = 64;
 
 std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
@@ -57,17 +62,22 @@ class PeerMemoryTransport final : public Transport {
         silence_(board_.dimensions().silence_ms),
         come_(channels_),
         incoming_(index(ranks_)),
+        watched_(index(ranks_)),
         called_(called.begin(), called.end()) {
     Presence& mine = board_.presence(index(rank));
     mine.process.store(processes ? ::getpid() : 0, std::memory_order_relaxed);
     State before = State::absent;
     check(mine.state.compare_exchange_strong(before, State::here), name_of(rank) + " joins twice");
+    const std::vector<int> neighbours = VerdictRelay(rank, ranks_).neighbours();
     for (int other = 0; other < ranks_; ++other) {
       while (presence(other).state.load(std::memory_order_acquire) == State::absent) {
         idle(other);
       }
       busy();
-      watched_.emplace_back(other == rank ? 0 : presence(other).process.load());
+      ++joined_;
+      if (ranks_ <= most_watched || std::ranges::binary_search(neighbours, other)) {
+        watch(other);
+      }
     }
   }
   ~PeerMemoryTransport() override { take_leave(State::left); }
@@ -130,14 +140,14 @@ class PeerMemoryTransport final : public Transport {
   }
 
   void come(std::span<const int> group, std::size_t channel) override {
-    board_.arrivals(channel, index(rank_)).value.store(++come_[channel]);
+    board_.arrivals(channel, index(rank_)).store(++come_[channel]);
     for (const int rank : group) {
       wake(rank);
     }
   }
   bool have_come(std::span<const int> group, std::size_t channel) override {
     return std::ranges::all_of(group, [&](int rank) {
-      return board_.arrivals(channel, index(rank)).value.load() >= come_[channel];
+      return board_.arrivals(channel, index(rank)).load() >= come_[channel];
     });
   }
 
@@ -208,8 +218,10 @@ class PeerMemoryTransport final : public Transport {
   }
   // Listens first, so that who waits looks once more before it sleeps. Not for long: messages that
   // come on other ways ring no bell.
+  // Many ranks sleep longer, or waking them would take all processors.
   void sleep() {
-    constexpr timespec longest{0, 200'000};
+    constexpr long one = 200'000, most = 20'000'000;  // nanoseconds
+    const timespec longest{0, std::clamp(one * ranks_ / 16, one, most)};
     Doorbell& bell = board_.doorbell(index(rank_));
     if (listens_) {
       ::syscall(SYS_futex, &bell.rings, FUTEX_WAIT, heard_, &longest, nullptr, 0);
@@ -256,13 +268,20 @@ class PeerMemoryTransport final : public Transport {
     throw PeerLost(culprit, lost_text(culprit) + why + " | seen by " + name_of(rank_));
   }
 
+  void watch(int rank) {
+    std::optional<WatchedProcess>& process = watched_[index(rank)];
+    if (!process) {
+      process.emplace(rank == rank_ ? 0 : presence(rank).process.load());
+    }
+  }
+
   // A rank that failed because of another is not to blame; nor is one that waits for another.
   void look_around(int waits_for) {
-    const auto known = static_cast<int>(watched_.size());
-    for (int i = 0; i < std::min(known, most_looks); ++i) {
-      look_at(next_look_++ % known);
+    for (int i = 0; i < std::min(joined_, most_looks); ++i) {
+      look_at(next_look_++ % joined_);
     }
-    if (waits_for != any_rank && waits_for < known) {
+    if (waits_for != any_rank && waits_for < joined_) {
+      watch(waits_for);
       look_at(waits_for);
     }
     if (waits_for != any_rank &&
@@ -280,8 +299,9 @@ class PeerMemoryTransport final : public Transport {
     }
   }
   void look_at(int rank) {
-    WatchedProcess& process = watched_[index(rank)];
-    const bool ended = process.ended();  // first: who ends by itself has said before what it is
+    std::optional<WatchedProcess>& process = watched_[index(rank)];
+    // First of all: who ends by itself has said before what it is.
+    const bool ended = process && process->ended();
     const State state = presence(rank).state.load(std::memory_order_acquire);
     if (state == State::failed) {
       lost(presence(rank).culprit.load(std::memory_order_relaxed),
@@ -291,11 +311,11 @@ class PeerMemoryTransport final : public Transport {
       return;
     }
     if (ended) {
-      lost(number_of(rank), "process " + std::to_string(process.process()) + " has ended");
+      lost(number_of(rank), "process " + std::to_string(process->process()) + " has ended");
     }
-    if (process.stopped() > silence_) {
-      lost(number_of(rank), "process " + std::to_string(process.process()) +
-                                " has been stopped for " + in_seconds(process.stopped()));
+    if (process && process->stopped() > silence_) {
+      lost(number_of(rank), "process " + std::to_string(process->process()) +
+                                " has been stopped for " + in_seconds(process->stopped()));
     }
   }
   int root(int rank) const {
@@ -315,9 +335,10 @@ class PeerMemoryTransport final : public Transport {
   std::chrono::milliseconds patience_, silence_;
   std::vector<std::uint64_t> come_;              // so far, by channel
   std::vector<std::vector<Incoming>> incoming_;  // [rank][channel]; empty: nothing came from it yet
-  std::vector<WatchedProcess> watched_;          // by rank
-  std::vector<int> called_;                      // see PeerMemory::join()
-  std::size_t used_ = 0;                         // of the room
+  std::vector<std::optional<WatchedProcess>> watched_;  // by rank; nothing: it is not watched
+  int joined_ = 0;           // ranks, from 0 on, that are known to be here
+  std::vector<int> called_;  // see PeerMemory::join()
+  std::size_t used_ = 0;     // of the room
   unsigned idle_ = 0;
   int next_look_ = 0;
   int left_ = -1;         // what was waited for at the latest look, and had left

@@ -5,13 +5,20 @@
 #include <bit>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <gtest/gtest.h>
 #include <iostream>
+#include <iterator>
 #include <set>
+#include <span>
 #include <string>
+#include <sys/mman.h>
 #include <vector>
 
+#include "allreduce/board.h"
 #include "allreduce/calibrate.h"
 #include "allreduce/communicator.h"
 #include "allreduce/forwarding_transport.h"
@@ -129,37 +136,110 @@ TEST(ControlPlane, OfARingTouchesALogarithmOfPeers) {
   }
 }
 
-// All of a run's start in processes, and what one of them takes of memory that is its own.
+// Bytes that a value of /proc/self/status or /proc/self/smaps_rollup has, there in KB.
+std::size_t bytes_of(const char* file, const std::string& key) {
+  std::ifstream in(file);
+  for (std::string word; in >> word;) {
+    if (word == key) {
+      std::size_t kb = 0;
+      in >> kb;
+      return kb << 10U;
+    }
+  }
+  return 0;
+}
+
+// What a rank finds out of itself, in memory that it shares with the test.
+struct OfRank {
+  double joined = 0, summed = 0, gathered = 0;  // seconds since the first was forked
+  std::size_t own_bytes = 0;                    // of memory that no other process has
+  std::size_t descriptors = 0;
+};
+
+class OfAllRanks {
+ public:
+  explicit OfAllRanks(int ranks) : bytes_(sizeof(OfRank) * static_cast<std::size_t>(ranks)) {
+    memory_ = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  }
+  ~OfAllRanks() { ::munmap(memory_, bytes_); }
+  OfAllRanks(const OfAllRanks&) = delete;
+  OfAllRanks& operator=(const OfAllRanks&) = delete;
+
+  OfRank& of(int rank) { return static_cast<OfRank*>(memory_)[rank]; }
+  template <class Member>
+  double most(Member member) {
+    const auto number = [member](const OfRank& of) { return static_cast<double>(of.*member); };
+    const std::span all(static_cast<OfRank*>(memory_), bytes_ / sizeof(OfRank));
+    return number(*std::ranges::max_element(all, {}, number));
+  }
+
+ private:
+  std::size_t bytes_;
+  void* memory_;
+};
+
+constexpr int gatherings = 5;
+
+// One rank's part of a run's start, with a sum and some gatherings.
+int work_of_rank(Transport& transport, OfRank& own, const std::function<double()>& seconds) {
+  own.joined = seconds();
+  const Topology topology = ranks_on_hosts(1, transport.ranks());
+  const LinkSpeeds speeds = links_of_first(transport, topology, {});
+  BucketCommunicator communicator(
+      transport, *tests::usable_loops().back(),
+      {.topology = topology, .links = speeds.links, .rules = {{.algorithm = &find("doubling")}}});
+  Gathering gathering(transport, 24);
+  const Bytes room = transport.room(100'000);
+  const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(room.data()), 25'000}};
+  std::ranges::fill(bucket.front(), 1.0F);
+  communicator.all_reduce(0, bucket, 1);
+  gathering.run();
+  own.summed = seconds();
+  for (int i = 0; i < gatherings; ++i) {
+    gathering.run();
+  }
+  own.gathered = seconds();
+  own.own_bytes = bytes_of("/proc/self/smaps_rollup", "Private_Dirty:");
+  own.descriptors = static_cast<std::size_t>(std::distance(
+      std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator()));
+  return bucket.front().back() == static_cast<float>(transport.ranks()) ? 0 : 2;
+}
+
+// Starts so many processes with a sum of 100 KB; prints what it took.
 void start(int ranks) {
+  constexpr PeerMemoryOptions tiny_rooms{.room = std::size_t{1} << 21U};
   const auto start = std::chrono::steady_clock::now();
-  const tests::ForkedRun run =
-      tests::as_processes(ranks, small_rooms, [ranks](Transport& transport) {
-        const Topology topology = ranks_on_hosts(1, ranks);
-        const simd::Loops& loops = *tests::usable_loops().back();
-        const LinkSpeeds speeds = links_of_first(transport, topology, {});
-        BucketCommunicator communicator(transport, loops,
-                                        {.topology = topology,
-                                         .links = speeds.links,
-                                         .rules = {{.algorithm = &find("doubling")}}});
-        Gathering gathering(transport, 24);
-        const Bytes room = transport.room(100'000);
-        const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(room.data()), 25'000}};
-        std::ranges::fill(bucket.front(), 1.0F);
-        communicator.all_reduce(0, bucket, 1);
-        gathering.run();
-        return bucket.front().back() == static_cast<float>(ranks) ? 0 : 2;
-      });
+  const auto seconds = [start] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  OfAllRanks all(ranks);
+  const tests::ForkedRun run = tests::as_processes(ranks, tiny_rooms, [&](Transport& transport) {
+    return work_of_rank(transport, all.of(transport.rank()), seconds);
+  });
   EXPECT_FALSE(run.hung);
   for (const tests::RankEnd& end : run.ranks) {
     EXPECT_EQ(end.status, 0) << end.error;
   }
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::cout << ranks << " processes have started, reduced and ended in " << seconds << " s\n";
+  // Neither grows with the ranks: what does is in the memory that they share.
+  EXPECT_LT(all.most(&OfRank::own_bytes), 16e6);
+  EXPECT_LT(all.most(&OfRank::descriptors), 100);
+  const double messages = 1.0 * gatherings * ranks * static_cast<double>(rounds(ranks));
+  const double joined = all.most(&OfRank::joined), summed = all.most(&OfRank::summed);
+  const double took = all.most(&OfRank::gathered) - summed;
+  std::cout << ranks << " processes have joined after " << joined << " s, summed after " << summed
+            << " s; " << messages << " messages in " << took << " s, " << messages / took
+            << " a second; the most that a rank has of its own: "
+            << all.most(&OfRank::own_bytes) / 1e6 << " MB, " << all.most(&OfRank::descriptors)
+            << " descriptors; the board takes "
+            << static_cast<double>(
+                   Board::front({.ranks = static_cast<std::uint64_t>(ranks), .channels = 64})) /
+                   1e6
+            << " MB\n";
 }
 
 TEST(SlowControlPlane, Starts64Processes) { start(64); }
 TEST(SlowControlPlane, Starts256Processes) { start(256); }
+TEST(SlowControlPlane, Starts1024Processes) { start(1024); }
 
 }  // namespace
 }  // namespace cnn::allreduce
