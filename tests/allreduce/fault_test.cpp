@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "allreduce/communicator.h"
+#include "allreduce/gathering.h"
 #include "tests/allreduce/forked_ranks.h"
 #include "tests/allreduce/usable_loops.h"
 
@@ -139,6 +140,27 @@ void expect_culprits_of(int faults, unsigned seed) {
 TEST(LongFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(160, 1); }
 
 TEST(SlowFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(800, 2); }
+
+// Of so many, not every rank watches the process of every other.
+TEST(Faults, OfOneOfManyRanksAreNamedByAll) {
+  constexpr int ranks = 80, killed = 37;
+  const ForkedRun run =
+      as_processes(ranks, {.room = 1 << 20U, .silence = 10s}, [](Transport& transport) {
+        Gathering gathering(transport, 8);
+        gathering.run();
+        if (transport.rank() == killed) {
+          ::raise(SIGKILL);
+        }
+        gathering.run();
+        return 0;
+      });
+  EXPECT_FALSE(run.hung);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const RankEnd& end = run.ranks[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(end.status, rank == killed ? 128 + SIGKILL : 75) << rank << ": " << end.error;
+    EXPECT_EQ(end.culprit, rank == killed ? -1 : killed) << rank << ": " << end.error;
+  }
+}
 
 }  // namespace
 }  // namespace cnn::allreduce
