@@ -33,6 +33,9 @@ cudaError_t finish(Capture& capture, const std::vector<std::size_t>& ends) {
     stream->capture.reset();
     stream->tail.clear();
   }
+  if (!joined || !capture.why_invalid.empty()) {
+    capture.nodes.clear();  // what they refer to goes with the graph; events may keep the capture
+  }
   if (!capture.why_invalid.empty()) {
     return returned(cudaErrorStreamCaptureInvalidated);
   }

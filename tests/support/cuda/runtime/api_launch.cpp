@@ -6,6 +6,7 @@
 
 #include "tests/support/cuda/runtime/address_check.h"
 #include "tests/support/cuda/runtime/calls.h"
+#include "tests/support/cuda/runtime/kernel_table.h"
 #include "tests/support/cuda/runtime/kernels.h"
 #include "tests/support/cuda/runtime/violation.h"
 #include "tests/support/grid/grid.h"
@@ -64,6 +65,11 @@ bool is_possible(dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& 
 void add_kernel(const void* entry, const Bind& bind) {
   const std::scoped_lock lock(table().mutex);
   table().rows.try_emplace(entry, Kernel{.bind = bind});
+}
+
+void remove_kernels() {
+  const std::scoped_lock lock(table().mutex);
+  table().rows.clear();
 }
 
 void append_words(const void* parameter, std::size_t bytes, std::vector<void*>& words) {

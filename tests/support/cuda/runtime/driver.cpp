@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tests/support/cuda/runtime/fault.h"
+#include "tests/support/cuda/runtime/kernel_table.h"
 #include "tests/support/cuda/runtime/violation.h"
 
 namespace cnn::tests::emulated {
@@ -127,6 +128,7 @@ void set_up(const Settings& settings) {
     violate("still alive when the emulated GPU starts afresh: " + line);
   }
   slot() = std::make_unique<Driver>(settings);
+  remove_kernels();
 }
 
 std::string capture_problem() {
