@@ -1,6 +1,6 @@
 #include "allreduce/staged.h"
 
-#include <atomic>
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -29,6 +29,7 @@ void StagedCommunicator::prepare(std::size_t bucket, std::size_t elements) {
   if (buckets_[bucket] == nullptr) {
     buckets_[bucket] = std::make_unique<Bucket>();
     *buckets_[bucket] = {.number = bucket, .staged = tools_.room(elements), .flag = tools_.flag()};
+    word_of(*buckets_[bucket], staging_failed) = error_ == nullptr ? 0 : 1;
   }
   check(buckets_[bucket]->staged.size() == elements,
         "bucket " + std::to_string(bucket) + " of an exchange has changed its size");
@@ -58,6 +59,7 @@ void StagedCommunicator::all_reduce(Stream& stream, std::size_t number,
 void StagedCommunicator::arrived(Bucket& bucket) {
   {
     const std::lock_guard lock(mutex_);
+    bucket.on_host = true;
     waiting_.push_back(&bucket);
   }
   changed_.notify_all();
@@ -81,21 +83,64 @@ void StagedCommunicator::loop() {
     waiting_.erase(waiting_.begin());
     if (error_ == nullptr) {
       lock.unlock();
-      sum(bucket);
+      std::exception_ptr error = sum(bucket);
       lock.lock();
+      if (error != nullptr) {
+        fail(std::move(error));
+      }
     }
-    // Who waits sees the sum, or the error, that was written before.
-    std::atomic_ref(*flag_of(bucket))
-        .store(error_ == nullptr ? staging_done : staging_failed, std::memory_order_release);
+    if (error_ == nullptr) {  // a device that sees the flag sees the sum that was written before
+      word_of(bucket, staging_done).store(1, std::memory_order_release);
+    }
+    bucket.on_host = false;
   }
 }
 
-void StagedCommunicator::sum(Bucket& bucket) {
+std::exception_ptr StagedCommunicator::sum(Bucket& bucket) {
   try {
     host_.all_reduce(bucket.number, std::span(&bucket.staged, 1), bucket.factor);
   } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
+    return std::current_exception();
+  }
+  return nullptr;
+}
+
+// Streams skip host work after an error, so that buckets behind the one that has failed do not
+// arrive here: their waits must end all the same.
+void StagedCommunicator::fail(std::exception_ptr error) {
+  error_ = std::move(error);
+  for (const std::unique_ptr<Bucket>& bucket : buckets_) {
+    if (bucket != nullptr) {
+      word_of(*bucket, staging_failed).store(1, std::memory_order_release);
+    }
+  }
+}
+
+const StagedCommunicator::Bucket* StagedCommunicator::first_unanswered() const {
+  const auto unanswered = [](const std::unique_ptr<Bucket>& bucket) {
+    return bucket != nullptr && !bucket->on_host && word_of(*bucket, staging_waits) != 0 &&
+           word_of(*bucket, staging_done) == 0;
+  };
+  const auto found = std::ranges::find_if(buckets_, unanswered);
+  return found == buckets_.end() ? nullptr : found->get();
+}
+
+void StagedCommunicator::look(bool waiting) {
+  if (waiting) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // others have work to do
+  }
+  const std::lock_guard lock(mutex_);
+  const Bucket* const bucket = waiting && error_ == nullptr ? first_unanswered() : nullptr;
+  if (bucket == nullptr) {
+    unanswered_since_.reset();
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now();
+  unanswered_since_ = unanswered_since_.value_or(now);
+  if (now - *unanswered_since_ > tools_.longest_unanswered) {
+    fail(std::make_exception_ptr(Error("the device waits for the sum of bucket " +
+                                       std::to_string(bucket->number) +
+                                       ", which was not handed to the host")));
   }
 }
 

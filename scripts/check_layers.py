@@ -81,7 +81,7 @@ ARROWS = {
     "tests/program/emulated_gpu": ["tests/program", "tests/support"],
     "tests/support/cuda/driver": [],
     # What the emulated NCCL forbids, and the exchange on top of it.
-    "tests/allreduce/emulated_gpu": ["allreduce", "allreduce/nccl", "runtime", "runtime/cuda", "tests/support",
+    "tests/allreduce/emulated_gpu": ["allreduce", "allreduce/nccl", "layers/cuda", "runtime", "runtime/cuda", "tests/support",
                                      "tests/support/cuda/nccl", "tests/support/cuda/runtime"],
     # What the emulated runtime forbids.
     "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime",

@@ -4,12 +4,14 @@
 namespace cnn::layers::cuda {
 namespace {
 
+// Only the host writes `failed`, and it never takes it back: a wait that begins later ends too.
 __global__ void wait_for_flag_kernel(volatile std::uint32_t* flag) {
-  while (*flag == 0) {
+  volatile std::uint32_t *const done = flag, *const failed = flag + 1, *const waits = flag + 2;
+  *waits = 1;
+  while (*done == 0 && *failed == 0) {
   }
-  if (*flag == 1) {
-    *flag = 0;
-  }
+  *done = 0;
+  *waits = 0;
 }
 
 }  // namespace

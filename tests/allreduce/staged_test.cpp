@@ -61,13 +61,11 @@ class ThreeAlike final : public Communicator {
 
 void wait_here(Stream& stream, std::uint32_t* flag) {
   stream.host([flag] {
-    const std::atomic_ref seen(*flag);
-    while (seen.load() == 0) {
+    const std::atomic_ref done(flag[staging_done]), failed(flag[staging_failed]);
+    while (done.load() == 0 && failed.load() == 0) {
       std::this_thread::yield();
     }
-    if (seen.load() == staging_done) {
-      seen.store(0);
-    }
+    done.store(0);
   });
 }
 

@@ -25,13 +25,11 @@ inline constexpr bench::DeviceExchange played_device{
     .wait_for_flag =
         [](Stream& stream, std::uint32_t* flag) {
           stream.host([flag] {
-            const std::atomic_ref seen(*flag);
-            while (seen.load() == 0) {
+            const std::atomic_ref done(flag[0]), failed(flag[1]);
+            while (done.load() == 0 && failed.load() == 0) {
               std::this_thread::yield();
             }
-            if (seen.load() == 1) {
-              seen.store(0);
-            }
+            done.store(0);
           });
         }};
 

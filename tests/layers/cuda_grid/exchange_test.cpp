@@ -1,5 +1,6 @@
 // What exchanges gradients on a device, as far as it needs none: the calls that its kernel makes,
 // and the wait for the host.
+#include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -49,12 +50,19 @@ TEST(CudaExchange, ReducesABucketInThePlaceOfItsOutputs) {
   EXPECT_THAT(out, ElementsAre(4, 2, 3));
 }
 
-TEST(CudaExchange, WaitsForTheFlagAndTakesItBackUnlessItTellsOfAFailure) {
+TEST(CudaExchange, WaitsForTheFlagAndTakesItBack) {
   grid::GridStream stream(grid::Order{});
-  for (const auto& [set, left] : {std::pair(1U, 0U), std::pair(2U, 2U)}) {
-    std::uint32_t flag = set;
-    layers::cuda::wait_for_flag(stream, &flag);
-    EXPECT_EQ(flag, left);
+  std::array<std::uint32_t, 3> flag{1, 0, 0};
+  layers::cuda::wait_for_flag(stream, flag.data());
+  EXPECT_THAT(flag, ElementsAre(0, 0, 0));
+}
+
+TEST(CudaExchange, WaitsNoMoreOnceTheHostHasFailed) {
+  grid::GridStream stream(grid::Order{});
+  std::array<std::uint32_t, 3> flag{0, 1, 0};
+  for (int wait = 0; wait < 2; ++wait) {
+    layers::cuda::wait_for_flag(stream, flag.data());
+    EXPECT_THAT(flag, ElementsAre(0, 1, 0)) << "later waits end too";
   }
 }
 
