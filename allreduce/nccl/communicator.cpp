@@ -1,7 +1,9 @@
 #include "allreduce/nccl/communicator.h"
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -39,6 +41,36 @@ std::vector<std::span<float>> joined(std::span<const std::span<float>> pieces) {
 
 }  // namespace
 
+// A call of ncclCommAbort on a thread of its own. NCCL offers no way out of it: the destructor
+// waits for a while, which is more than enough where nothing holds it up, and then leaves it
+// behind.
+class Communicator::Abort {
+ public:
+  Abort(const Library& library, Comm comm) : state_(std::make_shared<State>()) {
+    std::thread([state = state_, abort = library.abort, comm] {
+      static_cast<void>(abort(comm));
+      const std::lock_guard lock(state->mutex);
+      state->ended = true;
+      state->changed.notify_all();
+    }).detach();
+  }
+  ~Abort() {
+    constexpr std::chrono::seconds longest{30};
+    std::unique_lock lock(state_->mutex);
+    state_->changed.wait_for(lock, longest, [this] { return state_->ended; });
+  }
+  Abort(const Abort&) = delete;
+  Abort& operator=(const Abort&) = delete;
+
+ private:
+  struct State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+  };
+  std::shared_ptr<State> state_;
+};
+
 UniqueId make_id(const Library& library) {
   UniqueId id;
   const Status status = library.get_unique_id(&id);
@@ -58,20 +90,30 @@ Communicator::~Communicator() { abort(); }  // which, unlike the alternatives, w
 void Communicator::all_reduce(Stream& stream, std::size_t /*bucket*/,
                               std::span<const std::span<float>> pieces, float factor) {
   check(comm_ != nullptr, "NCCL: the exchange has failed before");
-  const bool averages = factor != 1;
-  check(!averages || factor == 1 / static_cast<float>(team_.ranks),
-        "NCCL sums or averages, and knows no other factor");
+  const int operation = operation_for(factor);
   void* const native = team_.native(stream);
   settle(library_.group_start());
   for (const std::span<float>& row : joined(pieces)) {
-    const Status status = library_.all_reduce(row.data(), row.data(), row.size(), float32,
-                                              averages ? average : sum, comm_, native);
+    const Status status =
+        library_.all_reduce(row.data(), row.data(), row.size(), float32, operation, comm_, native);
     if (status != success && status != in_progress) {
       static_cast<void>(library_.group_end());
       fail(status);
     }
   }
   settle(library_.group_end());
+}
+
+// All ranks ask for the same factors in the same order, which the steps of a plan go by.
+int Communicator::operation_for(float factor) {
+  if (factor == 1) {
+    return sum;
+  }
+  const auto [place, is_new] = operations_.try_emplace(factor);
+  if (is_new) {
+    settle(library_.make_scaled_sum(&place->second, &factor, float32, host_scalar, comm_));
+  }
+  return place->second;
 }
 
 std::shared_ptr<void> Communicator::attach(std::span<std::byte> memory) {
@@ -126,13 +168,17 @@ void Communicator::settle(Status status) {
 
 void Communicator::abort() {
   if (comm_ != nullptr) {
-    static_cast<void>(library_.abort(std::exchange(comm_, nullptr)));
+    abort_ = std::make_unique<Abort>(library_, std::exchange(comm_, nullptr));
   }
 }
 
 // NCCL may notice a lost rank first, but does not name it.
 void Communicator::fail(Status status) {
-  const std::string text = text_of(library_, status, comm_);
+  std::string text = text_of(library_, status, comm_);
+  if (status == cuda_error) {
+    text += " (on rank " + std::to_string(team_.rank) +
+            "; NCCL takes buffers on its device: is enough of the memory free there?)";
+  }
   abort();
   if (status == remote_error || status == system_error) {
     constexpr int looks = 200;

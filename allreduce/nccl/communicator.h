@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -26,16 +27,20 @@ struct Team {
 UniqueId make_id(const Library& library);
 
 // Sums by NCCL on the device that the calling thread has chosen. Used by one thread at a time.
+//
+// NCCL's abort first ends the kernels that wait for other ranks, then blocks until every CUDA graph
+// that has captured a sum is destroyed, and a capture under way has ended: that is up to the
+// caller, who learns of a lost rank by an exception. So a thread of its own calls it.
 class Communicator final : public StreamCommunicator {
  public:
   // All ranks make theirs at the same time. Throws Error, and what look_around throws.
   Communicator(const Library& library, Team team);
-  ~Communicator() override;  // no step runs any more
+  // No step runs any more, and what has recorded one is gone.
+  ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
   void prepare(std::size_t /*bucket*/, std::size_t /*elements*/) override {}
-  // factor: 1, or one over the number of ranks.
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
@@ -48,13 +53,18 @@ class Communicator final : public StreamCommunicator {
   void look(bool waiting);
 
  private:
-  void settle(Status status);  // blocks while it is under way
-  void abort();
+  class Abort;
+
+  int operation_for(float factor);  // that multiplies by it and sums
+  void settle(Status status);       // blocks while it is under way
+  void abort();                     // does not wait for its end
   [[noreturn]] void fail(Status status);
 
   Library library_;
   Team team_;
-  Comm comm_ = nullptr;  // null: aborted
+  Comm comm_ = nullptr;              // null: aborted
+  std::map<float, int> operations_;  // by factor
+  std::unique_ptr<Abort> abort_;
 };
 
 }  // namespace cnn::allreduce::nccl

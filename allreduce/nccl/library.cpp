@@ -30,6 +30,7 @@ Library open_library(const std::string& file) {
   find_function(handle, found.all_reduce, "ncclAllReduce");
   find_function(handle, found.group_start, "ncclGroupStart");
   find_function(handle, found.group_end, "ncclGroupEnd");
+  find_function(handle, found.make_scaled_sum, "ncclRedOpCreatePreMulSum");
   find_function(handle, found.async_error, "ncclCommGetAsyncError");
   find_function(handle, found.abort, "ncclCommAbort");
   find_function(handle, found.error_text, "ncclGetErrorString");

@@ -10,9 +10,11 @@ namespace cnn::allreduce::nccl {
 // runs that need it, so that neither the build nor a machine without GPUs does.
 using Status = int;
 using Comm = void*;
-inline constexpr Status success = 0, system_error = 2, remote_error = 6, in_progress = 7;
+inline constexpr Status success = 0, cuda_error = 1, system_error = 2, remote_error = 6,
+                        in_progress = 7;
 inline constexpr int float32 = 7;            // type
-inline constexpr int sum = 0, average = 4;   // operation
+inline constexpr int sum = 0;                // operation
+inline constexpr int host_scalar = 1;        // a scalar is read before the call returns
 inline constexpr int least_version = 21400;  // 2.14: calls that do not block
 
 struct UniqueId {
@@ -36,6 +38,10 @@ struct Library {
                        Comm comm, void* stream) = nullptr;
   Status (*group_start)() = nullptr;
   Status (*group_end)() = nullptr;
+  // Makes an operation that multiplies by the scalar what it then sums; it goes with the
+  // communicator.
+  Status (*make_scaled_sum)(int* operation, const void* scalar, int type, int residence,
+                            Comm comm) = nullptr;
   Status (*async_error)(Comm comm, Status* error) = nullptr;
   Status (*abort)(Comm comm) = nullptr;
   const char* (*error_text)(Status status) = nullptr;

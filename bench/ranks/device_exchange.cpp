@@ -78,9 +78,24 @@ void look_around(allreduce::Transport& transport, bool waiting) {
   }
 }
 
+// NCCL takes buffers on the device when it starts, and more when it first sums so many numbers by
+// an algorithm. All of them are taken here, before anything is planned by the memory that is free.
+void take_memory(Backend& backend, nccl::Communicator& communicator) {
+  constexpr std::size_t largest = std::size_t{16} << 20U;
+  Device& device = *backend.device;
+  const Buffer memory = device.allocate(largest);
+  const auto stream = device.make_stream(Lane::communicate);
+  for (const std::size_t bytes : {std::size_t{4} << 10U, std::size_t{1} << 20U, largest}) {
+    const std::span<float> piece(reinterpret_cast<float*>(memory.data()), bytes / sizeof(float));
+    communicator.all_reduce(*stream, 0, {&piece, 1}, 1);
+    stream->synchronize();
+  }
+}
+
 std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Invited& invited,
                                                      allreduce::Transport& transport) {
   const DeviceExchange& device = *backend.device_exchange;
+  const std::size_t free_before = backend.device->memory_bytes();
   const auto communicator = std::make_shared<nccl::Communicator>(
       *invited.library,
       nccl::Team{.rank = transport.rank(),
@@ -91,6 +106,12 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Inv
   device.look_while_waiting(*backend.device,
                             [communicator](bool waiting) { communicator->look(waiting); });
   device.add(backend.kernels, communicator);
+  take_memory(backend, *communicator);
+  const std::size_t free_now = backend.device->memory_bytes();
+  const std::size_t taken =
+      std::min(free_before - std::min(free_now, free_before), backend.memory_limit);
+  backend.memory_limit -= taken;
+  backend.memory_text += fmt::format(" and {} MiB for NCCL", taken >> 20U);
   backend.shared_memory = [&own = *backend.device, communicator](std::size_t bytes) {
     auto memory = std::make_shared<Buffer>(own.allocate(bytes));
     const std::span<std::byte> all(memory->data(), memory->bytes());
@@ -125,6 +146,8 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(Backend& backend,
                       return flag;
                     },
                 .wait_for = device.wait_for_flag});
+  device.look_while_waiting(*backend.device,
+                            [communicator](bool waiting) { communicator->look(waiting); });
   device.add(backend.kernels, communicator);
   return communicator;
 }

@@ -135,8 +135,6 @@ void Peers::divide_memory(Backend& backend) {
   take_part_of_memory(backend, bytes, sharers);
   if (backend.device_exchange == nullptr) {
     backend.memory_text += ", divided among the ranks of this machine";
-  } else if (config_.lms.enabled) {
-    backend.memory_limit = least(backend.memory_limit);
   }
 }
 
@@ -161,6 +159,9 @@ void Peers::connect(Backend& backend) {
   broadcast_.emplace(transport);
   if (config_.num_gpus == 1) {
     exchange_by(transport, backend);
+    if (backend.device_exchange != nullptr && config_.lms.enabled) {
+      backend.memory_limit = least(backend.memory_limit);  // of what the exchange has left
+    }
   } else if (exchanges_gradients(config_)) {
     towers_ = std::make_unique<allreduce::Connection>(world_, seats_, memory, config_.num_gpus);
   }

@@ -191,6 +191,27 @@ TEST_F(EmulatedNccl, TakesNoTypeThatItDoesNotEmulate) {
   expect_one_violation("float32 only");
 }
 
+TEST_F(EmulatedNccl, ScalesWhatItSums) {
+  on_ranks(2, [&](int number) {
+    NcclRank rank(number);
+    ASSERT_EQ(rank.join(id, 2), ncclSuccess);
+    float scalar = 0.25F;
+    ncclRedOp_t operation{};
+    ASSERT_EQ(ncclRedOpCreatePreMulSum(&operation, &scalar, ncclFloat32, ncclScalarHostImmediate,
+                                       rank.communicator),
+              ncclSuccess);
+    ASSERT_EQ(rank.reduce(1, operation), ncclSuccess);
+    EXPECT_EQ(rank.element(0), 0.75F);
+  });
+}
+
+TEST_F(EmulatedNccl, TakesNoOperationOfAnotherCommunicator) {
+  NcclRank rank(0);
+  ASSERT_EQ(rank.join(id, 1), ncclSuccess);
+  EXPECT_EQ(rank.reduce(1, ncclNumOps), ncclInvalidArgument);
+  expect_one_violation("an operation that the communicator does not have");
+}
+
 TEST_F(EmulatedNccl, NeedsMemoryOfItsDeviceToStart) {
   on_ranks(2, [&](int number) {
     NcclRank rank(number);
@@ -395,7 +416,7 @@ TEST_F(EmulatedNccl, HasTheNumbersThatTheProgramUses) {
   EXPECT_EQ(nccl::in_progress, ncclInProgress);
   EXPECT_EQ(nccl::float32, ncclFloat32);
   EXPECT_EQ(nccl::sum, ncclSum);
-  EXPECT_EQ(nccl::average, ncclAvg);
+  EXPECT_EQ(nccl::host_scalar, ncclScalarHostImmediate);
   EXPECT_EQ(sizeof(nccl::UniqueId), sizeof(ncclUniqueId));
   const ncclConfig_t initial = NCCL_CONFIG_INITIALIZER;
   EXPECT_EQ(nccl::Config().magic, initial.magic);

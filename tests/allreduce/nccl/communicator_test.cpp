@@ -1,10 +1,12 @@
 // The calls of NCCL, recorded: which, in which order, of which memory, on which stream.
 #include "allreduce/nccl/communicator.h"
 
+#include <atomic>
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allreduce/transport.h"
@@ -26,12 +28,27 @@ struct Script {
   std::vector<std::pair<const void*, std::size_t>> reduced;
   std::vector<int> operations;
   std::vector<void*> streams;
+  std::vector<float> scalars;
   int comm = 0;  // its address stands for the communicator
 };
 
 Script& script() {
   static Script the_script;
   return the_script;
+}
+
+// Calls of abort, which come from a thread of their own.
+std::atomic<int>& aborts() {
+  static std::atomic<int> count;
+  return count;
+}
+
+// Waits for the call, which must come.
+void expect_abort() {
+  while (aborts() == 0) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(aborts(), 1);
 }
 
 Status told(const char* call) {
@@ -41,6 +58,7 @@ Status told(const char* call) {
 
 Library stand_in() {
   script() = {};
+  aborts() = 0;
   Library library;
   library.version = 22809;
   library.get_unique_id = [](UniqueId* id) {
@@ -64,6 +82,15 @@ Library stand_in() {
     told("all_reduce");
     return script().of_reduction;
   };
+  library.make_scaled_sum = [](int* operation, const void* scalar, int type, int residence,
+                               Comm comm) {
+    EXPECT_EQ(type, float32);
+    EXPECT_EQ(residence, host_scalar);
+    EXPECT_EQ(comm, &script().comm);
+    *operation = 17;
+    script().scalars.push_back(*static_cast<const float*>(scalar));
+    return success;
+  };
   library.group_start = [] { return script().calls.emplace_back("start"), success; };
   library.group_end = [] { return told("end"); };
   library.async_error = [](Comm /*comm*/, Status* error) {
@@ -72,7 +99,11 @@ Library stand_in() {
     s.polls_in_progress -= s.polls_in_progress > 0 ? 1 : 0;
     return success;
   };
-  library.abort = [](Comm /*comm*/) { return script().calls.emplace_back("abort"), success; };
+  library.abort = [](Comm comm) {
+    EXPECT_EQ(comm, &script().comm);
+    ++aborts();
+    return success;
+  };
   library.error_text = [](Status status) {
     return status == remote_error ? "remote process exited" : "invalid usage";
   };
@@ -119,12 +150,14 @@ TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
     EXPECT_THAT(script().operations, ElementsAre(sum, sum));
     EXPECT_THAT(script().streams, ElementsAre(&stream, &stream));
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
-    EXPECT_EQ(script().operations.back(), average);
-    EXPECT_THAT(tests::error_of([&] { communicator.all_reduce(stream, 4, pieces, 0.5F); }),
-                HasSubstr("no other factor"));
+    communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
+    EXPECT_EQ(script().operations.back(), 17);
+    EXPECT_THAT(script().scalars, ElementsAre(0.25F)) << "one operation for each factor";
   }
-  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "start", "all_reduce", "all_reduce", "end",
-                                          "start", "all_reduce", "end", "abort"));
+  EXPECT_THAT(script().calls,
+              ElementsAre("init 1 of 4", "start", "all_reduce", "all_reduce", "end", "start",
+                          "all_reduce", "end", "start", "all_reduce", "end"));
+  EXPECT_EQ(aborts(), 1);
   EXPECT_EQ(looks, 0);
 }
 
@@ -144,7 +177,7 @@ TEST(Nccl, TellsItsErrorInOneLineAndEndsWhatRuns) {
   script().error = 5;
   EXPECT_EQ(tests::error_of([&] { communicator.look(true); }),
             "NCCL: invalid usage: socket closed");
-  EXPECT_EQ(script().calls.back(), "abort");
+  expect_abort();
   NoStream stream;
   EXPECT_THAT(tests::error_of([&] { communicator.all_reduce(stream, 0, {}, 1); }),
               HasSubstr("failed before"));
@@ -162,7 +195,7 @@ TEST(Nccl, LeavesItToWhoWatchesProcessesToNameTheOneThatIsLost) {
   Communicator communicator(library, team);
   script().error = remote_error;
   EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 2 is lost");
-  EXPECT_EQ(script().calls.back(), "abort");
+  expect_abort();
 }
 
 TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
@@ -176,7 +209,35 @@ TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
   };
   Communicator communicator(library, team);
   EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
-  EXPECT_EQ(script().calls.back(), "abort");
+  expect_abort();
+}
+
+// NCCL's abort returns when the graphs that it has captured are destroyed, which comes after the
+// exception.
+TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
+  Library library = stand_in();
+  static std::atomic<bool> graph_lives;
+  graph_lives = true;
+  library.abort = [](Comm /*comm*/) {
+    graph_lives.wait(true);
+    ++aborts();
+    return success;
+  };
+  int looks = 0;
+  Team team = team_of(library, looks);
+  team.look_around = [](bool waiting) {
+    if (waiting) {
+      throw PeerLost(0, "rank 0 is lost");
+    }
+  };
+  {
+    Communicator communicator(library, team);
+    EXPECT_EQ(tests::error_of([&] { communicator.look(true); }), "rank 0 is lost");
+    EXPECT_EQ(aborts(), 0);
+    graph_lives = false;
+    graph_lives.notify_all();
+  }
+  EXPECT_EQ(aborts(), 1) << "its end waits for the abort's";
 }
 
 TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {
@@ -191,7 +252,8 @@ TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {
                 communicator.all_reduce(stream, 0, {&piece, 1}, 1);
               }),
               HasSubstr("invalid usage"));
-  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "start", "all_reduce", "end", "abort"));
+  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "start", "all_reduce", "end"));
+  expect_abort();
 }
 
 TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
@@ -203,7 +265,8 @@ TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
     const std::shared_ptr<void> attached = communicator.attach(memory);
     EXPECT_EQ(attached.get(), memory.data());
   }
-  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "attach", "detach", "abort"));
+  EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "attach", "detach"));
+  EXPECT_EQ(aborts(), 1);
   library.attach = nullptr;  // an older one
   Communicator communicator(library, team_of(library, looks));
   EXPECT_EQ(communicator.attach(memory), nullptr);
@@ -225,7 +288,8 @@ TEST(NcclLibrary, OfThisMachineHasAllThatIsCalled) {
   for (const bool found :
        {library.get_unique_id != nullptr, library.init_rank != nullptr,
         library.all_reduce != nullptr, library.group_start != nullptr, library.group_end != nullptr,
-        library.async_error != nullptr, library.abort != nullptr, library.error_text != nullptr}) {
+        library.make_scaled_sum != nullptr, library.async_error != nullptr,
+        library.abort != nullptr, library.error_text != nullptr}) {
     EXPECT_TRUE(found);
   }
   EXPECT_FALSE(std::string(library.error_text(remote_error)).empty());

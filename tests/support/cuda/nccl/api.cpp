@@ -82,10 +82,9 @@ ncclResult_t checked(ncclComm_t communicator, const Reduction& reduction) {
   if (reduction.from == nullptr || reduction.to == nullptr) {
     return communicator->fail(ncclInvalidArgument, "ncclAllReduce was given no memory");
   }
-  if (reduction.type != ncclFloat32 ||
-      (reduction.operation != ncclSum && reduction.operation != ncclAvg)) {
-    violate("the emulated NCCL sums and averages float32 only");
-    return communicator->fail(ncclInvalidArgument, "a type or an operation that is not emulated");
+  if (reduction.type != ncclFloat32) {
+    violate("the emulated NCCL sums float32 only");
+    return communicator->fail(ncclInvalidArgument, "a type that is not emulated");
   }
   return ncclSuccess;
 }
@@ -162,11 +161,17 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t elements, ncc
   if (!is_alive(communicator, "ncclAllReduce")) {
     return ncclInvalidArgument;
   }
+  if (!communicator->has_operation(operation)) {
+    cnn::tests::emulated::violate(
+        "ncclAllReduce was given an operation that the communicator does not have");
+    return ncclInvalidArgument;
+  }
   const cnn::tests::emulated::Reduction reduction{.from = from,
                                                   .to = to,
                                                   .elements = elements,
                                                   .type = type,
                                                   .operation = operation,
+                                                  .factor = communicator->factor_of(operation),
                                                   .stream = stream};
   ncclGroupStart();
   if (const ncclResult_t wrong = cnn::tests::emulated::checked(communicator, reduction);
@@ -179,6 +184,22 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t elements, ncc
     cnn::tests::emulated::add_call(communicator, reduction);
   }
   return ncclGroupEnd();
+}
+
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* operation, void* scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t communicator) {
+  if (!is_alive(communicator, "ncclRedOpCreatePreMulSum")) {
+    return ncclInvalidArgument;
+  }
+  if (type != ncclFloat32 || residence != ncclScalarHostImmediate) {
+    cnn::tests::emulated::violate("the emulated NCCL scales by a float32 of the host only");
+    return ncclInvalidArgument;
+  }
+  if (const ncclResult_t ready = communicator->ready(); ready != ncclSuccess) {
+    return ready;
+  }
+  *operation = communicator->add_operation(*static_cast<const float*>(scalar));
+  return ncclSuccess;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {

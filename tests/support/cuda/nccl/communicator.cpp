@@ -323,10 +323,27 @@ bool ncclComm::is_cut_off() {
   return true;
 }
 
-// Adds in the order of ranks, what an average multiplies before it adds.
+ncclRedOp_t ncclComm::add_operation(float scalar) {
+  scalars_.push_back(scalar);
+  return static_cast<ncclRedOp_t>(ncclNumOps + scalars_.size() - 1);
+}
+
+bool ncclComm::has_operation(ncclRedOp_t operation) const {
+  return operation == ncclSum || operation == ncclAvg ||
+         (operation >= ncclNumOps &&
+          static_cast<std::size_t>(operation - ncclNumOps) < scalars_.size());
+}
+
+float ncclComm::factor_of(ncclRedOp_t operation) const {
+  return operation == ncclSum   ? 1
+         : operation == ncclAvg ? 1 / static_cast<float>(ranks_)
+                                : scalars_.at(static_cast<std::size_t>(operation - ncclNumOps));
+}
+
+// Adds in the order of ranks; an operation with a factor multiplies before it adds.
 void ncclComm::sum(const Reduction& reduction) {
   constexpr std::size_t most = Segment::chunk_bytes / sizeof(float);
-  const float factor = reduction.operation == ncclAvg ? 1 / static_cast<float>(ranks_) : 1;
+  const float factor = reduction.factor;
   const auto* from = static_cast<const float*>(reduction.from);
   auto* to = static_cast<float*>(reduction.to);
   for (std::size_t at = 0; at < reduction.elements; at += most) {

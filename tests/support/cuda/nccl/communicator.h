@@ -27,6 +27,7 @@ struct Reduction {
   std::size_t elements = 0;
   ncclDataType_t type{};
   ncclRedOp_t operation{};
+  float factor = 1;  // of the operation
   cudaStream_t stream = nullptr;
 };
 
@@ -35,7 +36,7 @@ struct Reduction {
 struct CommunicatorSettings {
   std::size_t buffer_bytes = std::size_t{4} << 20U;  // CNN_EMULATED_NCCL_BYTES
   // CNN_EMULATED_NCCL_ABORT_SECONDS: how long an abort waits before it is a violation.
-  std::chrono::seconds longest_abort{20};
+  std::chrono::seconds longest_abort{120};
   std::optional<InjectedFault> fault;  // see fault_of_environment()
 };
 CommunicatorSettings settings_of_communicators();
@@ -65,6 +66,10 @@ struct ncclComm {
   ncclResult_t abort();
   ncclResult_t attach(void* memory, std::size_t bytes, void** handle);
   ncclResult_t detach(void* handle);
+  // An operation that multiplies by the scalar what it then sums.
+  ncclRedOp_t add_operation(float scalar);
+  bool has_operation(ncclRedOp_t operation) const;
+  float factor_of(ncclRedOp_t operation) const;
 
   ncclResult_t state() const;
   std::string last_error() const;
@@ -101,6 +106,7 @@ struct ncclComm {
   std::shared_ptr<std::atomic<int>> recordings_ = std::make_shared<std::atomic<int>>(0);
   std::uint64_t launched_ = 0, executed_ = 0, barriers_ = 0;
   std::vector<void*> buffers_;
+  std::vector<float> scalars_;  // of the operations from ncclNumOps on
   std::map<void*, std::size_t> attached_;
 };
 // NOLINTEND(readability-identifier-naming)

@@ -67,6 +67,12 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t elements, ncc
                                                stream);
 }
 
+ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t* operation, void* scalar, ncclDataType_t type,
+                                      ncclScalarResidence_t residence, ncclComm_t communicator) {
+  return find(&ncclRedOpCreatePreMulSum, "ncclRedOpCreatePreMulSum")(operation, scalar, type,
+                                                                     residence, communicator);
+}
+
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {
   return find(&ncclCommGetAsyncError, "ncclCommGetAsyncError")(communicator, error);
 }

@@ -1,0 +1,121 @@
+// The exchange by NCCL on emulated devices, with graphs, when a rank is lost.
+#include "allreduce/nccl/communicator.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+
+#include "allreduce/transport.h"
+#include "runtime/cuda/device.h"
+#include "runtime/cuda/stream.h"
+#include "tests/allreduce/emulated_gpu/nccl_ranks.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::allreduce::nccl {
+namespace {
+
+using testing::HasSubstr;
+using tests::emulated::Variable;
+
+// A rank as a run has it: a device that looks around while it is waited for.
+class Rank {
+ public:
+  Rank(const UniqueId& id, int number, const std::atomic<bool>& lost)
+      : device_(number), memory_(device_.allocate(64)), lost_(lost) {
+    communicator_ = std::make_shared<Communicator>(
+        open_library(CNN_EMULATED_NCCL),
+        Team{.rank = number,
+             .ranks = 2,
+             .id = id,
+             .look_around = [this](bool waiting) { look_around(waiting); },
+             .native = [](Stream& stream) -> void* { return cuda::native(stream); }});
+    device_.look_while_waiting([c = communicator_](bool waiting) { c->look(waiting); });
+    stream_ = device_.make_stream(Lane::communicate);
+  }
+
+  void sum() {
+    const std::span<float> piece(reinterpret_cast<float*>(memory_.data()), 4);
+    communicator_->all_reduce(*stream_, 0, {&piece, 1}, 1);
+  }
+  void record() {
+    std::array<Stream*, 1> streams{stream_.get()};
+    recording_ = device_.record(streams, [this] { sum(); });
+  }
+  void replay() { recording_->replay(*stream_); }
+  void synchronize() { stream_->synchronize(); }
+
+ private:
+  void look_around(bool waiting) const {
+    if (waiting && lost_) {
+      throw PeerLost(1, "rank 1 is lost");
+    }
+    std::this_thread::yield();
+  }
+
+  cuda::CudaDevice device_;
+  Buffer memory_;
+  const std::atomic<bool>& lost_;
+  std::shared_ptr<Communicator> communicator_;
+  std::unique_ptr<Recording> recording_;
+  std::unique_ptr<Stream> stream_;
+};
+
+class NcclOnDevices : public tests::emulated::EmulatedNccl {
+ protected:
+  UniqueId made = make_id(open_library(CNN_EMULATED_NCCL));
+  std::atomic<bool> lost = false;
+  // An abort that waits for longer than this ends the process with a message.
+  const Variable shorter{"CNN_EMULATED_NCCL_ABORT_SECONDS", "10"};
+};
+
+TEST_F(NcclOnDevices, NamesARankThatIsLostWhileARecordedStepWaitsForIt) {
+  on_ranks(2, [&](int number) {
+    Rank rank(made, number, lost);
+    rank.record();
+    rank.replay();
+    rank.synchronize();
+    if (number == 1) {
+      lost = true;
+      return;
+    }
+    rank.replay();
+    EXPECT_EQ(tests::error_of([&] { rank.synchronize(); }), "rank 1 is lost");
+    EXPECT_THAT(tests::error_of([&] { rank.sum(); }), HasSubstr("has failed before"));
+  });
+}
+
+TEST_F(NcclOnDevices, NamesARankThatIsLostWhileAStepIsRecorded) {
+  on_ranks(2, [&](int number) {
+    const std::atomic<bool> never = false;
+    Rank rank(made, number, number == 0 ? lost : never);
+    rank.sum();
+    rank.synchronize();
+    if (number == 1) {
+      return;
+    }
+    lost = true;
+    EXPECT_EQ(tests::error_of([&] { rank.record(); }), "rank 1 is lost");
+  });
+}
+
+TEST_F(NcclOnDevices, EndsAStepWhoseRecordingNcclRefuses) {
+  const Variable fault("CNN_EMULATED_NCCL_FAULT", "refuse:0:1");
+  on_ranks(2, [&](int number) {
+    Rank rank(made, number, lost);
+    rank.sum();
+    rank.synchronize();
+    if (number == 0) {
+      lost = true;  // which is what names the rank in a run
+      EXPECT_EQ(tests::error_of([&] { rank.record(); }), "rank 1 is lost");
+    }
+  });
+}
+
+TEST_F(NcclOnDevices, SaysWhichRankHasNoMemoryForItsBuffers) {
+  const Variable large("CNN_EMULATED_NCCL_BYTES", "4294967296");
+  const std::string error = tests::error_of([&] { const Rank rank(made, 0, lost); });
+  EXPECT_THAT(error, testing::AllOf(HasSubstr("out of memory"), HasSubstr("on rank 0")));
+}
+
+}  // namespace
+}  // namespace cnn::allreduce::nccl
