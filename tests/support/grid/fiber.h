@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -28,16 +29,23 @@ class Fiber {
   }
 
  private:
+  // Where a stack goes on, as __builtin_setjmp keeps it.
+  using Place = std::array<void*, 5>;
+
   static void enter(unsigned low, unsigned high);  // halves of a pointer: makecontext takes ints
+  [[noreturn]] static void jump(Place& to);
   void loop();
+  void await_start();
   void leave(bool for_good);
+  void leave_announced(bool for_good);
   void arrive(void* fake_stack);
 
   static constexpr std::size_t stack_bytes = std::size_t{128}
                                              << 10;  // sanitizers clear it each time
 
   std::unique_ptr<std::byte[]> stack_;
-  ucontext_t own_{}, resumer_{};
+  ucontext_t own_{}, resumer_{};      // of the first switch, and of all that AddressSanitizer sees
+  Place own_place_{}, resumer_place_{};  // of all others
   const std::function<void()>* body_ = nullptr;
   void* fake_stack_ = nullptr;  // AddressSanitizer's
   const void* resumer_stack_ = nullptr;

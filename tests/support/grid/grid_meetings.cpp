@@ -85,9 +85,11 @@ void Run::answer(std::span<const std::size_t> members) {
       thread.clock = joined;
     } else if (thread.request.call == WarpCall::shuffle) {
       const std::size_t source = i / warp_size * warp_size + thread.request.source;
-      check(std::ranges::find(members, source) != members.end(),
-            thread_name(i) + " shuffles from lane " + std::to_string(thread.request.source) +
-                ", which takes no part, at " + text_of(thread.where));
+      if (std::ranges::find(members, source) == members.end()) {
+        throw Error(thread_name(i) + " shuffles from lane " +
+                    std::to_string(thread.request.source) + ", which takes no part, at " +
+                    text_of(thread.where));
+      }
       thread.answer.value = threads_[source].request.value;
     }
   }

@@ -206,9 +206,10 @@ void Run::pause_as(State state) {
 
 WarpAnswer Run::exchange(const WarpRequest& request) {
   Thread& self = threads_[current_];
-  check(
-      (request.mask >> lane() & 1U) != 0,
-      thread_name(current_) + " is not in the mask of its own warp call at " + text_of(request.at));
+  if ((request.mask >> lane() & 1U) == 0) {
+    throw Error(thread_name(current_) + " is not in the mask of its own warp call at " +
+                text_of(request.at));
+  }
   self.request = request;
   self.where = request.at;
   pause_as(State::at_warp_call);
@@ -218,12 +219,16 @@ WarpAnswer Run::exchange(const WarpRequest& request) {
 void Run::check_array(const SharedArray& array, std::size_t alignment) const {
   const std::size_t end =
       array.offset + static_cast<std::size_t>(array.count) * array.element_bytes;
-  check(array.count >= 0 && end <= memory_.size(),
-        "the shared array at " + text_of(array.where) + " ends at byte " + std::to_string(end) +
-            " of " + std::to_string(memory_.size()) + " that the launch asked for");
-  check(array.offset % alignment == 0, "the shared array at " + text_of(array.where) +
-                                           " starts at byte " + std::to_string(array.offset) +
-                                           ", not a multiple of " + std::to_string(alignment));
+  // The texts take longer than the checks, which each use of an array makes.
+  if (array.count < 0 || end > memory_.size()) {
+    throw Error("the shared array at " + text_of(array.where) + " ends at byte " +
+                std::to_string(end) + " of " + std::to_string(memory_.size()) +
+                " that the launch asked for");
+  }
+  if (array.offset % alignment != 0) {
+    throw Error("the shared array at " + text_of(array.where) + " starts at byte " +
+                std::to_string(array.offset) + ", not a multiple of " + std::to_string(alignment));
+  }
 }
 
 // Unwinds every thread that is under way, so that nothing on its stack leaks, then rethrows.

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <optional>
 #include <pthread.h>
-#include <vector>
 
 #include "tests/support/cuda/runtime/driver.h"
 #include "tests/support/cuda/runtime/violation.h"
@@ -17,13 +16,23 @@ namespace {
 
 using Range = std::span<const std::byte>;
 
-int append_segments(dl_phdr_info* object, std::size_t /*size*/, void* ranges) {
+// The loaded segment that holds an address, while the loader goes through its objects.
+struct SegmentSearch {
+  const std::byte* at = nullptr;
+  std::optional<Range> found;
+};
+
+int search_segments(dl_phdr_info* object, std::size_t /*size*/, void* data) {
+  auto& search = *static_cast<SegmentSearch*>(data);
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
     if (segment.p_type == PT_LOAD) {
       // NOLINTNEXTLINE(performance-no-int-to-ptr): the loader gives addresses as numbers
       const auto* begin = reinterpret_cast<const std::byte*>(object->dlpi_addr + segment.p_vaddr);
-      static_cast<std::vector<Range>*>(ranges)->emplace_back(begin, segment.p_memsz);
+      if (search.at >= begin && search.at < begin + segment.p_memsz) {
+        search.found = Range(begin, segment.p_memsz);
+        return 1;  // ends the search
+      }
     }
   }
   return 0;
@@ -31,16 +40,12 @@ int append_segments(dl_phdr_info* object, std::size_t /*size*/, void* ranges) {
 
 // Constants and static variables, which stand for those of a kernel's image.
 std::optional<Range> static_memory_at(const std::byte* at) {
-  std::vector<Range> segments;
-  dl_iterate_phdr(append_segments, &segments);
-  const auto found = std::ranges::find_if(segments, [&](Range range) {
-    return at >= range.data() && at < range.data() + range.size();
-  });
-  return found == segments.end() ? std::nullopt : std::optional(*found);
+  SegmentSearch search{.at = at, .found = std::nullopt};
+  dl_iterate_phdr(search_segments, &search);
+  return search.found;
 }
 
-// The stack of this thread with its thread-local variables, among them threadIdx and the like.
-Range stack_of_thread() {
+Range find_stack() {
   pthread_attr_t attributes;
   void* begin = nullptr;
   std::size_t bytes = 0;
@@ -48,6 +53,13 @@ Range stack_of_thread() {
   pthread_attr_getstack(&attributes, &begin, &bytes);
   pthread_attr_destroy(&attributes);
   return {static_cast<const std::byte*>(begin), bytes};
+}
+
+// The stack of this thread with its thread-local variables, among them threadIdx and the like. It
+// stays where it is, and asking for it takes system calls.
+Range stack_of_thread() {
+  thread_local const Range stack = find_stack();
+  return stack;
 }
 
 // What the builtins of a kernel name, which lies apart from the stack in a library that is opened
