@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,7 +15,12 @@ namespace {
 constexpr std::size_t guard_bytes = 256;
 constexpr std::byte guard{0xA5}, poison{0xFF};
 
-// A stay of host bytes on the device, with a guard behind them.
+void check_guard(std::span<const std::byte> guard_now, std::size_t bytes) {
+  check(std::ranges::all_of(guard_now, [](std::byte b) { return b == guard; }),
+        "a kernel wrote past the end of an operand of " + std::to_string(bytes) + " bytes");
+}
+
+// Host bytes and their place on the device, with a guard behind them there.
 class Guest {
  public:
   Guest(Device& device, Stream& stream, std::byte* host, std::size_t bytes)
@@ -21,11 +28,8 @@ class Guest {
         host_(host),
         bytes_(bytes),
         there_(device.allocate(bytes + guard_bytes)),
-        image_(bytes + guard_bytes, poison) {
-    std::fill_n(image_.end() - guard_bytes, guard_bytes, guard);
-    if (host_ != nullptr) {
-      std::copy_n(host_, bytes_, image_.begin());
-    }
+        image_(bytes + guard_bytes, guard) {
+    std::copy_n(host_, bytes_, image_.begin());
     stream_.copy(there_.data(), image_.data(), image_.size());
   }
 
@@ -35,20 +39,48 @@ class Guest {
 
   // After fetch() and a synchronisation.
   void settle() const {
-    check(std::all_of(image_.end() - guard_bytes, image_.end(),
-                      [](std::byte b) { return b == guard; }),
-          "a kernel wrote past the end of an operand of " + std::to_string(bytes_) + " bytes");
-    if (host_ != nullptr) {
-      std::copy_n(image_.begin(), bytes_, host_);
-    }
+    check_guard(std::span(image_).last(guard_bytes), bytes_);
+    std::copy_n(image_.begin(), bytes_, host_);
   }
 
  private:
   Stream& stream_;
-  std::byte* host_;  // null: only on the device
+  std::byte* host_;
   std::size_t bytes_;
   Buffer there_;
   std::vector<std::byte> image_;
+};
+
+// Memory of the device alone, full of ones in every bit, with a guard behind it. A product of
+// matrices has 32 MiB of it, which are neither kept on the host nor read back.
+class Scratch {
+ public:
+  Scratch(Device& device, Stream& stream, std::size_t bytes)
+      : stream_(stream),
+        bytes_(bytes),
+        there_(device.allocate(bytes + guard_bytes)),
+        poison_(std::min(bytes, most_at_once), poison),
+        guard_(guard_bytes, guard) {
+    for (std::size_t at = 0; at < bytes; at += poison_.size()) {
+      stream_.copy(there_.data() + at, poison_.data(), std::min(poison_.size(), bytes - at));
+    }
+    stream_.copy(there_.data() + bytes, guard_.data(), guard_bytes);
+  }
+
+  std::byte* data() const { return there_.data(); }
+
+  void fetch_guard() { stream_.copy(guard_.data(), there_.data() + bytes_, guard_bytes); }
+
+  // After fetch_guard() and a synchronisation.
+  void settle() const { check_guard(guard_, bytes_); }
+
+ private:
+  static constexpr std::size_t most_at_once = std::size_t{1} << 20U;
+
+  Stream& stream_;
+  std::size_t bytes_;
+  Buffer there_;
+  std::vector<std::byte> poison_, guard_;
 };
 
 class DeviceKernel final : public Kernel {
@@ -67,10 +99,10 @@ class DeviceKernel final : public Kernel {
     Operands there;
     std::ranges::transform(operands.in, std::back_inserter(there.in), invite);
     std::ranges::transform(operands.out, std::back_inserter(there.out), invite);
-    Guest workspace(device_, *stream, nullptr, operands.workspace.size());
+    Scratch workspace(device_, *stream, operands.workspace.size());
     there.workspace = {workspace.data(), operands.workspace.size()};
     kernel_->run(*stream, there);
-    workspace.fetch();
+    workspace.fetch_guard();
     for (auto& [host, guest] : guests) {
       guest.fetch();
     }
