@@ -31,6 +31,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--fusion", choices=("auto", "none", "bn", "conv"), help="default: the program's")
     parser.add_argument("--models", help="comma list of curves without .json and .fine (default: all)")
     parser.add_argument("--threads", type=int, help="of each run on a CPU (default: the program's)")
+    parser.add_argument("--steps", type=int, help="only the first so many, where a run takes long (default: all)")
     parser.add_argument("--jobs", type=int, help="runs side by side (default: 1 on a CPU; on a GPU, whose runs mostly "
                         "wait for their start, half of the cores, at most 8)")
     parser.add_argument("--curves", type=pathlib.Path, default=ROOT / "tests/losses", help="default: %(default)s")
@@ -42,6 +43,8 @@ def arguments() -> argparse.Namespace:
     options.models = options.models.split(",") if options.models else known
     if unknown := [name for name in options.models if name not in known]:
         parser.error(f"--models: {', '.join(unknown)} is not one of {', '.join(known)}")
+    if options.steps is not None and options.steps < 1:
+        parser.error(f"--steps={options.steps}: at least one step is to be compared")
     if options.jobs is None:
         options.jobs = 1 if options.device == "cpu" else min(8, max(1, len(os.sched_getaffinity(0)) // 2))
     return options
@@ -50,7 +53,8 @@ def arguments() -> argparse.Namespace:
 class Comparison:
     def __init__(self, options: argparse.Namespace):
         self._options = options
-        self._setting = curve.Setting(options.device, options.precision, options.fusion, options.threads)
+        self._setting = curve.Setting(options.device, options.precision, options.fusion, options.threads,
+                                      options.steps)
         self._kind = tolerance.kind_of(options.device, options.precision)
         self._started = time.monotonic()
         self._rows: dict[str, dict[str, Any]] = {}
@@ -80,7 +84,7 @@ class Comparison:
             recorded = curve.load(options.curves, name, self._kind)
             row["tolerance"] = allowed = recorded["tolerance"][self._kind]
             found, _ = curve.run(options.program, recorded, self._setting, min(options.timeout_s, left))
-            expected = curve.Losses(recorded["base_loss"], recorded["weight_loss"])
+            expected = curve.Losses(recorded["base_loss"], recorded["weight_loss"]).first(len(found.base_loss))
             apart = curve.deviation(expected, found)
             # Strict JSON has no infinity.
             losses = [loss if math.isfinite(loss) else None for loss in found.base_loss]

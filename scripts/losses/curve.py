@@ -19,6 +19,9 @@ class Losses:
     base_loss: list[float]
     weight_loss: list[float]
 
+    def first(self, steps: int) -> "Losses":
+        return Losses(self.base_loss[:steps], self.weight_loss[:steps])
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -27,12 +30,14 @@ class Setting:
     precision: str = "fp32"
     fusion: Optional[str] = None
     threads: Optional[int] = None
+    steps: Optional[int] = None  # fewer than the recorded ones
 
     @property
     def flags(self) -> list[str]:
         return [f"--device={self.device}", f"--precision={self.precision}",
                 *([f"--fusion={self.fusion}"] if self.fusion else []),
-                *([f"--num_intra_threads={self.threads}"] if self.threads else [])]
+                *([f"--num_intra_threads={self.threads}"] if self.threads else []),
+                *([f"--num_batches={self.steps}"] if self.steps else [])]  # of two the program takes the last
 
 
 class RunFailed(Exception):
@@ -78,7 +83,7 @@ def run(program: str, recorded: dict[str, Any], setting: Setting, timeout_s: flo
             said = (done.stderr.strip() or done.stdout.strip()).splitlines()
             raise RunFailed(f"exit code {done.returncode}: {said[-1] if said else 'nothing was said'}")
         report = json.loads(result.read_text())
-    return losses_of(report, recorded["steps"]), report
+    return losses_of(report, setting.steps or recorded["steps"]), report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -71,6 +71,11 @@ fails --device cpu --models slow --timeout_s 0.2
 says 'not done after 0.2 s'
 fails --device cpu --models good --budget_s 0
 says 'no time left .* good'
+fails --device cpu --models good --steps 1
+says 'good .*FAIL 2 steps were reported, not 1'
+says '--num_batches=1' flags
+fails --device cpu --models good --steps 0
+says 'at least one step'
 passes --device cpu --models good,slow --budget_s 1
 says '"slow"' result.json
 fails --device cpu --models nothing
