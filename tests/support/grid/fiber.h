@@ -44,7 +44,7 @@ class Fiber {
                                              << 10;  // sanitizers clear it each time
 
   std::unique_ptr<std::byte[]> stack_;
-  ucontext_t own_{}, resumer_{};      // of the first switch, and of all that AddressSanitizer sees
+  ucontext_t own_{}, resumer_{};  // of the first switch, and of all that AddressSanitizer sees
   Place own_place_{}, resumer_place_{};  // of all others
   const std::function<void()>* body_ = nullptr;
   void* fake_stack_ = nullptr;  // AddressSanitizer's

@@ -1,6 +1,8 @@
 #include "tests/support/cuda/blas/product.h"
 
+#include <algorithm>
 #include <functional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -45,28 +47,37 @@ Sizes sizes(const Layout& layout, bool transposed) {
   return transposed ? Sizes{layout.columns, layout.rows} : Sizes{layout.rows, layout.columns};
 }
 
-// op(matrix) with the elements of a column (by_columns) or of a row side by side.
-std::vector<float> unpack(const Layout& layout, const void* data, bool transposed,
-                          bool columns_together) {
+// op(matrix), its columns one after another.
+std::vector<float> unpack(const Layout& layout, const void* data, bool transposed) {
   const Sizes s = sizes(layout, transposed);
   std::vector<float> values(s.rows * s.columns);
+  const std::int64_t to_next_row = transposed ? layout.leading : 1;
+  const std::int64_t to_next_column = transposed ? 1 : layout.leading;
   for (std::uint64_t column = 0; column < s.columns; ++column) {
-    for (std::uint64_t row = 0; row < s.rows; ++row) {
-      const auto at = static_cast<std::int64_t>(transposed ? column : row) +
-                      static_cast<std::int64_t>(transposed ? row : column) * layout.leading;
-      values[columns_together ? column * s.rows + row : row * s.columns + column] =
-          load(type_of(layout.type), data, at);
-    }
+    load_row(type_of(layout.type), data, static_cast<std::int64_t>(column) * to_next_column,
+             to_next_row, std::span(values).subspan(column * s.rows, s.rows));
   }
   return values;
 }
 
-double dot(const float* a, const float* b, std::uint64_t count) {
-  double sum = 0;
-  for (std::uint64_t i = 0; i < count; ++i) {
-    sum += static_cast<double>(a[i]) * b[i];
+constexpr std::uint64_t rows_at_once = 512;
+
+// Some rows of one column of a product: sums over k of a[k * pitch + row] * b[k], each in the
+// order of k. Side by side they do not wait for each other's additions.
+struct ColumnPart {
+  const float* a = nullptr;
+  std::uint64_t pitch = 0;
+  std::span<const float> b;
+};
+void sum_rows(const ColumnPart& part, std::span<double> sums) {
+  std::ranges::fill(sums, 0);
+  const float* a = part.a;
+  for (const double factor : part.b) {
+    for (std::size_t row = 0; row < sums.size(); ++row) {
+      sums[row] += static_cast<double>(a[row]) * factor;
+    }
+    a += part.pitch;
   }
-  return sum;
 }
 
 }  // namespace
@@ -137,26 +148,27 @@ std::size_t bias_bytes(const Product& p) {
 }
 
 void compute(const Product& p, const ProductMemory& m) {
-  std::vector<float> a =
-      unpack(p.a, m.a, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSA), /*columns_together=*/false);
-  std::vector<float> b =
-      unpack(p.b, m.b, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSB), /*columns_together=*/true);
+  std::vector<float> a = unpack(p.a, m.a, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSA));
+  std::vector<float> b = unpack(p.b, m.b, is_transposed(p, CUBLASLT_MATMUL_DESC_TRANSB));
   if (p.operation.compute == CUBLAS_COMPUTE_32F_FAST_TF32) {
     for (std::vector<float>* values : {&a, &b}) {
-      for (float& value : *values) {
-        value = to_tf32(value);
-      }
+      std::ranges::transform(*values, values->begin(), to_tf32);
     }
   }
-  const std::uint64_t inner = p.d.rows == 0 ? 0 : a.size() / p.d.rows;
+  const std::uint64_t rows = p.d.rows, inner = rows == 0 ? 0 : a.size() / rows;
   const cublasLtEpilogue_t epilogue = epilogue_of(p);
   const bool relu = epilogue == CUBLASLT_EPILOGUE_RELU || epilogue == CUBLASLT_EPILOGUE_RELU_BIAS;
   const DataType type = type_of(p.d.type);
+  std::vector<double> sums(std::min(rows, rows_at_once));
   for (std::uint64_t column = 0; column < p.d.columns; ++column) {
-    for (std::uint64_t row = 0; row < p.d.rows; ++row) {
+    for (std::uint64_t row = 0; row < rows; ++row) {
+      if (row % rows_at_once == 0) {
+        sum_rows({&a[row], rows, std::span(b).subspan(column * inner, inner)},
+                 std::span(sums).first(std::min(rows_at_once, rows - row)));
+      }
       const auto at =
           static_cast<std::int64_t>(column) * p.d.leading + static_cast<std::int64_t>(row);
-      double sum = m.alpha * dot(&a[row * inner], &b[column * inner], inner);
+      double sum = m.alpha * sums[row % rows_at_once];
       sum += m.beta == 0 ? 0 : m.beta * load(type, m.c, at);
       sum += has_bias(p) ? load(type_of(bias_type(p)), m.bias, static_cast<std::int64_t>(row)) : 0;
       store(type, m.d, at, static_cast<float>(relu && sum < 0 ? 0 : sum));

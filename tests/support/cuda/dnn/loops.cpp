@@ -1,6 +1,7 @@
 #include "tests/support/cuda/dnn/loops.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -16,18 +17,25 @@ std::size_t place(const Sizes& s, std::int64_t n, std::int64_t h, std::int64_t w
   return static_cast<std::size_t>(((n * s[2] + h) * s[3] + w) * s[1]);
 }
 
+// Calls visit(index, at) for each pixel: where its channels begin in Values, and in memory.
 template <class Visit>
-void each_element(const Tensor& t, const Visit& visit) {
+void each_pixel(const Tensor& t, const Visit& visit) {
   std::size_t index = 0;
   for (std::int64_t n = 0; n < t.sizes[0]; ++n) {
     for (std::int64_t h = 0; h < t.sizes[2]; ++h) {
       for (std::int64_t w = 0; w < t.sizes[3]; ++w) {
-        for (std::int64_t c = 0; c < t.sizes[1]; ++c) {
-          visit(index++, n * t.strides[0] + c * t.strides[1] + h * t.strides[2] + w * t.strides[3]);
-        }
+        visit(index, n * t.strides[0] + h * t.strides[2] + w * t.strides[3]);
+        index += static_cast<std::size_t>(t.sizes[1]);
       }
     }
   }
+}
+
+void load_values(const Tensor& t, const void* data, Values& values) {
+  each_pixel(t, [&](std::size_t index, std::int64_t at) {
+    load_row(t.type, data, at, t.strides[1],
+             std::span(values).subspan(index, static_cast<std::size_t>(t.sizes[1])));
+  });
 }
 
 // One tap of a filter at one pixel: where its rows of channels begin.
@@ -257,9 +265,7 @@ class Loops {
     if (is_new) {
       const Tensor& t = graph_.tensors.at(id);
       values.resize(static_cast<std::size_t>(t.elements()));
-      each_element(t, [&](std::size_t index, std::int64_t at) {
-        values[index] = load(t.type, addresses_.at(id), at);
-      });
+      load_values(t, addresses_.at(id), values);
     }
     return values;
   }
@@ -280,10 +286,13 @@ class Loops {
       std::ranges::transform(values, values.begin(),
                              [](double v) { return static_cast<double>(static_cast<float>(v)); });
     } else {
-      each_element(t, [&](std::size_t index, std::int64_t at) {
-        store(t.type, addresses_.at(id), at, static_cast<float>(values[index]));
-        values[index] = load(t.type, addresses_.at(id), at);
+      void* const data = addresses_.at(id);
+      each_pixel(t, [&](std::size_t index, std::int64_t at) {
+        for (std::int64_t c = 0; c < t.sizes[1]; ++c) {
+          store(t.type, data, at + c * t.strides[1], static_cast<float>(values[index++]));
+        }
       });
+      load_values(t, data, values);  // as they were rounded
     }
     values_[id] = std::move(values);
   }

@@ -127,6 +127,7 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (!cnn::tests::emulated::has_its_memory(*executable)) {
     return returned(cudaErrorInvalidValue);
   }
+  ++driver().replays;
   cnn::tests::emulated::replay(*executable, *stream);
   return cudaSuccess;
 }

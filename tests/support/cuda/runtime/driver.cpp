@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <utility>
 
 #include "tests/support/cuda/runtime/fault.h"
@@ -22,6 +23,13 @@ Settings settings_of_environment() {
   settings.devices = number_of("CNN_EMULATED_DEVICES", settings.devices);
   settings.delays.seed = static_cast<std::uint32_t>(
       number_of("CNN_EMULATED_SEED", static_cast<int>(settings.delays.seed)));
+  settings.bytes_per_device =
+      static_cast<std::size_t>(
+          number_of("CNN_EMULATED_MB", static_cast<int>(settings.bytes_per_device >> 20U)))
+      << 20U;
+  if (const char* file = std::getenv("CNN_EMULATED_COUNTS")) {
+    settings.counts_file = file;
+  }
   return settings;
 }
 
@@ -47,6 +55,13 @@ Driver::Driver(const Settings& s)
       memory(s.devices, s.bytes_per_device),
       devices(static_cast<std::size_t>(s.devices)) {
   name_faults();
+}
+
+Driver::~Driver() {
+  if (!settings.counts_file.empty()) {
+    std::ofstream(settings.counts_file)
+        << "launches " << launches << "\nreplays " << replays << '\n';
+  }
 }
 
 std::unique_ptr<Queue> Driver::make_queue(int device) {

@@ -19,6 +19,7 @@ struct Settings {
   int devices = 1;
   std::size_t bytes_per_device = std::size_t{2} << 30U;
   Delays delays;
+  std::string counts_file;  // written at the end if it has a name
 };
 
 // The state of one emulated device.
@@ -32,6 +33,9 @@ struct DeviceState {
 class Driver {
  public:
   explicit Driver(const Settings& settings);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
 
   Lock lock;
   Settings settings;
@@ -42,7 +46,8 @@ class Driver {
   std::deque<std::unique_ptr<CUgraph_st>> graphs;
   std::deque<std::unique_ptr<CUgraphExec_st>> executables;
 
-  unsigned launches = 0;        // of kernels so far
+  unsigned launches = 0;        // of kernels so far, those that were captured among them
+  unsigned replays = 0;         // of graphs so far
   std::string capture_problem;  // why the last invalid capture became so
 
   std::unique_ptr<Queue> make_queue(int device);
@@ -57,7 +62,9 @@ class Driver {
 };
 
 // The driver, made with the settings of set_up(), or when it is first used with the default ones,
-// where the environment variables CNN_EMULATED_DEVICES and CNN_EMULATED_SEED do not say otherwise.
+// where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
+// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays, and
+// CNN_EMULATED_COUNTS names a file that gets the numbers of launches and replays.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.

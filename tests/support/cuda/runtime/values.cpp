@@ -3,10 +3,34 @@
 #include <bit>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <vector>
 
 #include "runtime/error.h"
 
 namespace cnn::tests::emulated {
+namespace {
+
+// The host's conversion of one f16 takes longer than the arithmetic with it.
+const std::vector<float>& all_f16_values() {
+  static const std::vector<float> all = [] {
+    std::vector<float> values(std::size_t{1} << 16U);
+    for (std::size_t bits = 0; bits < values.size(); ++bits) {
+      values[bits] = __half2float(std::bit_cast<__half>(static_cast<std::uint16_t>(bits)));
+    }
+    return values;
+  }();
+  return all;
+}
+
+template <class Real, class Value>
+void fill_row(std::span<Real> to, std::int64_t first, std::int64_t step, const Value& value) {
+  for (Real& element : to) {
+    element = value(first);
+    first += step;
+  }
+}
+
+}  // namespace
 
 std::size_t bytes_of(DataType type) { return type == DataType::f32 ? 4 : 2; }
 
@@ -38,6 +62,28 @@ void store(DataType type, void* data, std::int64_t index, float value) {
       throw Error("the emulated libraries have no type but f32, f16 and bf16");
   }
 }
+
+template <class Real>
+void load_row(DataType type, const void* data, std::int64_t first, std::int64_t step,
+              std::span<Real> to) {
+  switch (type) {
+    case DataType::f32:
+      return fill_row(to, first, step,
+                      [from = static_cast<const float*>(data)](std::int64_t i) { return from[i]; });
+    case DataType::f16:
+      return fill_row(
+          to, first, step,
+          [from = static_cast<const std::uint16_t*>(data),
+           values = all_f16_values().data()](std::int64_t i) { return values[from[i]]; });
+    default:
+      return fill_row(to, first, step, [=](std::int64_t i) { return load(type, data, i); });
+  }
+}
+
+template void load_row(DataType type, const void* data, std::int64_t first, std::int64_t step,
+                       std::span<float> to);
+template void load_row(DataType type, const void* data, std::int64_t first, std::int64_t step,
+                       std::span<double> to);
 
 float to_tf32(float value) {
   constexpr std::uint32_t dropped = 13;
