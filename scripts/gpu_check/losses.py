@@ -24,7 +24,8 @@ def run(models: list[str], precision: str, fusion: str | None, context: Context,
         command = words([sys.executable, context.root / "scripts/losses/compare.py", f"--program={context.program}",
                          f"--device={context.device}", f"--precision={precision}", f"--models={','.join(models)}",
                          f"--curves={context.root / 'tests/losses'}", f"--json={report}",
-                         *([f"--fusion={fusion}"] if fusion else [])])
+                         *([f"--fusion={fusion}"] if fusion else []),
+                         *(["--steps=2"] if context.toy and not context.rehearsal else [])])
         # It ends by itself before it is killed, with the rows that it has.
         finished = execute([*command, f"--budget_s={0.9 * seconds:.0f}"], seconds, context.environment)
         if not report.exists():

@@ -50,11 +50,13 @@ def arguments(words: list[str]) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="forget the rows of the chosen slices first")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu",
                         help="cpu: a rehearsal of all this without a card, on toy models in fp32")
+    parser.add_argument("--toy", action="store_true", help="toy models in few steps, to see on any device that all of "
+                        "this works; speeds mean nothing then")
     parser.add_argument("--models", default="", help="comma list (default: all)")
     parser.add_argument("--precisions", default="", help=f"comma list of {', '.join(PRECISIONS)} (default: all)")
     parser.add_argument("--torch_python", default="python3", help="a Python that has PyTorch (default: %(default)s)")
     options = parser.parse_args(words)
-    known = {*speed.GPU_BATCHES, *speed.CPU_BATCHES, *losses.recorded(ROOT)}
+    known = {*speed.GPU_BATCHES, *speed.TOY_BATCHES, *losses.recorded(ROOT)}
     options.models = split(options.models, known, "models", parser)
     options.precisions = split(options.precisions, PRECISIONS, "precisions", parser)
     return options
@@ -122,7 +124,7 @@ def context_of(options: argparse.Namespace, environment: dict[str, str], facts: 
                    environment=environment, output=options.json.resolve().parent, models=options.models,
                    precisions=options.precisions, torch_python=torch_of(options),
                    memory_bytes=host.memory_bytes(facts), processes=host.processes_at_once(facts, options.device),
-                   timeout_scale=options.timeout_scale)
+                   timeout_scale=options.timeout_scale, toy=options.toy or options.device == "cpu")
 
 
 def check(options: argparse.Namespace) -> int:

@@ -45,6 +45,7 @@ class Context:
     memory_bytes: int | None  # of the device, where it is known
     processes: int = 1  # that may use the device at once
     timeout_scale: float = 1.0
+    toy: bool = False  # toy models in few steps, where speed means nothing
 
     @property
     def rehearsal(self) -> bool:

@@ -282,6 +282,9 @@ class Options(WithFakes):
         finished = self.run_check("--slice=table", "--models=resnet50,resnet51")
         self.assertEqual(finished.status, 2)
         self.assertIn("--models: resnet51 is not one of alexnet, ", finished.err)
+        # It has losses but is too small for the table.
+        small = self.run_check("--slice=table", "--models=lenet", "--precisions=fp16")
+        self.assertEqual((small.status, small.err), (0, ""))
         self.assertIn("--precisions: fp8 is not one of bf16, fp16, ", self.run_check("--precisions=fp8").err)
 
 
@@ -293,7 +296,7 @@ class Losses(WithFakes):
         for name in ("lenet", "vgg16", "vgg16.fine", "trivial"):
             (curves / f"{name}.json").touch()
         fakes.install(self.folder / "scripts/losses/compare.py", fakes.LOSSES)
-        context = mock.Mock(root=self.folder, models=(), precisions=(), rehearsal=False, timeout_scale=1.0,
+        context = mock.Mock(root=self.folder, models=(), precisions=(), rehearsal=False, toy=False, timeout_scale=1.0,
                             environment={"FAKE_LOSSES": verdict}, device="gpu", program="program")
         self.assertEqual([row.name for row in losses.rows(context)],
                          ["losses/fp16/1", "losses/fp32/1", "losses/fp16/none/1", "losses/bf16/1",
@@ -360,11 +363,11 @@ class Parts(unittest.TestCase):
 
     def test_smaller_cards_get_smaller_batches(self):
         for gib, expected in ((141, (256, 512)), (80, (256, 512)), (40, (128, 256)), (24, (64, 128))):
-            context = mock.Mock(rehearsal=False, memory_bytes=gib * 10 ** 9)
+            context = mock.Mock(rehearsal=False, toy=False, memory_bytes=gib * 10 ** 9)
             self.assertEqual(speed.batches("resnet50", context), expected)
 
     def test_slow_networks_run_fewer_steps(self):
-        context = mock.Mock(rehearsal=False)
+        context = mock.Mock(rehearsal=False, toy=False)
         self.assertEqual(speed.step_count("alexnet", "fp16", 1024, context), 100)
         self.assertEqual(speed.step_count("resnet152", "fp16", 256, context), 69)
         self.assertEqual(speed.step_count("resnet152", "fp32", 256, context), 30)
