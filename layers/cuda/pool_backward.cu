@@ -60,8 +60,12 @@ __global__ void __launch_bounds__(pool_threads)
   store<width>(dx + pixel_at(line, sizes.width, at.column, sizes.channels) + at.channel, sum);
 }
 
+// The divisions call a subroutine: left to itself, the compiler aims at five blocks of a
+// multiprocessor at once and spills around these calls. Four leave it the registers it needs.
+constexpr int average_blocks_at_once = 4;
+
 template <class T, int width>
-__global__ void __launch_bounds__(pool_threads)
+__global__ void __launch_bounds__(pool_threads, average_blocks_at_once)
     average_pool_gradient(const T* dy, T* dx, PoolSizes sizes) {
   const PoolPlace at(sizes, sizes.height, sizes.width, width);
   if (!at.exists) {
