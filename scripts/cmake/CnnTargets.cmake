@@ -202,13 +202,14 @@ endfunction()
 
 # One test of each in a plain build. Under sanitizers, where a process takes long to start, a few shards instead.
 # A suite whose name starts with Slow runs on demand only, one that starts with Long not under sanitizers.
+# Further argument: a filter of the tests that run under sanitizers, where all would take too long.
 function(cnn_discover_tests target labels)
   if(CNN_SANITIZE)
     set(shards 4)
     math(EXPR last "${shards} - 1")
     foreach(shard RANGE ${last})
       set(name ${target}.${shard})
-      add_test(NAME ${name} COMMAND ${target} "--gtest_filter=-Slow*:Long*" --gtest_brief=1)
+      add_test(NAME ${name} COMMAND ${target} "--gtest_filter=${ARGN}-Slow*:Long*" --gtest_brief=1)
       set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT 1200
                            ENVIRONMENT "GTEST_TOTAL_SHARDS=${shards};GTEST_SHARD_INDEX=${shard}")
     endforeach()

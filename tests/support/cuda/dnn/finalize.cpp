@@ -1,7 +1,6 @@
 #include "tests/support/cuda/dnn/finalize.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "tests/support/cuda/dnn/engines.h"
@@ -176,7 +175,9 @@ void read(const Object& object, const Request& request) {
   *request.got = std::min(attribute.count, request.asked);
   const auto count = static_cast<std::size_t>(*request.got);
   if (attribute.type != CUDNN_TYPE_BACKEND_DESCRIPTOR) {
-    std::memcpy(request.values, attribute.bytes.data(), count * bytes_of(attribute.type));
+    // A list without entries has no bytes at all, and std::memcpy takes no null pointer.
+    std::copy_n(attribute.bytes.data(), count * bytes_of(attribute.type),
+                static_cast<std::byte*>(request.values));
     return;
   }
   const auto handles = Reader(object).all<cudnnBackendDescriptor_t>(request.name);
