@@ -28,6 +28,9 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
     cnn_script_test(scripts.kernel_resources LABEL unit COMMAND Python3::Interpreter tests/scripts/kernel_resources.py
                     --nvcc=${CMAKE_CUDA_COMPILER} --folder=${PROJECT_BINARY_DIR}/kernel_resources)
   endif()
+  cnn_script_test(scripts.mutations_apply LABEL unit COMMAND Python3::Interpreter tests/mutations/run.py --check)
+  cnn_script_test(scripts.mutations LABEL slow COMMAND Python3::Interpreter tests/mutations/run.py)
+  set_tests_properties(scripts.mutations PROPERTIES TIMEOUT 14400)  # builds a few files for each fault
   cnn_script_test(scripts.simgrid LABEL slow COMMAND bash tests/scripts/simgrid.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.compare LABEL program COMMAND bash tests/scripts/compare.sh $<TARGET_FILE:cnn_compare>)
   cnn_script_test(scripts.page LABEL program COMMAND bash tests/scripts/page.sh $<TARGET_FILE:cnn_benchmarks> $<TARGET_FILE:cnn_compare>)

@@ -162,5 +162,28 @@ TEST_F(EmulatedPlan, RefusesAWorkspaceThatIsTooSmall) {
               testing::AllOf(HasSubstr("the workspace"), HasSubstr("leaves its block")));
 }
 
+// What a plan keeps of a run to save time in the next is of no use where addresses have changed.
+TEST_F(EmulatedPlan, RunsOnTheOperandsOfEachCall) {
+  const std::vector<float> ones(256, 1.0F);
+  for (const std::size_t operand : {0U, 1U}) {
+    stream_->copy(operands_[operand].data(), reinterpret_cast<const std::byte*>(ones.data()),
+                  operands_[operand].bytes());
+  }
+  EXPECT_EQ(refusal_of_run(workspace_.data()), "no error");
+  const Buffer other = device_.allocate(operands_[2].bytes());
+  pointers_[2] = other.data();
+  EXPECT_EQ(refusal_of_run(workspace_.data()), "no error");
+  std::vector<float> result(256);
+  stream_->copy(reinterpret_cast<std::byte*>(result.data()), other.data(), other.bytes());
+  stream_->synchronize();
+  EXPECT_THAT(result, testing::Each(8.0F)) << "a sum over eight channels";
+}
+
+TEST_F(EmulatedPlan, RunsInTheWorkspaceOfEachCall) {
+  EXPECT_EQ(refusal_of_run(workspace_.data()), "no error");
+  EXPECT_THAT(refusal_of_run(operands_[0].data()), HasSubstr("the workspace"));
+  stream_->synchronize();
+}
+
 }  // namespace
 }  // namespace cnn::tests

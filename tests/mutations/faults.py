@@ -1,0 +1,356 @@
+"""The faults that run.py plants in the CUDA backend: what goes wrong, where, and the tests that are to find it.
+
+To add one: a row here. `find` is a text that occurs once in the file; `put` takes its place and must compile without a
+warning. The tests run in their order until one fails: the quickest first.
+"""
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Tests:
+    target: str
+    filter: str  # as --gtest_filter takes it
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    name: str
+    file: str
+    find: str
+    put: str
+    tests: tuple
+
+
+def runtime(names="*"):
+    """The CUDA runtime layer on the emulated GPU."""
+    return Tests("cnn_emulated_runtime_tests", names)
+
+
+def kernels(cases):
+    """Kernels of the backend against the plain loops of their operations, on the emulated GPU."""
+    return Tests("cnn_emulated_layers_tests", ":".join(f"Cuda/OnDevice.*/{case}" for case in cases.split(":")))
+
+
+def training(names):
+    """The whole program on the emulated GPU."""
+    return Tests("cnn_emulated_program_tests", f"EmulatedGpuTraining.{names}")
+
+
+def executor(names):
+    return Tests("cnn_runtime_tests", names)
+
+
+def grid(names):
+    return Tests("cnn_layers_cuda_grid_tests", names)
+
+
+STAGED = Tests("cnn_allreduce_tests", "Staged.*")
+NCCL = Tests("cnn_allreduce_tests", "Nccl.*")
+
+STREAM = "runtime/cuda/stream.cpp"
+DEVICE = "runtime/cuda/device.cpp"
+RECORDING = "runtime/cuda/recording.cpp"
+EXECUTOR = "runtime/executor.cpp"
+GRAPH = "layers/cuda/library/native_graph.cpp"
+PLAN = "layers/cuda/library/plan.cpp"
+PRODUCT = "layers/cuda/library/cublas.cpp"
+DENSE = "layers/cuda/library/dense.cpp"
+LIBRARIES = "layers/cuda/library/libraries.cpp"
+EXCHANGE = "allreduce/staged.cpp"
+COMMUNICATOR = "allreduce/nccl/communicator.cpp"
+OPTIMIZER = "layers/cuda/optimizer.cu"
+
+FAULTS = (
+    # Streams, events and recordings.
+    Fault("wait for an event dropped", STREAM,
+          "check(cudaStreamWaitEvent(stream_.get(), as_cuda<CudaEvent>(event).native(), 0));",
+          "static_cast<void>(as_cuda<CudaEvent>(event));",
+          (runtime(),)),
+    Fault("error code of a call ignored", "runtime/cuda/error.cpp",
+          "if (status != cudaSuccess) [[unlikely]] {",
+          "if (status != cudaSuccess && status != cudaErrorLaunchFailure) [[unlikely]] {",
+          (runtime(),)),
+    Fault("device not selected before a stream is made", DEVICE,
+          "std::unique_ptr<Stream> CudaDevice::make_stream(Lane lane) {\n  select();",
+          "std::unique_ptr<Stream> CudaDevice::make_stream(Lane lane) {",
+          (runtime(),)),
+    Fault("device not selected before memory is taken", DEVICE,
+          "Buffer CudaDevice::allocate(std::size_t bytes) {\n  select();",
+          "Buffer CudaDevice::allocate(std::size_t bytes) {",
+          (runtime(),)),
+    Fault("device not selected before an event is made", DEVICE,
+          "std::unique_ptr<Event> CudaDevice::make_event() {\n  select();",
+          "std::unique_ptr<Event> CudaDevice::make_event() {",
+          (runtime(),)),
+    Fault("device not selected before its memory is counted", DEVICE,
+          "std::size_t CudaDevice::memory_bytes() const {\n  select();",
+          "std::size_t CudaDevice::memory_bytes() const {",
+          (runtime(),)),
+    Fault("device not selected before a step is recorded", DEVICE,
+          "  select();\n  return capture(streams, enqueue);",
+          "  return capture(streams, enqueue);",
+          (runtime(),)),
+    Fault("all memory taken for free memory", DEVICE, "return available;", "return total;", (runtime(),)),
+    Fault("priority of copies is the lowest", DEVICE,
+          "    case Lane::communicate:\n      return first;",
+          "    case Lane::communicate:\n      return last;",
+          (runtime(),)),
+    Fault("error of host work forgotten", STREAM,
+          "  check(status);\n  failure_.rethrow();",
+          "  check(status);",
+          (runtime(),)),
+    Fault("host work goes on after a failure", STREAM,
+          "  if (task.failure->any()) {\n    return;\n  }\n", "",
+          (runtime(),)),
+    Fault("slot of host work reused while it is queued", STREAM,
+          "  task.pending.wait(true, std::memory_order_acquire);\n", "",
+          (runtime(),)),
+    Fault("stream destroyed before its work has ended", STREAM,
+          "CudaStream::~CudaStream() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }",
+          "CudaStream::~CudaStream() { static_cast<void>(stream_.release()); }",
+          (runtime(),)),
+    Fault("stamps settled before they are reached", STREAM,
+          "  cudaError_t status = cudaSuccess;\n  try {\n    status = wait_for_all();",
+          "  cudaError_t status = cudaSuccess;\n  try {\n    settle_stamps(true);\n    status = wait_for_all();",
+          (runtime(),)),
+    Fault("a lane does not join the end of a recording", RECORDING,
+          "      streams_.front()->wait(*events_[s]);\n", "",
+          (runtime(),)),
+    Fault("a lane takes no part in a recording", RECORDING,
+          "  void fork() {\n    keep_host_work_in(&tasks_);\n    streams_.front()->record(*events_.front());\n"
+          "    for (std::size_t s = 1;",
+          "  void fork() {\n    keep_host_work_in(&tasks_);\n    streams_.front()->record(*events_.front());\n"
+          "    for (std::size_t s = 2;",
+          (runtime(),)),
+    Fault("host work of a recording freed before it is replayed", RECORDING,
+          "std::deque<HostTask> take_tasks() { return std::move(tasks_); }",
+          "std::deque<HostTask> take_tasks() { return {}; }",
+          (runtime(),)),
+    Fault("capture left open after an error", RECORDING,
+          "    if (open_) {\n      cudaGraph_t unfinished = nullptr;",
+          "    if (open_ && events_.empty()) {\n      cudaGraph_t unfinished = nullptr;",
+          (runtime(),)),
+    Fault("event recorded before the work that it stands for", EXECUTOR,
+          "    enqueue_named(s, inputs, stamps == nullptr ? nullptr : stamps + s);\n"
+          "    if (issue.done != nullptr) {\n      issue.stream->record(*issue.done);\n    }\n",
+          "    if (issue.done != nullptr) {\n      issue.stream->record(*issue.done);\n    }\n"
+          "    enqueue_named(s, inputs, stamps == nullptr ? nullptr : stamps + s);\n",
+          (executor("Executor.*"), training("HasTheLossesOfTheCpuWhereTensorsAreSwapped"))),
+    Fault("wait of a copy to the host dropped", EXECUTOR,
+          "  for (Event* wait : issue.waits) {\n    issue.stream->wait(*wait);",
+          "  for (Event* wait : issue.waits) {\n    if (issue.lane == Lane::copy_out) {\n      continue;\n    }\n"
+          "    issue.stream->wait(*wait);",
+          (executor("Executor.*"), training("HasTheLossesOfTheCpuWhereTensorsAreSwapped"))),
+    Fault("wait of a copy from the host dropped", EXECUTOR,
+          "  for (Event* wait : issue.waits) {\n    issue.stream->wait(*wait);",
+          "  for (Event* wait : issue.waits) {\n    if (issue.lane == Lane::copy_in) {\n      continue;\n    }\n"
+          "    issue.stream->wait(*wait);",
+          (executor("Executor.*"), training("HasTheLossesOfTheCpuWhereTensorsAreSwapped"))),
+    Fault("wait on the wrong lane", EXECUTOR,
+          "    issue.stream->wait(*wait);",
+          "    used_streams_.front()->wait(*wait);",
+          (executor("Executor.*"), training("HasTheLossesOfTheCpuWhereTensorsAreSwapped"))),
+    Fault("wait for the exchange dropped", EXECUTOR,
+          "    issue.stream->wait(*exchange);",
+          "    static_cast<void>(exchange);",
+          (executor("Recording.*:Executor.*:Exposed*"), grid("CudaExchangeStep.*"),
+           training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
+    Fault("swapped-out tensor not copied", EXECUTOR,
+          "      issue.to = host_home(offload->tensor, id);  // null for an input: the host has it",
+          "      issue.to = result_of_[index_of(offload->tensor)];",
+          (executor("Executor.*"),)),
+    Fault("recording replayed with the inputs of another", EXECUTOR,
+          "    if (std::ranges::equal(known.inputs, inputs, {}, {}, &TensorView::data)) {",
+          "    if (known.inputs.size() == inputs.size()) {",
+          (executor("Recording.*"),)),
+
+    # What is told to cuDNN.
+    Fault("strides of rows and columns swapped", GRAPH,
+          "strides{pitch * s[2] * s[3], 1, pitch * s[3], pitch};",
+          "strides{pitch * s[2] * s[3], 1, pitch, pitch * s[2]};",
+          (kernels("conv_1x7*_fp16:conv_7x7*:fused_conv_8_5x9*"),)),
+    Fault("padding before and after swapped", GRAPH,
+          "CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.pad_top, w.pad_left}",
+          "CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, {w.pad_bottom, w.pad_right}",
+          (kernels("conv_3x3*:conv_7x7*"),)),
+    Fault("stride of a filter left out", GRAPH,
+          "CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {w.stride_h, w.stride_w}",
+          "CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, {w.stride_h, 1}",
+          (kernels("conv_1x1*stride_2*"),)),
+    Fault("beta of a convolution is 1, not 0", GRAPH,
+          "operation.set(names.beta, 0.0F);", "operation.set(names.beta, 1.0F);",
+          (kernels("conv_1x1*"),)),
+    Fault("tensors promised to be aligned to 128 bytes", GRAPH,
+          "descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16});",
+          "descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{128});",
+          (kernels("conv_*"),)),
+    Fault("weights and image of a convolution swapped", "layers/cuda/library/conv.cpp",
+          "const std::array<void*, 3> without{o.x, o.w, o.y};",
+          "const std::array<void*, 3> without{o.w, o.x, o.y};",
+          (kernels("conv_3x3*"),)),
+    Fault("operands of an earlier run kept", PLAN,
+          "if (!list_ || workspace != bound_workspace_ || !std::ranges::equal(pointers, bound_)) {",
+          "if (!list_ || workspace != bound_workspace_) {",
+          (Tests("cnn_emulated_layers_tests", "EmulatedPlan.*"),)),
+    Fault("workspace of an earlier run kept", PLAN,
+          "if (!list_ || workspace != bound_workspace_ || !std::ranges::equal(pointers, bound_)) {",
+          "if (!list_ || !std::ranges::equal(pointers, bound_)) {",
+          (Tests("cnn_emulated_layers_tests", "EmulatedPlan.*"),)),
+    Fault("workspace smaller than the engine's", "layers/cuda/conv_steps.cu",
+          "s.engine_bytes = *engine;", "s.engine_bytes = *engine / 2;",
+          (kernels("conv_*"),)),
+    Fault("cuDNN given the stream of an earlier call", LIBRARIES,
+          '  check_cudnn(cudnnSetStream(cudnn_.get(), cnn::cuda::native(stream)), "change its stream");\n'
+          "  return cudnn_.get();",
+          "  static_cast<void>(stream);\n  return cudnn_.get();",
+          (kernels("conv_1x1*"),)),
+    Fault("scale and shift of a fused norm swapped", "layers/cuda/fused_graph.cpp",
+          "    const Id scaled = inner(Function::multiply, x_, scale);\n"
+          "    const Id shifted = inner(Function::add, scaled, shift);",
+          "    const Id scaled = inner(Function::multiply, x_, shift);\n"
+          "    const Id shifted = inner(Function::add, scaled, scale);",
+          (kernels("fused_conv_8_5x7*_fp16"),)),
+    Fault("statistics of a convolution written to scratch", "layers/cuda/fused_steps.cpp",
+          "  if (a.statistics) {\n    s.spec.out.insert(s.spec.out.end(), 2, vector_like(y[1]));\n"
+          "    s.tensors.insert(s.tensors.end(), {out(1), out(2)});",
+          "  if (a.statistics) {\n    s.spec.out.insert(s.spec.out.end(), 2, vector_like(y[1]));\n"
+          "    s.tensors.insert(s.tensors.end(), {out(2), out(1)});",
+          (kernels("fused_conv_8_5x7*_fp16"),)),
+
+    # What is told to cuBLASLt.
+    Fault("pitch 0 of a bias gradient", DENSE,
+          ".pitch = dy.desc.shape[1],", ".pitch = 0,",
+          (kernels("dense_5*"),)),
+    Fault("workspace without the sums of a bias gradient", DENSE,
+          "    plan.spec.workspace += sum_rows_workspace(dy[0], static_cast<int>(dy[1]));\n", "",
+          (kernels("dense_5*"),)),
+    Fault("beta of a product is 1, not 0", PRODUCT,
+          "const float zero = 0;", "const float zero = 1;",
+          (kernels("dense_5*"),)),
+    Fault("epilogue of a product without its ReLU", PRODUCT,
+          "return shape.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;",
+          "return CUBLASLT_EPILOGUE_BIAS;",
+          (kernels("dense_fused_relu*"),)),
+    Fault("bias of a product at its planning address", PRODUCT,
+          "  if (has_bias_) {\n    set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, o.bias);\n  }\n", "",
+          (kernels("dense_5*"),)),
+    Fault("transposition of an operand left out", PRODUCT,
+          "set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, transposition(s.b_transposed));",
+          "set(operation_.get(), CUBLASLT_MATMUL_DESC_TRANSA, transposition(false));",
+          (kernels("dense_5*"),)),
+    Fault("strict f32 computed in TF32", PRODUCT,
+          "const bool tf32 = shape.in == DataType::f32 && !shape.strict_f32;",
+          "const bool tf32 = shape.in == DataType::f32;",
+          (kernels("dense_*_fp32_strict"),)),
+
+    # Our own kernels.
+    Fault("padding channels of an image not zero", "layers/cuda/conv_parts.cu",
+          "out.element[c] = c < channels ? from[row * channels + c] : std::uint16_t{0};",
+          "out.element[c] = from[row * channels + c % channels];",
+          (kernels("conv_*_3_to_*_fp16"),)),
+    Fault("barrier between threads that sum left out", "layers/cuda/conv_parts.cu",
+          "  __syncthreads();\n  if (!active || line > 0) {", "  if (!active || line > 0) {",
+          (grid("ConvParts.*"),)),
+    Fault("weights of 32 bits counted as 16 bits", "layers/cuda/conv_steps.cu",
+          "return shape.elements() * static_cast<std::int64_t>(size_of(type));",
+          "return shape.elements() * static_cast<std::int64_t>(std::min<std::size_t>(size_of(type), 1));",
+          (kernels("conv_*_3_to_*_fp16"),)),
+    Fault("epilogue ignores the pitch of its image", "layers/cuda/conv_steps.cu",
+          ".pitch = pitch_of(operands.out[0].desc)});", ".pitch = g.y[1]});",
+          (kernels("conv_fused_*"),)),
+    Fault("loss scale multiplied, not divided", OPTIMIZER,
+          "unscale(1 / (scalars.loss_scale != nullptr ? *scalars.loss_scale : f.loss_scale)) {",
+          "unscale(scalars.loss_scale != nullptr ? *scalars.loss_scale : f.loss_scale) {",
+          (kernels("update_*_scale_fp16"),)),
+    Fault("automatic loss scale ignored", OPTIMIZER,
+          "scalars.loss_scale != nullptr ? *scalars.loss_scale : f.loss_scale",
+          "f.loss_scale",
+          (kernels("update_*_scale_fp16"),)),
+    Fault("parameters updated although a gradient is not finite", OPTIMIZER,
+          "const bool skip = scalars.found_inf != nullptr && *scalars.found_inf != 0;",
+          "const bool skip = false;",
+          (grid("OptimizerKernels.*:GridCopies.*"),)),
+    Fault("slots of Adam swapped", OPTIMIZER,
+          "      return w - rate * a / (sqrtf(b) + f.epsilon);",
+          "      return w - rate * b / (sqrtf(a) + f.epsilon);",
+          (kernels("update_adam*_fp16"),)),
+    Fault("slot of another parameter written", OPTIMIZER,
+          "store<width>(t.data[slot_array + s] + at, slot[s]);",
+          "store<width>(t.data[slot_array] + at, slot[s]);",
+          (kernels("update_rmsprop*_fp16:update_adam*_fp16"),)),
+    Fault("16-bit copy of a parameter not written", OPTIMIZER,
+          "store<width>(t.copy + at, w);", "static_cast<void>(at);",
+          (kernels("update_*copies_fp16"),)),
+    Fault("NaN passes the check for finite gradients", "layers/cuda/found_inf.cu",
+          "any |= fabsf(value) <= largest ? 0 : 1;", "any |= fabsf(value) > largest ? 1 : 0;",
+          (grid("OptimizerKernels.FindInfinityAndNanInAnyTensor"),)),
+    Fault("dropout draws the same mask in every step", "layers/cuda/dropout.cu",
+          "stream_of_step(mask.seed, mask.step);", "mask.seed;",
+          (kernels("dropout*_fp16"),)),
+    Fault("synthetic labels of another step", "layers/cuda/random.cuh",
+          "static_cast<std::uint32_t>(*step)", "static_cast<std::uint32_t>(*step + 1)",
+          (kernels("dropout*_fp16:synthetic*"),)),
+    Fault("running variance without its correction", "layers/cuda/moving_average.cu",
+          "fresh * layer.unbiased * layer.variance[channel]", "fresh * layer.variance[channel]",
+          (kernels("moving*_fp16"),)),
+    Fault("decay of a late gradient subtracted", "layers/cuda/late_gradient.cu",
+          "kept[i] = static_cast<float>(today + decayed);", "kept[i] = static_cast<float>(today - decayed);",
+          (kernels("late*_fp16"),)),
+
+    # The exchange of gradients.
+    Fault("flag of the host not taken back", "layers/cuda/host_flag.cu",
+          "  if (*flag == 1) {\n    *flag = 0;\n  }\n", "",
+          (grid("CudaExchange.*"),)),
+    Fault("device does not wait for the host's sum", EXCHANGE,
+          "  tools_.wait_for(stream, flag_of(bucket));\n", "",
+          (STAGED, training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
+    Fault("host buffer summed before the copies have arrived", EXCHANGE,
+          "  Bucket& bucket = *buckets_.at(number);\n  bucket.factor = factor;\n",
+          "  Bucket& bucket = *buckets_.at(number);\n  bucket.factor = factor;\n  arrived(bucket);\n",
+          (STAGED, training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
+    Fault("factor of a mean ignored", EXCHANGE,
+          "bucket.factor = factor;", "bucket.factor = factor > 0 ? 1 : factor;",
+          (STAGED,)),
+    Fault("flag not set after a sum has failed", EXCHANGE,
+          "    std::atomic_ref(*flag_of(bucket))\n        .store(error_ == nullptr ? staging_done : staging_failed, "
+          "std::memory_order_release);",
+          "    if (error_ == nullptr) {\n      std::atomic_ref(*flag_of(bucket)).store(staging_done, "
+          "std::memory_order_release);\n    }",
+          (STAGED,)),
+    Fault("failed sum not reported to the stream", EXCHANGE,
+          "  stream.host([this] { rethrow(); });\n", "",
+          (STAGED,)),
+    Fault("pieces of a bucket all from its start", EXCHANGE,
+          "    stream.copy(std::as_writable_bytes(piece).data(), host_bytes.data() + at, piece.size_bytes());",
+          "    stream.copy(std::as_writable_bytes(piece).data(), host_bytes.data(), piece.size_bytes());",
+          (STAGED,)),
+    Fault("gradient not copied into the bucket", "layers/stream_exchange.cpp",
+          "if (out.data != in.data) {", "if (out.data == nullptr) {",
+          (grid("CudaExchange.*:CudaExchangeStep.*"), training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
+    Fault("another bucket reduced", "layers/stream_exchange.cpp",
+          "communicator_->all_reduce(stream, op_.bucket, pieces_, op_.factor);",
+          "communicator_->all_reduce(stream, op_.bucket / 2, pieces_, op_.factor);",
+          (grid("CudaExchange.*:CudaExchangeStep.*"),)),
+    Fault("mean of NCCL is a sum", COMMUNICATOR,
+          "averages ? average : sum", "averages ? sum : sum",
+          (NCCL,)),
+    Fault("group of NCCL left open after a refusal", COMMUNICATOR,
+          "      static_cast<void>(library_.group_end());\n", "",
+          (NCCL,)),
+    Fault("NCCL not aborted when a rank is lost", COMMUNICATOR,
+          "  } catch (...) {\n    abort();\n    throw;\n  }", "  } catch (...) {\n    throw;\n  }",
+          (NCCL,)),
+    Fault("distant pieces joined for NCCL", COMMUNICATOR,
+          "begin - end < alignment", "begin - end < 4 * alignment",
+          (NCCL,)),
+
+    # The program's CUDA module.
+    Fault("every rank on the first device", "bench/cuda/backend.cpp",
+          "  auto device = std::make_unique<cuda::CudaDevice>(ordinal_of(config));",
+          "  auto device = std::make_unique<cuda::CudaDevice>(0 * ordinal_of(config));",
+          (training("OnTwoDevices*"),)),
+    Fault("host memory of the exchange not pinned", "bench/cuda/backend.cpp",
+          "  cuda::pin(memory);\n  return {memory.data(), [](void* pinned) { cuda::unpin(pinned); }};",
+          "  return {memory.data(), [](void*) {}};",
+          (training("OnTwoDevices*"),)),
+)
