@@ -1,27 +1,23 @@
 #include "layers/cuda/library/plan_cache.h"
 
+#include <cerrno>
 #include <charconv>
+#include <fcntl.h>
 #include <fstream>
 #include <sstream>
+#include <string_view>
+#include <sys/file.h>
+#include <system_error>
+#include <unistd.h>
 #include <utility>
-#include <vector>
 
+#include "layers/cuda/library/choice_text.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {
 namespace {
 
 constexpr std::string_view first_line = "# plan cache of cnn_benchmarks, format 1";
-constexpr std::size_t fields_per_line = 7;
-
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) {
-    parts.push_back(part);
-  }
-  return parts;
-}
 
 template <class Number>
 bool read_number(std::string_view text, Number& into) {
@@ -29,31 +25,30 @@ bool read_number(std::string_view text, Number& into) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "2=4,13=0", or "-" for none.
-bool read_knobs(const std::string& text, std::vector<Choice::Knob>& into) {
-  if (text == "-") {
-    return true;
+// Processes that hold it at one time wait for each other.
+class FileLock {
+ public:
+  explicit FileLock(const std::filesystem::path& file)
+      : descriptor_(::open(file.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0666)) {
+    check(descriptor_ >= 0,
+          "cannot make " + file.string() + ", which guards the plan cache: " + text_of_errno());
+    while (::flock(descriptor_, LOCK_EX) != 0 && errno == EINTR) {
+    }  // a file system without locks has one writer at a time, or loses a choice
   }
-  for (const std::string& part : split(text, ',')) {
-    const std::size_t equals = part.find('=');
-    Choice::Knob knob;
-    if (equals == std::string::npos ||
-        !read_number(std::string_view(part).substr(0, equals), knob.type) ||
-        !read_number(std::string_view(part).substr(equals + 1), knob.value)) {
-      return false;
-    }
-    into.push_back(knob);
-  }
-  return !into.empty();
-}
+  ~FileLock() { ::close(descriptor_); }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
 
-std::string knobs_text(const std::vector<Choice::Knob>& knobs) {
-  std::string text;
-  for (const Choice::Knob& knob : knobs) {
-    text +=
-        (text.empty() ? "" : ",") + std::to_string(knob.type) + "=" + std::to_string(knob.value);
-  }
-  return text.empty() ? "-" : text;
+ private:
+  static std::string text_of_errno() { return std::generic_category().message(errno); }
+  int descriptor_ = -1;
+};
+
+void check_first_line(std::istream& in, const std::filesystem::path& file) {
+  std::string line;
+  check(std::getline(in, line) && line == first_line,
+        file.string() + " is no plan cache: its first line is not \"" + std::string(first_line) +
+            "\"; name another file or delete it");
 }
 
 }  // namespace
@@ -66,27 +61,30 @@ PlanCache::PlanCache(std::filesystem::path file, Owner owner, bool may_create)
           "cannot read the plan cache " + file_.string() + "; --tune makes one");
     return;
   }
+  check_first_line(in, file_);
   std::string line;
-  check(std::getline(in, line) && line == first_line,
-        file_.string() + " is no plan cache: its first line is not \"" + std::string(first_line) +
-            "\"; name another file or delete it");
   for (std::size_t number = 2; std::getline(in, line); ++number) {
     read(line, number);
   }
 }
 
 void PlanCache::read(const std::string& line, std::size_t number) {
-  const std::vector<std::string> fields = split(line, '\t');
+  // Device, version and key end at the first three tabs, the choice at the last one.
+  const std::size_t device = line.find('\t');
+  const std::size_t version = device < line.size() ? line.find('\t', device + 1) : line.npos;
+  const std::size_t key = version < line.size() ? line.find('\t', version + 1) : line.npos;
+  const std::size_t choice = line.rfind('\t');
   Entry entry;
-  std::size_t version = 0;
-  const bool good =
-      fields.size() == fields_per_line && read_number(fields[1], version) &&
-      read_number(fields[3], entry.choice.engine) && read_knobs(fields[4], entry.choice.knobs) &&
-      read_number(fields[5], entry.choice.workspace) && read_number(fields[6], entry.seconds);
+  std::size_t cudnn = 0;
+  const std::string_view text = line;
+  const bool good = key < choice && choice < text.size() &&
+                    read_number(text.substr(device + 1, version - device - 1), cudnn) &&
+                    read_choice_fields(text.substr(key + 1, choice - key - 1), entry.choice) &&
+                    read_number(text.substr(choice + 1), entry.seconds);
   check(good, "line " + std::to_string(number) + " of the plan cache " + file_.string() +
                   " is damaged; delete the line, or the file and run with --tune");
-  if (fields[0] == owner_.device && version == owner_.cudnn_version) {
-    entries_[fields[2]] = std::move(entry);
+  if (text.substr(0, device) == owner_.device && cudnn == owner_.cudnn_version) {
+    entries_[line.substr(version + 1, key - version - 1)] = std::move(entry);
   } else {
     ++foreign_;
   }
@@ -97,17 +95,42 @@ std::optional<PlanCache::Entry> PlanCache::find(const std::string& key) const {
   return found == entries_.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::string PlanCache::start_of_line(const std::string& key) const {
+  return owner_.device + '\t' + std::to_string(owner_.cudnn_version) + '\t' + key + '\t';
+}
+
 void PlanCache::store(const std::string& key, const Entry& entry) {
-  const bool fresh = !std::filesystem::exists(file_);
-  std::ofstream out(file_, std::ios::app);
-  if (fresh) {
-    out << first_line << '\n';
+  const FileLock lock(file_.string() + ".lock");
+  std::ostringstream text;
+  text << first_line << '\n';
+  const std::string start = start_of_line(key);
+  bool stored = false;
+  const auto write = [&] {
+    text << start << choice_fields(entry.choice) << '\t' << entry.seconds << '\n';
+    stored = true;
+  };
+  if (std::ifstream in(file_); in) {
+    check_first_line(in, file_);
+    for (std::string line; std::getline(in, line);) {
+      if (!line.starts_with(start)) {
+        text << line << '\n';
+      } else if (!stored) {
+        write();
+      }
+    }
   }
-  out << owner_.device << '\t' << owner_.cudnn_version << '\t' << key << '\t' << entry.choice.engine
-      << '\t' << knobs_text(entry.choice.knobs) << '\t' << entry.choice.workspace << '\t'
-      << entry.seconds << '\n';
-  out.flush();
-  check(out.good(), "cannot write the plan cache " + file_.string());
+  if (!stored) {
+    write();
+  }
+  const std::filesystem::path fresh = file_.string() + ".new";  // one at a time: it is locked
+  std::ofstream out(fresh);
+  out << text.str();
+  out.close();
+  std::error_code problem;
+  if (out.good()) {
+    std::filesystem::rename(fresh, file_, problem);
+  }
+  check(out.good() && !problem, "cannot write the plan cache " + file_.string());
   entries_[key] = entry;
 }
 

@@ -11,14 +11,14 @@
 namespace cnn::layers::cuda {
 
 // Choices of engines that were timed on a device, kept in a text file: one line for each, of
-// device, cuDNN version, key of the graph, engine, knobs and seconds with tabs between. A later
-// line takes the place of an earlier one of the same graph. With equal files a device computes
-// equal bits.
+// device, cuDNN version, key of the graph, engine, knobs, workspace and seconds with tabs between.
+// A later line takes the place of an earlier one of the same graph. With equal files a device
+// computes equal bits. Processes may share a file: each adds its choices to those of the others.
 class PlanCache {
  public:
   // For whom lines are read and written. Lines for others stay in the file and are not used.
   struct Owner {
-    std::string device;  // "NVIDIA H200"
+    std::string device;  // with its driver: "NVIDIA H200, driver 13.0"
     std::size_t cudnn_version = 0;
   };
   struct Entry {
@@ -31,8 +31,10 @@ class PlanCache {
   PlanCache(std::filesystem::path file, Owner owner, bool may_create);
 
   std::optional<Entry> find(const std::string& key) const;
-  // Appends to the file at once, so that nothing is lost if the run ends early. Throws Error if the
-  // file cannot be written.
+  // Writes the file anew at once, so that nothing is lost if the run ends early: what it holds by
+  // now, with this choice. A reader sees the file before or after, never between; processes that
+  // store at one time wait for each other at a lock, FILE.lock. Throws Error if the file cannot be
+  // written, or has become something else.
   void store(const std::string& key, const Entry& entry);
 
   std::size_t size() const { return entries_.size(); }
@@ -41,6 +43,7 @@ class PlanCache {
 
  private:
   void read(const std::string& line, std::size_t number);
+  std::string start_of_line(const std::string& key) const;
 
   std::filesystem::path file_;
   Owner owner_;

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
 
 #include "runtime/error.h"
 #include "tests/support/files.h"
@@ -101,6 +104,53 @@ TEST_F(PlanCacheFile, SaysThatAnotherFileIsNoPlanCache) {
 TEST_F(PlanCacheFile, IsMadeOnlyWhereItMayBe) {
   EXPECT_THAT(message(), testing::HasSubstr("--tune makes one"));
   EXPECT_EQ(message(true), "");
+}
+
+TEST_F(PlanCacheFile, KeepsWhatAnotherProcessHasStoredSinceItWasRead) {
+  PlanCache first(path, h200, true), second(path, h200, true);
+  first.store("a", {.choice = choice(1, {}, 0), .seconds = 1});
+  second.store("b", {.choice = choice(2, {}, 0), .seconds = 2});
+  first.store("a", {.choice = choice(3, {}, 0), .seconds = 3});
+  EXPECT_EQ(text(), std::string(header) +
+                        "NVIDIA H200\t91900\ta\t3\t-\t0\t3\n"
+                        "NVIDIA H200\t91900\tb\t2\t-\t0\t2\n");
+}
+
+// Each stores choices of its own, which fill more than one buffer, in a file that none has made.
+TEST_F(PlanCacheFile, HoldsTheChoicesOfProcessesThatStoreAtOneTime) {
+  constexpr int processes = 4, choices_of_each = 25;
+  std::vector<pid_t> children;
+  for (int p = 0; p < processes; ++p) {
+    const pid_t child = fork();
+    if (child == 0) {
+      int status = 1;
+      try {
+        PlanCache cache(path, h200, true);
+        for (int c = 0; c < choices_of_each; ++c) {
+          const std::string key = std::to_string(p) + " " + std::to_string(c) + " ";
+          cache.store(key + std::string(9000, 'k'), {.choice = choice(p, {}, 0), .seconds = 1});
+        }
+        status = 0;
+      } catch (const Error&) {
+      }
+      _exit(status);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  EXPECT_EQ(PlanCache(path, h200, false).size(),
+            static_cast<std::size_t>(processes * choices_of_each));
+}
+
+TEST_F(PlanCacheFile, RefusesToAddToAFileThatIsNoPlanCacheAnyMore) {
+  PlanCache cache(path, h200, true);
+  write("notes of mine\n");
+  EXPECT_THROW(cache.store("key", {}), Error);
+  EXPECT_EQ(text(), "notes of mine\n");
 }
 
 TEST(PlanCache, SaysThatItCannotBeWritten) {
