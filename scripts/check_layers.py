@@ -33,6 +33,8 @@ ARROWS = {
     "allreduce/mpi": ["allreduce", "runtime"],
     "allreduce/nccl": ["allreduce", "runtime"],  # a library that is opened at run time: no header of CUDA
     "data": ["data/json", "runtime"],
+    # TFRecord files, and the examples in them.
+    "data/records": ["data", "runtime"],
     # The one reader of JSON, for all programs.
     "data/json": ["runtime"],
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
@@ -96,6 +98,7 @@ ARROWS = {
 # What the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
+    "tests/data/records": ["tests/data"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
     "tests/allreduce/simd": ["tests/allreduce"],
     "tests/allreduce/mpi": ["tests/allreduce", "allreduce/simd"],

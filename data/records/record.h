@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/file.h"
+
+namespace cnn::data {
+
+// One record of a TFRecord file: length (8 bytes, little-endian), masked CRC-32C of the length,
+// data, masked CRC-32C of the data.
+constexpr std::uint64_t record_header_bytes = 12;
+constexpr std::uint64_t record_footer_bytes = 4;
+constexpr std::uint64_t record_frame_bytes = record_header_bytes + record_footer_bytes;
+// Larger records are taken for damage; photographs have about 100 KiB.
+constexpr std::uint64_t largest_record = std::uint64_t{1} << 30;
+
+// Appends the record that holds `data`. Throws Error if it is larger than largest_record.
+void append_record(std::vector<std::byte>& file, std::span<const std::byte> data);
+
+// The lengths of the data of all records from the start of a file on.
+struct RecordLengths {
+  std::vector<std::uint32_t> bytes;
+  // Where a broken header makes the rest of the file unreadable, and why; nothing: the file ends
+  // with its last record.
+  std::optional<std::uint64_t> broken_at;
+  std::string problem;
+};
+
+// Reads the headers only and checks each length against the file's size before it is believed.
+RecordLengths scan_records(const InputFile& file);
+
+// Reads the record whose header starts at `offset` and whose data has `bytes` bytes into `buffer`,
+// checks both checksums and returns the data within the buffer. Throws Error that names file and
+// offset.
+std::span<const std::byte> read_record(const InputFile& file, std::uint64_t offset,
+                                       std::uint32_t bytes, std::vector<std::byte>& buffer);
+
+// Returns the message for a broken record: file, offset, what is wrong and what to do.
+std::string broken_record_text(const std::filesystem::path& file, std::uint64_t offset,
+                               std::string_view problem);
+
+}  // namespace cnn::data
