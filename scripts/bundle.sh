@@ -6,7 +6,8 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 bundle=$root/build/portable/bundle
-packages=(libfmt-dev libcxxopts-dev nlohmann-json3-dev libgtest-dev libgmock-dev zlib1g-dev)
+packages=(libfmt-dev libcxxopts-dev nlohmann-json3-dev libgtest-dev libgmock-dev zlib1g-dev
+  libjpeg62-turbo-dev libpng-dev)
 
 # copy FOLDER ENDING: the files of that folder of the repository, where it has it.
 copy() {

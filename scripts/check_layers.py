@@ -35,6 +35,14 @@ ARROWS = {
     "data": ["data/json", "runtime"],
     # TFRecord files, and the examples in them.
     "data/records": ["data", "runtime"],
+    # Decoders, crops, sizes and colours of images; their inner loops are compiled for one instruction set each.
+    "data/images": ["data", "data/images/simd", "runtime"],
+    "data/images/jpeg": ["data/images", "runtime"],
+    "data/images/no_jpeg": ["data/images", "runtime"],
+    "data/images/png": ["data/images", "runtime"],
+    "data/images/no_png": ["data/images", "runtime"],
+    "data/images/simd": [],
+    "data/imagenet": ["data", "data/images", "data/records", "runtime"],
     # The one reader of JSON, for all programs.
     "data/json": ["runtime"],
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
@@ -58,6 +66,8 @@ ARROWS = {
     # A program of its own.
     "bench/all_reduce": ["bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd",
                          "data", "data/json", "models", "layers/passes", "layers", "runtime"],
+    # Writes TFRecord files of a folder of images.
+    "bench/make_records": ["bench/report", "data", "data/images", "data/imagenet", "data/records", "runtime"],
     "bench/cuda": ["*"],
     "bench/mpi": ["allreduce/mpi", "allreduce", "runtime"],
     "bench": ["*"],
@@ -99,6 +109,8 @@ ARROWS = {
 MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
     "tests/data/records": ["tests/data"],
+    "tests/data/images": ["tests/data"],
+    "tests/data/imagenet": ["tests/data", "tests/data/images"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
     "tests/allreduce/simd": ["tests/allreduce"],
     "tests/allreduce/mpi": ["tests/allreduce", "allreduce/simd"],
@@ -128,12 +140,14 @@ LIBRARIES = {
     r"cudnn": ["layers/cuda/library", "tests/support/cuda/dnn", "tests/layers/emulated_gpu"],
     r"nccl\.h": ["tests/support/cuda/nccl", "tests/support/cuda/nccl/library", "tests/allreduce/emulated_gpu"],
     r"mpi\.h": ["allreduce/mpi"],
-    r"jpeglib|turbojpeg|zlib": ["data"],
+    r"jpeglib|jerror": ["data/images/jpeg", "tests/data/images"],
+    r"png\.h": ["data/images/png", "tests/data/images"],
+    r"zlib": ["data"],
     r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "bench/report", "bench/run",
                    "bench/session", "bench/cuda",
                    "tests/models", "tests/program", "tests/program/emulated_gpu"],
-    r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan",
-                      "bench/ranks", "bench/report", "bench/run", "bench/session", "bench/cuda"],
+    r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/make_records", "bench/flags", "bench/machine", "bench/page",
+                      "bench/plan", "bench/ranks", "bench/report", "bench/run", "bench/session", "bench/cuda"],
     r"gtest/|gmock/": [],
 }
 
@@ -144,7 +158,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "laye
              "data", "bench", "scripts", "tests", "build"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".hpp", ".c", ".cc"}
 LONGEST = 500
-LONGEST_CMAKE = 720  # all CMake files together
+LONGEST_CMAKE = 800  # all CMake files together
 DEEPEST = 8  # includes of ours in a row, from a source down
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')
@@ -335,7 +349,7 @@ SEEDED = [
     ("models/test.cpp", "#include <gtest/gtest.h>\n", "must not use the library"),
     ("runtime/long.cpp", "\n" * 501, "501 lines; the limit is 500"),
     ("scripts/long.sh", "\n" * 501, "501 lines; the limit is 500"),
-    ("scripts/cmake/Long.cmake", "\n" * 700, "701 lines together"),
+    ("scripts/cmake/Long.cmake", "\n" * 730, "731 lines together"),
     ("runtime/twice.h", '#include "runtime/tensor.h"\n', "without #pragma once"),
     ("engine/core.h", "#pragma once\n", "engine: does not belong in the top folder"),
     ("runtime/tpu/device.h", "#pragma once\n", "folder runtime/tpu is not in the table"),

@@ -9,7 +9,7 @@ exec 1>&2
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 packages=(g++ ninja-build libfmt-dev libcxxopts-dev nlohmann-json3-dev zlib1g-dev libgtest-dev
-  libgmock-dev python3 dataset-fashion-mnist)
+  libgmock-dev libjpeg-dev libpng-dev python3 dataset-fashion-mnist)
 # Without the first two all works but runs of several processes; the others are for tests of these.
 optional=(libopenmpi-dev openmpi-bin iproute2 libsimgrid-dev)
 cmake_needed=3.24
@@ -165,7 +165,7 @@ main() {
   [[ $# == 0 || $* == --check ]] || die "unknown arguments: $*. There is only --check"
   if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
     say "setup.sh knows Debian and Ubuntu only. Elsewhere install: a C++20 compiler, ninja, cmake>=$cmake_needed," \
-      "fmt, cxxopts, nlohmann_json, zlib, GoogleTest, python3, oneDNN>=3"
+      "fmt, cxxopts, nlohmann_json, zlib, libjpeg-turbo, libpng, GoogleTest, python3, oneDNN>=3"
     return 0
   fi
   mkdir -p "$deps"

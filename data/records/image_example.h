@@ -6,13 +6,9 @@
 #include <string>
 #include <vector>
 
-namespace cnn::data {
+#include "data/box.h"
 
-// A box in an image, in shares of its height and width.
-struct Box {
-  float ymin = 0, xmin = 0, ymax = 1, xmax = 1;
-  bool operator==(const Box&) const = default;
-};
+namespace cnn::data {
 
 // What ImageNet's tf.train.Example records hold of an image, as far as training needs it.
 struct ImageExample {

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "data/records/crc32c.h"
-#include "runtime/error.h"
 
 namespace cnn::data {
 namespace {
@@ -21,6 +20,12 @@ template <class Number>
 void append_number(std::vector<std::byte>& to, Number number) {
   const auto bytes = std::as_bytes(std::span(&number, 1));
   to.insert(to.end(), bytes.begin(), bytes.end());
+}
+
+void check_record(bool ok, const InputFile& file, std::uint64_t offset, std::string_view problem) {
+  if (!ok) {
+    throw BrokenRecord(broken_record_text(file.path(), offset, problem));
+  }
 }
 
 bool header_is_valid(std::span<const std::byte> header) {
@@ -82,20 +87,21 @@ std::span<const std::byte> read_record(const InputFile& file, std::uint64_t offs
                                        std::uint32_t bytes, std::vector<std::byte>& buffer) {
   const std::uint64_t whole = bytes + record_frame_bytes;
   // Against the file's size first: what asks for the bytes may be a damaged index.
-  check(offset <= file.size() && whole <= file.size() - offset,
-        broken_record_text(file.path(), offset, "the file ends within it"));
+  check_record(offset <= file.size() && whole <= file.size() - offset, file, offset,
+               "the file ends within it");
   if (buffer.size() < whole) {
     buffer.resize(whole);
   }
   const std::span<std::byte> record = std::span(buffer).first(whole);
   file.read(offset, record);
   const std::string problem = problem_of(record, file.size() - offset);
-  check(problem.empty(), broken_record_text(file.path(), offset, problem));
-  check(number_at<std::uint64_t>(record, 0) == bytes,
-        broken_record_text(file.path(), offset, "the file has changed since it was indexed"));
+  check_record(problem.empty(), file, offset, problem);
+  check_record(number_at<std::uint64_t>(record, 0) == bytes, file, offset,
+               "the file has changed since it was indexed");
   const std::span<const std::byte> data = record.subspan(record_header_bytes, bytes);
-  check(number_at<std::uint32_t>(record, record_header_bytes + bytes) == masked(crc32c(data)),
-        broken_record_text(file.path(), offset, "the checksum of its data does not match"));
+  check_record(
+      number_at<std::uint32_t>(record, record_header_bytes + bytes) == masked(crc32c(data)), file,
+      offset, "the checksum of its data does not match");
   return data;
 }
 

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "data/file.h"
+#include "runtime/error.h"
 
 namespace cnn::data {
 
@@ -17,6 +19,13 @@ constexpr std::uint64_t record_footer_bytes = 4;
 constexpr std::uint64_t record_frame_bytes = record_header_bytes + record_footer_bytes;
 // Larger records are taken for damage; photographs have about 100 KiB.
 constexpr std::uint64_t largest_record = std::uint64_t{1} << 30;
+
+// What a file holds is damaged, as opposed to a file that cannot be read: --skip_broken_records
+// leaves out the former only.
+class BrokenRecord : public Error {
+ public:
+  using Error::Error;
+};
 
 // Appends the record that holds `data`. Throws Error if it is larger than largest_record.
 void append_record(std::vector<std::byte>& file, std::span<const std::byte> data);

@@ -47,7 +47,7 @@ bool is_shard_of(std::string_view name, const std::string& subset) {
   return name.starts_with(subset + "-") && promised_shards(name) > 0;
 }
 
-std::vector<Shard> list_shards(const IndexOptions& options) {
+std::vector<Shard> find_shards(const IndexOptions& options) {
   std::error_code failed;
   std::vector<Shard> shards;
   for (fs::directory_iterator entry(options.dir, failed), end; !failed && entry != end;
@@ -57,6 +57,11 @@ std::vector<Shard> list_shards(const IndexOptions& options) {
     }
   }
   check(!failed, "cannot read the folder " + options.dir.string() + ": " + failed.message());
+  return shards;
+}
+
+std::vector<Shard> list_shards(const IndexOptions& options) {
+  std::vector<Shard> shards = find_shards(options);
   check(!shards.empty(),
         "there are no files " + options.subset + "-*-of-* in " + options.dir.string());
   std::ranges::sort(shards, {}, &Shard::path);
@@ -203,6 +208,8 @@ std::uint64_t RecordIndex::bytes() const {
   }
   return bytes;
 }
+
+bool has_record_shards(const IndexOptions& options) { return !find_shards(options).empty(); }
 
 std::vector<fs::path> index_paths(const IndexOptions& options) {
   std::vector<fs::path> paths{options.dir / ("." + options.subset + ".record_index")};

@@ -45,6 +45,9 @@ struct IndexOptions {
   bool skip_broken = false;
 };
 
+// Whether the folder has any shard of the subset.
+bool has_record_shards(const IndexOptions& options);
+
 struct OpenedIndex {
   RecordIndex index;
   bool was_built = false;            // else read from the file of an earlier run

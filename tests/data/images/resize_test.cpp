@@ -1,0 +1,130 @@
+#include "data/images/resize.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+#include "data/images/simd/pixel_loops.h"
+
+namespace cnn::data {
+namespace {
+
+using testing::ElementsAre;
+using testing::FloatNear;
+using testing::Pointwise;
+
+constexpr ResizeMethod all_methods[] = {ResizeMethod::nearest, ResizeMethod::bilinear,
+                                        ResizeMethod::bicubic, ResizeMethod::area};
+
+// One row of grey pixels.
+Pixels row_of(const std::vector<int>& values) {
+  Pixels pixels;
+  pixels.reserve({.height = 1, .width = static_cast<int>(values.size())});
+  for (std::size_t i = 0; i < 3 * values.size(); ++i) {
+    pixels.rgb[i] = static_cast<std::uint8_t>(values[i / 3]);
+  }
+  return pixels;
+}
+
+std::vector<float> resized_row(ResizeMethod method, const std::vector<int>& values, int out,
+                               bool mirrored = false) {
+  const int in = static_cast<int>(values.size());
+  std::vector<float> result(3 * static_cast<std::size_t>(out)), first;
+  Resizer().resize(row_of(values),
+                   {.rows = resize_axis(method, {1, 1, 0, 1}),
+                    .columns = resize_axis(method, {in, out, 0, out}),
+                    .mirrored = mirrored},
+                   result.data());
+  for (std::size_t i = 0; i < result.size(); i += 3) {
+    first.push_back(result[i]);
+  }
+  return first;
+}
+
+// The expected numbers are those of tf.compat.v1.image.resize_images(align_corners=False).
+TEST(Resize, GivesTheValuesOfTensorFlow) {
+  const std::vector<int> values{10, 20, 40, 80, 160};
+  EXPECT_THAT(resized_row(ResizeMethod::nearest, values, 3), ElementsAre(10, 20, 80));
+  EXPECT_THAT(resized_row(ResizeMethod::bilinear, values, 3),
+              Pointwise(FloatNear(1e-3F), {10.0F, 33.3333F, 106.6667F}));
+  EXPECT_THAT(resized_row(ResizeMethod::area, values, 2),
+              Pointwise(FloatNear(1e-3F), {20.0F, 104.0F}));
+  EXPECT_THAT(resized_row(ResizeMethod::bilinear, {0, 100}, 4),
+              Pointwise(FloatNear(1e-3F), {0.0F, 50.0F, 100.0F, 100.0F}));
+  EXPECT_THAT(resized_row(ResizeMethod::nearest, {0, 100}, 4), ElementsAre(0, 0, 100, 100));
+}
+
+TEST(Resize, MirrorsBeforeItResizes) {
+  for (const ResizeMethod method : all_methods) {
+    EXPECT_EQ(resized_row(method, {10, 20, 40, 80, 160}, 3, true),
+              resized_row(method, {160, 80, 40, 20, 10}, 3));
+  }
+}
+
+TEST(Resize, KeepsAConstantImageInAllMethodsAndSizes) {
+  for (const ResizeMethod method : all_methods) {
+    for (const auto& [in_h, in_w, out_h, out_w] :
+         {std::array{10, 10, 4, 4}, std::array{4, 4, 10, 10}, std::array{1, 100, 100, 1},
+          std::array{100, 1, 1, 100}, std::array{1, 100, 1, 100}}) {
+      Pixels pixels;
+      pixels.reserve({.height = in_h, .width = in_w});
+      std::ranges::fill(pixels.rgb, 128);
+      std::vector<float> out(static_cast<std::size_t>(3 * out_h * out_w));
+      Resizer().resize(pixels,
+                       {.rows = resize_axis(method, {in_h, out_h, 0, out_h}),
+                        .columns = resize_axis(method, {in_w, out_w, 0, out_w})},
+                       out.data());
+      EXPECT_THAT(out, testing::Each(FloatNear(128, 1e-3F))) << static_cast<int>(method);
+    }
+  }
+}
+
+TEST(Resize, OfAPartIsThePartOfTheResize) {
+  for (const ResizeMethod method : all_methods) {
+    const ResizeAxis whole = resize_axis(method, {50, 30, 0, 30});
+    const ResizeAxis part = resize_axis(method, {50, 30, 7, 10});
+    for (std::size_t t = 0; t < whole.taps; ++t) {
+      for (std::size_t i = 0; i < 10; ++i) {
+        EXPECT_EQ(part.source[t * 10 + i], whole.source[t * 30 + 7 + i]);
+        EXPECT_EQ(part.weight[t * 10 + i], whole.weight[t * 30 + 7 + i]);
+      }
+    }
+  }
+}
+
+TEST(Resize, ScalesAndShiftsEachChannel) {
+  std::vector<float> out(3);
+  Resizer().resize(row_of({100}),
+                   {.rows = resize_axis(ResizeMethod::bilinear, {1, 1, 0, 1}),
+                    .columns = resize_axis(ResizeMethod::bilinear, {1, 1, 0, 1}),
+                    .transform = {.scale = 0.5F, .shift = {1, 2, 3}}},
+                   out.data());
+  EXPECT_THAT(out, ElementsAre(51, 52, 53));
+}
+
+TEST(PixelLoops, AreTheSameForAllInstructionSets) {
+  if (__builtin_cpu_supports("avx2") == 0) {
+    GTEST_SKIP() << "this processor has no AVX2";
+  }
+  std::mt19937 random(1);  // NOLINT: the same numbers every time
+  for (const std::size_t taps : {1U, 2U, 4U}) {
+    constexpr std::size_t n = 101;
+    std::vector<float> row(200), weight(n * taps), plain(n), fast(n);
+    std::vector<std::int32_t> source(n * taps);
+    for (float& value : row) {
+      value = static_cast<float>(random() % 256);
+    }
+    for (std::size_t i = 0; i < weight.size(); ++i) {
+      weight[i] = static_cast<float>(random() % 1000) / 1000;
+      source[i] = static_cast<std::int32_t>(random() % row.size());
+    }
+    simd::plain_pixel_loops().gather(row.data(), source.data(), weight.data(), taps, plain.data(),
+                                     n);
+    simd::avx2_pixel_loops().gather(row.data(), source.data(), weight.data(), taps, fast.data(), n);
+    EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::data
