@@ -1,0 +1,72 @@
+// libFuzzer target: bytes as a TFRecord file, as one record's tf.train.Example, and as an image
+// file. scripts/fuzz.sh builds and runs it.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+#include "data/images/crop.h"
+#include "data/images/decoder.h"
+#include "data/images/random_stream.h"
+#include "data/records/image_example.h"
+#include "data/records/record.h"
+#include "runtime/error.h"
+
+namespace {
+
+using namespace cnn::data;
+
+void decode(std::span<const std::byte> image, std::span<const Box> boxes) {
+  static ImageDecoder decoder;  // kept from one image to the next, as the program does it
+  static Pixels pixels;
+  const ImageSize size = decoder.open(image);
+  RandomStream random(1, static_cast<std::int64_t>(image.size()));
+  decoder.decode(sample_crop(size, boxes, random), pixels);
+}
+
+void read_example(std::span<const std::byte> record) {
+  const ImageExample example = parse_image_example(record);
+  decode(example.encoded, example.boxes);
+}
+
+void read_file(std::span<const std::byte> bytes) {
+  const int descriptor = ::memfd_create("records", 0);
+  const bool written =
+      ::write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
+  try {
+    const InputFile file("/proc/self/fd/" + std::to_string(descriptor));
+    std::vector<std::byte> buffer;
+    std::uint64_t offset = 0;
+    for (const std::uint32_t length : scan_records(file).bytes) {
+      read_example(read_record(file, offset, length, buffer));
+      offset += length + record_frame_bytes;
+    }
+  } catch (const cnn::Error&) {
+  }
+  ::close(descriptor);
+  if (!written) {
+    throw cnn::Error("memory for a file of the fuzzer");
+  }
+}
+
+template <class Work>
+void survive(const Work& work) {
+  try {
+    work();
+  } catch (const cnn::Error&) {  // the one way to refuse
+  }
+}
+
+}  // namespace
+
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer names it
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  survive([&] { decode(bytes, {}); });
+  survive([&] { read_example(bytes); });
+  survive([&] { read_file(bytes); });
+  return 0;
+}
