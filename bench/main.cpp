@@ -12,6 +12,7 @@
 #include "allreduce/world.h"
 #include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
+#include "bench/flags/help.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/machine/gpu_module.h"
@@ -56,7 +57,7 @@ int status_of(Console& console, int status) {
   return 1;
 }
 
-// What main has made of the command line.
+// The command line as main has read it, and the start of the process.
 struct Start {
   CommandLine line;
   std::vector<BackendKind> backends;
@@ -233,7 +234,7 @@ int main(int argc, char** argv) {
       return 1;
     }
     if (wants_help(line->config)) {
-      std::string help = help_text(line->config);
+      std::string help = help_text(line->config.help);
       help.pop_back();  // the last line break, which print adds
       console.print(help);
       return status_of(console, 1);  // as absl's flags do

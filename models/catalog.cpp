@@ -5,6 +5,7 @@
 
 #include "models/networks.h"
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::models {
 namespace {
@@ -152,9 +153,17 @@ std::string names(std::string_view data_set) {
 }
 
 const Model& find(std::string_view data_set, std::string_view name) {
+  std::vector<std::string> candidates;
+  std::string elsewhere;
   for (const Model& model : all()) {
     if (model.data_set == data_set && model.name == name) {
       return model;
+    }
+    if (model.data_set == data_set) {
+      candidates.emplace_back(model.name);
+    } else if (model.name == name) {
+      elsewhere += (elsewhere.empty() ? "--data_name=" : " or --data_name=");
+      elsewhere += model.data_set;
     }
   }
   const std::string known = names(data_set);
@@ -164,8 +173,11 @@ const Model& find(std::string_view data_set, std::string_view name) {
     throw Error("Model '" + std::string(name) +
                 "' of tf_cnn_benchmarks is not built here; choose one of " + known);
   }
-  throw Error("Invalid model name '" + std::string(name) + "' for dataset '" +
-              std::string(data_set) + "'; choose one of " + known);
+  const std::string told =
+      "--model=" + std::string(name) + ": no such model for the data set " + std::string(data_set);
+  check(elsewhere.empty(), told + "; it needs " + elsewhere);
+  const std::string hint = did_you_mean(name, candidates);
+  throw Error(told + (hint.empty() ? "; choose one of " + known : hint));
 }
 
 }  // namespace cnn::models

@@ -57,11 +57,11 @@ out=${out:-$root/build/suites/$(basename "$suite")}
 
 # Flags whose own values may have commas: they are no list of configurations.
 keeps_commas=(
-  backbone_model_path benchmark_log_dir benchmark_test_id comm_calibration_file comm_fault comm_timeline comm_topology
+  backbone_model_path benchmark_log_dir benchmark_test_id comm_calibration_file comm_fault comm_topology
   controller_host data_dir ddl_options debugger emulate_link_gbps eval_dir eval_during_training_at_specified_epochs
   eval_during_training_at_specified_steps fake_input flagfile gpu_indices gpu_thread_mode graph_file hash_file html_report
   kmp_affinity lms_excl_ops lms_excl_types lms_incl_ops lms_incl_types lms_plan_file lms_plan_out lms_serialization
-  lms_slice lms_trace log_dir output_dir partitioned_graph_file_prefix piecewise_learning_rate_schedule plan_cache
+  lms_trace log_dir output_dir partitioned_graph_file_prefix piecewise_learning_rate_schedule plan_cache
   pretrain_dir ps_hosts result_json result_storage rewriter_config server_protocol simulate_ranks stderrthreshold
   steps_csv take_turns tfprof_file trace_file train_dir undefok worker_hosts
 )
@@ -109,7 +109,7 @@ read_suite() {
   ((${#names[@]})) || die "$suite: no line to run${only:+ among $only}"
 }
 
-# What the folder is for: a file that the next call compares with.
+# Writes what the folder is for: a file that the next call compares with.
 claim_folder() {
   local now
   mkdir -p "$out/new" "$out/log" ${base:+"$out/base"}
@@ -139,7 +139,7 @@ run_pair() {
     run_side $first "${programs[$first]}" "$case" "$run" && run_side $second "${programs[$second]}" "$case" "$run"
     return
   fi
-  # By its name the two results know each other, so it is one of a kind.
+  # The two results know each other by its name, so it is one of a kind.
   local file=$out/log/${names[case]}.$run.turns pids=()
   for side in $first $second; do
     run_side "$side" "${programs[$side]}" "$case" "$run" --take_turns="$file" &

@@ -10,6 +10,7 @@
 #include "bench/all_reduce/options.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/flags.h"
+#include "bench/flags/help.h"
 #include "bench/machine/backend.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/machine/gpu_module.h"
@@ -114,8 +115,10 @@ int run(const std::vector<std::string>& words, Console& console) {
   }
   const CommandLine& line = request->line;
   if (wants_help(line.config)) {
-    console.print(reduce_help());
-    console.print(help_text(line.config));
+    if (line.config.help.format == HelpFormat::text) {
+      console.print(reduce_help());
+    }
+    console.print(help_text(line.config.help));
     return 1;  // as absl's flags do
   }
   cnn::check(!wants_listing(line.config),

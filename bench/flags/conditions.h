@@ -5,7 +5,7 @@
 
 namespace cnn::bench {
 
-// What rows of the flag table ask of a configuration to say where their flag is idle.
+// Conditions that rows of the flag table ask of a configuration to say where their flag is idle.
 
 inline bool on_cpu(const Config& config) { return config.device == DeviceKind::cpu; }
 

@@ -13,7 +13,7 @@
 
 namespace cnn::bench {
 
-// What the command line asks for, by concern: one member for each flag that acts, with the flag's
+// The settings of the command line, by concern: one member for each flag that acts, with the flag's
 // default. An optional without a value means "not set". parse_flags (bench/flags/flags.h) fills it
 // and is the only writer; after parsing, device, data set and precision are the values in force.
 // Which flag fills which member, meanings and units stand once, in the rows of the flag tables.
@@ -42,6 +42,7 @@ enum class CommCheck : std::uint8_t { off, hash, exact, majority };
 enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
+enum class HelpFormat : std::uint8_t { text, man, bash };
 enum class GpuNetwork : std::uint8_t { dgx1, gcp_v100 };
 
 template <>
@@ -131,6 +132,10 @@ template <>
 inline constexpr auto words<GpuNetwork> = std::to_array<Word<GpuNetwork>>(
     {{"dgx1", GpuNetwork::dgx1}, {"gcp_v100", GpuNetwork::gcp_v100}});
 
+template <>
+inline constexpr auto words<HelpFormat> = std::to_array<Word<HelpFormat>>(
+    {{"text", HelpFormat::text}, {"man", HelpFormat::man}, {"bash", HelpFormat::bash}});
+
 using lms::Recomputation;
 using lms::TriggerRule;
 
@@ -157,7 +162,7 @@ struct ModeOptions {
   bool freeze_when_forward_only = false;
 };
 
-// Of these two at most one is set; 0 counts as not set.
+// At most one of these two is set; 0 counts as not set.
 struct LengthFlags {
   std::optional<int> batches;
   std::optional<double> epochs;
@@ -200,7 +205,7 @@ struct ReportOptions {
   std::optional<std::string> take_turns;  // file by which programs agree on them
   bool print_plan = false;
   bool measure_ceilings = true;
-  // What the header says and nothing else asks for:
+  // Settings that only the header shows:
   DataFormat data_format = DataFormat::nchw;
   std::optional<std::string> rewriter_config;
   std::string horovod_device;  // empty: not said
@@ -346,6 +351,8 @@ struct HelpFlags {
   bool usual = false;
   bool brief = false;
   bool full = false;
+  std::optional<std::string> topic;  // a group of flags or a word in their help
+  HelpFormat format = HelpFormat::text;
   bool version = false, list_models = false;
 };
 

@@ -12,7 +12,7 @@ struct DdlMode {
   std::vector<int> dims;  // empty: all ranks are one dimension
 };
 
-// What --ddl_options or, where that is empty, DDL_OPTIONS says: "-mode p:6x2x1x1 -dump_iter 100".
+// Reads --ddl_options or, where that is empty, DDL_OPTIONS: "-mode p:6x2x1x1 -dump_iter 100".
 // notices: a line for each option that has no meaning here. Throws Error that names the option
 // which IBM's library does not have or whose value is wrong, or the dimensions that are not of
 // `ranks` ranks.

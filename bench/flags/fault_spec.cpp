@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 #include <sstream>
 #include <string_view>
+#include <vector>
 
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 namespace {
@@ -56,10 +58,11 @@ void read_what(const std::string& spec, const std::string& value, FaultSpec& fau
                                read_delay(value.substr(fault.what.size() + 1), fault.milliseconds)
                          : std::ranges::find(simple_faults, value) != simple_faults.end();
   if (!right) {
+    const std::vector<std::string> known(simple_faults.begin(), simple_faults.end());
     refuse_fault(spec,
                  fmt::format("what={}: must be exit, kill, stop, corrupt, flip or a delay such "
-                             "as delay:200ms",
-                             value));
+                             "as delay:200ms{}",
+                             value, did_you_mean(value, known)));
   }
 }
 

@@ -9,7 +9,9 @@
 #include <optional>
 
 #include "bench/flags/flag_table.h"
+#include "bench/flags/older_flags.h"
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 
@@ -102,25 +104,6 @@ void expand(std::span<const std::string> words, int depth, std::vector<std::stri
   }
 }
 
-// Optimal string alignment: insertions, deletions, changes and swaps of neighbours.
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::vector<std::size_t>> cost(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
-  for (std::size_t i = 0; i <= a.size(); ++i) {
-    for (std::size_t j = 0; j <= b.size(); ++j) {
-      if (i == 0 || j == 0) {
-        cost[i][j] = i + j;
-        continue;
-      }
-      const std::size_t change = cost[i - 1][j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      cost[i][j] = std::min({change, cost[i - 1][j] + 1, cost[i][j - 1] + 1});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
-      }
-    }
-  }
-  return cost[a.size()][b.size()];
-}
-
 void check_unknown(std::span<const std::string> unknown, std::span<const std::string> tolerated) {
   for (const std::string& name : unknown) {
     const auto names_it = [&](std::string_view good) {
@@ -128,6 +111,9 @@ void check_unknown(std::span<const std::string> unknown, std::span<const std::st
     };
     if (std::ranges::any_of(tolerated, names_it)) {
       continue;
+    }
+    if (const std::string_view successor = successor_of(name); !successor.empty()) {
+      refuse(fmt::format("--{} is a flag of older releases: {}", name, successor));
     }
     const std::vector<std::string> similar = similar_flags(name);
     const std::string hint =

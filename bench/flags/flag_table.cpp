@@ -9,6 +9,7 @@
 
 #include "bench/flags/number_text.h"
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 
@@ -45,8 +46,9 @@ void check_choice(const Flag& flag, const std::string& text) {
   }
   const auto same = std::ranges::find_if(
       words, [&](const std::string& word) { return lower(word) == lower(text); });
-  const std::string hint =
-      same == words.end() ? "" : fmt::format(" (upper and lower case differ: {} ?)", *same);
+  const std::string hint = same == words.end()
+                               ? did_you_mean(text, words)
+                               : fmt::format(" (upper and lower case differ: {} ?)", *same);
   refuse(flag, text, fmt::format("value should be one of <{}>{}", fmt::join(words, "|"), hint));
 }
 

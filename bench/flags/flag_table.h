@@ -11,8 +11,8 @@
 
 namespace cnn::bench {
 
-// What happens when a flag gets another value than its default. Enabling a flag that the program
-// has learned to obey is giving its row a member.
+// How the program treats a flag that gets another value than its default. Enabling a flag that the
+// program has learned to obey is giving its row a member.
 enum class Treatment : std::uint8_t {
   honoured,  // it does what it says
   accepted,  // it cannot matter here: one notice, Flag::note says why
@@ -49,6 +49,8 @@ struct Flag {
   const Member* member = nullptr;
   std::string_view renamed_to{};  // this is an older name of that flag
   Idle idle[2]{};                 // of a flag with a member; those without `when` say nothing
+  // For completion: names that it takes where what it takes is not a fixed choice.
+  std::vector<std::string> (*known)() = nullptr;
 };
 
 struct FlagGroup {

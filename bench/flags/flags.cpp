@@ -1,10 +1,9 @@
 #include "bench/flags/flags.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
+#include <filesystem>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,8 +19,20 @@ namespace cnn::bench {
 
 namespace {
 
+// Takes the word of --help=WORD, where --help alone is a switch.
+std::optional<std::string> take_help_topic(Arguments& arguments) {
+  std::optional<std::string> topic;
+  for (auto& [name, text] : arguments.flags) {
+    if (name == "help" && !read_switch(text)) {
+      topic = std::exchange(text, "true");
+    }
+  }
+  return topic;
+}
+
 // Each flag is parsed once, the last of several counts. Older names become today's with a notice.
-void read_values(const Arguments& arguments, CommandLine& line) {
+void read_values(Arguments arguments, CommandLine& line) {
+  const std::optional<std::string> help_topic = take_help_topic(arguments);
   for (const auto& [name, text] : arguments.flags) {
     const Flag& flag = *find_flag(name);
     const Flag& meant = meant_by(flag);
@@ -33,6 +44,7 @@ void read_values(const Arguments& arguments, CommandLine& line) {
     setting.given = true;
   }
   line.config = config_of(line.settings);
+  line.config.help.topic = help_topic;
 }
 
 void treat(const Flag& flag, const Plain& value, CommandLine& line) {
@@ -50,10 +62,22 @@ void treat(const Flag& flag, const Plain& value, CommandLine& line) {
   }
 }
 
+bool is_of_older_releases(const Flag& flag) {
+  return std::ranges::any_of(flag_groups(), [&](const FlagGroup& group) {
+    return group.name == "legacy" &&
+           std::ranges::find(group.flags, flag.name, &Flag::name) != group.flags.end();
+  });
+}
+
 void treat_all(CommandLine& line) {
   for (const Setting& setting : line.settings) {
     if (setting.value != default_value(*setting.flag)) {
       treat(*setting.flag, setting.value, line);
+    } else if (setting.given && is_of_older_releases(*setting.flag)) {
+      line.notices.push_back(
+          fmt::format("--{} is a flag of older releases, and this is its "
+                      "default; for another: {}",
+                      setting.flag->name, setting.flag->note));
     }
   }
 }
@@ -93,7 +117,28 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
   }
 }
 
+// An empty value, such as that of an unset variable of a shell, is no path: it selects synthetic
+// data, as in the original.
+void tell_empty_data_dir(CommandLine& line) {
+  if (is_given(line, "data_dir") && !line.config.data.dir) {
+    line.notices.emplace_back("--data_dir= names no folder: the images are synthetic");
+  }
+}
+
+// The name of a folder that is not there need not say which data set is meant.
+void check_guessed_folder(const DataOptions& data) {
+  const std::string dir = data.dir.value_or("");
+  const auto names_it = [&](const data::Row& row) {
+    return dir.find(row.in_path) != std::string::npos;
+  };
+  std::error_code ignored;
+  const bool known = data.set != nullptr || std::ranges::any_of(data::catalog(), names_it);
+  check(dir.empty() || known || std::filesystem::exists(dir, ignored),
+        fmt::format("--data_dir={}: there is no such folder", dir));
+}
+
 void settle_data_set(Config& config) {
+  check_guessed_folder(config.data);
   const data::Row& row = config.data.row();
   check(data::can_run(row), fmt::format("--data_name={}: there is no such data set here; use {}",
                                         row.name, data::names(data::can_run)));
@@ -146,6 +191,7 @@ void settle(CommandLine& line, const Abilities& abilities) {
     line.config.comm.spec = line.config.comm.algorithm;
   }
   settle_device(line, abilities);
+  tell_empty_data_dir(line);
   settle_data_set(line.config);
   settle_precision(line, abilities);
   settle_lms(line);
@@ -156,63 +202,6 @@ void settle(CommandLine& line, const Abilities& abilities) {
     }
   }
 }
-
-std::string help_of(const Flag& flag) {
-  constexpr std::size_t width = 98;
-  constexpr std::string_view indent = "\n      ";
-  const std::string usual = to_text(default_value(flag));
-  const std::vector<std::string> choices = choices_of(flag);
-  const std::string values =
-      choices.empty() ? std::string(type_name(flag)) : fmt::format("{}", fmt::join(choices, "|"));
-  std::string text =
-      fmt::format("  --{} ({}; default {})", flag.name, values, usual.empty() ? "''" : usual);
-  std::string words(flag.help);
-  if (!flag.note.empty()) {
-    const bool idle = flag.treatment == Treatment::accepted;
-    words += fmt::format(" [{}: {}]", idle ? "no effect" : "not available", flag.note);
-  }
-  std::size_t column = width;
-  for (std::size_t begin = 0; begin < words.size();) {
-    const std::size_t end = std::min(words.find(' ', begin), words.size());
-    if (column + (end - begin) + 1 > width) {
-      text += indent;
-      column = indent.size() - 1;
-    } else {
-      text += ' ';
-      ++column;
-    }
-    text += words.substr(begin, end - begin);
-    column += end - begin;
-    begin = end + 1;
-  }
-  return text + "\n";
-}
-
-constexpr std::string_view help_ending = R"(
-Exit status:
-  0     the run is complete, or --version or --list_models has answered
-  1     an error, told in one line on stderr; also after --help, as the original's
-  3     the run does not fit into the memory of the device or the host; less may fit
-  75    another rank failed or does not answer
-  128+N the signal N ended the run; SIGINT and SIGTERM let the running step end first
-
-Environment variables:
-  CNN_MAX_CPU_ISA, ONEDNN_MAX_CPU_ISA
-        the highest instruction set that kernels may use (see the first line of device: on stderr)
-  OMP_NUM_THREADS
-        threads that compute on the CPU; --num_intra_threads goes first
-  OMP_PROC_BIND, OMP_PLACES, GOMP_CPU_AFFINITY
-        where set, OpenMP places the threads; else each has a processor of its own
-  DDL_OPTIONS
-        --ddl_options of --variable_update=ddl; the flag goes first
-  HOROVOD_...
-        settings of --variable_update=horovod; each that acts or cannot act is told on stderr
-  TF_GPU_HOST_MEM_LIMIT_IN_MB
-        the most host memory that --lms may take
-  OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE, MV2_COMM_WORLD_RANK,
-  MV2_COMM_WORLD_SIZE, PMIX_RANK
-        set by mpirun and its like: this process is one of several ranks
-)";
 
 }  // namespace
 
@@ -236,27 +225,10 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
 }
 
 bool wants_help(const Config& config) {
-  return config.help.usual || config.help.brief || config.help.full;
+  return config.help.usual || config.help.brief || config.help.full ||
+         config.help.format != HelpFormat::text;
 }
 
 bool wants_listing(const Config& config) { return config.help.version || config.help.list_models; }
-
-std::string help_text(const Config& config) {
-  constexpr std::array first{"mode", "size", "report", "device", "data", "ours"};
-  std::string text = "cnn_benchmarks: train convolutional networks and report images/sec\n";
-  for (const FlagGroup& group : flag_groups()) {
-    const bool brief = !config.help.full && !config.help.usual;
-    if (brief && std::ranges::find(first, group.name) == first.end()) {
-      continue;
-    }
-    std::string body;
-    for (const Flag& flag : group.flags) {
-      const bool acts = flag.treatment == Treatment::honoured && flag.renamed_to.empty();
-      body += acts || config.help.full ? help_of(flag) : "";
-    }
-    text += body.empty() ? "" : fmt::format("\n{}:\n{}", group.title, body);
-  }
-  return text + std::string(help_ending);
-}
 
 }  // namespace cnn::bench

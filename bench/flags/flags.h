@@ -11,7 +11,7 @@
 
 namespace cnn::bench {
 
-// What this build on this machine can do, and what its surroundings say; main fills it.
+// The abilities of this build on this machine, and the settings of its environment; main fills it.
 struct Abilities {
   bool bf16 = false;  // bf16 products on the CPU
   // DDL_OPTIONS of the environment: stands for --ddl_options where that is not set.
@@ -38,8 +38,5 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
 bool wants_help(const Config& config);
 // --version or --list_models: like help, they answer and end the program.
 bool wants_listing(const Config& config);
-
-// The help for --helpshort, --help or --helpfull, whichever of them is set, by groups.
-std::string help_text(const Config& config);
 
 }  // namespace cnn::bench

@@ -12,6 +12,16 @@ using enum Type;
 constexpr std::string_view no_records =
     "it acts on ImageNet records only, which are not read yet; leave it out";
 
+std::vector<std::string> data_set_names() {
+  std::vector<std::string> names;
+  for (const data::Row& row : data::catalog()) {
+    if (data::can_run(row)) {
+      names.emplace_back(row.name);
+    }
+  }
+  return names;
+}
+
 constexpr Flag input_rows[] = {
     {.name = "batch_group_size",
      .help = "batches that the input stage makes at a time; also rounds the warm-up up",
@@ -25,7 +35,8 @@ constexpr Flag data_rows[] = {
      .member = &at<&Config::data, &DataOptions::dir>},
     {.name = "data_name",
      .help = "imagenet, cifar10, mnist or tensors; unset = guessed from --data_dir",
-     .member = &at<&Config::data, &DataOptions::set>},
+     .member = &at<&Config::data, &DataOptions::set>,
+     .known = data_set_names},
     {"resize_method",
      text,
      "bilinear",

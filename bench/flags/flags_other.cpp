@@ -21,6 +21,10 @@ std::vector<std::string> data_sets_with_networks() {
   return names;
 }
 
+std::vector<std::string> simulated_machines() {
+  return {"a100", "h100", "h200", "p100-nvlink1", "p100-pcie3", "v100-nvlink2"};
+}
+
 constexpr Member tensors_as =
     limited(at<&Config::data, &DataOptions::tensors_as>, data_sets_with_networks);
 
@@ -86,7 +90,8 @@ constexpr Flag our_rows[] = {
          "plan the run for the machine of that name (p100-pcie3, p100-nvlink1, v100-nvlink2, a100, "
          "h100, h200) or of that profile file, which need not be there, and predict speed and "
          "memory, with --lms those of its plan; nothing is run",
-     .member = &at<&Config::gpu, &GpuFlags::simulate>},
+     .member = &at<&Config::gpu, &GpuFlags::simulate>,
+     .known = simulated_machines},
     {.name = "find_max_batch",
      .help = "find the largest --batch_size that memory allows, with --lms by its plans, on this "
              "device or a simulated one; nothing is run",
@@ -120,8 +125,14 @@ constexpr Flag legacy_rows[] = {
     {.name = "learning_rate",
      .help = "older name of --init_learning_rate",
      .renamed_to = "init_learning_rate"},
-    {"use_nccl", boolean, "True", later,
-     "one device computes, so nothing is exchanged; leave it out",
+    {.name = "gpu_mem_fraction",
+     .help = "older name of --gpu_memory_frac_for_testing",
+     .renamed_to = "gpu_memory_frac_for_testing"},
+    {.name = "num_omp_threads",
+     .help = "older name of --num_intra_threads",
+     .renamed_to = "num_intra_threads"},
+    {"use_nccl", boolean, "True", rejected,
+     "use --comm_backend=ring, or --comm_backend=nccl to sum by NCCL",
      "older form of --all_reduce_spec=nccl"},
     {"use_data_sets", boolean, "False", accepted, "there is one input pipeline here",
      "older name of --use_datasets"},
@@ -140,14 +151,19 @@ constexpr Flag legacy_rows[] = {
 
 constexpr Flag absl_rows[] = {
     {.name = "help",
-     .help = "print the flags that act, and exit",
+     .help = "print the flags that most runs need, and exit; --help=WORD prints the group of that "
+             "name, or the flags that mention the word",
      .member = &at<&Config::help, &HelpFlags::usual>},
     {.name = "helpshort",
-     .help = "print the flags of the first groups, and exit",
+     .help = "print the flags that most runs need, one line each, and exit",
      .member = &at<&Config::help, &HelpFlags::brief>},
     {.name = "helpfull",
-     .help = "print every flag, also those without effect, and exit",
+     .help = "print every flag, those without effect last, and exit",
      .member = &at<&Config::help, &HelpFlags::full>},
+    {.name = "help_format",
+     .help = "print all flags as a manual page (man) or as a script that completes them in bash, "
+             "and exit",
+     .member = &at<&Config::help, &HelpFlags::format>},
     {.name = "version",
      .help = "print the version of the program, its commit and its libraries, and exit",
      .member = &at<&Config::help, &HelpFlags::version>},

@@ -1,5 +1,8 @@
+#include <set>
+
 #include "bench/flags/conditions.h"
 #include "bench/flags/flag_table.h"
+#include "models/catalog.h"
 
 namespace cnn::bench {
 
@@ -20,10 +23,19 @@ bool too_little_warm_up(const Config& c) {
          (c.mode.eval || warm_up_batches(c.size.warm_up_batches, c.size.autotune_threshold) < 2);
 }
 
+std::vector<std::string> model_names() {
+  std::set<std::string> names;
+  for (const models::Model& model : models::all()) {
+    names.emplace(model.name);
+  }
+  return {names.begin(), names.end()};
+}
+
 constexpr Flag mode_rows[] = {
     {.name = "model",
-     .help = "network to build; which names exist depends on the data set",
-     .member = &at<&Config::model, &ModelOptions::name>},
+     .help = "network to build; --list_models shows those of each data set",
+     .member = &at<&Config::model, &ModelOptions::name>,
+     .known = model_names},
     {.name = "eval",
      .help = "evaluate the newest checkpoint of --train_dir; no training",
      .member = &at<&Config::mode, &ModeOptions::eval>},

@@ -86,7 +86,7 @@ constexpr std::string_view no_cycles = "a bucket leaves when its last gradient i
 constexpr std::string_view levels =
     "the fastest of all ways is taken, with levels and without; see --comm_print_plan";
 
-// What sets a flag, which it returns as it would be written, and what has no effect, with why.
+// A variable that sets a flag, which it returns as it would be written, or has no effect, with why.
 struct VariableRow {
   std::string_view name;
   std::string_view flag;

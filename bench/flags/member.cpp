@@ -1,8 +1,11 @@
 #include "bench/flags/member.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "bench/flags/number_text.h"
+#include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 
@@ -68,7 +71,18 @@ void store(layers::Rule& to, const Plain& value) {
 
 void store(const data::Row*& to, const Plain& value) {
   const auto* const name = std::get_if<std::string>(&value);
-  to = name == nullptr ? nullptr : &data::find(*name);
+  if (name == nullptr) {
+    to = nullptr;
+    return;
+  }
+  std::vector<std::string> known;
+  for (const data::Row& row : data::catalog()) {
+    known.emplace_back(row.name);
+  }
+  check(std::ranges::find(known, *name) != known.end(),
+        "--data_name=" + *name + ": there is no such data set; use " + data::names(data::can_run) +
+            did_you_mean(*name, known));
+  to = &data::find(*name);
 }
 
 void store(models::RatePieces& to, const Plain& value) {

@@ -13,8 +13,8 @@ namespace cnn::bench {
 
 namespace {
 
-// cxxopts itself takes 0x10, and of 1.5x and of what overflows some part or remainder. What has its
-// own operator>>, as this, it leaves alone.
+// cxxopts itself takes 0x10, and of 1.5x and of what overflows some part or remainder. A type with
+// its own operator>>, as this, it leaves alone.
 template <class Number>
 struct Decimal {
   Number value{};

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 namespace {
@@ -67,8 +68,9 @@ ReduceWay way_of(const std::string& spec, const std::string& part) {
   ReduceWay way;
   std::size_t at = part.find_first_of("#@%");
   way.name = part.substr(0, at);
-  check(std::ranges::find(known_algorithms, way.name) != known_algorithms.end(),
-        in(spec) + "invalid alg " + part);
+  const std::vector<std::string> known(known_algorithms.begin(), known_algorithms.end());
+  check(std::ranges::find(known, way.name) != known.end(),
+        in(spec) + "invalid alg " + part + did_you_mean(way.name, known));
   while (at != std::string::npos) {
     const std::size_t end = part.find_first_of("#@%", at + 1);
     const std::string text = part.substr(at + 1, end == std::string::npos ? end : end - at - 1);

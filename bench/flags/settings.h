@@ -13,7 +13,7 @@ namespace cnn::bench {
 // Variables of the environment, {"HOROVOD_FUSION_THRESHOLD", "67108864"}.
 using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
-// What one flag says, whether it acts or not.
+// The value of one flag, whether it acts or not.
 struct Setting {
   const Flag* flag = nullptr;
   Plain value{};       // in force

@@ -4,12 +4,14 @@
 #include <cctype>
 #include <filesystem>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "data/json/parse_json.h"
 #include "runtime/error.h"
+#include "runtime/spelling.h"
 
 namespace cnn::bench {
 namespace {
@@ -64,7 +66,7 @@ class Section {
   }
   std::string dump(std::string_view key) const { return section(key).object_.dump(); }
 
-  // Of keys, so that a slip of the pen is not taken for a key left out.
+  // Refuses other keys, so that a slip of the pen is not taken for a key left out.
   void allow(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : object_.items()) {
       if (std::ranges::find(keys, key) == keys.end()) {
@@ -194,18 +196,18 @@ std::vector<Profile> known_profiles() {
 }
 
 Profile find_profile(const std::string& name_or_file) {
-  std::string names;
+  std::vector<std::string> names;
   for (Profile& profile : known_profiles()) {
     if (lower(profile.name) == lower(name_or_file)) {
       return std::move(profile);
     }
-    names += (names.empty() ? "" : ", ") + lower(profile.name);
+    names.push_back(lower(profile.name));
   }
   std::error_code ignored;
   check(std::filesystem::is_regular_file(name_or_file, ignored),
         fmt::format("--simulate={}: there is no profile of that name and no such file; there are "
-                    "{}",
-                    name_or_file, names));
+                    "{}{}",
+                    name_or_file, fmt::join(names, ", "), did_you_mean(name_or_file, names)));
   return read_profile(read_text(name_or_file), name_or_file);
 }
 

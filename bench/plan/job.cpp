@@ -1,5 +1,6 @@
 #include "bench/plan/job.h"
 
+#include <filesystem>
 #include <fmt/format.h>
 
 #include "bench/plan/training_ranks.h"
@@ -39,6 +40,18 @@ void check_images(const Job& job, const data::Dataset& dataset, const std::strin
                     job.model->name, job.model->classes));
 }
 
+// A folder that is missing or empty is told as such, before a data set asks for its files.
+void check_data_folder(const std::string& dir) {
+  std::error_code ignored;
+  check(std::filesystem::exists(dir, ignored),
+        fmt::format("--data_dir={}: there is no such folder or file; leave the flag out for "
+                    "synthetic images",
+                    dir));
+  check(!std::filesystem::is_directory(dir, ignored) || !std::filesystem::is_empty(dir, ignored),
+        fmt::format("--data_dir={}: the folder is empty; leave the flag out for synthetic images",
+                    dir));
+}
+
 void open_data(Job& job) {
   const Config& config = *job.config;
   const data::Row& row = config.data.row();
@@ -47,6 +60,7 @@ void open_data(Job& job) {
     check(row.has_networks, "--data_name=tensors needs --data_dir=FILE.safetensors");
     return;
   }
+  check_data_folder(dir);
   data::Options options{.dir = dir, .training = true, .classes = config.data.tensors_as->classes};
   if (job.mode != Mode::evaluation) {
     job.train_data = data::open(row, options);

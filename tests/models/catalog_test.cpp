@@ -45,11 +45,23 @@ TEST(Catalog, HasEveryRowOnce) {
   EXPECT_EQ(seen.size(), 37u);
 }
 
-TEST(Catalog, NamesTheKnownModelsWhenItDoesNotKnowOne) {
-  EXPECT_THAT(
-      ([] { find("cifar10", "resnet50"); }),
-      ThrowsMessage<Error>(AllOf(StartsWith("Invalid model name 'resnet50' for dataset 'cifar10'"),
-                                 HasSubstr("resnet20, resnet20_v2"))));
+TEST(Catalog, SuggestsTheModelThatWasMeant) {
+  EXPECT_THAT(([] { find("imagenet", "resnet"); }),
+              ThrowsMessage<Error>("--model=resnet: no such model for the data set imagenet; did "
+                                   "you mean resnet50, resnet101, resnet152?"));
+}
+
+TEST(Catalog, NamesTheKnownModelsWhereNoneIsSimilar) {
+  EXPECT_THAT(([] { find("cifar10", "transformer"); }),
+              ThrowsMessage<Error>(
+                  AllOf(StartsWith("--model=transformer: no such model for the data set cifar10"),
+                        HasSubstr("choose one of "), HasSubstr("resnet20, resnet20_v2"))));
+}
+
+TEST(Catalog, NamesTheDataSetThatHasTheModel) {
+  EXPECT_THAT(([] { find("cifar10", "resnet50"); }),
+              ThrowsMessage<Error>("--model=resnet50: no such model for the data set cifar10; it "
+                                   "needs --data_name=imagenet"));
 }
 
 TEST(Catalog, SaysWhichModelsOfOthersAreNotHere) {

@@ -24,22 +24,22 @@ void expect_refused(const Case& row) {
 }
 
 TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
-  for (const Case& row : std::vector<Case>{
-           {{"--batchsize=3"}, "batch_size"},
-           {{"--model=resnet51"}, "Invalid model name 'resnet51' for dataset 'imagenet'"},
-           {{"--batch_size=many"}, "batch_size"},
-           {{"--batch_size=99999999999"}, "batch_size"},
-           {{"--num_batches=-1"}, "num_batches"},
-           {{"--display_every=0"}, "display_every"},
-           {{"--eval"}, "train_dir"},
-           {{"--forward_only", "--eval", "--train_dir=/tmp"}, "forward_only"},
-           {{"--num_batches=1", "--num_epochs=1"}, "num_epochs"},
-           {{"stray"}, "positional"},
-           {{"--num_gpus=65"}, "num_gpus"},
-           {{"--lms_slice=4"}, "lms_slice"},
-           {{"--lms", "--lms_policy=magic"}, "lms_policy"},
-           {{"--device_memory_mb=99", "--emulate_link_gbps=0"}, "emulate_link_gbps"},
-           {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {
+  for (const Case& row :
+       std::vector<Case>{{{"--batchsize=3"}, "batch_size"},
+                         {{"--model=resnet51"}, "--model=resnet51: no such model"},
+                         {{"--batch_size=many"}, "batch_size"},
+                         {{"--batch_size=99999999999"}, "batch_size"},
+                         {{"--num_batches=-1"}, "num_batches"},
+                         {{"--display_every=0"}, "display_every"},
+                         {{"--eval"}, "train_dir"},
+                         {{"--forward_only", "--eval", "--train_dir=/tmp"}, "forward_only"},
+                         {{"--num_batches=1", "--num_epochs=1"}, "num_epochs"},
+                         {{"stray"}, "positional"},
+                         {{"--num_gpus=65"}, "num_gpus"},
+                         {{"--cpu=skl"}, "--cpu is a flag of older releases"},
+                         {{"--lms", "--lms_policy=magic"}, "lms_policy"},
+                         {{"--device_memory_mb=99", "--emulate_link_gbps=0"}, "emulate_link_gbps"},
+                         {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {
     expect_refused(row);
     Words flags = row.flags;
     flags.emplace_back("--device=cpu");  // else a line may tell why there is no GPU
@@ -56,9 +56,13 @@ TEST(BadInput, OfImagesThatNoMachineHoldsEndsWithTheCodeOfWhatDoesNotFit) {
 
 TEST(BadInput, OfDataIsRefusedByName) {
   const TemporaryFolder folder;
+  const TemporaryFolder empty;
   std::ofstream(folder / "junk.safetensors") << "not a tensor file";
   for (const Case& row : std::vector<Case>{
-           {{"--data_name=mnist", "--model=mnist_deep", "--data_dir=" + (folder / "none")}, "none"},
+           {{"--data_name=mnist", "--model=mnist_deep", "--data_dir=" + (folder / "none")},
+            "none: there is no such folder or file"},
+           {{"--data_name=mnist", "--model=mnist_deep", "--data_dir=" + empty.path().string()},
+            "the folder is empty"},
            {{"--data_name=mnist", "--model=mnist_deep", "--data_dir=" + (folder / "")}, "idx"},
            {{"--data_name=cifar10", "--model=resnet20", "--data_dir=" + (folder / "")},
             folder.path().filename().string()},
@@ -87,7 +91,8 @@ TEST(BadInput, TheResultFileTellsTheError) {
   const TemporaryFolder folder;
   const Finished run = run_program({"--model=resnet51", "--result_json=" + (folder / "r.json")});
   EXPECT_EQ(run.status, 1);
-  EXPECT_NE(read_file(folder / "r.json").find("Invalid model name"), std::string::npos);
+  EXPECT_NE(read_file(folder / "r.json").find("--model=resnet51: no such model"),
+            std::string::npos);
 }
 
 }  // namespace

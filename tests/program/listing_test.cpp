@@ -38,20 +38,50 @@ TEST(Listing, OfOneDataSetNamesItsModelsOnly) {
   EXPECT_EQ(run_program({"--list_models", "--data_name=tensors"}).status, 1);
 }
 
-TEST(Listing, OfHelpEndsWithExitCodesAndEnvironmentVariables) {
-  const Finished run = run_program({"--help"});
-  EXPECT_EQ(run.status, 1) << "as the original's";
-  for (const char* part : {"Exit status:", "\n  0 ", "\n  1 ", "\n  3 ", "\n  75 ", "\n  128+N ",
-                           "Environment variables:"}) {
+TEST(Listing, OfHelpNamesExitCodesAndItsFullFormEnvironmentVariables) {
+  const Finished usual = run_program({"--help"});
+  const Finished run = run_program({"--helpfull"});
+  EXPECT_EQ(usual.status, 1) << "as the original's";
+  EXPECT_EQ(run.status, 1);
+  for (const char* part :
+       {"Exit status:", "\n  0 ", "\n  1 ", "\n  3 ", "\n  4 ", "\n  75 ", "\n  128+N "}) {
     EXPECT_THAT(run.out, HasSubstr(part));
+    EXPECT_THAT(usual.out, HasSubstr(part));
   }
   // All that the sources ask for by name.
   for (const char* name :
-       {"CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES",
-        "GOMP_CPU_AFFINITY", "DDL_OPTIONS", "HOROVOD_", "TF_GPU_HOST_MEM_LIMIT_IN_MB",
-        "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK"}) {
+       {"Environment variables:", "CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS",
+        "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "DDL_OPTIONS", "HOROVOD_",
+        "TF_GPU_HOST_MEM_LIMIT_IN_MB", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
+        "PMIX_RANK"}) {
     EXPECT_THAT(run.out, HasSubstr(name));
   }
+}
+
+TEST(Listing, OfHelpAboutAnUnknownTopicSaysSo) {
+  const Finished run = run_program({"--help=lmss"});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_EQ(run.out, "");
+  EXPECT_THAT(run.err, HasSubstr("--help=lmss: no flag mentions it"));
+  EXPECT_THAT(run.err, HasSubstr("did you mean lms?"));
+}
+
+// Returns what bash completes the line to, one word after another, with the script that the program
+// prints.
+std::string completed(const std::string& line) {
+  const std::string script = "source <(" CNN_PROGRAM " --help_format=bash); COMP_LINE='" + line +
+                             "' COMP_POINT=" + std::to_string(line.size()) +
+                             "; _cnn_benchmarks; printf '%s|' \"${COMPREPLY[@]}\"";
+  return run_and(
+             {"/bin/bash", "-c", script}, [](const Finished&) { return false; }, [] {})
+      .out;
+}
+
+TEST(Listing, OfTheCompletionCompletesFlagsAndValues) {
+  EXPECT_EQ(completed("cnn_benchmarks --batch"), "--batch_size=|--batch_group_size=|");
+  EXPECT_EQ(completed("cnn_benchmarks --model=resnet152"), "resnet152 |resnet152_v2 |");
+  EXPECT_EQ(completed("cnn_benchmarks --eval --optimizer=m"), "momentum |");
+  EXPECT_EQ(completed("cnn_benchmarks --nodrop"), "--nodropout |");
 }
 
 }  // namespace

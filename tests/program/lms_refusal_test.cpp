@@ -1,4 +1,4 @@
-// What --lms says where it cannot do what it was asked: one line before the first step.
+// Tests of what --lms says where it cannot do what it was asked: one line before the first step.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -76,18 +76,6 @@ TEST(LmsRefusal, OfThePoliciesOfOthersPointsToOurs) {
   expect({.status = 3,
           .flags = {"--device_memory_mb=25", "--lms_policy=recompute"},
           .says = {"the policy recompute needs", "--lms_policy=planned may need less"}});
-}
-
-TEST(LmsRefusal, IsAlsoOfWhatThisVersionDoesNotDo) {
-  for (const char* flag : {"--lms_slice=4", "--lms_compress=fp16", "--lms_compress=bf16"}) {
-    expect({.status = 1, .flags = {flag}, .says = {"is not in this version"}});
-  }
-}
-
-TEST(LmsRefusal, IsNoneForVariantsOfWhichThereAreNone) {
-  const Finished run = run_program(lms_training({"--lms", "--lms_variants=any"}));
-  EXPECT_EQ(run.status, 0);
-  EXPECT_THAT(run.err, HasSubstr("this version has no variants that change bits"));
 }
 
 TEST(LmsRefusal, IsNotNeededWhereLmsIsNot) {

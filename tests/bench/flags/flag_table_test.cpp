@@ -181,7 +181,7 @@ TEST(FlagTable, TakesWordsOfAListOnlyAndCaseCounts) {
   EXPECT_EQ(row_refusal("job_name", ""), "no error");
   EXPECT_EQ(row_refusal("optimizer", "adamw"),
             "FATAL Flags parsing error: flag --optimizer=adamw: value should be one of "
-            "<momentum|sgd|rmsprop|adam>");
+            "<momentum|sgd|rmsprop|adam>; did you mean adam?");
   EXPECT_THAT(row_refusal("optimizer", "SGD"), HasSubstr("sgd ?"));
   EXPECT_THAT(row_refusal("data_format", "nchw"), HasSubstr("NCHW ?"));
   EXPECT_THAT(row_refusal("job_name", "foo"), HasSubstr("<ps|worker|controller|>"));

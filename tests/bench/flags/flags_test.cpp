@@ -7,10 +7,12 @@
 
 #include "bench/flags/lms_policy.h"
 #include "runtime/error.h"
+#include "tests/support/files.h"
 
 namespace cnn::bench {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -117,9 +119,8 @@ TEST(Flags, RejectWithTheAlternative) {
 
 TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
   for (const char* flag :
-       {"--lms_slice=4", "--lms_compress=fp16", "--summary_verbosity=1", "--save_summaries_steps=1",
-        "--ml_perf", "--resize_method=area", "--nofuse_decode_and_crop", "--use_unified_memory",
-        "--nouse_nccl", "--cache_data", "--fp16_vars"}) {
+       {"--summary_verbosity=1", "--save_summaries_steps=1", "--ml_perf", "--resize_method=area",
+        "--nofuse_decode_and_crop", "--use_unified_memory", "--cache_data", "--fp16_vars"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
   }
 }
@@ -219,6 +220,29 @@ TEST(Flags, TranslateOlderNames) {
   EXPECT_THAT(given(line), ElementsAre("init_learning_rate"));
 }
 
+TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
+  EXPECT_EQ(parse({"--num_omp_threads=2"}).config.cpu.intra_threads, 2);
+  EXPECT_THAT(parse({"--num_omp_threads=2"}).notices,
+              ElementsAre("--num_omp_threads is an older name of --num_intra_threads"));
+  EXPECT_EQ(parse({"--gpu_mem_fraction=0.5"}, gpu).config.gpu.memory_fraction, 0.5);
+  EXPECT_EQ(refusal({"--nouse_nccl"}),
+            "--use_nccl=False is not supported: use --comm_backend=ring, or --comm_backend=nccl to "
+            "sum by NCCL");
+  EXPECT_THAT(parse({"--use_nccl"}).notices,
+              ElementsAre(AllOf(HasSubstr("older releases"), HasSubstr("--comm_backend=nccl"))));
+  EXPECT_THAT(refusal({"--cpu=skl"}), HasSubstr("--cpu is a flag of older releases: use --device"));
+  EXPECT_THAT(refusal({"--auto_mixed_precision"}), HasSubstr("use --precision=fp16"));
+  EXPECT_THAT(refusal({"--input_data_format=NHWC"}), HasSubstr("use --data_format"));
+}
+
+TEST(Flags, DoNotExistOnlyToBeRefused) {
+  for (const char* flag : {"--comm_timeline=t", "--comm_progress=inline", "--comm_cpu=1",
+                           "--nocomm_priority", "--comm_replan_iter=1", "--lms_compress=fp16",
+                           "--lms_slice=4", "--lms_variants=any", "--lms_plan_time=2"}) {
+    EXPECT_THAT(refusal({flag}), HasSubstr("Unknown command line flag")) << flag;
+  }
+}
+
 TEST(Flags, SimulateAGpuThatNeedNotBeThere) {
   const CommandLine line = parse({"--simulate=h200", "--use_fp16", "--eval"}, planner);
   EXPECT_EQ(line.config.device, DeviceKind::gpu);
@@ -286,8 +310,29 @@ TEST(Flags, TakeNoOtherTypeForFp16WhereThereIsNoGpu) {
 TEST(Flags, GuessTheDataSetFromThePath) {
   EXPECT_EQ(parse({"--data_dir=/data/cifar10"}).config.data.set->name, "cifar10");
   EXPECT_EQ(parse({"--data_dir=/imagenet", "--data_name=mnist"}).config.data.set->name, "mnist");
-  EXPECT_THAT(refusal({"--data_dir=/data/x"}),
-              HasSubstr("cannot tell the data set from --data_dir=/data/x"));
+  const tests::TemporaryFolder folder;
+  EXPECT_THAT(refusal({"--data_dir=" + (folder / "")}),
+              HasSubstr("cannot tell the data set from --data_dir="));
+}
+
+TEST(Flags, TellOfADataFolderThatIsMissingOrNotNamed) {
+  EXPECT_EQ(refusal({"--data_dir=/data/x"}), "--data_dir=/data/x: there is no such folder");
+  EXPECT_THAT(parse({"--data_dir="}).notices,
+              ElementsAre("--data_dir= names no folder: the images are synthetic"));
+}
+
+TEST(Flags, SuggestTheValueThatWasMeant) {
+  EXPECT_THAT(refusal({"--precision=fp23"}), HasSubstr("; did you mean fp32?"));
+  EXPECT_THAT(refusal({"--variable_update=replicate"}), HasSubstr("; did you mean replicated?"));
+  EXPECT_THAT(refusal({"--lms_policy=plan"}), HasSubstr("; did you mean planned?"));
+  EXPECT_THAT(refusal({"--data_name=cifar"}),
+              AllOf(HasSubstr("--data_name=cifar: there is no such data set"),
+                    HasSubstr("; did you mean cifar10?")));
+  EXPECT_THAT(refusal({"--all_reduce_spec=rign", "--num_gpus=2"}),
+              HasSubstr("invalid alg rign; did you mean ring?"));
+  EXPECT_THAT(refusal({"--comm_fault=rank=0,what=stpo", "--num_gpus=2"}),
+              HasSubstr("; did you mean stop?"));
+  EXPECT_THAT(refusal({"--optimizer=lion"}), Not(HasSubstr("did you mean")));
 }
 
 TEST(Flags, RefuseDataSetsThatCannotBeRead) {
@@ -347,39 +392,6 @@ TEST(Flags, AskForHelpBeforeAnythingIsChecked) {
   const CommandLine line = parse({"--help", "--num_gpus=7", "word"});
   EXPECT_TRUE(wants_help(line.config));
   EXPECT_FALSE(wants_help(parse({}).config));
-}
-
-TEST(Help, ListsTheFlagsThatActByGroup) {
-  const std::string text = help_text(parse({"--help"}).config);
-  EXPECT_THAT(text, HasSubstr("\nHow much to run:\n  --batch_size (int; default 0)\n      "));
-  EXPECT_THAT(text, HasSubstr("--optimizer (momentum|sgd|rmsprop|adam; default sgd)"));
-  EXPECT_THAT(text, Not(HasSubstr("--staged_vars")));
-  EXPECT_THAT(text, Not(HasSubstr("--xla")));
-}
-
-TEST(Help, IsShorterOrFullerOnDemand) {
-  const std::string brief = help_text(parse({"--helpshort"}).config);
-  const std::string usual = help_text(parse({"--help"}).config);
-  const std::string full = help_text(parse({"--helpfull"}).config);
-  EXPECT_THAT(brief, Not(HasSubstr("--optimizer")));
-  EXPECT_THAT(full, HasSubstr("--num_gpus (int; default 1)"));
-  EXPECT_THAT(full, HasSubstr("--learning_rate (float; default None)"));
-  EXPECT_LT(brief.size(), usual.size());
-  EXPECT_LT(usual.size(), full.size());
-}
-
-TEST(Help, FitsAHundredColumns) {
-  Config config;
-  config.help.full = true;
-  const std::string text = help_text(config);
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = text.find('\n', begin);
-    // The words that a flag takes are one long word.
-    if (text.find("--variable_update (", begin) > end && text.find("--lms_policy (", begin) > end) {
-      EXPECT_LE(end - begin, 100U) << text.substr(begin, end - begin);
-    }
-    begin = end + 1;
-  }
 }
 
 }  // namespace

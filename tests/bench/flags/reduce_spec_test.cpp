@@ -44,7 +44,8 @@ TEST(ReduceSpec, IsRefusedInTheOriginalsWords) {
             "all_reduce_spec (nccl:x:xring) contains non-integer range x");
   EXPECT_EQ(spec_error("nccl:0:xring"),
             "all_reduce_spec (nccl:0:xring) contains non-integer range 0");
-  EXPECT_EQ(spec_error("ncll"), "all_reduce_spec (ncll) contains invalid alg ncll");
+  EXPECT_EQ(spec_error("ncll"),
+            "all_reduce_spec (ncll) contains invalid alg ncll; did you mean nccl?");
   EXPECT_EQ(spec_error(""), "all_reduce_spec () contains invalid alg ");
   EXPECT_NE(spec_error("xring#"), "");
   EXPECT_NE(spec_error("xring#-1"), "");

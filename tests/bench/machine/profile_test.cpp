@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/flags/flag_table.h"
 #include "runtime/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/files.h"
@@ -23,7 +24,7 @@ std::string text_of(std::string_view name) {
   return "";
 }
 
-// Of a profile that is changed by `change`.
+// Returns the problem of a profile that `change` has changed.
 template <class Change>
 std::string problem_of(const Change& change) {
   json profile = json::parse(text_of("P100-PCIe3"));
@@ -85,10 +86,24 @@ TEST(Profiles, AreReadFromAFile) {
 }
 
 TEST(Profiles, AreListedToWhoAsksForAnother) {
-  EXPECT_EQ(problem_of_name("b200"),
-            "--simulate=b200: there is no profile of that name and no such file; there are a100, "
+  EXPECT_EQ(problem_of_name("mi300"),
+            "--simulate=mi300: there is no profile of that name and no such file; there are a100, "
             "h100, h200, p100-nvlink1, p100-pcie3, v100-nvlink2");
   EXPECT_THAT(problem_of_name("/"), testing::HasSubstr("no such file"));
+}
+
+TEST(Profiles, AreSuggestedToWhoMisspellsOne) {
+  EXPECT_THAT(problem_of_name("h20"), testing::EndsWith("; did you mean h200?"));
+}
+
+TEST(Profiles, AreTheNamesThatTheCompletionOfTheFlagOffers) {
+  const Flag* const flag = find_flag("simulate");
+  ASSERT_NE(flag, nullptr);
+  const std::vector<std::string> offered = flag->known();
+  for (const std::string& name : offered) {
+    EXPECT_NO_THROW(find_profile(name)) << name;
+  }
+  EXPECT_EQ(offered.size(), known_profiles().size());
 }
 
 TEST(Profiles, SayWhatIsWrongWithAFile) {
