@@ -59,7 +59,7 @@ std::string flag_sections() {
 }  // namespace
 
 std::string manual_page() {
-  return ".TH CNN_BENCHMARKS 1\n"
+  return ".TH CNN_BENCHMARKS 1\n.ad l\n"
          ".SH NAME\ncnn_benchmarks \\- train convolutional networks and report images/sec\n"
          ".SH SYNOPSIS\n\\fBcnn_benchmarks\\fR [\\fIFLAG\\fR[=\\fIVALUE\\fR]]...\n"
          ".SH DESCRIPTION\n"

@@ -138,8 +138,8 @@ TEST(Help, FitsAHundredColumns) {
 
 TEST(ManualPage, HasEveryFlagAndNoLineThatRoffWouldMisread) {
   const std::string page = help({"--help_format=man"});
-  EXPECT_THAT(page, StartsWith(".TH CNN_BENCHMARKS 1\n.SH NAME\n"));
-  const std::set<std::string> requests{".TH", ".SH", ".SS", ".TP"};
+  EXPECT_THAT(page, StartsWith(".TH CNN_BENCHMARKS 1\n.ad l\n.SH NAME\n"));
+  const std::set<std::string> requests{".TH", ".SH", ".SS", ".TP", ".ad"};
   std::size_t entries = 0;
   for (const std::string& line : lines_of(page)) {
     if (line.starts_with('.') || line.starts_with('\'')) {
