@@ -49,8 +49,8 @@ constexpr BucketSizes one_bucket() { return {.first = 0, .others = 0, .last = SI
 std::vector<std::size_t> cut_buckets(std::span<const std::size_t> bytes, const BucketSizes& sizes);
 
 // Appends the exchange of gradients in buckets, in the order in which they are made, and puts the
-// sums times the factor in their place. What is exchanged together is updated together, see
-// append_update().
+// sums times the factor in their place. Gradients that are exchanged together are updated together,
+// see append_update().
 void append_exchange(std::span<Value> gradients, const BucketSizes& sizes, float factor);
 
 }  // namespace cnn::layers

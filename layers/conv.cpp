@@ -25,7 +25,7 @@ struct Sizes {
   }
 };
 
-// What one weight w[o,c,i,j] multiplies: an output plane and an input plane, by the offset of their
+// The product of one weight w[o,c,i,j]: an output plane and an input plane, by the offset of their
 // first element, and the weight's own offset.
 struct Tap {
   std::int64_t y = 0, x = 0, w = 0;

@@ -5,8 +5,8 @@
 // How a gradient passes a ReLU, and a value a dropout.
 //
 // A NaN stays a NaN in every kernel of every op of this project, so that a network which has gone
-// wrong says so. What a gate cuts off is therefore multiplied by zero, which leaves 0 of a finite
-// number and NaN of every other; and the gate of an activation that is NaN is open.
+// wrong says so. A value that a gate cuts off is therefore multiplied by zero, which leaves 0 of a
+// finite number and NaN of every other; and the gate of an activation that is NaN is open.
 namespace cnn::layers {
 
 // Whether the gradient of a ReLU with the output y passes.

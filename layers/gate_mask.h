@@ -8,8 +8,8 @@
 // the output, a sixteenth of its bytes in 16 bits.
 namespace cnn::layers {
 
-// Of an image [N,C,H,W]: u8 [N, ceil(C / 8), H, W], in which bit c % 8 of byte c / 8 is set where
-// the image is above 0 or NaN. What is left of the last byte is zero.
+// Returns the mask of an image [N,C,H,W]: u8 [N, ceil(C / 8), H, W], in which bit c % 8 of byte c /
+// 8 is set where the image is above 0 or NaN. The unused bits of the last byte are zero.
 TensorDesc gate_mask_of(const Shape& image);
 
 // The definitions, over row-major operands. `element` counts as the image lies.

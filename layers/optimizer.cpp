@@ -226,7 +226,7 @@ struct Trained {
 };
 
 // Groups of at most `bytes` of parameters (or one larger parameter), in the order in which the
-// graph makes the gradients. What ranks have exchanged together is one group.
+// graph makes the gradients. Gradients that ranks have exchanged together are one group.
 std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Trained> trained,
                                           std::size_t bytes) {
   std::ranges::stable_sort(trained, {}, [&](const Trained& t) {
@@ -257,7 +257,7 @@ std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Traine
   return result;
 }
 
-// What every Update node of a graph reads first.
+// Appends the values that every Update node of a graph reads first.
 std::vector<Value> append_head(Graph& graph, std::span<const Value> gradients,
                                const OptimizerOptions& options) {
   std::vector<Value> head{graph.input("learning_rate", scalar_desc(DataType::f32))};

@@ -33,7 +33,7 @@ class Update final : public Op {
   bool mutates(std::size_t input) const override;
   bool reads(std::size_t input) const override { return input < first_copy(); }
 
-  // What a step takes from the scalars among its operands, which are on the host.
+  // The scalar operands of a step, which are on the host.
   struct Scalars {
     double rate = 0;     // with the bias corrections in it, where the rule has powers
     double unscale = 1;  // 1 / loss scale

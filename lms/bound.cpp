@@ -148,7 +148,7 @@ class Relaxation {
   }
   bool may_go(const Movable& one) const { return (host_ > 0 && one.may_copy) || may_repeat(one); }
 
-  // Of both directions together: for a byte that goes out and comes back.
+  // Sets the seconds of both directions together: for a byte that goes out and comes back.
   void set_joint(const Costs& costs) {
     const double both = costs.both_bytes_per_second;
     if (both > 0 && out_ > 0 && in_ > 0) {
@@ -226,7 +226,8 @@ class Relaxation {
     }
   }
 
-  // Of a step with at least `least` seconds of repetitions, which free what `most` seconds do.
+  // Returns the least seconds of a step with at least `least` seconds of repetitions, which free
+  // what `most` seconds do.
   double seconds(double least, double most) const {
     constexpr double rounding = 1e-9;
     double result = pressure_.seconds + least;
@@ -247,8 +248,8 @@ class Relaxation {
     return result;
   }
 
-  // By which compute ends later: what is copied out holds it up in front of the peak, and behind it
-  // runs again what was not.
+  // Returns the seconds by which compute ends later: a copy out holds it up in front of the peak,
+  // and behind it runs again what was not.
   double out_and_again(const Peak& peak, double most) const {
     const double again = std::min(most, peak.worth_it);
     const double copied = std::max(0.0, peak.excess - peak.padding - peak.again.bytes(again));

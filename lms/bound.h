@@ -7,9 +7,9 @@
 
 namespace cnn::lms {
 
-// What no plan can beat: none that runs the compute steps in the order of the request and acts on
-// what its options let leave, between the time that it is made and its last use, by copies out and
-// back and by running its makers again. Infinite: there is no such plan.
+// A lower bound that no plan can beat: none that runs the compute steps in the order of the request
+// and acts on what its options let leave, between the time that it is made and its last use, by
+// copies out and back and by running its makers again. Infinite: there is no such plan.
 struct Bound {
   double seconds = 0;
   double seconds_swap_only = 0;  // of plans that run nothing again
@@ -29,8 +29,8 @@ Bound lower_bound(const Request& request, const Pressure& pressure);
 double lower_bound_at(const Request& request, std::size_t device_bytes);
 
 // Seconds that a schedule from elsewhere, such as a file, cannot undercut. It may move what the
-// options of the request do not let leave, so they are not asked. Where it runs the nodes in
-// another order, or moves what lives in one of the two passes only, that is the time of all nodes.
+// options of the request do not let leave, so they are not asked. If it runs the nodes in another
+// order, or moves what lives in one of the two passes only, that is the time of all nodes.
 double lower_bound_of(const Request& request, const Schedule& schedule);
 
 }  // namespace cnn::lms

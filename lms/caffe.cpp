@@ -40,8 +40,8 @@ std::vector<Stashed> managed(const Request& request) {
   return tensors;
 }
 
-// What the original logged when it had to allocate: with a header of 8 bytes, in per cent of the
-// memory.
+// The usage that the original logged when it had to allocate: with a header of 8 bytes, in per cent
+// of the memory.
 class Log {
  public:
   Log(const Request& request, const std::vector<Stashed>& tensors,

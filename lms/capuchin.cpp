@@ -43,7 +43,7 @@ class Chooser {
     as_of_.resize(tensors_.size());
   }
 
-  // What placement adds to the bytes in use is taken off the target of the next round.
+  // The bytes that placement adds to those in use are taken off the target of the next round.
   std::vector<Decision> decisions() {
     constexpr int rounds = 8;
     for (int round = 0; round < rounds; ++round) {
@@ -115,7 +115,7 @@ class Chooser {
     return best.has_value();
   }
 
-  // What dropping costs is computed only for those that would be chosen by what it cost before.
+  // The cost of dropping is computed only for those that would be chosen by what it cost before.
   bool choose_cheapest(StepId step) {
     while (const std::optional<std::pair<std::size_t, Choice>> best = cheapest(step)) {
       const std::size_t t = best->first;
@@ -133,7 +133,7 @@ class Chooser {
     return false;
   }
 
-  // By what is waited for, in seconds per byte.
+  // Returns the candidate with the shortest wait, in seconds per byte.
   std::optional<std::pair<std::size_t, Choice>> cheapest(StepId step) const {
     double least = std::numeric_limits<double>::infinity();
     std::optional<std::pair<std::size_t, Choice>> best;

@@ -141,7 +141,8 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
   std::uint32_t next_return = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
     const std::size_t room = device_bytes_ - std::min(bytes_[s], device_bytes_);
-    // What returns here is in bytes_ already, but the step itself need not wait for its room.
+    // The tensor that returns here is in bytes_ already, but the step itself need not wait for its
+    // room.
     std::size_t returning = 0;
     for (std::uint32_t r = next_return; r < returns_.size() && returns_[r].position == s; ++r) {
       returning += outline_.roots[unrolled.stays[returns_[r].stay].root].bytes;

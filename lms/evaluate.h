@@ -48,7 +48,7 @@ class Evaluator {
   // its use. Lets placement find room; the step takes as long.
   void tighten(const Unrolled& unrolled, double slack);
 
-  // Of the latest evaluation.
+  // Returns the copies out of the latest evaluation.
   const std::vector<Departure>& departures() const { return departures_; }
   const std::vector<Return>& returns() const { return returns_; }
   const std::vector<std::size_t>& bytes() const { return bytes_; }  // by unrolled step
@@ -75,7 +75,7 @@ class Evaluator {
   std::vector<std::size_t> bytes_;
   std::vector<Departure> departures_;
   std::vector<Return> returns_;
-  // Of run_lanes.
+  // Scratch memory of run_lanes.
   std::vector<double> ends_, starts_;       // by unrolled step
   std::vector<double> departed_;            // by departure: when its copy ends
   std::vector<double> begun_;               // by return: when its copy starts

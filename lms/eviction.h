@@ -29,9 +29,9 @@ struct Eviction {
 };
 
 // An allocator of so many bytes, replayed over the step: tensors come back when a step uses them,
-// and others go where that or a result would not fit. Of bytes, not of addresses. Where all that
-// may go is away and it still does not fit, it goes on, and the plan will not fit. tensors: what
-// may go; at most as many of them do as the options say.
+// and others go where that or a result would not fit. It counts bytes and knows no addresses. Where
+// all that may go is away and it still does not fit, it goes on, and the plan will not fit.
+// tensors: what may go; at most as many of them do as the options say.
 std::vector<Eviction> replay_allocator(const Request& request, std::size_t bytes,
                                        std::span<const Stashed> tensors, Victim rule);
 

@@ -163,7 +163,7 @@ class LevelSimulator::Play {
     }
   }
 
-  // What this node made and only far readers need.
+  // Evicts the tensors that this node made and only far readers need.
   void leave(NodeId node) {
     for (const TensorId root : s_.out_[index_of(node)]) {
       const std::size_t s = swap_of_[index_of(root)];

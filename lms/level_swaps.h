@@ -13,7 +13,7 @@ namespace cnn::lms {
 struct Request;
 struct Stashed;
 
-// What TFLMS 2 decides by. Distances are in levels; -1: not set.
+// The parameters of TFLMS 2. Distances are in levels; -1: not set.
 struct LevelParameters {
   std::int64_t threshold = -1, ahead = -1, groupby = -1;
   SyncMode sync = SyncMode::none;

@@ -17,12 +17,12 @@ constexpr bool waits_for_in(SyncMode mode) {
   return mode == SyncMode::in || mode == SyncMode::both;
 }
 
-// What may be computed again. cheap: only what costs no more than moving its operands.
+// Which tensors may be computed again. cheap: only what costs no more than moving its operands.
 enum class Recomputation : std::uint8_t { automatic, off, cheap, full };
 
 enum class TriggerRule : std::uint8_t { chain_rule, direct_order };
 
-// Of the policies after TFLMS, versions 1 and 2; names and meanings are the originals'.
+// Options of the policies after TFLMS, versions 1 and 2; names and meanings are the originals'.
 struct Tflms1Options {
   std::int64_t lb = 1, ub = 10'000;  // by how many steps a swap-in is triggered ahead: least, most
   bool fuse_swapins = false;         // one copy back for all readers
@@ -34,7 +34,7 @@ struct Tflms2Options {  // -1: found by simulation
   std::int64_t swapout_threshold = -1, swapin_ahead = -1, swapin_groupby = -1;
 };
 
-// What the user asks of a plan. Which tensors are candidates at all, and how they move.
+// The user's wishes for a plan: which tensors are candidates at all, and how they move.
 struct Options {
   std::int64_t n_tensors = -1;  // at most so many leave, in the order of the policy; -1: all
   SyncMode sync_mode = SyncMode::none;

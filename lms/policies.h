@@ -2,7 +2,7 @@
 
 #include "lms/policy.h"
 
-// What the table of policies lists; each is described in the file of its name.
+// The functions that the table of policies lists; each is described in the file of its name.
 namespace cnn::lms {
 
 Plan planned(const Request& request);

@@ -20,7 +20,7 @@ struct Budget {
   std::size_t host = 0;    // pinned, for what leaves
 };
 
-// What a policy decides from. The schedule is the unlimited step, without waits; all references
+// The input of a policy. The schedule is the unlimited step, without waits; all references
 // must outlive the call.
 struct Request {
   const Graph& graph;

@@ -206,7 +206,7 @@ class PressureBuilder {
     find_away(step, given);
   }
 
-  // What a step does not touch, or whose bytes an output may have.
+  // Finds the tensors that a step does not touch, or whose bytes an output may have.
   void find_away(std::uint32_t step, std::span<const TensorId> given) {
     for_each_access(graph_, Compute{nodes_[step]}, [&](const Access& access) {
       const std::uint32_t m = movable_[root(access.tensor)];
@@ -260,7 +260,7 @@ class PressureBuilder {
     }
   }
 
-  // Of the nodes that write what these steps read of a root.
+  // Returns the seconds of the nodes that write what these steps read of a root.
   double seconds_again(TensorId movable, std::span<const std::uint32_t> uses) {
     std::vector<std::uint32_t> makers;
     const auto add = [&](TensorId tensor) {
@@ -285,14 +285,14 @@ class PressureBuilder {
     return seconds;
   }
 
-  // Who reads the whole reads each part.
+  // A step that reads the whole reads each part.
   bool reads(std::uint32_t step, TensorId part, TensorId whole) const {
     const std::vector<TensorId>& inputs = node(step).inputs;
     return std::ranges::find(inputs, part) != inputs.end() ||
            std::ranges::find(inputs, whole) != inputs.end();
   }
 
-  // Of a node's time by the bytes that it writes to movables.
+  // Returns the share of a node's time by the bytes that it writes to movables.
   double share(std::uint32_t step, TensorId movable) const {
     const Node& one = node(step);
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {

@@ -25,7 +25,7 @@ struct Movable {
   std::uint32_t made = 0;           // the last step that writes it; of an input its first use
   std::vector<std::uint32_t> uses;  // steps that read it or a part of it, ascending
   std::uint32_t first_backward = 0;
-  // By this use, what was away is there again: the first behind the step at which it was away; but
+  // At this use, what was away is there again: the first behind the step at which it was away; but
   // of what is written in parts, which may come back one by one, the last.
   bool in_parts = false;
   // Seconds of nodes that must run again for what was made again in the backward pass: if it was
@@ -43,9 +43,9 @@ struct PressureStep {
   std::vector<std::uint32_t> away;  // of the live: movables that need not be there while it runs
 };
 
-// What each step of a schedule holds, and what it could hold less. All in the direction that makes
-// plans look better than they are: bytes that other lanes touch are not counted, and every output
-// that may take over the bytes of an input does.
+// The bytes that each step of a schedule holds, and how many less it could hold. All in the
+// direction that makes plans look better than they are: bytes that other lanes touch are not
+// counted, and every output that may take over the bytes of an input does.
 struct Pressure {
   std::vector<PressureStep> steps;
   std::vector<Movable> movables;  // in the order in which they are made, then inputs

@@ -19,7 +19,7 @@ namespace cnn::lms {
 
 namespace {
 
-// By an allocator of so many bytes.
+// Plans as an allocator of so many bytes would.
 Plan reclaim_within(const Request& request, std::size_t device_bytes) {
   const std::vector<Stashed> tensors = candidates(request);
   const std::vector<Eviction> evictions =

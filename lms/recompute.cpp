@@ -30,7 +30,8 @@ std::string_view maker_of(const Request& request, const Stashed& tensor) {
   return request.graph.nodes()[index_of(std::get<Compute>(action).node)].op->name();
 }
 
-// Of the candidates those that something runs between their last use and the backward pass's first.
+// Returns the candidates that are idle while something runs between their last use and the backward
+// pass's first.
 std::vector<Stashed> idle_candidates(const Request& request) {
   std::vector<Stashed> tensors = candidates(request);
   std::erase_if(tensors, [&](const Stashed& tensor) {
@@ -110,7 +111,7 @@ std::vector<ForwardSpan> separators(const Request& request) {
   return alone;
 }
 
-// Of the separators, those around blocks, and some of those between.
+// Returns of the separators those around blocks, and some of those between.
 std::vector<TensorId> kept_of(const std::vector<ForwardSpan>& alone) {
   const auto stride = static_cast<std::size_t>(
       std::max(1.0, std::round(std::sqrt(static_cast<double>(alone.size())))));

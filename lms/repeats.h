@@ -12,7 +12,7 @@ namespace cnn::lms {
 
 struct Request;
 
-// What runs again where tensors are dropped, for policies that decide that by rules.
+// The nodes that run again where tensors are dropped, for policies that decide that by rules.
 class Repeats {
  public:
   // request: must outlive it.

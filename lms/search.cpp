@@ -228,7 +228,7 @@ class Searcher {
     return found;
   }
 
-  // Small changes of neighbours. What is a little slower is kept as well, less and less of it: few
+  // Small changes of neighbours. A slightly slower plan is accepted as well, ever more rarely: few
   // ways to a better plan go down all the time. Begins again from the best, with smaller losses.
   void improve() {
     double heat = options_.heat;
@@ -256,7 +256,7 @@ class Searcher {
     }
   }
 
-  // What need not move stays, the largest first.
+  // Keeps the tensors that need not move, the largest first.
   void spare() {
     if (!best_.evaluation.fits || options_.thriftiest) {
       return;
@@ -281,8 +281,8 @@ class Searcher {
            best_.evaluation.seconds <= options_.good_enough;
   }
 
-  // Of a plan that fits: mostly one moves in place of another, as nearly all else is slower or does
-  // not fit.
+  // Changes a plan that fits: mostly one moves in place of another, as nearly all else is slower or
+  // does not fit.
   Fates exchanged(Fates fates) {
     constexpr std::size_t of = 20, others = 2;
     const std::size_t kind = random_.next() % of;

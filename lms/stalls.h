@@ -15,8 +15,8 @@ struct Stalls {
   double total() const { return swap_in + memory + other; }
 };
 
-// Of a step that ran, or was simulated, by this schedule, which is linked: each wait is followed
-// back from the node that could not start to the copies that kept it.
+// Returns the stalls of a step that ran, or was simulated, by this linked schedule: each wait is
+// followed back from the node that could not start to the copies that kept it.
 Stalls stalls(const Graph& graph, const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace cnn::lms

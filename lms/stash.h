@@ -10,8 +10,9 @@
 
 namespace cnn::lms {
 
-// A tensor that the forward pass makes and the backward pass needs. Of tensors that lie inside
-// another only that one, which moves as a whole. All steps are compute steps of the schedule.
+// A tensor that the forward pass makes and the backward pass needs. A tensor that lies inside
+// another is not listed, but the outer one, which moves as a whole. All steps are compute steps of
+// the schedule.
 struct Stashed {
   TensorId tensor{};
   std::size_t bytes = 0;
@@ -26,8 +27,8 @@ struct Stashed {
 // are not among them.
 std::vector<Stashed> stashed(const Graph& graph, const Schedule& schedule, StepId backward);
 
-// Of these what the options let leave: by size, by name of the tensor, by name of the op that makes
-// it. Throws Error if an expression is not regular.
+// Returns the activations that the options let leave: by size, by name of the tensor, by name of
+// the op that makes it. Throws Error if an expression is not regular.
 std::vector<Stashed> candidates(const Request& request);
 
 }  // namespace cnn::lms

@@ -8,7 +8,7 @@
 
 namespace cnn::lms {
 
-// What a schedule does beyond the step without a plan: departures and returns of activations, and
+// The work of a schedule beyond the step without a plan: departures and returns of activations, and
 // nodes that run again.
 struct Summary {
   std::size_t swapped_tensors = 0;  // that leave at least once
@@ -21,7 +21,7 @@ struct Summary {
 // Whether copies of this tensor are a plan's: inputs arrive and outputs leave anyway.
 bool may_move(const Graph& graph, TensorId tensor);
 
-// By StepId: it runs a node that an earlier step has run.
+// Returns, by StepId, whether it runs a node that an earlier step has run.
 std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule);
 
 Summary summarize(const Graph& graph, const Schedule& schedule);

@@ -24,9 +24,9 @@ struct SwappedTensor {
   std::vector<SwapIn> swap_ins;
 };
 
-// What runs: the tensor is on the device once at a time. A copy back that would start before the
-// readers of the one before are done is not made, as they read the same bytes; later ones come
-// without another copy out. Readers up to `out_behind` have the tensor itself.
+// The copies that run: the tensor is on the device once at a time. A copy back that would start
+// before the readers of the one before are done is not made, as they read the same bytes; later
+// ones come without another copy out. Readers up to `out_behind` have the tensor itself.
 std::vector<Swap> one_at_a_time(SwappedTensor swapped);
 // Says so in the log, where `made` of the `original` copies back are made.
 std::string shared_copies_text(std::size_t made, std::size_t original);

@@ -50,8 +50,8 @@ class Triggers {
     return std::nullopt;
   }
 
-  // What is lb steps behind the producer in the forward pass has its gradient about lb steps ahead
-  // of the consumer. Where the forward pass ends first, there is no such chain.
+  // The node that is lb steps behind the producer in the forward pass has its gradient about lb
+  // steps ahead of the consumer. If the forward pass ends first, there is no such chain.
   std::optional<NodeId> chain_rule(NodeId producer, NodeId consumer, std::int64_t lb) const {
     std::vector<NodeId> front{producer};
     for (std::int64_t step = 1; step <= options_.ub; ++step) {
@@ -77,9 +77,9 @@ class Triggers {
     return next;
   }
 
-  // Of the backward nodes that read what the front makes, and lie between the two: the original
-  // takes any; the last of them keeps the copy back for the shortest time. It must also come before
-  // the consumer in the one order in which everything runs.
+  // Returns one of the backward nodes that read what the front makes, and lie between the two: the
+  // original takes any; the last of them keeps the copy back for the shortest time. It must also
+  // come before the consumer in the one order in which everything runs.
   std::optional<NodeId> gradient_of(const std::vector<NodeId>& front, NodeId producer,
                                     NodeId consumer) const {
     std::optional<NodeId> latest;

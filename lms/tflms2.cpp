@@ -1,9 +1,10 @@
 // TFLMS version 2, as in WML-CE 1.6: a tensor leaves for its readers that are further than a
 // threshold from what makes it; its copies back are triggered some levels ahead, one for each group
-// of readers; copies may be waited for. What the user leaves open, a simulator of memory finds.
-// T. D. Le et al., "Automatic GPU Memory Management for Large Neural Models in TensorFlow", 2019,
-// and its module of 2019. It knows bytes but no times. Its rule for copies back that nobody tuned
-// (each after the one before) cannot be reached and is left out: what is open is always tuned.
+// of readers; copies may be waited for. A simulator of memory finds the parameters that the user
+// leaves open. T. D. Le et al., "Automatic GPU Memory Management for Large Neural Models in
+// TensorFlow", 2019, and its module of 2019. It knows bytes but no times. Its rule for copies back
+// that nobody tuned (each after the one before) cannot be reached and is left out: what is open is
+// always tuned.
 
 #include <algorithm>
 #include <iterator>

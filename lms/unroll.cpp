@@ -147,8 +147,8 @@ void Unroller::require(std::uint32_t root) {
   repeat_makers(root);
 }
 
-// Of a root with parts, others may need what lies between its makers: those find it begun, and make
-// what was asked for before it. So a root may be there once its sources are.
+// Other nodes may need of a root with parts what lies between its makers: those find it begun, and
+// make what was asked for before it. So a root may be there once its sources are.
 void Unroller::repeat_makers(std::uint32_t root) {
   bool begun = false;
   for (const std::uint32_t maker : outline_.roots[root].makers) {
@@ -168,7 +168,7 @@ void Unroller::repeat_makers(std::uint32_t root) {
   }
 }
 
-// What is not kept ends with its last use so far; what backward needs of it begins anew.
+// A root that is not kept ends with its last use so far; what backward needs of it begins anew.
 void Unroller::leave_forward() {
   for (std::size_t r = 0; r < stay_.size(); ++r) {
     if (stay_[r] < 0) {

@@ -9,7 +9,7 @@
 
 namespace cnn::lms {
 
-// What becomes of a root between the forward and the backward pass. drop: it is made again when it
+// The decision on a root between the forward and the backward pass. drop: it is made again when it
 // is needed, once, and stays till its last use. drop_often: where it is made again only to make
 // others, it goes at once, and is made once more for its own use.
 enum class Fate : std::uint8_t { keep, swap, drop, drop_often };
@@ -89,7 +89,7 @@ class Unroller {
   std::vector<OutlineNode::TakeOver> pairs_;
   std::vector<bool> has_parts_;  // by root
 
-  // What the forward pass leaves behind.
+  // The state that the forward pass leaves behind.
   Unrolled forward_;
   std::vector<std::int32_t> forward_stay_;
   std::size_t forward_candidates_ = 0;

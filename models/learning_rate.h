@@ -17,8 +17,8 @@ struct DefaultRate {
   RateRule rule = RateRule::constant;
 };
 
-// What --piecewise_learning_rate_schedule says: rates[i] until epochs[i] are over, the last one for
-// ever after.
+// The value of --piecewise_learning_rate_schedule: rates[i] until epochs[i] are over, the last one
+// for ever after.
 struct RatePieces {
   std::vector<std::int64_t> epochs;  // they do not fall
   std::vector<double> rates;         // one more than epochs
@@ -38,7 +38,7 @@ struct LearningRateOptions {
   std::optional<double> resnet_base_lr;
 };
 
-// What turns epochs into steps.
+// The sizes that turn epochs into steps.
 struct RateContext {
   std::int64_t batch_size = 32;         // examples per step, all devices together
   double examples_per_epoch = 1281167;  // of the training set

@@ -7,8 +7,8 @@
 
 namespace cnn {
 
-// What every exception of the project is. what() is one line for the user: what is wrong, where,
-// and what to do. The source location is kept apart, for debugging.
+// The base of every exception of the project. what() is one line for the user: what is wrong,
+// where, and what to do. The source location is kept apart, for debugging.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::string_view what, std::source_location at = std::source_location::current());

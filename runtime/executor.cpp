@@ -22,8 +22,8 @@ std::size_t copied_bytes(const Graph& graph, const Action& action) {
   return fetch == nullptr ? 0 : graph.info(fetch->tensor).desc.bytes();
 }
 
-// By lane: the one whose stream its steps are issued on, itself or, for copies of few bytes in all,
-// compute. A lane goes there as a whole, since its steps rely on their order.
+// Returns, for each lane, the one whose stream its steps are issued on, itself or, for copies of
+// few bytes in all, compute. A lane goes there as a whole, since its steps rely on their order.
 std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copies_beside_compute) {
   std::array<std::size_t, lane_count> copied{};
   for (const Step& step : plan.schedule.steps) {

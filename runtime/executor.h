@@ -111,7 +111,7 @@ class Executor {
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
   // Calls start, which enqueues, then waits for all streams; throws the first error of either.
   void complete(const std::function<void()>& start);
-  // What a run does with the time that lane compute stands still: not while it is recorded.
+  // How a run treats the time that lane compute stands still: not while it is recorded.
   enum class Waits : std::uint8_t { measured, unseen };
   void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits);
   void enqueue_waits(const Issue& issue, Waits waits);

@@ -6,7 +6,7 @@
 
 #include "runtime/graph.h"
 
-// What a step cannot do without at any moment, however tensors come and go between its nodes.
+// The memory that a step needs at any moment, however tensors come and go between its nodes.
 namespace cnn {
 
 // Bytes of the arena that a node takes while it runs: its operands that do not survive the step,

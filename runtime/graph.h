@@ -60,7 +60,7 @@ struct Output {
   TensorId tensor{};
 };
 
-// What layers read while they build: these decide which ops they add.
+// The traits that layers read while they build: these decide which ops they add.
 struct Traits {
   bool training = true;              // batch statistics, gradients; else moving averages
   bool dropout = true;               // only with training
@@ -159,7 +159,7 @@ std::vector<Value> emit_all(O op, std::span<const Value> in) {
   return in.front().graph->append(std::make_shared<const O>(std::move(op)), in);
 }
 
-// What a pass returns: the new graph, and where each tensor of the old one went.
+// The result of a pass: the new graph, and where each tensor of the old one went.
 struct Rewritten {
   std::shared_ptr<Graph> graph;
   std::vector<std::optional<TensorId>> was;  // by old TensorId; nothing: it no longer exists

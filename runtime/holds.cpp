@@ -61,7 +61,7 @@ void Holds::find_swaps(const Graph& graph) {
   }
 }
 
-// Of bytes that are in use up to step `last`.
+// Returns the end for bytes that are in use up to step `last`.
 std::size_t Holds::end(std::size_t last, const LaneSteps& touched) const {
   std::size_t free = last + 1;
   for (std::size_t lane = 0; lane < lane_count; ++lane) {

@@ -17,13 +17,13 @@ namespace cnn {
 // From which step on each step of another lane is known to have finished.
 class Meetings {
  public:
-  // What a step knows; steps come in their order.
+  // Adds what a step knows; steps come in their order.
   void add(std::size_t at, const LaneSteps& known);
   // The first of them that knows `step` of that lane; `never` if none does.
   std::size_t first(std::size_t lane, std::int64_t step, std::size_t never) const;
 
  private:
-  // By lane: what is known, and since which step; both rise.
+  // For each lane: what is known, and since which step; both rise.
   std::array<std::vector<std::pair<std::int64_t, std::size_t>>, lane_count> met_;
 };
 

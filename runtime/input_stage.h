@@ -16,7 +16,7 @@ namespace cnn {
 // the step then copies within the device.
 class InputStage {
  public:
-  // Of the device, for inputs of these descriptions: both buffers of all.
+  // Returns the bytes of the device for inputs of these descriptions: both buffers of all.
   static std::size_t bytes_for(std::span<const TensorDesc> inputs);
 
   // memory: of the device, bytes_for(inputs), 64-byte aligned. Device and memory must outlive it.

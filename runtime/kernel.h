@@ -17,7 +17,8 @@
 
 namespace cnn {
 
-// What a node's operands look like: what is asked of a kernel, and what a kernel was made for.
+// The types and layouts of a node's operands: what is asked of a kernel, and what a kernel was made
+// for.
 struct Signature {
   std::vector<TensorDesc> in, out;
 };
@@ -36,10 +37,10 @@ class Kernel {
   virtual void run(Stream& stream, const Operands& operands) = 0;  // enqueues and returns
 };
 
-// Whose code a kernel runs: the loops that define the op, ours, or a library's.
+// The origin of a kernel's code: the loops that define the op, ours, or a library's.
 enum class Provider : std::uint8_t { loops, own, onednn, cudnn, cublas };
 
-// What a kernel will need and like: pure data, known without a device or a driver.
+// The needs and preferences of a kernel: pure data, known without a device or a driver.
 struct KernelSpec {
   std::size_t workspace = 0;        // bytes; enters the memory plan
   std::vector<TensorDesc> in, out;  // layouts and types it runs in, given what was asked
@@ -51,7 +52,7 @@ struct KernelSpec {
   Provider by = Provider::own;  // set by the table, from the row
 };
 
-// What one backend can run, keyed by the op's type.
+// The kernels that one backend can run, keyed by the op's type.
 class KernelTable {
  public:
   using Describe = std::function<std::optional<KernelSpec>(const Op&, const Signature&)>;
@@ -61,8 +62,8 @@ class KernelTable {
   // true shapes and types, and for each operand the layout it has or would best have; the spec
   // answers with the layouts (and, for weights, packings and types) the kernel really takes.
   // Nothing: this backend cannot run it so. make: (const O&, const Signature&) ->
-  // unique_ptr<Kernel> for a signature that equals a spec's in and out. Of several rows of one op
-  // the first that describes something serves.
+  // unique_ptr<Kernel> for a signature that equals a spec's in and out. The first of several rows
+  // of one op that describes something serves.
   template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
   void add(DescribeOp describe_op, MakeOp make_op, Provider by = Provider::own) {
     rows_[std::type_index(typeid(O))].push_back({[describe_op](const Op& op, const Signature& s) {

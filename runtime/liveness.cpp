@@ -10,8 +10,8 @@
 namespace cnn {
 namespace {
 
-// Of tensors that share bytes: which steps make one of them while no byte of the others is read any
-// more before it is made again. There an earlier stay has ended, and a new one begins.
+// Finds, for tensors that share bytes, which steps make one of them while no byte of the others is
+// read any more before it is made again. There an earlier stay has ended, and a new one begins.
 class FreshStarts {
  public:
   FreshStarts(const Graph& graph, const Schedule& schedule)

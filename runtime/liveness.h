@@ -8,9 +8,9 @@
 namespace cnn {
 
 // One stay of a tensor on the device: from the step that produces or fetches it to the last step
-// that touches it, both included. Of tensors that lie inside another, only that one has stays: from
-// the first step that touches any of them to the last. It leaves and returns as a whole; and where
-// all that lies in it is made again before it is read, that is a stay of its own.
+// that touches it, both included. A tensor that lies inside another has none of its own; the outer
+// one has: from the first step that touches any of them to the last. It leaves and returns as a
+// whole; and where all that lies in it is made again before it is read, that is a stay of its own.
 struct Residency {
   TensorId tensor{};
   StepId first{}, last{};

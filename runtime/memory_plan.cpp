@@ -84,7 +84,7 @@ class Planner {
     return std::nullopt;
   }
 
-  // By another output of the same step.
+  // Returns whether another output of the same step has taken the block.
   bool is_taken(std::size_t block) const {
     return chains_[chain_of_[block]].blocks.back() != block;
   }

@@ -111,7 +111,7 @@ void MemoryWatch::after(StepId step, Stream& stream) {
   stream.synchronize();
 }
 
-// By copies, since the host may not write there itself.
+// Fills by copies, since the host may not write there itself.
 void MemoryWatch::fill(Range range, Stream& stream) {
   for (std::size_t at = range.begin; at < range.end; at += pattern_bytes) {
     stream.copy(arena_.data() + at, pattern_.data(), std::min(pattern_bytes, range.end - at));

@@ -12,7 +12,7 @@ namespace cnn {
 
 class Graph;
 
-// What models pass around: a tensor of a graph under construction. Cheap to copy.
+// The value that models pass around: a tensor of a graph under construction. Cheap to copy.
 struct Value {
   Graph* graph = nullptr;
   TensorId id{};
@@ -21,7 +21,7 @@ struct Value {
   bool operator==(const Value&) const = default;
 };
 
-// What an op gets to add its gradient to the graph.
+// The arguments with which an op adds its gradient to the graph.
 struct Backprop {
   std::span<const Value> in;
   std::span<const Value> out;

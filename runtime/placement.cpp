@@ -95,7 +95,7 @@ std::vector<std::size_t> load(const std::vector<Interval>& intervals) {
   return bytes;
 }
 
-// What decides the place in line: larger comes first.
+// The weight that decides the place in line: larger comes first.
 using Weight = std::function<double(const Interval&)>;
 
 std::vector<Order> first_orders(const std::vector<Interval>& intervals) {
@@ -145,7 +145,7 @@ class Search {
     }
   }
 
-  // What stuck out comes first; when that leads nowhere, back to the best order with a few changed
+  // Places first what stuck out; when that leads nowhere, back to the best order with a few changed
   // places.
   void improve() {
     constexpr int patience = 6;

@@ -55,7 +55,7 @@ class Verifier {
     }
   }
 
-  // What `step` must know: everything up to these steps of their lanes.
+  // Checks that `step` knows everything up to these steps of their lanes.
   void check_known(StepId step, const LaneSteps& needed, const std::string& what) const {
     if (!is_known(known_[index_of(step)], needed)) {
       fail(name(step) + " does not wait for " + what);

@@ -16,13 +16,13 @@ inline constexpr LaneSteps no_steps{-1, -1, -1, -1, -1};
 
 constexpr std::size_t index_of_lane(Lane lane) { return static_cast<std::size_t>(lane); }
 
-// What is known to have finished before a step starts, from the order of its lane and from waits.
-// Steps are added in their order.
+// The steps that are known to have finished before a step starts, from the order of its lane and
+// from waits. Steps are added in their order.
 class Knowledge {
  public:
-  // Of what the next step of this lane knows before any wait of its own.
+  // Returns what the next step of this lane knows before any wait of its own.
   const LaneSteps& before(Lane lane) const { return lanes_[index_of_lane(lane)]; }
-  // Of what is known once `step` has finished.
+  // Returns what is known once `step` has finished.
   const LaneSteps& after(StepId step) const { return after_[index_of(step)]; }
   // Adds the next step, which waits for these earlier ones, and returns what it knows at its start.
   LaneSteps add(Lane lane, const LaneSteps& waits);
@@ -42,7 +42,7 @@ bool is_known(const LaneSteps& known, const LaneSteps& steps);
 // The waits that a step of a schedule has already. Throws Error if one is not for an earlier step.
 LaneSteps given_waits(const Schedule& schedule, std::size_t step);
 
-// What steps must wait for because of the data they touch, wherever it lies: a read for the write
+// The waits that follow from the data that steps touch, wherever it lies: a read for the write
 // that it needs, a write for all before it. Steps are added in their order.
 class DataOrder {
  public:

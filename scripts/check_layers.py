@@ -24,7 +24,7 @@ ARROWS = {
     # Compiled for one instruction set each, so it shares no inline code with anyone.
     "layers/cpu/simd": [],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
-    # What talks to cuDNN and cuBLAS; our own kernels are above it.
+    # The code that talks to cuDNN and cuBLAS; our own kernels are above it.
     "layers/cuda/library": ["layers/cuda", "layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],
     "lms": ["runtime"],
@@ -107,7 +107,7 @@ ARROWS = {
     # The program as its users see it: started as a process.
     "tests/program": ["tests/support"],
 }
-# What the tests of a folder may use beyond what the folder itself may.
+# Folders that the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {
     "tests/layers": ["layers/passes", "tests/layers"],
     "tests/data/records": ["tests/data"],
@@ -131,7 +131,7 @@ MORE_FOR_TESTS = {
     "tests/bench/all_reduce": ["tests/bench/session", "tests/bench/ranks"],
 }
 
-# Library header -> folders that may use it, with their tests. What is not listed (std, POSIX) may be used anywhere.
+# Library header -> folders that may use it, with their tests. Others (std, POSIX) may be used anywhere.
 LIBRARIES = {
     r"(oneapi/)?dnnl": ["layers/cpu/onednn"],
     r"omp\.h": ["layers/cpu", "layers/cpu/openmp", "layers/cpu/onednn"],
@@ -153,7 +153,7 @@ LIBRARIES = {
     r"gtest/|gmock/": [],
 }
 
-# What nvcc knows as words of the language can only be macros for a host compiler.
+# Names that nvcc knows as words of the language can only be macros for a host compiler.
 MAY_HAVE_MACROS = {"tests/support/grid/device_language.h"}
 
 TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "layers", "runtime", "lms", "allreduce",
@@ -330,7 +330,7 @@ CLEAN = {
     "tests/support/n.h": '#pragma once\n#include "layers/conv.h"\n',
 }
 
-# What is added to the clean tree, and the words that the report of it must have.
+# Files that are added to the clean tree, and the words that the report of it must have.
 SEEDED = [
     ("models/bad.cpp", '#include "data/dataset.h"\n', "models must not include data"),
     ("runtime/up.cpp", '#include "layers/conv.h"\n', "runtime must not include layers"),

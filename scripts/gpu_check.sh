@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a build with CUDA is to show on a GPU: tests, losses, sanitizers, speed and PyTorch beside it, in one JSON file.
+# Checks a build with CUDA on a GPU: tests, losses, sanitizers, speed and PyTorch beside it, in one JSON file.
 # It works in slices and goes on where it was cut off; scripts/gpu_check.sh --help lists the options.
 #
 #   scripts/gpu_check.sh                        builds preset cuda and runs all that there is time for

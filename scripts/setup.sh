@@ -109,7 +109,7 @@ install_onednn_from_pypi() {
   mv "$stage/prefix" "$deps/onednn"
 }
 
-# What is missing, in words; nothing if all is there.
+# Prints what is missing, in words; nothing if all is there.
 missing() {
   missing_packages
   cmake_is_new_enough || echo "cmake>=$cmake_needed"

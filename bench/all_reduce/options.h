@@ -8,7 +8,8 @@
 
 namespace cnn::bench {
 
-// What all_reduce_benchmark takes beside the flags of cnn_benchmarks, in the words of nccl-tests.
+// The options that all_reduce_benchmark takes beside the flags of cnn_benchmarks, in the words of
+// nccl-tests.
 struct ReduceOptions {
   // -b, -e: bytes of the smallest and the largest buffer; one of them gives the table. Else the
   // gradients of --model are reduced as the original's program does.

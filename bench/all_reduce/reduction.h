@@ -22,7 +22,7 @@ struct Timing {
 };
 Timing timing_of(std::vector<double> samples);  // at least one
 
-// What is timed in turn, so that a disturbance of the machine meets all alike.
+// Reductions that are timed in turn, so that a disturbance of the machine meets all alike.
 struct Contest {
   int warm_up = 0, rounds = 1;
   int in_a_row = 1;  // of each contestant in a round; the time is that of one
@@ -48,7 +48,7 @@ class Reduction {
   // difference to a sum that is made without them; the same on all ranks.
   double error();
 
-  // Of each contestant, the same on all ranks; nothing if they stop.
+  // Returns the timing of each contestant, the same on all ranks; nothing if they stop.
   std::vector<Timing> time(const Contest& contest);
   // Asks all ranks whether one of them wants to end, as the flags of interruption do.
   void agree();

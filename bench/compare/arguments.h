@@ -10,7 +10,7 @@
 
 namespace cnn::compare {
 
-// What the command line of cnn_compare asks for. An output is a path, or empty for stdout in place
+// The command line of cnn_compare. An output is a path, or empty for stdout in place
 // of the table.
 struct Arguments {
   std::vector<std::string> base, fresh;

@@ -122,7 +122,8 @@ std::string shown(const std::string& name, const std::string& value) {
   return name.starts_with("--") ? name + "=" + value : name + " " + value;
 }
 
-// What sets configurations apart, behind model and batch. The model's name says what follows of it.
+// Labels configurations by what sets them apart, behind model and batch. The model's name says what
+// follows of it.
 void add_labels(std::vector<Configuration>& all) {
   std::set<std::string> apart;
   for (const Configuration& one : all) {

@@ -17,7 +17,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of the population that the values are drawn from; 0 for a single one.
+// Returns the variance of the population that the values are drawn from; 0 for a single one.
 double variance_of(std::span<const double> values) {
   const double mean = mean_of(values);
   double squares = 0;

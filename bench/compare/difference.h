@@ -20,7 +20,7 @@ struct Difference {
   // Deviation of a run around its side's mean, or of a pair's difference around theirs.
   double base_deviation = 0, new_deviation = 0;
 
-  // Of the hypothesis that the new side is not slower (one-sided); not faster.
+  // Returns the p value of the hypothesis that the new side is not slower (one-sided); not faster.
   double p_slower() const;
   double p_faster() const;
   // The bound that the true difference exceeds, or stays below, with this confidence each.
@@ -32,12 +32,12 @@ struct Difference {
 // side be noisier than the other.
 Difference independent_difference(std::span<const double> base, std::span<const double> fresh);
 
-// Of pairs of runs that took turns, so that what disturbs a machine for longer than a turn disturbs
-// both alike: Student's test of what the pairs differ by. Throws Error if there are none.
+// Compares pairs of runs that took turns, so that what disturbs a machine for longer than a turn
+// disturbs both alike: Student's test of what the pairs differ by. Throws Error if there are none.
 Difference paired_difference(std::span<const double> differences);
 
 // The standard error, and its degrees of freedom, that these numbers of runs would give if they
-// scatter as these do. Of pairs there are base_runs, and fresh_runs is not looked at.
+// scatter as these do. There are base_runs of pairs, and fresh_runs is not looked at.
 Difference with_runs(const Difference& difference, std::size_t base_runs, std::size_t fresh_runs);
 
 // Holm's step-down correction (Scandinavian Journal of Statistics 6, 1979): p values, in the order

@@ -20,15 +20,16 @@ struct TimedStep {
   double ended = 0;        // seconds on the steady clock of the host; 0 if the file does not say
 };
 
-// What a comparison needs of one run.
+// The parts of one run that a comparison needs.
 struct Run {
   std::string path;
   std::string started;  // UTC; two runs of one second have different fractions
   // The file by which this run took turns with another of the same file; empty if it did not.
   std::string turns;
-  // What makes runs comparable, by the name for a message: model, batch, device, flags, ...
+  // The facts that make runs comparable, by their name for a message: model, batch, device, flags,
+  // ...
   std::map<std::string, std::string> identity;
-  // What may explain a difference: libraries, driver, commit, layout.
+  // Facts that may explain a difference: libraries, driver, commit, layout.
   std::map<std::string, std::string> surroundings;
   std::vector<TimedStep> steps;
   double images_per_step = 0;

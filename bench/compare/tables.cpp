@@ -46,7 +46,7 @@ Row cells_of(const Finding& finding, const Settings& settings) {
           std::string(name_of(finding.verdict))};
 }
 
-// Of the runs around their side's mean; of pairs, of their differences.
+// Returns the scatter of the runs around their side's mean; of pairs, of their differences.
 double scatter_of(const Finding& finding) {
   return percent(std::max(finding.difference.base_deviation, finding.difference.new_deviation));
 }

@@ -30,7 +30,7 @@ double lower_quartile(std::vector<double> values) {
   return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
-// Of both runs, in the order in which they ended.
+// Returns the steps of both runs, in the order in which they ended.
 std::vector<OwnedStep> merged(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
   std::vector<OwnedStep> steps;
   steps.reserve(base.size() + fresh.size());

@@ -89,8 +89,8 @@ void note_left_out(Finding& finding) {
   }
 }
 
-// Of each pair by its turns; nothing of those that cannot be compared so. partner: as of
-// partners().
+// Returns the difference of each pair by its turns; nothing of those that cannot be compared so.
+// partner: as of partners().
 std::vector<std::optional<double>> by_turns(const Configuration& configuration,
                                             const std::vector<std::size_t>& partner) {
   std::vector<std::optional<double>> slowdowns;

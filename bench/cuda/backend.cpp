@@ -20,7 +20,7 @@ namespace {
 
 using layers::cuda::Libraries;
 
-// What the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
+// Memory that the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
 constexpr std::size_t kept_back = std::size_t{768} << 20U;
 
 Arithmetic arithmetic_of(const Config& config) {
@@ -92,7 +92,7 @@ void add_choices(Backend& backend, const Config& config) {
   }
 }
 
-// Of `available` bytes on a device that has `all`.
+// Returns the usable part of `available` bytes on a device that has `all`.
 std::size_t memory_for_us(const Config& config, std::size_t available, std::size_t all) {
   const std::size_t ours = available - std::min(available, kept_back);
   if (config.gpu.memory_fraction == 0) {
@@ -106,7 +106,7 @@ std::string memory_text() {
   return fmt::format("free memory of the device, less {} MiB for the libraries", kept_back >> 20U);
 }
 
-// What a device and the description of one have in common.
+// Makes the parts that a device and the description of one have in common.
 Backend start(const Config& config) {
   Backend backend{.name = "cuda", .device_text = "/gpu:0"};
   const Arithmetic arithmetic = arithmetic_of(config);
@@ -141,8 +141,8 @@ constexpr DeviceExchange device_exchange{
 
 Backend for_rank(const Config& config, int rank, int ranks);
 
-// Of several processes of a host each takes its own. CUDA_VISIBLE_DEVICES decides which cards there
-// are; a launcher may leave each process no more than it takes.
+// Each of several processes of a host takes its own card. CUDA_VISIBLE_DEVICES decides which cards
+// there are; a launcher may leave each process no more than it takes.
 int ordinal_of(const Config& config) {
   const int devices = cuda::count_devices().devices;
   return devices == config.num_gpus ? config.gpu.ordinal % devices : config.gpu.ordinal;

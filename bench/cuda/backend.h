@@ -4,7 +4,7 @@
 
 namespace cnn::bench {
 
-// What the GPU module hands over.
+// The backend that the GPU module hands over.
 const GpuBackend& cuda_backend();
 
 }  // namespace cnn::bench

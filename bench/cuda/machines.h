@@ -5,8 +5,8 @@
 
 namespace cnn::bench {
 
-// What the libraries ask of a device that is only described. Throws Error where the profile does
-// not have it, saying what is missing.
+// Returns what the libraries ask of a device that is only described. Throws Error where the profile
+// does not have it, saying what is missing.
 layers::cuda::Machine machine_of(const Profile& profile);
 
 }  // namespace cnn::bench

@@ -27,8 +27,8 @@ constexpr unsigned mig_enabled = 1;
 
 // Slowdowns by hardware or heat, and the power brake.
 constexpr std::uint64_t disturbing_bits = 0xe8;
-// By bit of the clocks event reasons. Bit 0 is that there is nothing to do, which throttles
-// nothing.
+// The names are in the order of the bits of the clocks event reasons. Bit 0 is that there is
+// nothing to do, which throttles nothing.
 constexpr std::uint64_t idle_bit = 1;
 constexpr std::array<std::string_view, 9> throttle_names{"idleness",
                                                          "application clocks",
@@ -117,7 +117,8 @@ std::string Nvml::text_of(Status status) const {
   return error_string == nullptr ? fmt::format("error {}", status) : error_string(status);
 }
 
-// What a function answers times `unit`; empty if the library lacks it or the device does not tell.
+// Returns the answer of a function times `unit`; empty if the library lacks it or the device does
+// not tell.
 template <class Value>
 std::optional<double> ask(Query<Value>* function, Device device, double unit = 1) {
   Value value = 0;

@@ -13,9 +13,9 @@ struct GpuAddress {
   std::string uuid;        // "8b5e06c6-...", without the GPU- or MIG- before it
 };
 
-// What the driver's management library tells of a device. It is loaded here, so that neither the
-// build nor a machine without it needs it. Of an instance (MIG) only what is the instance's own is
-// told, which excludes power. Throws Error that says what is missing.
+// Reads from the driver's management library what it tells of a device. It is loaded here, so that
+// neither the build nor a machine without it needs it. An instance (MIG) is told only its own,
+// which excludes power. Throws Error that says what is missing.
 std::unique_ptr<TelemetrySource> open_nvml(const GpuAddress& device,
                                            const std::string& library = "libnvidia-ml.so.1");
 

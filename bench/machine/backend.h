@@ -22,13 +22,13 @@
 
 namespace cnn::bench {
 
-// What a device reaches with data that lies in a cache.
+// The ceiling of a device with data that lies in a cache.
 struct CacheCeiling {
   double bytes = 0;  // that it holds; 0: there is none
   double bytes_per_second = 0;
 };
 
-// What a device reaches at best.
+// The peak rates of a device.
 struct Ceilings {
   double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
   double bytes_per_second = 0;  // read and written, of tensors that are far larger than caches
@@ -41,7 +41,7 @@ struct Link {
   double both = 0;  // of both directions at once
 };
 
-// What kernels reach of the ceilings, as shares of them.
+// The shares of the ceilings that kernels reach.
 struct Efficiency {
   double products = 1;  // of what is limited by arithmetic
   double bytes = 1;     // of what is limited by memory
@@ -56,7 +56,7 @@ struct Described {
   std::string calibrated;  // the speed that the efficiency was chosen to meet; empty: none
   std::string assumed;     // of kernels that nothing here can describe; empty: all are described
 
-  // What kernels get of the ceilings.
+  // Returns the rates that kernels reach.
   Ceilings reached() const {
     return {.flops_per_second = efficiency.products * ceilings.flops_per_second,
             .bytes_per_second = efficiency.bytes * ceilings.bytes_per_second};
@@ -69,9 +69,9 @@ struct Profile;
 struct DeviceExchange {
   // Makes the table exchange by it.
   void (*add)(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator) = nullptr;
-  // What the device's own library calls a stream.
+  // Returns the handle that the device's own library has for a stream.
   void* (*native)(Stream& stream) = nullptr;
-  // What who waits for the device does meanwhile, over and over; with false: the wait is over.
+  // Sets what a wait for the device calls over and over, and with false when it is over.
   void (*look_while_waiting)(Device& device, std::function<void(bool waiting)> look) = nullptr;
   // The device copies faster from and to this host memory, until what is returned is gone.
   std::shared_ptr<void> (*pin)(std::span<std::byte> memory) = nullptr;
@@ -120,7 +120,7 @@ struct Backend {
   std::function<std::vector<std::string>()> later_notes;
   std::optional<Described> described;  // if so, `device` is null and no kernel can be made
 
-  // Of the run's devices, which exchange gradients: this one's number, and how many there are.
+  // The number of this device among those that exchange gradients, and how many there are.
   int rank = 0, ranks = 1;
   // Memory for variables and steps that other ranks see. Empty: the device's own.
   std::function<Buffer(std::size_t)> shared_memory;
@@ -161,9 +161,9 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
 
 // Bytes free that ranks of a machine share: the host's, with all that a processor plays to have.
 std::size_t free_bytes(const Backend& backend);
-// The backend becomes that of one of so many ranks which divide this memory. What a device has of
-// its own stays as large, and its host's part becomes smaller. Throws Error if that is too little
-// for what a processor plays to have.
+// The backend becomes that of one of so many ranks which divide this memory. The memory of a device
+// of its own stays as large, and its host's part becomes smaller. Throws Error if that is too
+// little for what a processor plays to have.
 void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks);
 
 // The backend that the flags ask for: of this machine's device, or of the one that --simulate

@@ -148,8 +148,8 @@ class Measurement {
                    Layout::nchw, budget);
   }
 
-  // Of a product whose matrices fit in that memory, and that does not take all the time there is
-  // with kernels that are slow.
+  // Returns the rate of a product whose matrices fit in that memory, and that does not take all the
+  // time there is with kernels that are slow.
   double flops_per_second(double memory) {
     constexpr std::int64_t small = 256;
     constexpr double longest = 0.08;

@@ -9,14 +9,14 @@
 
 namespace cnn::bench {
 
-// What was measured, if it could be, and what to say about it: why it could not, or what disturbed
+// The measurement, if it could be made, and a note about it: why it could not, or what disturbed
 // it.
 struct MeasuredCeilings {
   std::optional<Ceilings> ceilings{};
   std::vector<std::string> notes{};
 };
 
-// What the device reaches at best, measured with the backend's own kernels: a large product, and
+// Measures the peak rates of the device with the backend's own kernels: a large product, and
 // copying and reading in memory and in each cache. Each is repeated until the two best times agree.
 // Takes about a second, and memory of its own of what is free then: call it outside timed regions.
 // Throws nothing: whatever goes wrong is a note.

@@ -82,7 +82,8 @@ CpuOptions device_options(const Team& team) {
   return options;
 }
 
-// What to compute with. Throws Error where that is too little, saying what limits it.
+// Returns the instruction sets to compute with. Throws Error where that is too little, saying what
+// limits it.
 layers::cpu::Isa usable_isa() {
   const layers::cpu::Isa isa = layers::cpu::effective_isa();
   if (!isa.avx2) {

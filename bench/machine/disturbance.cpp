@@ -44,8 +44,8 @@ std::string amount(Cause cause, const Sums& sums) {
   return "";
 }
 
-// Of a window that the counters cover: a system that shows processors but does not count has all
-// zeros.
+// Judges the cores of a window that the counters cover: a system that shows processors but does not
+// count has all zeros.
 void judge_cores(const CounterWindow& window, Disturbance& result) {
   double idle = 0, steal = 0, worst = 0, counted = 0;
   for (std::size_t i = 0; i < window.before.size(); ++i) {

@@ -33,7 +33,7 @@ class Causes {
   std::uint8_t bits_ = 0;
 };
 
-// What disturbed a timed step. What the system does not tell is empty.
+// The disturbances of a timed step. A count that the system does not tell is empty.
 struct Disturbance {
   std::int64_t involuntary_switches = 0;  // of all threads of the process
   double cpu_seconds = 0;                 // of all threads of the process
@@ -63,9 +63,9 @@ struct CounterWindow {
   std::optional<std::uint64_t> throttled_before{}, throttled_after{};
 };
 
-// What a window says about all its steps, in seconds of the window. Steal counts from 5 % of the
-// window on one core, others' work from 5 % of a core (and the square root of cores, as it adds
-// small things of all of them up); both from what ticks of 10 ms can tell.
+// Returns the disturbances of all steps of a window, in seconds of the window. Steal counts from 5
+// % of the window on one core, others' work from 5 % of a core (and the square root of cores, as it
+// adds small things of all of them up); both from what ticks of 10 ms can tell.
 Disturbance judge(const CounterWindow& window);
 
 // How many of the steps, and by what; nothing unless more than 5 % of them were disturbed.

@@ -9,7 +9,8 @@ namespace cnn::bench {
 
 // The backend for GPUs is a shared library beside the program (cnn_gpu.so), or a part of it in a
 // portable build: runs that use no GPU map nothing of CUDA. A build without CUDA has no such file.
-// What the module gives to the program; see BackendKind for what the functions promise.
+// The functions that the module gives to the program; see BackendKind for what the functions
+// promise.
 struct GpuBackend {
   std::string (*missing)() = nullptr;  // why there is no device; empty if there is one
   Backend (*make)(const Config& config) = nullptr;

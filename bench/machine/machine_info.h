@@ -31,7 +31,7 @@ struct GpuInfo {
 // From the texts of /proc/cpuinfo and /proc/meminfo.
 MachineInfo parse_machine_info(std::string_view cpuinfo, std::string_view meminfo);
 
-// Of this machine; what cannot be read stays unknown.
+// Reads the facts of this machine; what cannot be read stays unknown.
 MachineInfo read_machine_info();
 
 // Highest resident memory of this process so far in bytes; nothing if the system does not tell.

@@ -46,14 +46,14 @@ std::vector<std::string_view> profile_texts();
 // wrong.
 Profile read_profile(std::string_view json, std::string_view where);
 
-// By name.
+// Returns the profiles in the order of their names.
 std::vector<Profile> known_profiles();
 
 // "h200" in any case, or the path of such a file. Throws Error that lists the names if there is
 // neither.
 Profile find_profile(const std::string& name_or_file);
 
-// What the flags' precision makes of the activations, and what of the products: "tf32".
+// The types that the flags' precision means: of activations, and of products ("tf32").
 struct Arithmetic {
   DataType compute = DataType::f32;
   std::string_view products;

@@ -18,8 +18,8 @@ std::size_t host_memory_available();
 
 // Writes into each page of new memory, by all threads that compute, so that the system has given it
 // before it is used. available: bytes that may still be taken; where these run out on the way, as
-// others have taken them since they were counted, throws DoesNotFit instead of being killed. What
-// is written is 0.
+// others have taken them since they were counted, throws DoesNotFit instead of being killed. The
+// bytes become 0.
 void secure_memory(std::span<std::byte> memory, const std::function<std::size_t()>& available);
 
 }  // namespace cnn::bench

@@ -12,8 +12,8 @@ double bytes_of(const Graph& graph, TensorId id) {
   return static_cast<double>(graph.info(id).desc.bytes());
 }
 
-// Of what lies inside another operand of the node, to be joined to it or taken from it: nothing
-// moves.
+// Returns the bytes of what lies inside another operand of the node, to be joined to it or taken
+// from it: nothing moves.
 double bytes_in_place(const Graph& graph, const Node& node) {
   double bytes = 0;
   const auto count = [&](const std::vector<TensorId>& parts, const std::vector<TensorId>& wholes) {

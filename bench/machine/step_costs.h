@@ -9,7 +9,7 @@
 
 namespace cnn::bench {
 
-// What a node costs on a device of given ceilings.
+// The cost of a node on a device of given ceilings.
 struct NodeCost {
   double flops = 0;
   double bytes = 0;  // read and written
@@ -26,9 +26,9 @@ double operand_bytes(const Graph& graph, const Node& node);
 // Bytes that must be read again however the node is computed, see Op::reread_bytes.
 double reread_bytes(const Graph& graph, const Node& node);
 
-// By NodeId: bytes = operand_bytes + reread_bytes + extra_traffic of the kernel's spec, seconds =
-// max(flops / peak, bytes / bandwidth). Without specs kernels are taken to run in one pass. Throws
-// Error if there are specs, but not one for each node.
+// Returns the costs by NodeId: bytes = operand_bytes + reread_bytes + extra_traffic of the kernel's
+// spec, seconds = max(flops / peak, bytes / bandwidth). Without specs kernels are taken to run in
+// one pass. Throws Error if there are specs, but not one for each node.
 std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
                                  std::span<const KernelSpec> specs = {});
 

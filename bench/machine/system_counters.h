@@ -31,7 +31,7 @@ std::optional<std::uint64_t> parse_throttled_periods(std::string_view cpu_stat);
 // its /proc/self/cgroup: its group and all above it.
 std::vector<std::filesystem::path> groups_with_quota(std::string_view cgroup);
 
-// What all threads of this process used so far, those that have ended included.
+// The use of all threads of this process so far, those that have ended included.
 struct ProcessUse {
   std::int64_t involuntary_switches = 0;
   double cpu_seconds = 0;

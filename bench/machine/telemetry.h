@@ -8,7 +8,7 @@
 
 namespace cnn::bench {
 
-// What a device tells of itself at one moment. Whatever it does not tell is empty, never 0.
+// The state of a device at one moment. Whatever it does not tell is empty, never 0.
 struct Reading {
   std::optional<double> clock_mhz{}, memory_clock_mhz{};
   std::optional<double> watts{}, celsius{};
@@ -17,7 +17,7 @@ struct Reading {
   std::optional<double> joules{};            // used since some fixed moment
 };
 
-// What does not change.
+// Facts that do not change.
 struct TelemetryFacts {
   std::string source;                         // who tells: "NVML of driver 580.65.06"
   std::optional<double> highest_clock_mhz{};  // that the device may run at
@@ -89,7 +89,7 @@ class TelemetryTotals {
 };
 
 // "telemetry: 412 W mean, 1755 MHz (1980 max), 61 C, ...": mean power and clock, the highest
-// temperature. What is unknown is left out.
+// temperature. An unknown value is left out.
 std::string telemetry_line(const Telemetry& telemetry);
 
 }  // namespace cnn::bench

@@ -34,7 +34,7 @@ void add_rows(const Json& lanes, const std::string& whose, std::vector<LaneRow>&
   }
 }
 
-// Of all ranks one below the other, as far as they can be looked at.
+// Returns the rows of all ranks one below the other, as far as they can be looked at.
 std::vector<LaneRow> rows_of(const Json& profile) {
   constexpr std::size_t most_ranks = 8;
   std::vector<LaneRow> rows;

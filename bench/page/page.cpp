@@ -71,7 +71,7 @@ std::pair<double, double> shown_bounds(const compare::Difference& difference, do
           std::min(percent(difference.upper(confidence)), most)};
 }
 
-// What each configuration became, in per cent of its step time.
+// Shows what each configuration became, in per cent of its step time.
 std::string effect_chart(const std::vector<Finding>& findings, const Settings& settings) {
   std::vector<double> values{-1, 1, 100 * settings.minimum_effect};
   std::vector<std::string> names;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-// What disturbed a step, for whoever points at it.
+// Returns what disturbed a step, for whoever points at it.
 std::string causes_of(const Json& step) {
   std::string text;
   for (const Json& cause : at(step, {"disturbance", "causes"})) {

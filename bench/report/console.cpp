@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// What cannot be said on stderr cannot be said at all.
+// A failure to write to stderr cannot be told at all.
 void write_to_stderr(std::string_view text) { std::ignore = write_all(STDERR_FILENO, text); }
 
 }  // namespace

@@ -25,8 +25,8 @@ class Console {
   // A line on a terminal's stderr that the next one overwrites; nothing elsewhere.
   void progress(std::string_view line);
 
-  // What became of the first line of stdout that was lost, for whoever ends the program to say;
-  // nothing if all arrived.
+  // Returns what became of the first line of stdout that was lost, for whoever ends the program to
+  // say; nothing if all arrived.
   const std::optional<std::string>& lost() const { return lost_; }
 
  private:

@@ -12,7 +12,8 @@
 
 namespace cnn::bench {
 
-// What disturbed a step as the result file shows it; what the system did not tell is left out.
+// Returns what disturbed a step as the result file shows it; what the system did not tell is left
+// out.
 Json to_json(const Disturbance& disturbance);
 
 // Adds what disturbed each timed step to the sections "steps" and "summary" of the result file, and

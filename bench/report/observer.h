@@ -9,7 +9,7 @@
 
 namespace cnn::bench {
 
-// What one step gave.
+// The results of one step.
 struct StepValues {
   double seconds = 0;           // wall time, the wait for input included
   double input_wait = 0;        // seconds
@@ -54,8 +54,8 @@ struct RunEnd {
 enum class Next : std::uint8_t { go_on, stop };
 
 // Somebody who hears what the training loop does: prints, writes, counts, saves. All are told of
-// an event one after the other, in the order in which the run lists them. What they throw ends the
-// run.
+// an event one after the other, in the order in which the run lists them. An exception from them
+// ends the run.
 class Observer {
  public:
   virtual ~Observer() = default;

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string_view>
 
-// What the build knows about itself; the source is written by scripts/cmake/WriteBuildInfo.cmake.
+// The version and commit of the build; the source is written by scripts/cmake/WriteBuildInfo.cmake.
 namespace cnn::bench {
 
 // Semantic version, "0.1.0".

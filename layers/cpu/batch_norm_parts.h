@@ -6,7 +6,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 
-// What the kernels of batch normalisation share.
+// Code that the kernels of batch normalisation share.
 namespace cnn::layers::cpu {
 
 // A part of an image that lies together: `rows` pixels of a group of channels.
@@ -167,15 +167,15 @@ struct ChannelMoments {
   double mean = 0, variance = 0;
 };
 
-// What the loops take, with padded channels: (x - mean) (scale + scale_rest) + shift. The scale is
-// gamma / sqrt(variance + epsilon), the shift is beta and what rounding took from the mean. What
-// rounding took from the factors would be wrong in the same way at every pixel of a channel, and
-// deep networks magnify that, so the forward pass sets them from moments that are not yet rounded.
-// The gradient has those that were stored: it may see the sign of an output otherwise where that is
+// The factors that the loops take, with padded channels: (x - mean) (scale + scale_rest) + shift.
+// The scale is gamma / sqrt(variance + epsilon), the shift is beta and what rounding took from the
+// mean. The rounding error of a factor would be the same at every pixel of a channel, and deep
+// networks magnify that, so the forward pass sets them from moments that are not yet rounded. The
+// gradient has those that were stored: it may see the sign of an output otherwise where that is
 // zero to f32's last digit.
 struct Factors {
   Factors(Carver& carver, std::int64_t padded_channels);
-  // Of channel c.
+  // Sets the factors of channel c.
   void set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
            double epsilon) const;
   // Channels [first, first + real) from the vectors, zeros up to first + count.

@@ -27,7 +27,7 @@ Isa up_to(std::string_view name);
 
 Isa hardware_isa();  // what processor and operating system have
 
-// What this process uses of it, oneDNN included: at most what the environment variable
+// Returns the sets that this process uses, oneDNN included: at most what the environment variable
 // CNN_MAX_CPU_ISA names (as up_to) or oneDNN's own ONEDNN_MAX_CPU_ISA. The first call settles it
 // and must come before oneDNN is used; later ones are cheap. Throws Error where CNN_MAX_CPU_ISA
 // names no set, or both are given.
@@ -39,7 +39,7 @@ std::optional<Isa> asked_limit();
 // One line where less is used than the hardware has, and why; else nothing.
 std::optional<std::string> limit_note(const Isa& hardware, const Isa& used);
 
-// What is chosen for instruction sets, here or elsewhere, depends on them and on whether this build
+// Choices for instruction sets, here or elsewhere, depend on them and on whether this build
 // has oneDNN, on nothing else.
 
 // Whether networks can be computed with activations in bf16.

@@ -7,8 +7,8 @@
 namespace cnn::layers::cpu {
 
 struct KernelChoice {
-  // What kernels are chosen for. With sets that effective_isa() lacks the table serves to describe:
-  // none of the kernels that need them can be run.
+  // The instruction sets that kernels are chosen for. With sets that effective_isa() lacks the
+  // table serves to describe: none of the kernels that need them can be run.
   Isa isa = effective_isa();
   bool winograd = true;  // convolutions in fewer operations where that is faster
 };

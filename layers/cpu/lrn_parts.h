@@ -7,7 +7,7 @@
 
 #include "runtime/tensor.h"
 
-// What both kinds of local response normalisation share.
+// Code that both kinds of local response normalisation share.
 namespace cnn::layers::cpu {
 
 inline constexpr std::int64_t lrn_lanes = 16;

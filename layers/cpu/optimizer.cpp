@@ -114,7 +114,7 @@ class UpdateBucket {
   }
 
  private:
-  // Of each tensor the sum of its parts, in their order.
+  // Adds up the parts of each tensor, in their order.
   void add_up(std::span<const double> squares, std::span<float> halves) const {
     std::size_t part = 0;
     for (std::size_t tensor = 0; tensor < halves.size(); ++tensor) {

@@ -11,7 +11,7 @@
 #include "layers/workspace.h"
 #include "runtime/kernel.h"
 
-// What our own kernels share: how operands lie, how a spec asks for it, and a kernel made of a
+// Code that our own kernels share: how operands lie, how a spec asks for it, and a kernel made of a
 // function object.
 namespace cnn::layers::cpu {
 

@@ -39,7 +39,8 @@ std::string_view environment(const char* variable) {
   return value == nullptr ? std::string_view() : value;
 }
 
-// Of all places that OpenMP may bind threads to; ascending, empty where it has none.
+// Returns the processors of all places that OpenMP may bind threads to; ascending, empty where it
+// has none.
 std::vector<int> cpus_of_places() {
   std::vector<int> all;
   for (int place = 0; place < omp_get_num_places(); ++place) {

@@ -14,7 +14,7 @@ namespace {
 // measured on images of 7 x 7 (1.7 times fewer), where weights are read for few tiles.
 constexpr double least_saving = 1.9, least_saving_of_gradient = 1.5;
 
-// What decides where the algorithm pays.
+// The terms that decide where the algorithm pays.
 struct Terms {
   double saving = 0;
   bool fast_bf16 = false;  // bf16 products are faster than f32: these save more

@@ -78,8 +78,8 @@ void WinogradConvolution::operator()(const Operands& o) const {
   });
 }
 
-// What one thread does: its part of the tiles and, where there are more threads than tiles for
-// them, of the output channels.
+// Computes one thread's share: its part of the tiles and, where there are more threads than tiles
+// for them, of the output channels.
 void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t thread,
                                          float* scratch) const {
   const std::int64_t tiles = problem_.tiles(), out = problem_.y.shape[1];

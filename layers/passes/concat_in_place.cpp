@@ -15,7 +15,7 @@ namespace {
 // Kernels move 16 bytes at a time.
 constexpr std::int64_t access_bytes = 16;
 
-// What a Concat makes or a Split reads, and what it joins or gives.
+// The tensor that a Concat makes or a Split reads, and the parts that it joins or gives.
 struct Joint {
   TensorId whole{};
   std::vector<TensorId> parts;  // in the order of their channels
@@ -69,7 +69,7 @@ class Placement {
       const std::int64_t channels = graph_.info(part).desc.shape[1];
       if (is_free(part) && fits(part, joint.whole, channel) &&
           places.try_emplace(part, channel).second) {
-        // Of the others no one need be asked where the joint itself takes no pitch.
+        // The other kernels need not be asked where the joint itself takes no pitch.
         if (takes(node, places, joint.whole) && all_take(part, places, joint.whole)) {
           placed += channels;
         } else {

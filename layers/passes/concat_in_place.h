@@ -7,13 +7,13 @@
 
 namespace cnn::layers {
 
-// What a Concat joins is made inside its result, and what a Split gives is read where it lies
-// inside its input, wherever the kernels of the table write and read it so: asked with the pitch,
-// they must answer with it. What cannot lie there is copied as before: a part that does not begin
-// at a multiple of 16 bytes, that leaves the device, that is no activation, shares its bytes
-// already, or is made or read by a kernel that knows no pitch; and everything where that leaves
-// less than half of an image in place. For graphs whose layouts are settled; no other rewrite may
-// follow. The same values.
+// The operands of a Concat are made inside its result, and the results of a Split are read where it
+// lies inside its input, wherever the kernels of the table write and read it so: asked with the
+// pitch, they must answer with it. An operand that cannot lie there is copied as before: a part
+// that does not begin at a multiple of 16 bytes, that leaves the device, that is no activation,
+// shares its bytes already, or is made or read by a kernel that knows no pitch; and everything
+// where that leaves less than half of an image in place. For graphs whose layouts are settled; no
+// other rewrite may follow. The same values.
 Rewritten concat_in_place(const Graph& graph, const KernelTable& table);
 
 // The Concats and Splits of a graph, and what they need not copy.

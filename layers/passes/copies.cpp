@@ -43,7 +43,8 @@ class CopyFinder {
     }
   }
 
-  // Of an Update node, by parameter; empty if its kernel cannot write them.
+  // Returns the copies that an Update node writes, by parameter; empty if its kernel cannot write
+  // them.
   std::vector<Copy> copies_of(std::size_t node) const {
     const auto& update = *as<Update>(graph_.nodes()[node]);
     std::vector<Copy> copies;

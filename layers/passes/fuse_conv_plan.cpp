@@ -17,7 +17,7 @@ namespace {
 
 bool is_plain(const ConvAttributes& a) { return !a.depthwise && !a.bias && !a.residual && !a.relu; }
 
-// Who makes and who reads each tensor, and what the table runs.
+// The producer and the readers of each tensor, and the ops that the table runs.
 class Surroundings {
  public:
   Surroundings(const Graph& graph, const KernelTable& table, Layout image)

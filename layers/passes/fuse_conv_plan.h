@@ -8,7 +8,7 @@
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
-// What fuse_convolutions will do to a graph, node by node: decided before anything is rewritten.
+// The rewrite that fuse_convolutions will make, node by node: decided before anything is rewritten.
 namespace cnn::layers {
 
 using NodeIndex = std::size_t;

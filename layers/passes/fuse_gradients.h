@@ -9,7 +9,7 @@
 namespace cnn::layers {
 
 // Training graphs, once gradients are there: an Add of two gradients that only a BatchNormBackward
-// reads becomes part of it. Of more than two, the sum stays: to take but the last of them in would
+// reads becomes part of it. A sum of more than two stays: to take but the last of them in would
 // save nothing. So does one of more than `largest` bytes: a norm that adds holds one image more
 // than one which gets the sum in the place of a gradient. The same values, in f32 the same bits.
 inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();

@@ -18,7 +18,7 @@ namespace {
 // 16 would cost five times the bytes.
 constexpr std::int64_t few_channels = 8;
 
-// What one run over the graph learns for the next, by old TensorId.
+// The wishes that one run over the graph learns for the next, by old TensorId.
 struct Wishes {
   std::vector<std::optional<TensorDesc>> reader;    // how the first reader wants the tensor
   std::vector<std::optional<TensorDesc>> produced;  // how its node makes it
@@ -230,7 +230,8 @@ void follow_gradients(const Graph& graph, Wishes learned, Descriptions& result) 
   }
 }
 
-// What no update touches lies as its first reader wants it, if that is only a matter of order.
+// A tensor that no update touches lies as its first reader wants it, if that is only a matter of
+// order.
 void follow_readers(const Graph& graph, const Wishes& learned, Descriptions& result) {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const TensorInfo& info = graph.tensors()[i];

@@ -32,7 +32,7 @@ struct TrainingOptions {
 // not depend on every parameter.
 void append_training(Graph& graph, Value loss, const TrainingOptions& options);
 
-// What is made of a forward graph.
+// The choices of the passes that turn a forward graph into a step.
 struct PipelineOptions {
   Fusion fusion = Fusion::bn;     // at most: conv only as far as the table has kernels for it
   Layout layout = Layout::nchw;   // of images inside the network

@@ -7,10 +7,10 @@
 
 namespace cnn::layers {
 
-// A graph cut in two: nodes that need not run in every step, and the step without them. What the
-// prologue makes and the step reads are tensors of Role::derived, of the same names in both. So the
-// prologue must run before the first step, and again whenever something other than the step wrote
-// the variables that it reads.
+// A graph cut in two: nodes that need not run in every step, and the step without them. The tensors
+// that the prologue makes and the step reads are of Role::derived, of the same names in both. So
+// the prologue must run before the first step, and again whenever something other than the step
+// wrote the variables that it reads.
 struct Divided {
   std::shared_ptr<Graph> step;
   std::shared_ptr<Graph> prologue;  // null where no node was taken

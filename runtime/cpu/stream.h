@@ -38,8 +38,8 @@ class CpuEvent final : public Event {
   std::exception_ptr error_;
 };
 
-// Who works through the entries of a stream: a thread of its own as they come, or the thread that
-// feeds it, once it synchronises or the ring is full.
+// The thread that works through the entries of a stream: a thread of its own as they come, or the
+// thread that feeds it, once it synchronises or the ring is full.
 enum class Runner : std::uint8_t { own_thread, feeder };
 
 // A ring of entries; see Stream and CpuDevice.

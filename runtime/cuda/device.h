@@ -17,7 +17,7 @@ struct DeviceCount {
 };
 DeviceCount count_devices();
 
-// What a device is, for reports and for keys of stored choices.
+// A device's name and limits, for reports and for keys of stored choices.
 struct DeviceFacts {
   std::string name;          // "NVIDIA H200"
   int major = 0, minor = 0;  // compute capability

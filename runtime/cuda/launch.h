@@ -18,7 +18,7 @@
 // the tests replace this header by an emulation of the grid.
 namespace cnn::cuda {
 
-// What a block may have without asking for more.
+// The shared memory that a block may have without asking for more.
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
 
 // As occupancy.h has it.

@@ -68,8 +68,8 @@ struct HostTask {
   std::atomic<bool> pending = false;  // of a task that runs once: not yet done
 };
 
-// What who waits for a device does meanwhile: called over and over, and with false when the wait is
-// over. What it throws ends the wait.
+// A callback for the time of a wait for a device: called over and over, and with false when the
+// wait is over. An exception from it ends the wait.
 using Look = std::function<void(bool waiting)>;
 
 // A stream of its own that does not wait for the default stream. Host work after an error of host

@@ -19,7 +19,7 @@ std::string why_no_device(cudaError_t status, int driver, int runtime);
 // empty.
 std::string why_unsupported(const std::string& device, int major, int minor);
 
-// What the user should know where the driver compiles our kernels for the device because the
+// Returns a note for the user where the driver compiles our kernels for the device because the
 // program has none for it; empty if it has. built_for: architectures, real ones and PTX.
 std::string compilation_note(int major, int minor, std::span<const int> built_for);
 

@@ -10,7 +10,7 @@ if(CNN_WARNINGS_AS_ERRORS)
     message(STATUS "Warnings are errors with g++ 12 only")
   endif()
 endif()
-# What nvcc makes of a source for the host compiler is not pedantic.
+# The source that nvcc makes for the host compiler is not pedantic.
 list(JOIN warnings "," host_warnings)
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:${warnings};-Wpedantic>"
                     "$<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=${host_warnings}>")

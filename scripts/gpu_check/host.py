@@ -13,7 +13,7 @@ from typing import Any
 from execute import execute
 
 NO_DEVICE = "no CUDA device"
-# What the program says where a build with an older toolkit would run on this host.
+# Messages of the program where a build with an older toolkit would run on this host.
 OLD_DRIVER = ("the NVIDIA driver takes CUDA up to", "cudaErrorInsufficientDriver", "cudaErrorUnsupportedPtxVersion")
 # cuDNN loads these by name when it compiles an engine; the program itself does not name them.
 LOADED_LATER = ("libnvrtc.so",)

@@ -150,7 +150,7 @@ TEST(Algorithms, InPairsGiveTheSameSumsForAllGridsOfPowersOfTwo) {
             "");
 }
 
-// What a rank sends at most, of a buffer of n^2 elements, and in how many messages.
+// The limits of what a rank sends, of a buffer of n^2 elements, and in how many messages.
 TEST(Algorithms, SendWhatTheirFormulasSay) {
   for (const std::size_t n : {2, 4, 8, 16, 64}) {
     const auto most = [&](const std::string& name, const Options& options) {

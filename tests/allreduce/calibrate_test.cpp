@@ -38,7 +38,7 @@ class SlowLink final : public ForwardingTransport {
   int slow_;
 };
 
-// What each rank says after a measurement. slow: the rank with a slow link; -1: none.
+// Returns what each rank says after a measurement. slow: the rank with a slow link; -1: none.
 std::vector<LinkSpeeds> speeds_of(const Topology& topology, const Links& assumed,
                                   const CalibrationLimits& limits, int slow) {
   std::vector<LinkSpeeds> found(topology.host_of.size());

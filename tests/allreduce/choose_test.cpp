@@ -109,7 +109,7 @@ TEST(Choice, CutsIntoThePiecesThatAreAskedFor) {
   EXPECT_THROW(candidates(ranks_on_hosts(1, 2), {.elements = 1000, .pieces = 65}, {}), Error);
 }
 
-// Of every way that is left.
+// The shape holds for every way that is left.
 TEST(Choice, KeepsToAShape) {
   const Topology topology = ranks_on_hosts(2, 4);
   const auto all = [&](const Shape& shape, Order order = Order::fast) {

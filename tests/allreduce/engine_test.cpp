@@ -31,7 +31,7 @@ Bits bits(const std::vector<float>& of) {
   return result;
 }
 
-// Of all ranks, which must be the same.
+// Returns the result of all ranks, which must be the same.
 std::vector<float> result_of(const Topology& topology, const Job& job) {
   std::vector<std::vector<float>> results(topology.host_of.size());
   const std::vector<std::string> errors =

@@ -60,7 +60,7 @@ FaultyRun random_run(std::mt19937& random) {
   return run;
 }
 
-// What each rank does: steps of a few buckets.
+// The work of each rank: steps of a few buckets.
 int steps_of_buckets(Transport& transport, const FaultyRun& run) {
   Settings settings{.topology = ranks_on_hosts(1, run.ranks)};
   settings.rules = {{.algorithm = &find(run.algorithm), .options = {.chunks = run.chunks}}};

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What ranks tell the test, in memory that outlives them.
+// The messages of ranks to the test, in memory that outlives them.
 struct LastWords {
   int culprit = -1;
   Clock::time_point when{};

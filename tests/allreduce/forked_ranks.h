@@ -18,9 +18,9 @@ struct RankEnd {
   bool was_stopped = false;  // it had to be killed
 };
 
-// Runs a function as each of n ranks, a process each, in memory that they share. Who is still there
-// a minute after the start, or is stopped when all others have ended, is killed. The exit status of
-// a rank is that of its error, or what the function returns.
+// Runs a function as each of n ranks, a process each, in memory that they share. A rank that is
+// still there a minute after the start, or is stopped when all others have ended, is killed. The
+// exit status of a rank is that of its error, or what the function returns.
 struct ForkedRun {
   std::vector<RankEnd> ranks;
   bool hung = false;          // one was not stopped and did not end

@@ -44,7 +44,7 @@ TEST(PredictStep, GivesDellsTable) {
   EXPECT_NEAR(four, 1.099, 0.005);
 }
 
-// What overlap would have given: buckets of 8 MB as backward makes them, in two thirds of the step,
+// The case of overlap: buckets of 8 MB as backward makes them, in two thirds of the step,
 // and one of 1 MB at its end.
 TEST(PredictStep, GivesWhatOverlapWouldHaveGiven) {
   const double compute = dell_batch / dell_alone;

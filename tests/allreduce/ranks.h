@@ -39,7 +39,8 @@ inline std::vector<std::string> as_threads(int ranks, const allreduce::PeerMemor
   return errors;
 }
 
-// What a rank adds: of all sizes, so that the order of sums shows; or small whole numbers.
+// Returns the numbers that a rank adds: of all sizes, so that the order of sums shows; or small
+// whole numbers.
 inline std::vector<float> contribution(int rank, std::size_t n, bool whole_numbers) {
   std::mt19937 random(static_cast<unsigned>(rank) + 1);
   std::vector<float> values(n);

@@ -40,7 +40,7 @@ class PromptStream final : public Stream {
   std::exception_ptr error_;
 };
 
-// Of three ranks that all have what this one has.
+// The communicator of one of three ranks that all have the same numbers.
 class ThreeAlike final : public Communicator {
  public:
   int rank() const override { return 0; }

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// What a rank says while its clock goes on by so much with each look.
+// Returns what a rank says while its clock goes on by so much with each look.
 std::vector<std::string> said_in(int waits, seconds between_looks, bool comes_in_between) {
   std::vector<std::string> said;
   std::chrono::steady_clock::time_point now;

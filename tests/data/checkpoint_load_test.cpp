@@ -70,7 +70,7 @@ TEST(LoadCheckpoint, SaysInOneLineWhichTensorsAreNotFinite) {
   const fs::path path = folder.path() / "model.ckpt-12.safetensors";
   const std::vector<StoredTensor> tensors{
       {"v/a", StoredType::f32, {2}}, {"v/b", StoredType::f32, {2}}, {"v/c", StoredType::f32, {2}}};
-  // Of a file whose tensors from this one on have an infinity.
+  // Returns the notices for a file whose tensors from this one on have an infinity.
   const auto notices = [&](std::size_t first) {
     std::vector<float> values;
     write_safetensors(path, tensors, [&](std::size_t index) {

@@ -13,8 +13,8 @@
 
 namespace cnn::tests {
 
-// What an op case is for. small: few enough elements for central differences. heavy: a layer of a
-// real network, in the slow suites only.
+// The purpose of an op case. small: few enough elements for central differences. heavy: a layer of
+// a real network, in the slow suites only.
 enum class Weight : std::uint8_t { small, medium, heavy };
 
 // One small graph. All tests of kernels, gradients and plans run over all cases.

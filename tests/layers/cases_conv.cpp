@@ -74,7 +74,7 @@ Case layer(const Row& row) {
           .weight = row.weight};
 }
 
-// What the fusion passes make: epilogues within the convolution.
+// A case of what the fusion passes make: epilogues within the convolution.
 Case fused(std::string name, const ConvAttributes& epilogue) {
   const auto build = [epilogue](Graph& graph) -> std::optional<Value> {
     ConvAttributes attributes = epilogue;

@@ -1,4 +1,5 @@
-// What stands only in graphs that have their gradients already: no case has one of its own.
+// Cases of ops that stand only in graphs that have their gradients already: no case has one of its
+// own.
 #include "layers/fused_conv.h"
 #include "layers/fused_norm.h"
 #include "layers/operands.h"

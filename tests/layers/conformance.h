@@ -14,13 +14,14 @@
 // A kernel against the plain loops of its op, for one node of a case.
 namespace cnn::tests {
 
-// What the layout pass would ask for: images in the backend's layout, all else row-major.
+// Returns the signature that the layout pass would ask for: images in the backend's layout, all
+// else row-major.
 Signature asked(const Graph& graph, const Node& node, Layout image_layout);
 
 bool equal_bytes(const HostTensor& a, const HostTensor& b);
 std::vector<TensorView> views_of(std::span<const HostTensor> tensors);
 
-// What the op's own loops make of given operands.
+// The results of the op's own loops for given operands.
 struct Expected {
   std::vector<HostTensor> before, after, out;
 
@@ -41,7 +42,7 @@ struct Subject {
 // Puts NaN and both infinities among the values of each tensor of real numbers with this role that
 // has more than a few.
 void plant_non_finite(Interpreter& values, Role role);
-// What the kernels of an op may make of such operands.
+// Returns what the kernels of an op may make of such operands.
 NonFinite allowed_for(const Op& op);
 
 // Runs the backend's kernel for the node, also with its outputs in the place of inputs in every

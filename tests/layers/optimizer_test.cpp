@@ -282,7 +282,7 @@ TEST(AppendUpdate, AddsTheL2SumsOfAllBuckets) {
   EXPECT_FLOAT_EQ(values.scalar(l2), 12);  // 6 elements of 2^2 / 2
 }
 
-// Of six parameters of many magnitudes.
+// Returns the norm of six parameters of many magnitudes.
 float l2_in_buckets_of(std::size_t bytes) {
   Graph graph;
   OptimizerOptions options;

@@ -18,7 +18,8 @@ class RunningGraph {
  public:
   // table: with the reference loops as its fallback; must outlive this. image: layout of images.
   RunningGraph(const Graph& graph, const KernelTable& table, Layout image);
-  // Of settled layouts. Runs the prologue once, after the variables have their values.
+  // Takes a graph of settled layouts. Runs the prologue once, after the variables have their
+  // values.
   RunningGraph(const layers::Divided& divided, const KernelTable& table);
 
   void prepare();  // runs the prologue

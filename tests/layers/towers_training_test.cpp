@@ -25,8 +25,8 @@ namespace {
 constexpr int towers = 2, steps = 4;
 constexpr float sixteenth = 1.0F / 16;  // rate and weight decay
 
-// What the original's tests of variable updates expect of two towers: y = x A B with A = 1, B = 2,
-// loss = mean(y), inputs -1 ... 14 in four steps, image i to tower i mod 2.
+// The values that the original's tests of variable updates expect of two towers: y = x A B with A =
+// 1, B = 2, loss = mean(y), inputs -1 ... 14 in four steps, image i to tower i mod 2.
 struct TowersRow {
   std::string_view rule;
   bool sums;  // replicated; else parameter_server, which has the mean

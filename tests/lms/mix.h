@@ -79,7 +79,7 @@ class PitchedKernel final : public Kernel {
   }
 
  private:
-  // Of the element that would lie at `i` without gaps between pixels.
+  // Returns the place of the element that would lie at `i` without gaps between pixels.
   static std::size_t place(const TensorDesc& desc, std::size_t i) {
     if (desc.pitch == 0) {
       return i;

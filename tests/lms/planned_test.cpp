@@ -94,7 +94,7 @@ TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {
   for_random_steps(60, 6, [&](StepCase& c) {
     const Outcome free = outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
     c.budget.host = free.host_bytes / 2 / alignment * alignment;
-    // What may not be made again must leave.
+    // Tensors that may not be made again must leave.
     if (c.options.recompute == Recomputation::off || floor_bytes(c.request()) > c.budget.device) {
       return;
     }

@@ -1,4 +1,4 @@
-// What holds of every policy, on many steps.
+// Properties of every policy, on many steps.
 
 #include <gtest/gtest.h>
 

@@ -77,7 +77,7 @@ inline Problem uniform_chain(int layers) {
   return result;
 }
 
-// Of uniform chains without recomputation the best step is known.
+// The best step of uniform chains without recomputation is known.
 struct Fixture {
   int layers = 0;
   double device = 0, out = 0, in = 0;  // units, units per second

@@ -20,7 +20,7 @@ struct QuickPlan {
   lms::Evaluation evaluation;  // as the search sees it
 };
 
-// What the default policy does, once, with a search that looks at so many steps only: for tests of
+// Runs the default policy once, with a search that looks at so many steps only: for tests of
 // many plans.
 inline QuickPlan quick_plan(const lms::Request& request, std::size_t work) {
   const lms::Outline outlined = outline(request);

@@ -45,7 +45,7 @@ def solve(instance):
     rate_out, rate_in, both = (instance[k] * scale for k in ("out", "in", "both"))
     rows = Rows()
 
-    # What step m makes leaves from the start of step m + 1 on, so nothing of it is out by then.
+    # A tensor that step m makes leaves from the start of step m + 1 on, so nothing of it is out by then.
     made, needed = [[] for _ in range(count + 2)], [[] for _ in start]
     for x, tensor in enumerate(tensors):
         rows.add([(swapped[x], 1), (again[x], 1)], 1)

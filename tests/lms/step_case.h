@@ -45,7 +45,7 @@ struct StepCase {
   PeakMemory peak(const Schedule& of) const;
   // Plans it, which verifies it, with all that stands in the schedule.
   StepPlan planned(const Schedule& of) const;
-  // What two steps leave behind.
+  // Returns the values that two steps leave behind.
   std::vector<float> outcome(const Schedule& of) const;
 };
 

@@ -8,8 +8,8 @@
 
 namespace cnn::tests {
 
-// What the original computed for one network: a file of tests/golden. Its weights, images and
-// labels are made by tests/support/formula.h.
+// The values that the original computed for one network: a file of tests/golden. Its weights,
+// images and labels are made by tests/support/formula.h.
 struct Golden {
   struct Gradient {
     double norm = 0;           // L2

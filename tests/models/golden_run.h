@@ -16,7 +16,7 @@
 
 namespace cnn::tests {
 
-// What computes: kernels, and the layout of images they like.
+// The kernels that compute, and the layout of images they like.
 struct Engine {
   KernelTable kernels;
   Layout layout = Layout::nchw;  // inside the network

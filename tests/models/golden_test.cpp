@@ -90,7 +90,7 @@ double distance(std::vector<float> a, const std::vector<float>& b) {
   return norm(a);
 }
 
-// What a variable moved by is a sum of gradients, so it may differ as they may: in later steps more
+// The move of a variable is a sum of gradients, so it may differ as they may: in later steps more
 // than in the first, as the losses show.
 void expect_variables(GoldenRun& run, const Golden& golden, const Values& before) {
   const std::vector<std::string> names = run.variables();

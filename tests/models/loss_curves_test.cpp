@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// What scripts/losses/record.py wrote, by file name.
+// Returns the curves that scripts/losses/record.py wrote, by file name.
 std::map<std::string, Json> curves() {
   std::map<std::string, Json> found;
   for (const auto& entry : std::filesystem::directory_iterator(CNN_SOURCE_DIR "/tests/losses")) {

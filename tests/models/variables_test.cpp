@@ -24,8 +24,8 @@ std::ostream& operator<<(std::ostream& out, const Variable& variable) {
 
 using Network = std::pair<std::string, std::string>;  // data set, model
 
-// What tf_cnn_benchmarks puts into its checkpoints, in the order it makes it: data set, model,
-// variable, shape, 1 if trained.
+// Returns the variables that tf_cnn_benchmarks puts into its checkpoints, in the order it makes it:
+// data set, model, variable, shape, 1 if trained.
 std::map<Network, std::vector<Variable>> original() {
   std::ifstream file(CNN_SOURCE_DIR "/tests/models/variables.tsv");
   std::map<Network, std::vector<Variable>> networks;

@@ -24,7 +24,7 @@ class RanksWithFaults : public testing::Test {
 };
 class SlowRanksWithFaults : public RanksWithFaults {};
 
-// What befalls a rank of a run of mpirun.
+// A fault of a rank of a run of mpirun.
 struct RankFault {
   int ranks = 2, rank = 0, step = 1, after = 0;
   std::string what;
@@ -84,7 +84,7 @@ void expect_what_the_fault_does(const RankFault& fault) {
   const Environment segments("OMPI_MCA_btl_vader_backing_directory", folder.path().c_str());
   const Environment watchdog("MPIEXEC_TIMEOUT", "60");
   const Environment network("OMPI_MCA_btl", "self,vader");
-  // What mpirun leaves the other ranks to end by themselves, in seconds: it waits for all of it.
+  // The seconds that mpirun leaves the other ranks to end by themselves: it waits for all of it.
   const Environment grace("OMPI_MCA_odls_base_sigkill_timeout", "2");
   const Finished run = run_ranks_of(
       "all_reduce_benchmark", fault.ranks,

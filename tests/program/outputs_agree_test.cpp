@@ -134,7 +134,7 @@ Names drawn_names(const Outputs& outputs) {
   return all_matches(outputs.dot, R"(n\d+ \[label="([^\\"]+))");
 }
 
-// Of the second table, of single operations.
+// Returns the names of the second table, of single operations.
 Names table_names(const Outputs& outputs) {
   return all_matches(outputs.table, R"(\n([a-z_0-9]+#\d+) )");
 }

@@ -9,7 +9,7 @@
 
 namespace cnn::tests {
 
-// What a run of cnn_benchmarks left.
+// The exit status and output of a run of cnn_benchmarks.
 struct Finished {
   int status = -1;  // exit status; 128 + n after signal n
   std::string out, err;

@@ -30,8 +30,8 @@ struct Times {
   double start = 0, end = 0;
 };
 
-// By process and name: when each reduction ran. Checks that each process has the lanes compute and
-// communicate.
+// Returns, by process and name, when each reduction ran. Checks that each process has the lanes
+// compute and communicate.
 std::map<int, std::map<std::string, Times>> reductions_of(const json& events) {
   std::map<int, std::map<std::string, Times>> reductions;
   std::map<std::pair<int, int>, std::string> lanes;

@@ -25,7 +25,7 @@ class SeveralProcesses : public testing::Test {
   }
 };
 
-// What a training of ResNet-20 left: four steps of momentum at rate 0.01.
+// The result of a training of ResNet-20: four steps of momentum at rate 0.01.
 struct RankTraining {
   Finished run;
   nlohmann::json result;

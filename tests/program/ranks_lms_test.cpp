@@ -11,7 +11,7 @@ using Flags = std::vector<std::string>;
 class RanksWithLms : public SeveralProcesses {};
 class SlowRanksWithLms : public SeveralProcesses {};
 
-// Of four steps of two ranks; one at first, by a plan that the others follow.
+// Trains four steps of two ranks; one at first, by a plan that the others follow.
 RankTraining train_in_little(int processes, const Flags& more) {
   Flags flags{"--variable_update=replicated", "--batch_size=8", "--lms_size_threshold=8"};
   flags.insert(flags.end(), more.begin(), more.end());

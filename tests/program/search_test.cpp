@@ -38,7 +38,7 @@ TEST(Search, PrintsTheLargestBatchAndItsBytes) {
   EXPECT_GT(section.at("seconds"), 0);
 }
 
-// What is found runs, and the next size is refused, by a run on the same device.
+// The size that is found runs, and the next size is refused, by a run on the same device.
 TEST(Search, AgreesWithRunsOfACpuThatPlaysADevice) {
   const std::vector<std::string> words{"--device=cpu",
                                        "--model=resnet20",

@@ -1,4 +1,4 @@
-// What is known of other systems and of earlier plans, on simulated machines: speeds must not fall.
+// Known speeds of other systems and of earlier plans, on simulated machines: speeds must not fall.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -16,7 +16,7 @@ struct Seed {
   json lms;  // section of the result
   double images_per_sec = 0;
 
-  // Of the speed without a limit of memory, in percent.
+  // Returns the percentage of the speed without a limit of memory.
   double share() const {
     return 100 * lms.at("unlimited_step_seconds").get<double>() /
            lms.at("predicted_step_seconds").get<double>();

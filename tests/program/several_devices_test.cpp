@@ -23,7 +23,7 @@ struct Case {
 
 std::ostream& operator<<(std::ostream& out, const Case& of) { return out << of.name; }
 
-// Of two images the first is black and is of class 0, the second white and of class 1; so is half
+// The first of two images is black and is of class 0, the second white and of class 1; so is half
 // of every batch.
 std::string write_black_and_white(const TemporaryFolder& folder) {
   std::vector<float> images(cifar_pixels, -1.0F);

@@ -49,7 +49,7 @@ Simulated simulated(const std::string& machine, std::vector<std::string> words) 
   return found;
 }
 
-// Of ResNet-50 without a limit.
+// Returns the speed of ResNet-50 without a limit.
 double calibrated_speed(const std::string& machine, const std::vector<std::string>& words) {
   std::vector<std::string> all{"--model=resnet50", "--fusion=bn"};
   all.insert(all.end(), words.begin(), words.end());
@@ -63,7 +63,8 @@ TEST(Simulate, GivesTheSpeedsThatItsProfilesAreCalibratedTo) {
   EXPECT_NEAR(calibrated_speed("a100", {"--batch_size=1024", "--use_fp16"}), 2757, 6);
 }
 
-// What TensorFlow did on that card, but for the fused norms, which let 200 in as well.
+// The batches are those of TensorFlow on that card, but for the fused norms, which let 200 in as
+// well.
 TEST(Simulate, FitsResnet50OnAP100AsFarAsItsMemoryGoes) {
   EXPECT_EQ(simulated("p100-pcie3", {"--model=resnet50", "--batch_size=200"}).run.status, 0);
   const Finished run = simulated("p100-pcie3", {"--model=resnet50", "--batch_size=210"}).run;

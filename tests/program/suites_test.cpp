@@ -12,7 +12,7 @@
 namespace cnn::tests {
 namespace {
 
-// What runs a line of the published configurations here, by how its name begins.
+// The machines that run a line of the published configurations here, by how its name begins.
 constexpr std::array<std::pair<std::string_view, const char*>, 4> machines{
     {{"p100-", "--simulate=p100-pcie3"},
      {"v100-", "--simulate=v100-nvlink2"},

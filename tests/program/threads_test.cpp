@@ -1,4 +1,4 @@
-// Who decides how many threads run kernels, and where.
+// Tests of who decides how many threads run kernels, and where.
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

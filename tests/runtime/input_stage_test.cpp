@@ -129,7 +129,7 @@ class GatedDevice final : public Device {
   std::atomic<int> allowed_ = 0, ended_ = 0;  // copies
 };
 
-// By what waits for what, not by the clock: others may use the machine.
+// The test looks at what waits for what, not at the clock: others may use the machine.
 TEST(InputStage, CopiesABatchWhileTheStepBeforeItRuns) {
   TestStep step = doubling(milliseconds(0));
   GatedDevice device;

@@ -30,7 +30,7 @@ std::vector<float> joined_outcome_of(const StepPlan& plan, const CpuOptions& dev
   return step.outcome();
 }
 
-// Of roots of parts: how often one is there again, brought back or made anew.
+// Counts, for roots of parts, how often one is there again, brought back or made anew.
 int returns_of_roots(const StepPlan& plan) {
   std::vector<int> stays(plan.graph->tensors().size());
   for (const Residency& stay : residencies(*plan.graph, plan.schedule)) {
@@ -43,7 +43,7 @@ int returns_of_roots(const StepPlan& plan) {
   return returns;
 }
 
-// What random edits of plans gave.
+// The result of random edits of plans.
 struct Edited {
   int kept = 0, returns = 0;
 };

@@ -45,7 +45,7 @@ class Copies final : public NodeObserver {
   std::deque<Copy> copies_;  // streams keep references while more are added
 };
 
-// Of the first copy of each node; recomputed nodes must give the same.
+// Returns the values of the first copy of each node; recomputed nodes must give the same.
 std::vector<std::vector<float>> by_node(const Copies& copies, std::size_t nodes) {
   std::vector<std::vector<float>> values(nodes);
   std::vector<bool> seen(nodes);

@@ -44,7 +44,8 @@ TEST(Place, KeepsApartWhatMeetsInOneStepOnly) {
 }
 
 TEST(Place, FindsTheOptimumThatFirstFitByTimeMisses) {
-  // By time: 64 at 0, 64 at 64, then 128 finds only the hole of 64 below and must go on top.
+  // In the order of time: 64 at 0, 64 at 64, then 128 finds only the hole of 64 below and must go
+  // on top.
   const std::vector<Interval> intervals{interval(0, 1, 64), interval(0, 3, 64),
                                         interval(2, 3, 128)};
   const Placement placement = place(intervals);

@@ -20,7 +20,7 @@ using tests::with_random_edits;
 
 using Tape = std::vector<std::function<void()>>;
 
-// What was asked of a recording device.
+// The calls that a recording device got.
 struct Counts {
   int recorded = 0, replayed = 0, given = 0;  // given: entries that streams took directly
   int replays_on_compute = 0;

@@ -154,7 +154,7 @@ TEST(Part, BeginsAnewWhereAllPartsAreMadeAgain) {
   ASSERT_EQ(stays.size(), 3U);
   EXPECT_EQ(stays[0].last, StepId{2});
   EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
-  // Of one part alone the other bytes must stay.
+  // The bytes beside one part must stay.
   Schedule half = make_schedule(*j.graph);
   half.steps.insert(half.steps.begin() + 3, made.front());
   EXPECT_EQ(residencies(*j.graph, half).size(), 2U);

@@ -17,7 +17,7 @@ scratch=$(mktemp -d)
 trap 'remove_hosts; rm -rf "$scratch"' EXIT
 make_hosts 2 "$scratch" >"$scratch/why" || skip "$(<"$scratch/why")"
 
-# What the first host has sent since it was made.
+# Prints what the first host has sent since it was made.
 sent_bytes() { ip netns exec "${hosts[0]}" cat /sys/class/net/eth0/statistics/tx_bytes; }
 
 # bytes_of BY: that the first host sends in a run whose ranks are dealt by slot or node.

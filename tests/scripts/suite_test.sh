@@ -97,7 +97,7 @@ printf 'net: --batch_size=2,,4\n' >suite
 grep -q 'an empty value' said || die "said: $(<said)"
 printf 'a: --model=a\nb: --model=b\n' >suite
 
-# What is wrong is named.
+# Messages name what is wrong.
 for wrong in '--runs=0:wants a number' '--nonsense:no option' '--only=z:no line to run' '--base=/no/program:no program'; do
   ! run --out=wrong "${wrong%%:*}" || die "took ${wrong%%:*}"
   grep -q "${wrong#*:}" said || die "${wrong%%:*} said: $(<said)"

@@ -7,7 +7,7 @@
 
 namespace cnn::tests {
 
-// What the Error said that `work` threw; empty if it threw none.
+// Returns what the Error said that `work` threw; empty if it threw none.
 inline std::string error_of(const std::function<void()>& work) {
   try {
     work();

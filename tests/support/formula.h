@@ -16,9 +16,10 @@ std::uint64_t formula_bits(std::string_view name, std::uint64_t i, std::uint64_t
 // (bits >> 40) / 2^23 - 1: in [-1, 1), exact.
 float formula_unit(std::string_view name, std::uint64_t i, std::uint64_t seed);
 
-// A variable, row-major in the shape of its checkpoint (kernels H, W, I, O; matrices in, out). By
-// the last part of the name: gamma = 1 + u / 8, moving_variance = 1 + u / 4, beta, moving_mean,
-// biases = u / 16, else sqrt(6 / fan_in) u with fan_in = all dimensions but the last.
+// A variable, row-major in the shape of its checkpoint (kernels H, W, I, O; matrices in, out). The
+// formula depends on the last part of the name: gamma = 1 + u / 8, moving_variance = 1 + u / 4,
+// beta, moving_mean, biases = u / 16, else sqrt(6 / fan_in) u with fan_in = all dimensions but the
+// last.
 std::vector<float> formula_variable(std::string_view name, const Shape& saved, std::uint64_t seed);
 
 // [batch, size, size, 3], channels fastest: coarse blocks of an eighth of the image, and noise.

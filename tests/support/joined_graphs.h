@@ -69,8 +69,8 @@ class Take final : public TestOp {
   std::size_t first_;
 };
 
-// Runs an op on images at any pitch, and plain tensors; its results are NaNs first. What a join or
-// a take would copy to its own place is there already.
+// Runs an op on images at any pitch, and plain tensors; its results are NaNs first. The data that a
+// join or a take would copy to its own place is there already.
 class SpreadKernel final : public Kernel {
  public:
   explicit SpreadKernel(const Op& op) : op_(op) {}
@@ -91,7 +91,7 @@ class SpreadKernel final : public Kernel {
            (op_.name() == "take" && lies_inside(operands.out[0], operands.in[0]));
   }
 
-  // Of the element that would lie at `i` without gaps between pixels.
+  // Returns the place of the element that would lie at `i` without gaps between pixels.
   static std::size_t place(const TensorDesc& desc, std::size_t i) {
     if (desc.layout != Layout::nhwc) {
       return i;

@@ -20,7 +20,7 @@ class ImmediateStream final : public Stream {
   void synchronize() override {}
 };
 
-// What a kernel made of its operands. All tensors are plain.
+// The results of a kernel. All tensors are plain.
 struct OpRun {
   Signature signature;             // what the kernel ran in
   std::vector<HostTensor> before;  // its inputs, rounded to the types it reads

@@ -45,7 +45,7 @@ Forward forward_of(const Problem& p, const dnnl::engine& engine, dnnl::prop_kind
           p.y,    p.strides, p.pad_before, p.pad_after, attributes};
 }
 
-// What oneDNN wants to see of the forward pass when it plans a backward one.
+// Describes to oneDNN the forward pass when it plans a backward one.
 Forward hint_of(Problem p, const dnnl::engine& engine, DataType weights) {
   p.w = dnnl::memory::desc(p.w.get_dims(), onednn_type(weights), dnnl::memory::format_tag::any);
   p.bias = {};
@@ -62,8 +62,9 @@ struct Images {
   TensorDesc x, y;
 };
 
-// The layouts to try, best first. What is asked comes first, so that a spec asked again answers
-// itself. A first convolution reads few channels faster from a plain image than from padded blocks.
+// The layouts to try, best first. The layout that is asked comes first, so that a spec asked again
+// answers itself. A first convolution reads few channels faster from a plain image than from padded
+// blocks.
 std::vector<Images> candidates(const Images& asked, const Isa& isa) {
   const Layout x = asked.x.layout, y = asked.y.layout;
   std::vector<std::array<Layout, 2>> pairs{{x, y}, {y, y}, {x, x}};

@@ -7,7 +7,8 @@
 #include "layers/cpu/rows.h"
 #include "runtime/error.h"
 
-// What depends on having oneDNN; no_onednn/library.cpp takes this file's place in builds without.
+// The functions that depend on having oneDNN; no_onednn/library.cpp takes this file's place in
+// builds without.
 namespace cnn::layers::cpu {
 namespace {
 
@@ -24,7 +25,7 @@ Isa allowed_by(dnnl::cpu_isa limit) {
           .amx_bf16 = includes(dnnl::cpu_isa::avx512_core_amx)};
 }
 
-// What oneDNN may use so that it has no more than these.
+// Returns the limit for oneDNN that leaves it no more than these sets.
 dnnl::cpu_isa limit_to(const Isa& isa) {
   return isa.amx_bf16      ? dnnl::cpu_isa::isa_default
          : isa.avx512_fp16 ? dnnl::cpu_isa::avx512_core_fp16

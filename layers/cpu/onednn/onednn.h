@@ -12,8 +12,8 @@
 #include "layers/cpu/isa.h"
 #include "runtime/kernel.h"
 
-// What every oneDNN row shares: descriptors between our world and oneDNN's, one kernel class for
-// all primitives, and the adding of rows.
+// Code that every oneDNN row shares: descriptors between our world and oneDNN's, one kernel class
+// for all primitives, and the adding of rows.
 namespace cnn::layers::cpu {
 
 // How the axes of our tensor stand in oneDNN's descriptor.
@@ -28,7 +28,7 @@ dnnl::memory::data_type onednn_type(DataType type);
 // oneDNN on this processor, limited to effective_isa().
 dnnl::engine cpu_engine();
 
-// What a plan is made for.
+// The device and sets that a plan is made for.
 struct Target {
   dnnl::engine engine;
   Isa isa;  // chooses types and layouts; oneDNN itself goes by what the process may use

@@ -21,9 +21,9 @@ struct GateBits {
   std::int64_t row = 0, byte = 0, bytes = 0;
 };
 
-// A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). What
-// rounding takes from a factor would be wrong in the same way at every pixel of its channel, and
-// deep networks magnify that: the rest of the factor costs no time beside the memory.
+// A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). The
+// rounding error of a factor would be the same at every pixel of its channel, and deep networks
+// magnify that: the rest of the factor costs no time beside the memory.
 struct NormaliseRows {
   const void* x = nullptr;
   const void* residual = nullptr;  // nothing is added if null

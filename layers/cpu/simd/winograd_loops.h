@@ -31,7 +31,7 @@ struct ChannelSpan {
   std::int64_t first = 0, count = 0;
 };
 
-// What is read and written of images, as T.
+// Image elements as they are read and written, as T.
 template <class V, class T>
 struct WinogradImages {
   using Float = typename V::Float;

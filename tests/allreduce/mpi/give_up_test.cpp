@@ -23,7 +23,7 @@ constexpr int large = 1 << 20;  // bytes: MPI copies smaller messages at once
 std::atomic<int> verdicts_sent{0};                // by this rank
 std::atomic<const char*> large_message{nullptr};  // the last that was handed to MPI
 
-// What that message was when it was handed over.
+// Returns the message as it was when it was handed over.
 std::string& large_text() {
   static std::string text;
   return text;

@@ -19,7 +19,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What the stand-in answers, and what it was asked.
+// The answers of the stand-in, and the calls that it got.
 struct Script {
   std::vector<std::string> calls;
   int polls_in_progress = 0;  // answers to async_error before the next success

@@ -25,7 +25,7 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-// What SimGrid's cluster below has: a message passes two links and the switch.
+// The links of SimGrid's cluster below: a message passes two links and the switch.
 constexpr Links links{.latency = 2.5e-6, .rank = 20e9, .host = 12.5e9};
 
 void write_platform(const std::string& path, int hosts) {

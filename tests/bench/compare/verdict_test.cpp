@@ -20,7 +20,7 @@ struct Verdicts {
   int regressions = 0, improvements = 0, clean = 0, untold = 0;
 };
 
-// Of 500 comparisons of as many runs a side, the new ones slower by `slower`.
+// Counts the verdicts of 500 comparisons of as many runs a side, the new ones slower by `slower`.
 Verdicts verdicts_of(SyntheticRuns::Machine machine, std::size_t runs, double slower) {
   SyntheticRuns draws(20260101, machine);
   Verdicts found;

@@ -159,7 +159,7 @@ TEST_P(BranchedModels, CopyNothingInConcatsAndSplits) {
 INSTANTIATE_TEST_SUITE_P(Cuda, BranchedModels, testing::Values("a100", "h100", "h200"),
                          [](const testing::TestParamInfo<std::string>& row) { return row.param; });
 
-// What other builds plan with is what this one does, but for the workspaces of cuDNN's engines.
+// Other builds plan with the kernels of this one, but for the workspaces of cuDNN's engines.
 TEST(AssumedKernels, GiveTheStepOfTheLibraries) {
   Backend assumed{.name = "cuda", .preferred_layout = layers::cuda::preferred_layout};
   add_assumed_kernels(assumed.kernels);

@@ -1,4 +1,4 @@
-// What is chosen on every kind of processor, whatever this one is: descriptions alone, nothing
+// The choices on every kind of processor, whatever this one is: descriptions alone, nothing
 // runs.
 
 #include <array>

@@ -7,7 +7,7 @@
 #include "runtime/kernel.h"
 #include "tests/support/host_tensor.h"
 
-// What the tests of our own kernels share.
+// Helpers that the tests of our own kernels share.
 namespace cnn::tests {
 
 // The loops that this process runs, see effective_isa().

@@ -77,7 +77,7 @@ TEST(UseThreads, TreatsSubnormalsAsZeroOnEveryThread) {
   });
 }
 
-// By index of the team.
+// Returns the threads by their index in the team.
 std::vector<pid_t> team_of_threads(std::size_t size) {
   std::vector<pid_t> threads(size);
 #pragma omp parallel

@@ -30,7 +30,7 @@ bool equal_results(const OpRun& a, const OpRun& b) {
          std::ranges::equal(a.after, b.after, equal_bytes);
 }
 
-// What the reference loops take for minutes would take fibers hours.
+// Cases that take the reference loops minutes would take fibers hours.
 constexpr std::int64_t largest_tensor = 300'000;
 
 bool is_small(const Signature& signature) {

@@ -1,5 +1,5 @@
-// What we do around an engine of cuDNN, on the emulated grid: padded channels, weight gradients
-// made wide, bias gradients, our own epilogue. The engine is the op's own loops.
+// Tests of our kernels around an engine of cuDNN, on the emulated grid: padded channels, weight
+// gradients made wide, bias gradients, our own epilogue. The engine is the op's own loops.
 
 #include <algorithm>
 #include <cctype>
@@ -49,7 +49,7 @@ class LoopEngine final : public ConvEngine {
   bool has_bias_;
 };
 
-// What the engines of the table can do beyond a plain convolution.
+// The abilities of the engines of the table beyond a plain convolution.
 enum class Engines : std::uint8_t { plain, with_bias };
 
 template <class O>
@@ -120,7 +120,8 @@ TensorDesc image(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};
 }
 
-// Of a 3x3 convolution from x [2,C,8,8] to y [2,4,8,8], which is 1024 bytes in 16 bits.
+// Returns the spec of a 3x3 convolution from x [2,C,8,8] to y [2,4,8,8], which is 1024 bytes in 16
+// bits.
 KernelSpec forward_spec(ConvAttributes a, std::int64_t channels, Engines engines) {
   a.window = {
       .kernel_h = 3, .kernel_w = 3, .pad_top = 1, .pad_bottom = 1, .pad_left = 1, .pad_right = 1};

@@ -1,4 +1,4 @@
-// What the op cases do not reach of the kernels that walk through memory: both layouts, more
+// Tests, beyond the op cases, of the kernels that walk through memory: both layouts, more
 // elements than a grid has threads, the turns that an optimizer and a loss may take.
 
 #include <algorithm>
@@ -172,7 +172,7 @@ layers::UpdateAttributes automatic(layers::Rule rule) {
   return a;
 }
 
-// Of 1 to 7 elements, and one that takes several blocks.
+// Makes tensors of 1 to 7 elements, and one that takes several blocks.
 std::vector<HostTensor> many_tensors(std::int64_t count, float factor) {
   std::vector<HostTensor> result;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -436,8 +436,8 @@ TEST(Grid, FindsWarpCallsThatMissALane) {
                "thread (1, 0, 0) is not in the mask");
 }
 
-// What is left depends on which thread came last: where no check sees it (see global_memory_test),
-// the results of two orders differ.
+// The value that is left depends on which thread came last: where no check sees it (see
+// global_memory_test), the results of two orders differ.
 __global__ void race_in_global_memory(int* out) { *out = static_cast<int>(threadIdx.x); }
 
 TEST(Grid, GivesRacesInGlobalMemoryOtherResultsInOtherOrders) {

@@ -126,7 +126,7 @@ class Loops {
         .shape = tensor.shape, .type = tensor.type, .layout = Layout::nhwc, .pitch = tensor.pitch};
   }
 
-  // What an operation before made, else what is in memory.
+  // Returns the tensor that an operation before made, else the one in memory.
   TensorView read(Graph::Id id) {
     const auto [value, is_new] = values_.try_emplace(id, plain(desc(id)));
     if (is_new) {

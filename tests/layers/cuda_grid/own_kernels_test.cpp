@@ -1,4 +1,4 @@
-// What the op cases do not reach: shapes that spread over several blocks and launches, numbers that
+// Tests beyond the op cases: shapes that spread over several blocks and launches, numbers that
 // cancel, and that no op is left without a kernel.
 
 #include "layers/cuda/own_kernels.h"
@@ -248,7 +248,7 @@ TEST(OwnKernels, TakeNoPitchThatLeavesPixelsUnaligned) {
   EXPECT_EQ(spec->in, (std::vector{x, x}));
 }
 
-// What libraries do is all that may be missing, and gate masks: without them the output is read.
+// Only the ops of the libraries may be missing, and gate masks: without them the output is read.
 TEST(OwnKernels, ServeEveryOpButConvolutionsAndProducts) {
   const KernelTable table = own_kernels();
   std::set<std::string> missing;

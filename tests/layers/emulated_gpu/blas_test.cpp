@@ -1,4 +1,4 @@
-// What the emulated cuBLASLt computes and refuses.
+// Tests of what the emulated cuBLASLt computes and refuses.
 
 #include <array>
 #include <gmock/gmock.h>

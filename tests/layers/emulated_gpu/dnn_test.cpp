@@ -1,4 +1,4 @@
-// What the emulated cuDNN refuses, and that it says why.
+// Tests of what the emulated cuDNN refuses, and that it says why.
 
 #include <array>
 #include <cudnn.h>
@@ -22,7 +22,7 @@ using layers::cuda::Descriptor;
 using layers::cuda::Plan;
 using testing::HasSubstr;
 
-// What the function's Error says.
+// Returns what the function's Error says.
 template <class Function>
 std::string refusal(const Function& function) {
   try {

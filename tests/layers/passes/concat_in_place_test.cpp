@@ -186,7 +186,7 @@ TEST(ConcatInPlace, ChangesNothingInOtherLayouts) {
   EXPECT_EQ(count_in_place(*placed(*graph, table)).bytes, 0U);
 }
 
-// What is copied beside what is not.
+// Some parts are copied and others lie in place.
 TEST(ConcatInPlace, ComputesTheSameWhereOnlySomePartsFit) {
   Parts p({12, 4, 8});
   p.finish(concat({{p.parts[0], p.parts[1], p.parts[2], p.parts[0], p.image(4)}}));

@@ -124,7 +124,7 @@ Value bare(Value x, std::int64_t filters, std::int64_t kernel = 1) {
   return conv(x, {.filters = filters, .kernel = kernel, .bias = false, .relu = false});
 }
 
-// Of the second version: norm and ReLU before the convolutions, a join without ReLU.
+// Makes a block of the second version: norm and ReLU before the convolutions, a join without ReLU.
 Value preactivated(Value x, std::int64_t width) {
   const Value activated = relu(batch_norm(x, {}));
   const Value shortcut = x.desc().shape[1] == 4 * width ? x : bare(activated, 4 * width);

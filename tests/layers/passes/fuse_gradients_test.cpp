@@ -36,7 +36,7 @@ Value last_unit(Value x, std::int64_t filters) {
 Value block(Value x) { return relu(add(last_unit(unit(x, 3), 6), x)); }
 Value projected_block(Value x) { return relu(add(last_unit(unit(x, 3), 6), last_unit(x, 6))); }
 
-// Of the images' gradient nobody asks; of the ends of blocks but the last one, two arrive.
+// Nobody asks for the images' gradient; two arrive at each end of a block but the last one.
 Value blocks(Value x) { return block(projected_block(block(projected_block(x)))); }
 // The gradients of two convolutions meet before a norm without a residual.
 Value preactivated_block(Value x) {
@@ -128,7 +128,7 @@ TEST(JoinGradients, LeavesASumOfMoreThanTwo) {
   EXPECT_EQ(after["joined"], 0);
 }
 
-// Of blocks of 2 x 6 x 4 x 3 elements.
+// The blocks have 2 x 6 x 4 x 3 elements.
 TEST(JoinGradients, LeavesASumOfMoreBytesThanItIsTold) {
   const std::shared_ptr<Graph> before = step_of(blocks, DataType::f32);
   constexpr std::size_t bytes = 2 * 6 * 4 * 3 * sizeof(float);

@@ -221,7 +221,8 @@ TEST_F(CudaDeviceTest, StampsTheTimeAtWhichAStreamGetsThere) {
     EXPECT_LE(before, start);
     EXPECT_GT(end - start, std::chrono::milliseconds(2));
     EXPECT_LE(end, later);
-    // Of a difference: how late the host hears of the origin on a loaded machine is in all stamps.
+    // The difference is exact enough: how late the host hears of the origin on a loaded machine is
+    // in all stamps.
     EXPECT_LE(later - start, after - before + std::chrono::microseconds(100));
   }
 }

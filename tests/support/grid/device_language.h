@@ -29,7 +29,7 @@
 // NOLINTBEGIN(readability-function-size,bugprone-sizeof-expression,misc-unconventional-assign-operator)
 namespace cnn::cuda {
 
-// What &shared[i] is here: atomics take it.
+// The type of &shared[i] here: atomics take it.
 template <class T>
 struct SharedAddress {
   tests::grid::SharedArray array;

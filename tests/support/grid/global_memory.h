@@ -17,9 +17,9 @@ struct GlobalMoment {
   bool operator==(const GlobalMoment&) const = default;
 };
 
-// Who touched each byte of the device's memory in one launch. Nothing orders two blocks of a
-// launch, and only barriers the threads of one: all else that meets in a byte, and is not all
-// reads, is a race.
+// Records which thread touched each byte of the device's memory in one launch. Nothing orders two
+// blocks of a launch, and only barriers the threads of one: all else that meets in a byte, and is
+// not all reads, is a race.
 class GlobalMemory {
  public:
   // An earlier access that races with this one.

@@ -15,7 +15,7 @@ namespace cnn::tests::grid {
 
 namespace {
 
-// Of every device from sm_80 on.
+// The limit of every device of compute capability 8.0 and more.
 constexpr std::size_t threads_per_block = 1024;
 constexpr std::size_t shared_bytes_per_block = 163 << 10;
 constexpr std::size_t parameter_bytes_per_launch = 4096;

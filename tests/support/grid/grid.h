@@ -72,8 +72,8 @@ inline constexpr unsigned warp_size = 32;
 // Returns when every thread of the block has called it from the same place.
 void block_barrier(std::source_location where);
 
-// What the lanes of a warp do together. All lanes in the mask call it from one place, with one
-// mask.
+// The calls that the lanes of a warp make together. All lanes in the mask call it from one place,
+// with one mask.
 enum class WarpCall : std::uint8_t { barrier, shuffle, vote };
 using LaneValue = std::array<std::byte, 16>;
 struct WarpRequest {
@@ -104,8 +104,8 @@ enum class Access : std::uint8_t { read, write, atomic };
 void check_array(const SharedArray& array, std::size_t alignment);
 // The bytes of one element, after the checks that this access needs.
 std::byte* shared_bytes(const SharedArray& array, std::int64_t index, Access access);
-// Any access of a thread by plain pointers, just before it happens. What is not its stack or shared
-// memory is global: a race there fails the launch. Outside of launches it does nothing.
+// Any access of a thread by plain pointers, just before it happens. Memory that is not its stack or
+// shared memory is global: a race there fails the launch. Outside of launches it does nothing.
 void observe(const void* at, std::size_t bytes, Access access);
 
 }  // namespace cnn::tests::grid

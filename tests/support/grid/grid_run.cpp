@@ -161,8 +161,8 @@ void Run::enter(std::size_t index) {
   threadIdx = position(index, launch_.block);
 }
 
-// What a fiber does: a thread, and when that leaves without having paused the one after it, so that
-// kernels without barriers need no switch for each thread.
+// The work of a fiber: a thread, and when that leaves without having paused the one after it, so
+// that kernels without barriers need no switch for each thread.
 void Run::work() {
   Fiber* const self = threads_[current_].fiber;
   do {

@@ -49,7 +49,7 @@ void __tsan_unaligned_write4(void* address) { write(address, 4); }
 void __tsan_unaligned_write8(void* address) { write(address, 8); }
 void __tsan_unaligned_write16(void* address) { write(address, 16); }
 
-// Of the host's code beside the kernels: shared pointers, and flags of static variables.
+// Accesses of the host's code beside the kernels: shared pointers, and flags of static variables.
 std::uint8_t __tsan_atomic8_load(const volatile std::uint8_t* address, int /*order*/) {
   return __atomic_load_n(address, __ATOMIC_SEQ_CST);
 }

@@ -20,12 +20,12 @@ struct Moment {
   bool operator==(const Moment&) const = default;
 };
 
-// What one thread knows of the others of its warp: of lane i, everything before clock[i].
+// The knowledge of one thread about the others of its warp: of lane i, everything before clock[i].
 using WarpClock = std::array<std::uint32_t, warp_size>;
 
-// Of two moments of one block, `then` in the order of execution before `now`: a barrier of the
-// block lies between, or the same thread did both, or barriers of one warp order them. `known` is
-// the clock of the later thread.
+// Returns whether two moments of one block are ordered, `then` in the order of execution before
+// `now`: a barrier of the block lies between, or the same thread did both, or barriers of one warp
+// order them. `known` is the clock of the later thread.
 bool is_ordered(const Moment& then, const Moment& now, const WarpClock& known);
 
 // The shared memory of one block, and who touched each byte last.

@@ -1,4 +1,4 @@
-// What later versions of NVML have besides.
+// Functions that only later versions of NVML have.
 
 #include <cstdio>
 

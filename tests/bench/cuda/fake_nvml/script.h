@@ -2,7 +2,7 @@
 
 #include <string>
 
-// What the stand-in for NVML answers: a test finds it in the loaded library by the name "script"
+// The answers of the stand-in for NVML: a test finds it in the loaded library by the name "script"
 // and sets it.
 namespace fake_nvml {
 
