@@ -122,7 +122,7 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   const VariableUpdate mode = request.config.variable_update;
   double& decay = options.optimizer.update.weight_decay;
   const int summed = summed_ranks(request);
-  // What a rank adds to its gradient, for their sum or mean to have that of the update.
+  // The decay that a rank adds to its gradient, for their sum or mean to have that of the update.
   const double own_decay = decay;
   decay *= summed;
   const bool late = request.config.comm.consistency == VariableConsistency::relaxed &&

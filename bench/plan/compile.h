@@ -52,7 +52,7 @@ struct Compiled {
   std::int64_t batch = 0;
   std::int64_t classes = 0;
 
-  // Of the larger plan: both run in one arena, one after the other.
+  // Returns the bytes of the larger plan: both run in one arena, one after the other.
   std::size_t device_bytes() const;
   std::size_t lower_bound_bytes() const;
 };
@@ -60,8 +60,8 @@ struct Compiled {
 // Whether the ranks of that mode sum their gradients; else they average them.
 bool sums_gradients(VariableUpdate mode);
 
-// Of the parameters in one update: gradients wait there for the last of them, so that with --lms
-// buckets are small where memory is. No bit depends on it.
+// Returns the bytes of the parameters in one update: gradients wait there for the last of them, so
+// that with --lms buckets are small where memory is. No bit depends on it.
 std::size_t bucket_bytes(const Config& config, const Backend& backend);
 constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
 
@@ -70,10 +70,10 @@ constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
 // InputFormat says (with --synthetic_labels=fixed labels are an input too). Outputs: training
 // "base_loss", "l2" (sum of squares / 2 before the update), with automatic loss scale "found_inf";
 // evaluation "base_loss"; and "top_1", "top_5" hits i32 [] in evaluation, forward only, and where
-// training accuracy is asked for. What depends on variables alone is left to a prologue where no
-// step changes them, or where the update keeps it up to date. fixed: variables of a training
-// program that this one shares, so their layouts are given and they change between its runs. Throws
-// Error for what the model or the backend cannot do.
+// training accuracy is asked for. The part that depends on variables alone is left to a prologue
+// where no step changes them, or where the update keeps it up to date. fixed: variables of a
+// training program that this one shares, so their layouts are given and they change between its
+// runs. Throws Error for what the model or the backend cannot do.
 Compiled compile(const CompileRequest& request, const Backend& backend,
                  std::span<const TensorInfo> fixed = {});
 

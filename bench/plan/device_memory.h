@@ -24,7 +24,7 @@ struct DeviceMemory {
   std::size_t lower_bound() const { return variables + staged + arena_lower_bound; }
 };
 
-// What a mode needs: a main program, an evaluation, or both over one set of variables.
+// The programs of a mode: a main program, an evaluation, or both over one set of variables.
 struct Programs {
   std::optional<Compiled> main, evaluation;  // at least one
 
@@ -34,7 +34,7 @@ struct Programs {
 // The inputs of a graph that go to the device ahead of their step, as places in graph.inputs(): the
 // images and labels of real data where the device has memory of its own; else none.
 std::vector<std::size_t> staged_inputs(const Graph& graph, const Backend& backend);
-// Of the device, for these inputs.
+// Returns the bytes of the device for these inputs.
 std::size_t staged_bytes(const Graph& graph, const Backend& backend);
 
 // Throws Error if no kernel of the backend brings a variable to the device.
@@ -42,7 +42,7 @@ DeviceMemory device_memory(const Programs& programs, const Backend& backend);
 
 // Whether both kinds of memory suffice. A device that computes in the host's memory has one.
 bool fits(const DeviceMemory& memory, const Backend& backend);
-// What is left for swapped activations.
+// Returns the bytes that are left for swapped activations.
 std::size_t host_bytes_left(const DeviceMemory& memory, const Backend& backend);
 
 }  // namespace cnn::bench

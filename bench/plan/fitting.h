@@ -11,14 +11,14 @@
 
 namespace cnn::bench {
 
-// What makes a run larger or smaller. eval_batch: of evaluations beside or instead of training.
-// largest_join, bucket_bytes: of CompileRequest.
+// The sizes that make a run larger or smaller. eval_batch: of evaluations beside or instead of
+// training. largest_join, bucket_bytes: of CompileRequest.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t largest_join = layers::any_size;
   std::optional<std::size_t> bucket_bytes = {};
 };
-// Of the program that a job is about, where that is no evaluation.
+// Returns the phase of the program that a job is about, where that is no evaluation.
 Phase main_phase(const Job& job);
 // As the job has them, and the plan of --lms_plan_file. Throws Error where that cannot be read.
 Sizes sizes_of(const Job& job);
@@ -40,7 +40,7 @@ class Fitting {
 
   std::size_t limit() const { return limit_; }  // bytes of the device
   bool with_lms() const { return with_lms_; }
-  // Of the device: what a run takes without LMS. Nothing: it cannot be had at all.
+  // Returns the bytes of the device that a run takes without LMS. Nothing: it cannot be had at all.
   std::optional<std::size_t> need(const Sizes& sizes) const;
   // The same; with LMS, where that is more than the limit, the least that any plan takes.
   std::optional<std::size_t> least_bytes(const Sizes& sizes) const;

@@ -20,7 +20,7 @@ struct BatchSize {
   std::int64_t per_device = 0, global = 0;
 };
 
-// What the flags come down to on this backend: sizes, data and schedules, all decided before
+// The flags as values for this backend: sizes, data and schedules, all decided before
 // anything is built.
 struct Job {
   const Config* config = nullptr;

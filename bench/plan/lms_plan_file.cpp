@@ -159,7 +159,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   return plan;
 }
 
-// What `read` makes of a plan's JSON.
+// Returns what `read` makes of a plan's JSON.
 template <class Read>
 auto with_json(const std::string& text, const Read& read) {
   const auto file = data::parse_json<Json>(text);
@@ -171,7 +171,7 @@ auto with_json(const std::string& text, const Read& read) {
   }
 }
 
-// What `read` makes of a file.
+// Returns what `read` makes of a file.
 template <class Read>
 auto with_text(const std::string& path, const Read& read) {
   try {

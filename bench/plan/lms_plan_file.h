@@ -15,7 +15,7 @@
 
 namespace cnn::bench {
 
-// What a plan belongs to. Where two steps differ, the facts say in what.
+// The step that a plan belongs to. The facts say in what two steps differ.
 struct PlanOrigin {
   std::vector<std::pair<std::string, std::string>> facts;  // {"batch_size", "64"}
   std::uint64_t graph = 0;                                 // hash_of()
@@ -33,8 +33,8 @@ struct SavedPlan {
   Schedule schedule;
 };
 
-// Of all that a schedule speaks about: tensors with their descriptions, nodes with their operands.
-// The same for all ranks of a run.
+// Hashes all that a schedule speaks about: tensors with their descriptions, nodes with their
+// operands. The same for all ranks of a run.
 std::uint64_t hash_of(const Graph& graph);
 
 // One line for each step of the schedule, with the names of ops and tensors.
@@ -48,7 +48,7 @@ SavedPlan read_plan(const std::string& text, const PlanOrigin& origin, const Gra
 // The same of the file that --lms_plan_file names; errors begin with flag and path.
 SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Graph& graph);
 
-// What the graph is to be compiled with, to be that of the plan of a text, or of a file.
+// The sizes that the graph is to be compiled with, to be that of the plan of a text, or of a file.
 struct PlanSizes {
   std::size_t bucket_bytes = 0, largest_join = layers::any_size;
 };

@@ -18,7 +18,8 @@ struct LmsStep {
   Programs programs;   // the main one runs by the plan
   StepPlan unlimited;  // of the same graph
   LmsPlanner planner;
-  // Of its updates, where the sizes did not say and it is not as bucket_bytes() has it.
+  // The bucket size of its updates, where the sizes did not say and it is not as bucket_bytes() has
+  // it.
   std::optional<std::size_t> bucket_bytes = {};
 };
 
@@ -29,8 +30,8 @@ struct LmsStep {
 // that is stored is the one that would be used, to the bit. References must outlive it.
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
 
-// Of the device, that the thriftiest plan of that step takes: made again with smaller joins only
-// where it does not fit without.
+// Returns the bytes of the device that the thriftiest plan of that step takes: made again with
+// smaller joins only where it does not fit without.
 std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
                              Programs programs);
 

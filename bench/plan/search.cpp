@@ -10,7 +10,7 @@
 namespace cnn::bench {
 namespace {
 
-// What is searched for, and what was found.
+// A search and its finding.
 struct Search {
   std::string_view flag;
   std::int64_t step = 1;

@@ -19,7 +19,7 @@ namespace {
 
 namespace nccl = allreduce::nccl;
 
-// What rank 0 tells all.
+// The message of rank 0 to all.
 struct Invitation {
   int version = 0;  // of NCCL; 0: the exchange goes by way of the host
   nccl::UniqueId id;

@@ -27,9 +27,9 @@ struct DeviceWay {
 };
 
 // Steps of the backend, whose device has memory of its own, exchange from now on: by NCCL on the
-// device, or on the host by `host`, in rooms of the transport, which both must outlive it. What
-// rank 0 finds decides for all; they call it together. Throws Error where NCCL is asked for, or
-// rank 0 has it, and it cannot be used here.
+// device, or on the host by `host`, in rooms of the transport, which both must outlive it. The
+// findings of rank 0 decide for all; they call it together. Throws Error where NCCL is asked for,
+// or rank 0 has it, and it cannot be used here.
 DeviceWay exchange_on_device(Backend& backend, const CommFlags& flags,
                              allreduce::Transport& transport, Communicator& host, OpenNccl open);
 

@@ -15,7 +15,7 @@
 
 namespace cnn::bench {
 
-// By the instruction sets of a backend.
+// Returns the loops for the instruction sets of a backend.
 const allreduce::simd::Loops& loops_for(std::string_view instruction_sets);
 
 // The links by which all ranks choose: those of --comm_calibration_file where rank 0 finds some for

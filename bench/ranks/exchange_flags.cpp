@@ -58,7 +58,7 @@ Chosen two_levels(std::string_view inside, std::string_view across, const Places
   return {rings ? "multi_ring" : "direct", rings};
 }
 
-// Of the names that need nothing else; empty: the fastest.
+// Returns the algorithm of the names that need nothing else; empty: the fastest.
 std::string_view algorithm_of(std::string_view name) {
   using Row = std::pair<std::string_view, std::string_view>;
   constexpr std::array<Row, 5> rows{{{"rd", "doubling"},
@@ -183,7 +183,7 @@ allreduce::Order order_of(CommOrder order) {
                                     : allreduce::Order::fast;
 }
 
-// What computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
+// A run that computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
 // place.
 allreduce::Wire wire_of(const Config& config, const Places& places) {
   const bool compact = config.comm.compact && !places.one_host();

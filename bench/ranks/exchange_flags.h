@@ -18,7 +18,7 @@ bool exchanges_gradients(const Config& config);
 // How gradients are cut into buckets.
 layers::BucketSizes bucket_sizes(const CommFlags& flags);
 
-// What the flags make of an exchange among these ranks.
+// The settings of an exchange among these ranks.
 struct Exchange {
   allreduce::Settings settings;    // with the links that are assumed of them
   std::vector<std::string> notes;  // what the user may not expect

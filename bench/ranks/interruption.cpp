@@ -19,7 +19,7 @@ constexpr std::array<std::pair<int, std::string_view>, 3> signals{
 constexpr std::int64_t same_request = 50'000'000;  // nanoseconds
 constexpr std::chrono::milliseconds moment{50};
 
-// What a signal handler can reach: it gets nothing but a number.
+// The state that a signal handler can reach: it gets nothing but a number.
 struct Caught {
   std::atomic<int> signal{0};
   std::atomic<std::int64_t> when{0};  // of the first, in nanoseconds

@@ -29,7 +29,7 @@ class Interruption {
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the line that was lost; only if requested
 
-  // Of several processes each ends when all agree to: from now on only that counts.
+  // Each of several processes ends when all agree to: from now on only that counts.
   void follow_others();
   // Why this process wants to end, for others: a signal's number, lost_line, or 0 if it does not.
   static constexpr int lost_line = -1;

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What launchers tell the processes that they start.
+// The variables by which launchers tell the processes that they start.
 struct LauncherNames {
   std::string_view name;
   const char* rank;
@@ -97,7 +97,7 @@ std::optional<KillDelay> kill_delay() {
   return KillDelay{.seconds = announcing_process() ? 2 * seconds : seconds};
 }
 
-// A launcher starts each rank as a process group of its own. Where it hands job control on to the
+// A launcher starts each rank as a process group of its own. If it hands job control on to the
 // ranks, SIGCONT only ends a pause.
 std::optional<int> announcing_process() {
   const std::optional<Launched> by = launched();

@@ -18,7 +18,7 @@
 namespace cnn::bench {
 namespace {
 
-// What a rank tells after each step.
+// The message of a rank after each step.
 struct Told {
   StepValues values;
   int wish = 0;  // of its interruption

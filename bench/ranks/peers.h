@@ -44,7 +44,7 @@ class Peers {
 
   // Throws Error that names the first line in which ranks differ.
   void compare(const std::string& text);
-  // What each rank has to say, by rank.
+  // Gathers what each rank has to say, by rank.
   std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
 
   // The backend becomes that of this process: of its part of the memory that ranks of a machine

@@ -8,12 +8,12 @@
 
 namespace cnn::bench {
 
-// What the ranks of a run must have alike, as lines that they compare.
+// The facts that the ranks of a run must have alike, as lines that they compare.
 
 // The program and its flags, less those that say where files are or how this host computes.
 std::string description(const RunIdentity& identity);
 
-// What a step exchanges, bucket by bucket, as it lies in memory.
+// Returns what a step exchanges, bucket by bucket, as it lies in memory.
 std::string exchange_plan(const StepPlan& plan);
 
 // The first line in which the texts of the ranks differ, told as an error; empty: they are equal.

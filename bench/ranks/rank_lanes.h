@@ -11,7 +11,7 @@ namespace cnn::bench {
 
 class Peers;
 
-// What one rank tells of a step that was timed.
+// The lanes of one rank in a step that was timed.
 struct RankLanes {
   double start = 0;  // of the step, in seconds of the rank's clock
   Json lanes;        // from there on; see lanes_json
@@ -33,8 +33,8 @@ std::vector<double> clocks_ahead(Peers& peers);
 // them began.
 Json by_one_clock(std::vector<RankLanes> ranks);
 
-// What by_one_clock gave as Chrome trace JSON (chrome://tracing, Perfetto): a process for each
-// rank, one row per lane.
+// Returns what by_one_clock gave as Chrome trace JSON (chrome://tracing, Perfetto): a process for
+// each rank, one row per lane.
 std::string chrome_trace_of_ranks(const Json& ranks);
 
 // "comm: exchange 10.00 ms a step, ...": means over the items of section "ranks" for that many

@@ -9,8 +9,9 @@
 
 namespace cnn::bench {
 
-// Of what ranks threw, by rank, null where nothing: rethrows the first error of a rank that failed
-// by itself, else the first of all, which tell of a lost peer. Returns if all are null.
+// Rethrows the root cause of a failed run: the first exception of a rank that failed by itself,
+// otherwise the first that tells of a lost peer. `errors[r]` is rank r's exception, or null.
+// Returns if all are null.
 void rethrow_cause(const std::vector<std::exception_ptr>& errors);
 
 // A thread that does one piece of work after another, each when it is asked to.

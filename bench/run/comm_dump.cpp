@@ -17,7 +17,7 @@
 namespace cnn::bench {
 namespace {
 
-// Of sorted values that at which so large a share is not larger.
+// Returns the quantile of sorted values: a share of this size is not larger.
 double at_share(std::span<const double> sorted, double share) {
   const double place = std::ceil(share * static_cast<double>(sorted.size())) - 1;
   return sorted[static_cast<std::size_t>(std::max(0.0, place))];

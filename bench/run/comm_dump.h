@@ -15,14 +15,14 @@ namespace cnn::bench {
 struct Exchange;
 class Team;
 
-// What a rank has spent in the reductions of some steps, in seconds a step.
+// The time that a rank has spent in the reductions of some steps, in seconds a step.
 struct RankWindow {
   double mean = 0, p50 = 0, p99 = 0;
   double jitter = 0;  // the longest less the shortest
 };
 RankWindow window_of(std::vector<double> seconds);  // of each step; at least one
 
-// What all ranks exchange in a step.
+// The exchange of all ranks in a step.
 struct StepExchange {
   double bytes = 0;                    // of a rank
   allreduce::Bound bound = {};         // of all buckets together, by the limit of the longest

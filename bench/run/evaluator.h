@@ -13,7 +13,7 @@ class Interruption;
 struct Job;
 class Team;
 
-// What an evaluation found, with the variables as they were at that global step.
+// The result of an evaluation, with the variables as they were at that global step.
 struct EvaluationResult {
   std::int64_t global_step = 0, examples = 0;
   double top_1 = 0, top_5 = 0;
@@ -32,7 +32,7 @@ class Evaluator {
             const Interruption& interruption)
       : job_(job), team_(team), console_(console), result_(result), interruption_(interruption) {}
 
-  // Where it is interrupted, of the examples until then.
+  // Evaluates; after an interruption the result is of the examples until then.
   EvaluationResult evaluate(std::int64_t global_step);
 
   bool is_interrupted() const;

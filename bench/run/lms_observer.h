@@ -16,15 +16,15 @@ namespace cnn::bench {
 class Session;
 class Team;
 
-// What nodes, copies and waits took in some steps, by the timelines of the executor.
+// The seconds that nodes, copies and waits took in some steps, by the timelines of the executor.
 class MeasuredCosts {
  public:
   void add(const StepPlan& plan, const Timeline& timeline);
   bool is_empty() const { return steps_ == 0; }
-  // Of each node the median; where nothing was copied, the link as `expected` has it.
+  // Returns the median of each node; where nothing was copied, the link as `expected` has it.
   Costs costs(const Costs& expected) const;
 
-  // Of what a plan moves, in one direction.
+  // The copies of a plan in one direction.
   struct Copies {
     double bytes = 0, seconds = 0;
     std::optional<double> rate() const;  // bytes per second; none where next to nothing was copied

@@ -13,7 +13,7 @@ class Team;
 class Turns;
 struct MeasuredProfile;
 
-// What the observers of a run read and write.
+// The values that the observers of a run read and write.
 struct Observed {
   const Job& job;
   const Backend& backend;

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t shown_kinds = 20;  // as the original prints
 
-// Of a plan that nobody predicted: each node at its roofline, copies for nothing.
+// Returns a timeline for a plan that nobody predicted: each node at its roofline, copies for
+// nothing.
 Timeline at_best(const StepPlan& plan, const Ceilings& ceilings) {
   Costs costs;
   for (std::size_t i = 0; i < plan.specs.size(); ++i) {

@@ -174,7 +174,7 @@ void print_phases(const Job& job, Console& console) {
   }
 }
 
-// What ranks go by in their exchange.
+// Says by which algorithms ranks exchange.
 void note_exchange(const Job& job, const Team& team, Console& console) {
   const Exchange* const exchange = team.exchange();
   if (exchange == nullptr) {
@@ -220,7 +220,7 @@ std::optional<Peers> join_peers(const RunRequest& request) {
   return peers;
 }
 
-// What the first process says, whose files they are that others have a part in.
+// Returns the answer of the first process, whose files they are that others have a part in.
 bool first_says(std::optional<Peers>& peers, bool mine) {
   return peers ? peers->gather(mine ? "yes" : "no").front() == "yes" : mine;
 }
@@ -268,7 +268,7 @@ void run_steps(const RunRequest& request, const Observed& run) {
   }
 }
 
-// What ranks do with their gradients, which all must do alike.
+// Settles what ranks do with their gradients, which all must do alike.
 void settle_exchange(const Job& job, const Session& session, Peers* peers, Console& console) {
   if (job.ranks > 1 && !job.config->gpu.simulate) {  // which says itself how ranks scale
     console.note(exchange_text(*job.config, peers));
@@ -286,7 +286,7 @@ void write_graph(const Config& config, const Session& session, Console& console)
   }
 }
 
-// What is measured when the last step is done; the steps are safe by then.
+// Measures the device when the last step is done; the steps are safe by then.
 void report_speed(const Observed& run, const ProfileReport& profile, ResultFile& file) {
   file.publish(run.result);
   const Session& session = run.team.first();

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double shown_share = 0.02;  // of all nodes' time, for an op to get a line
 
-// What --simulate says about the machine that it names.
+// The prediction of --simulate for the machine that it names.
 struct Simulation {
   std::string machine, source;  // of the two ceilings
   std::string calibrated;       // what the efficiency was chosen to meet; may be empty
@@ -114,7 +114,7 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
 
-// Of the first number of ranks; with --comm_print_plan what is weighed for each.
+// Notes the exchange of the first number of ranks; with --comm_print_plan what is weighed for each.
 void note_exchange(const Config& config, const StepPlan& plan, Console& console) {
   const CommFlags& flags = config.comm;
   const Exchange first = simulated_exchange(config, flags.simulate_ranks.front(), plan);
@@ -133,7 +133,7 @@ void note_exchange(const Config& config, const StepPlan& plan, Console& console)
   }
 }
 
-// What the budget costs.
+// Notes what the budget costs.
 void note_lms(const LmsReport& lms, Console& console) {
   if (!lms.necessary) {
     return;

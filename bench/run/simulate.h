@@ -15,8 +15,8 @@ namespace cnn::bench {
 struct Job;
 class Session;
 
-// What a step takes by given costs of its nodes and copies, beside the limits that the device sets.
-// Launches, gaps between kernels and copies of scalars cost nothing here.
+// The seconds of a step by given costs of its nodes and copies, beside the limits that the device
+// sets. Launches, gaps between kernels and copies of scalars cost nothing here.
 struct Prediction {
   Timeline timeline;              // by StepId: the lanes and waits of the plan
   double step_seconds = 0;        // end of the last step
@@ -27,7 +27,7 @@ struct Prediction {
 };
 Prediction predict(const StepPlan& plan, const Ceilings& ceilings, const Costs& costs);
 
-// Who computes the convolutions of a plan, forward and backward.
+// The libraries that compute the convolutions of a plan, forward and backward.
 struct Convolutions {
   std::int64_t by_library = 0, own = 0;
 };

@@ -28,7 +28,7 @@ class TrainingLoop {
   void run();
 
   std::int64_t timed_steps() const { return static_cast<std::int64_t>(seconds_.size()); }
-  // Of the timed steps, in this process.
+  // Returns the speed of the timed steps in this process.
   double own_images_per_sec() const;
 
  private:

@@ -58,7 +58,7 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   return tensors;
 }
 
-// By the plan, if there is one.
+// Returns the sizes of the plan, if there is one.
 Sizes sizes_by(const Job& job, const std::string& plan) {
   const Sizes sizes = sizes_of(job);
   return plan.empty() ? sizes : with_plan(sizes, read_plan_sizes(plan));

@@ -39,7 +39,7 @@ class Session {
   void allocate();
 
   // Loads the newest checkpoint of a folder, or the one a path names. Nothing if there is none.
-  // What the user should know about it is added to notices().
+  // Notes for the user about it are added to notices().
   std::optional<Restored> restore(const std::string& folder_or_path);
 
   // Makes the programs; the data position is that of the given global step.
@@ -56,7 +56,7 @@ class Session {
   // `change`, and keeps what it makes of them.
   enum class Which : std::uint8_t { all, statistics };
   void change_saved(Which which, const std::function<void(std::span<float>)>& change);
-  // Of trainable variables and slots: equal for ranks that have trained alike.
+  // Returns a hash of trainable variables and slots: equal for ranks that have trained alike.
   std::uint64_t weights_hash();
 
   // The timed program: training or forward only. There is none in evaluation mode.
@@ -66,9 +66,9 @@ class Session {
   // for the steps from here on, and returns true. The present one stays if the new one promises
   // nothing.
   bool replan(const Costs& costs);
-  // With --lms: the plan of its steps, for other ranks; these go on by it. What they exchange then
-  // lies at the same places. Throws Error where it is for another graph, DoesNotFit where the rank
-  // has less memory.
+  // With --lms: the plan of its steps, for other ranks; these go on by it. Their gradients then lie
+  // at the same places. Throws Error where it is for another graph, DoesNotFit where the rank has
+  // less memory.
   std::string plan_text() const;
   void follow(const std::string& plan);
   Costs expected_costs() const { return bench::expected_costs(*unlimited_, backend_); }

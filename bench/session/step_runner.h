@@ -23,7 +23,7 @@
 
 namespace cnn::bench {
 
-// What one program has of the device, and of the host for what leaves it.
+// The memory of one program on the device, and on the host for what leaves it.
 struct ProgramMemory {
   std::span<std::byte> arena;   // as Executor takes it
   std::span<std::byte> staged;  // staged_bytes() of its graph
@@ -64,7 +64,7 @@ class StepRunner {
   std::size_t measured_peak_bytes() const;
 
  private:
-  // Of an executor of the plan that takes so many bytes of the host.
+  // Returns the options of an executor of the plan that takes so many bytes of the host.
   ExecutorOptions options(std::size_t host_bytes);
   void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
   double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input

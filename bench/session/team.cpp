@@ -111,8 +111,8 @@ bool Team::is_first(const Rank& rank) const {
   return &rank == ranks_.front().get() && (peers_ == nullptr || peers_->rank() == 0);
 }
 
-// What ranks exchange lies at the same places with all of them, so that with --lms they go by one
-// plan.
+// Gradients that ranks exchange lie at the same places in all of them, so that with --lms they go
+// by one plan.
 void Team::make_sessions() {
   const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
   const std::string plan = one_plan ? plan_of_first() : std::string();

@@ -34,7 +34,7 @@ struct VariableSnapshot;
 // time of the slowest.
 StepValues merge(std::span<const StepValues> ranks);
 
-// What the ranks of a run do with their gradients, for stderr. peers: as Team takes it.
+// Returns what the ranks of a run do with their gradients, for stderr. peers: as Team takes it.
 std::string exchange_text(const Config& config, const Peers* peers);
 
 // The sessions of a run, one for each of its devices, that step as one: those of this process, and
@@ -63,7 +63,7 @@ class Team {
 
   // timeline: if given, all sessions of this process take their times, and it gets the first's.
   StepValues step(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
-  // Of the latest step, in this process.
+  // Returns the values of the latest step in this process.
   const StepValues& own() const { return own_; }
   // Hashes of the latest step on the first rank; null: they were not wanted.
   const TensorHashes* hashes() const;
@@ -78,12 +78,13 @@ class Team {
   std::vector<std::vector<ReductionTime>> take_reductions();
   // Seconds by which this process's clock is ahead of the first one's. All processes call it.
   double clock_ahead();
-  // What each rank has to tell, by rank, of what those of this process tell. All processes call it.
+  // Gathers what each rank has to tell, by rank, of what those of this process tell. All processes
+  // call it.
   std::vector<std::string> gather(const std::vector<std::string>& of_own_ranks);
   // All processes agree on whether to go on, as they do in each step.
   void agree();
-  // Of the latest step whose timeline was taken, which all processes took: an array with `rank`,
-  // `host` and `lanes` (see lanes_json) of each rank, by one clock.
+  // Returns the lanes of the latest step whose timeline was taken, which all processes took: an
+  // array with `rank`, `host` and `lanes` (see lanes_json) of each rank, by one clock.
   Json lanes_of_ranks();
   // Section "ranks" of the result file. Throws Error if two ranks that should have trained alike
   // have not.
@@ -105,7 +106,7 @@ class Team {
   // Nothing: it has not measured any.
   void replan(const std::optional<Costs>& costs);
 
-  // What is the same for all: plan, facts, sizes, notices.
+  // Returns a session with what is the same for all: plan, facts, sizes, notices.
   const Session& first() const;
   Session& first();
   // How ranks exchange gradients; null: they do not.

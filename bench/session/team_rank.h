@@ -19,7 +19,7 @@ class RankCheck;
 class RankThread;
 class StepRunner;
 
-// One session with what it computes by. Of several each has a thread, on which all is done.
+// One session with what it computes by. Each of several has a thread, on which all is done.
 struct Team::Rank {
   std::optional<Backend> part;  // of the backend, with several ranks
   std::unique_ptr<allreduce::Transport> transport;

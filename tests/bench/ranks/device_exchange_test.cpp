@@ -24,7 +24,7 @@ namespace nccl = allreduce::nccl;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// What the kernels of this thread's rank exchange by.
+// Returns the communicator of the kernels of this thread's rank.
 std::shared_ptr<StreamCommunicator>& given() {
   thread_local std::shared_ptr<StreamCommunicator> communicator;
   return communicator;
@@ -77,7 +77,7 @@ struct Outcome {
   std::vector<float> sums;
 };
 
-// What each of two ranks gets that has rank + 1, + 2, ... in three steps.
+// Returns what each of two ranks gets that has rank + 1, + 2, ... in three steps.
 std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
                                OpenNccl open_of_second) {
   allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(2, {.room = 8U << 20U});

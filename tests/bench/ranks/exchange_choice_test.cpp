@@ -20,14 +20,14 @@ using testing::HasSubstr;
 
 using Words = std::vector<std::string>;
 
-// Of one of several processes.
+// Returns the configuration of one of several processes.
 Config config_of(const Words& words) {
   Words all{"--device=cpu", "--variable_update=replicated"};
   all.insert(all.end(), words.begin(), words.end());
   return parse_flags(all, {.launched = true}).config;
 }
 
-// What the exchange says to these flags; "": it takes them.
+// Returns what the exchange says to these flags; "": it takes them.
 std::string refusal(const Words& words, const Topology& topology, std::size_t elements = 0) {
   return tests::error_of(
       [&] { possible_exchange(config_of(words), topology, /*peers_memory=*/true, elements); });

@@ -29,7 +29,7 @@ Config with_spec(const std::string& spec) {
   return config;
 }
 
-// By which a bucket of so many elements is reduced.
+// Returns the algorithm by which a bucket of so many elements is reduced.
 allreduce::Candidate way_by(const std::string& spec, const Topology& topology,
                             std::size_t elements = 1000) {
   const Exchange exchange = make_exchange(with_spec(spec), topology, true);

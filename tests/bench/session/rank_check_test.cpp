@@ -23,7 +23,7 @@ class RankDifference : public testing::Test {
     emit(tests::Scale(2), {emit(tests::Combine(), {x, w})});
   }
 
-  // Of ranks that have these hashes in the second of three computations.
+  // Returns the message for ranks that have these hashes in the second of three computations.
   std::string text(const std::vector<std::uint64_t>& of_second) const {
     std::vector<Hashes> all;
     std::vector<std::string> hosts;
