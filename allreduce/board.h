@@ -6,7 +6,7 @@
 
 #include "allreduce/progress.h"
 
-// What ranks that share memory write for one another, at the front of it.
+// The data that ranks which share memory write for one another, at the front of it.
 namespace cnn::allreduce {
 
 enum class State : std::uint32_t { absent, here, left, failed };
@@ -24,7 +24,7 @@ struct alignas(64) Presence {
   Progress progress{0};
 };
 
-// Who sleeps until another rank has done something is woken by it.
+// Wakes a rank that sleeps until another has done something.
 struct alignas(64) Doorbell {
   std::atomic<std::uint32_t> rings{0};  // so far
   std::atomic<std::uint32_t> sleeps{0};

@@ -70,7 +70,8 @@ std::size_t smallest(std::span<const std::vector<int>> hosts) {
   return each;
 }
 
-// Who stands at the same place in each host as this rank; nobody, where one of them is too small.
+// Returns the ranks at the same place in each host as this one; nobody, where one of them is too
+// small.
 std::vector<int> across(std::span<const std::vector<int>> hosts, int rank) {
   std::vector<int> peers;
   for (std::size_t place = 0; place < smallest(hosts); ++place) {
@@ -357,7 +358,7 @@ void measure_between(Measurement& measurement, std::span<const std::vector<int>>
 }
 
 // Messages inside a host are copies, which read and write each byte, and the sum reads it once
-// more: they can have a third of the memory's speed at most. What was measured above a limit was
+// more: they can have a third of the memory's speed at most. A measurement above a limit was
 // measured in caches, or rounded up.
 void keep_to_limits(LinkSpeeds& speeds) {
   Links& links = speeds.links;

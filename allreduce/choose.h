@@ -21,7 +21,7 @@ struct Candidate {
   double seconds = 0;
 };
 
-// What a choice keeps to; where nothing is said, it goes by the model.
+// The limits of a choice; where nothing is said, it goes by the model.
 struct Shape {
   std::vector<int> dims = {};   // ranks as a grid; one dimension: none
   int rings = 0;                // side by side
@@ -29,7 +29,7 @@ struct Shape {
   int window = 0;               // chunks at once
 };
 
-// What is asked of a choice.
+// The question to a choice.
 struct Wish {
   std::size_t elements = 0;
   Order order = Order::fast;
@@ -43,12 +43,12 @@ struct Wish {
 // All ways that the catalog has for these ranks and this order, the fastest first: grids over the
 // factors of ranks in a host and of hosts (none above 16 where it can be divided), one or more
 // rings, and chunks as many as hide one dimension under another. Where an order of sums is asked
-// for, those only that give the same bits whatever the links do, unless the shape says which. Of
+// for, those only that give the same bits whatever the links do, unless the shape says which. For
 // more than 16 ranks those that estimate() finds the fastest are simulated, the others left out. A
 // function of its arguments alone, so that all ranks choose alike.
 std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links);
 
-// What reduces buckets of up to so many elements: this algorithm, or null: the fastest.
+// The algorithm for buckets of up to so many elements: this algorithm, or null: the fastest.
 struct Rule {
   std::size_t most = std::numeric_limits<std::size_t>::max();
   const Algorithm* algorithm = nullptr;

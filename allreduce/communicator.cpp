@@ -27,8 +27,8 @@ class Hash {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-// What rank r adds to an element in a proof is bit r % 32 of this: 0 or 1, which every order adds
-// exactly, bf16 of up to 256 ranks, and no two places are likely to be alike.
+// Returns a pattern: rank r adds to an element in a proof bit r % 32 of this: 0 or 1, which every
+// order adds exactly, bf16 of up to 256 ranks, and no two places are likely to be alike.
 std::uint32_t pattern(std::size_t element) {
   std::uint64_t mixed = (element + 1) * 0x9e3779b97f4a7c15U;  // as SplitMix64 does
   mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;
@@ -160,7 +160,7 @@ void BucketCommunicator::compare_results(std::size_t number) {
                                     " differs from another rank's after its reduction");
 }
 
-// What the bucket holds is put back.
+// Proves a bucket, and puts its numbers back.
 void BucketCommunicator::prove(std::size_t number) {
   const Bucket& bucket = buckets_[number];
   std::vector<std::vector<float>> kept;

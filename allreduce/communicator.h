@@ -22,8 +22,8 @@
 
 namespace cnn::allreduce {
 
-// Reduces each bucket by the algorithm that the model finds the fastest for its size. What a
-// bucket's first reduction has prepared serves all later ones, which allocate nothing.
+// Reduces each bucket by the algorithm that the model finds the fastest for its size. The
+// preparations of a bucket's first reduction serve all later ones, which allocate nothing.
 class BucketCommunicator final : public Communicator {
  public:
   // References must outlive it.
@@ -40,7 +40,7 @@ class BucketCommunicator final : public Communicator {
   // reductions.
   void forget_places();
 
-  // What was chosen for a bucket that has been reduced.
+  // Returns what was chosen for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }
   const Settings& settings() const { return settings_; }

@@ -144,7 +144,7 @@ class MixedTransport final : public Transport {
     Transport* transport;
     int rank;
   };
-  // Who is lost on one way is so on the other.
+  // A rank that is lost on one way is so on the other.
   template <class Call>
   std::invoke_result_t<const Call&> told(const Call& call) {
     try {

@@ -22,8 +22,8 @@ struct Seat {
   int process = 0;
 };
 
-// Of all ranks; each calls it. apart: no rank is to see another's memory, as if each had a host of
-// its own.
+// Finds the seats of all ranks; each calls it. apart: no rank is to see another's memory, as if
+// each had a host of its own.
 std::vector<Seat> find_seats(World& world, bool apart);
 
 // Hosts are numbered by the memory that their ranks share. each: ranks of a seat, one after
@@ -39,9 +39,9 @@ class Connection {
   Connection(World& world, std::span<const Seat> seats, const PeerMemoryOptions& options,
              int each = 1);
 
-  // Of the one rank of this process.
+  // Returns the transport of the one rank of this process.
   Transport& transport() { return *transport_; }
-  // Of several ranks of this process that of number `place`, on its thread; all ranks join at the
+  // Returns the transport of the rank with number `place`, on its thread; all ranks join at the
   // same time. Messages call a rank by its process. The connection must outlive it.
   std::unique_ptr<Transport> join(int place);
 

@@ -36,7 +36,7 @@ class Engine {
   struct Pieces {  // of pieces_
     std::uint32_t first = 0, count = 0;
   };
-  // What is done for an action: its operands in flat tables.
+  // An action as it is run: its operands in flat tables.
   struct Resolved {
     Pieces own, wire, to;  // of the range; of what is sent or stands for it; of where it arrives
     std::uint32_t first_sum = 0, sums = 0;

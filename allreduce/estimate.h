@@ -7,7 +7,8 @@
 
 namespace cnn::allreduce {
 
-// What a way to reduce would take, by formulas: rough, but at once for any number of ranks.
+// The seconds that an algorithm would take, by formulas: rough, but at once for any number of
+// ranks.
 struct Estimate {
   double seconds = 0;
   double messages = 0;  // of all ranks, which is what simulate() takes its time for

@@ -9,7 +9,7 @@
 
 namespace cnn::allreduce {
 
-// What befalls one rank, so that a test can see how the others take it.
+// A fault of one rank, so that a test can see how the others take it.
 struct Fault {
   enum class What : std::uint8_t {
     exit,    // its process ends with 1 and tells nobody

@@ -6,7 +6,7 @@
 // How algorithms for powers of two take in any number of ranks.
 namespace cnn::allreduce {
 
-// Of n ranks the first 2 extra ones fold in pairs, so that a power of two of them remains.
+// The first 2 extra ones of n ranks fold in pairs, so that a power of two of them remains.
 struct Folding {
   int power = 1, extra = 0;
 

@@ -156,7 +156,8 @@ class PeerMemoryTransport final : public Transport {
   // woken.
   void idle(int waits_for) override {
     constexpr unsigned spins = 200;
-    // By time: where others use the processor, a yield may take as long as a time slice.
+    // The wait goes by time: where others use the processor, a yield may take as long as a time
+    // slice.
     constexpr std::chrono::milliseconds between_looks{2};
     constexpr std::chrono::seconds longest{1};  // between two looks: else this rank was stopped
     if (idle_ == 0) {

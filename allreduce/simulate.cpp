@@ -44,7 +44,7 @@ struct Message {
   std::optional<double> sent, expected;  // when each side posted it
 };
 
-// What happens at a time, in this order: a chunk goes on, a message sets out, its first byte
+// The events of a time, in this order: a chunk goes on, a message sets out, its first byte
 // arrives.
 enum class Kind : std::uint8_t { go_on, set_out, arrive };
 struct Event {

@@ -19,7 +19,7 @@
 
 namespace cnn::allreduce {
 
-// What a device lends to an exchange by way of its host.
+// The functions that a device lends to an exchange by way of its host.
 struct StagingTools {
   // Host memory that the device copies from and to fastest, where the host's communicator sums; as
   // many floats on all ranks in the same order. Lives as long as the communicator.

@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-// What one rank does in an all-reduce, as data. Generators write such lists, verify() proves that
-// those of all ranks together are right, predict() tells how long they take, and a Communicator
-// runs them. All ranks have the same number of chunks; chunk c of one rank talks to chunk c of
-// others.
+// The actions of one rank in an all-reduce, as data. Generators write such lists, verify() proves
+// that those of all ranks together are right, predict() tells how long they take, and a
+// Communicator runs them. All ranks have the same number of chunks; chunk c of one rank talks to
+// chunk c of others.
 namespace cnn::allreduce {
 
 // Elements [begin, end) of the buffer that is reduced.
@@ -27,7 +27,7 @@ struct Range {
 // dimension, split in the middle: the same bits for all grids whose sizes are powers of two.
 enum class Order : std::uint8_t { fast, rank, tree };
 
-// What messages carry. Sums are always made in f32.
+// The type that messages carry. Sums are always made in f32.
 enum class Wire : std::uint8_t { f32, bf16, f16 };
 
 // Posts a message of this range of the own buffer; it may be read until the next Wait.
@@ -42,7 +42,7 @@ struct Receive {
   Range range;
   std::optional<std::size_t> beside;
 };
-// What was posted earlier in this chunk is complete, on this rank's side.
+// Waits until what was posted earlier in this chunk is complete, on this rank's side.
 struct Wait {};
 // All ranks of a group have come here in this chunk.
 struct Meet {

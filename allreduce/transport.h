@@ -78,7 +78,7 @@ class Transport {
   // later. Null: nobody does. It lives as long as the transport.
   virtual Progress* progress() { return nullptr; }
   virtual std::uint64_t progress_of(int /*rank*/) { return 0; }
-  // What others are told is what is written there, which must outlive the transport.
+  // Sets the data that others are told, which must outlive the transport.
   virtual void tell(const Progress& /*instead*/) {}
 };
 

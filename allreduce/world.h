@@ -22,7 +22,7 @@ class World {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
 
-  // What each rank has given, by rank. All ranks call it in the same order.
+  // Gathers what each rank has given, by rank. All ranks call it in the same order.
   virtual std::vector<std::string> gather(std::string_view mine) = 0;
   // Messages between any two ranks; none sees the memory of another. All ranks connect in the same
   // order. The world must outlive it.

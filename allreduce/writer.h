@@ -9,7 +9,7 @@
 #include "allreduce/algorithm.h"
 #include "allreduce/step_list.h"
 
-// What generators of step lists write with.
+// Tools of generators of step lists.
 namespace cnn::allreduce {
 
 // Piece k of p equal ones; sizes differ by one element at most.
@@ -28,7 +28,7 @@ struct Group {
 };
 Group everyone(const Topology& topology, int rank);
 
-// Writes one rank's list, chunk after chunk. What has no elements is left out.
+// Writes one rank's list, chunk after chunk. A part without elements is left out.
 class Writer {
  public:
   Writer(const Options& options) : options_(options) {}  // NOLINT(google-explicit-constructor)

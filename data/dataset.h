@@ -44,7 +44,7 @@ class Dataset {
   virtual void read(std::int64_t index, const Example& into) const = 0;
   // False: always in file order, in training too.
   virtual bool may_shuffle() const { return true; }
-  // What --distortions does to a training image; empty: nothing.
+  // Returns what --distortions does to a training image; empty: nothing.
   virtual Transform distortions(std::uint64_t /*seed*/) const { return {}; }
 };
 

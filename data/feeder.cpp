@@ -121,7 +121,7 @@ void Feeder::work(const std::stop_token& stop) {
     }
     const std::lock_guard lock(mutex_);
     Slot& slot = slot_of(piece.begin / options_.batch);
-    // Of several errors the first in order, so that a run fails the same way every time.
+    // Keeps the first of several errors in order, so that a run fails the same way every time.
     if (error != nullptr && (slot.error == nullptr || piece.begin < slot.failed_example)) {
       slot.error = error;
       slot.failed_example = piece.begin;

@@ -55,8 +55,8 @@ class Sequence {
   std::uint64_t seed_;
 };
 
-// Threads that fill batches ahead of the step that needs them. What a batch holds depends on the
-// options and its step only, not on threads or time. Allocates in the constructor only.
+// Threads that fill batches ahead of the step that needs them. The content of a batch depends on
+// the options and its step only, not on threads or time. Allocates in the constructor only.
 class Feeder {
  public:
   // `dataset` must outlive the feeder. Throws on options that make no sense.

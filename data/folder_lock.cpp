@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// What the process that has the lock wrote there; it may not have come to it yet.
+// Returns what the process that has the lock wrote there; it may not have come to it yet.
 std::string owner(int descriptor) {
   std::array<char, 16> digits{};
   const ssize_t got = ::pread(descriptor, digits.data(), digits.size(), 0);

@@ -8,7 +8,7 @@
 
 namespace cnn::data {
 
-// One value of a pickle. What a kind does not use stays empty.
+// One value of a pickle. A member that a kind does not use stays empty.
 struct PickleValue {
   enum class Kind : std::uint8_t { none, integer, text, list, tuple, dict, function, type, array };
   Kind kind = Kind::none;

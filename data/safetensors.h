@@ -47,7 +47,7 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
-  // What the file says of itself, as far as it is text.
+  // Returns what the file says of itself, as far as it is text.
   const Metadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  // nullptr: no such tensor
   // Fills `into` with the bytes of the tensor that start at `offset` in it.

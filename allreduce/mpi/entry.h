@@ -4,7 +4,7 @@
 
 namespace cnn::allreduce {
 
-// What the MPI module hands over.
+// The entry that the MPI module hands over.
 const WorldEntry& mpi_entry();
 
 }  // namespace cnn::allreduce

@@ -35,7 +35,7 @@ class Heartbeats {
   std::uint64_t progress_of(int rank) const;
   // The rank that this one waits for from now on; -1: it does not wait.
   void wait_for(int rank) { waits_for_.store(rank, std::memory_order_relaxed); }
-  // What the signs tell of this rank: what is written there. Null: nothing.
+  // Sets what the signs tell of this rank: the data there. Null: nothing.
   void tell(const Progress* progress);
   // Nothing more is sent or heard: at once, for who has the turn, or when the thread has ended.
   void end() { ended_ = true; }

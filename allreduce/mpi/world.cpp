@@ -63,7 +63,7 @@ std::string name_of_space(const char* kind) {
   return std::filesystem::read_symlink(kind, ignored).string();
 }
 
-// What tells a rank how it can notice the end of another.
+// The facts that tell a rank how it can notice the end of another.
 struct Whereabouts {
   int process = 0;
   std::string processes;  // equal for those that see one another's process numbers
@@ -116,7 +116,8 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   watch();
 }
 
-// By its process where that can be seen, and by its signs of life where a cable is between.
+// Watches a rank by its process where that can be seen, and by its signs of life where a cable is
+// between.
 void MpiWorld::watch() {
   const Whereabouts mine = Whereabouts::own();
   const std::vector<std::string> all = gather(mine.text());
@@ -268,7 +269,7 @@ void MpiWorld::idle(int waits_for) {
   }
 }
 
-// Of two hosts whose link is cut each names the other.
+// Each of two hosts whose link is cut names the other.
 void MpiWorld::listen() {
   const FailureDetector::Silence silence =
       heartbeats_ ? heartbeats_->longest() : FailureDetector::Silence{};

@@ -19,8 +19,8 @@
 
 namespace cnn::allreduce {
 
-// By MPI, which is polled and never waits itself: its own waits do not notice who is gone. It and
-// its transports may be used by several threads, which take turns.
+// A world by MPI, which is polled and never waits itself: its own waits do not notice who is gone.
+// It and its transports may be used by several threads, which take turns.
 class MpiWorld final : public World {
  public:
   explicit MpiWorld(const WorldOptions& options);

@@ -12,14 +12,14 @@
 
 namespace cnn::allreduce::nccl {
 
-// What a rank has of the others.
+// The team of a rank.
 struct Team {
   int rank = 0, ranks = 1;
   // Made by rank 0, see make_id(); all ranks have the same.
   UniqueId id;
   // Called over and over in a wait, and with false when it is over. Throws if a rank is lost.
   std::function<void(bool waiting)> look_around;
-  // What CUDA calls a stream.
+  // Returns what CUDA calls a stream.
   void* (*native)(Stream& stream) = nullptr;
 };
 

@@ -23,7 +23,7 @@ struct SumLoops {
     return operand.type == Type::bf16 ? V::from_bf16(words) : V::from_f16(words);
   }
 
-  // What a sum ends with. A copy of its own: stores of vectors might change whatever is in memory.
+  // The end of a sum. A copy of its own: stores of vectors might change whatever is in memory.
   struct Finish {
     float factor;
     Type round_to;

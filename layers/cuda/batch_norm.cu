@@ -11,7 +11,7 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// Of one chunk and channel, with k = x in the first row of the chunk: k, sum (x - k) and
+// The sums of one chunk and channel, with k = x in the first row of the chunk: k, sum (x - k) and
 // sum (x - k)^2. Differences from a value of the data itself do not cancel as x^2 does when the
 // mean is large. As [chunk][3][channels].
 constexpr int moment_planes = 3;

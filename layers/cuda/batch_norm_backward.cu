@@ -14,12 +14,12 @@ namespace cnn::layers::cuda {
 
 namespace {
 
-// Of one chunk and channel: sum g, sum g (x - m); kept as pairs, see tile.cuh.
+// The sums of one chunk and channel: sum g, sum g (x - m); kept as pairs, see tile.cuh.
 
 // As rows_in_flight, of up to four images.
 constexpr int summed_rows = 2;
 
-// What opens the gate of the ReLU.
+// The data that opens the gate of the ReLU.
 enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
 // Whether what passes the gate is stored by the first pass, and read by the second.

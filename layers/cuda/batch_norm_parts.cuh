@@ -7,8 +7,8 @@
 #include "layers/cuda/tile.cuh"
 #include "layers/cuda/vector.cuh"
 
-// What the forms of batch norm share. y = x scale + shift by channel, computed from the same four
-// vectors by the same operations wherever it is needed: the gate of a ReLU must open in the
+// Code that the forms of batch norm share. y = x scale + shift by channel, computed from the same
+// four vectors by the same operations wherever it is needed: the gate of a ReLU must open in the
 // backward pass exactly where it did in the forward one.
 namespace cnn::layers::cuda {
 

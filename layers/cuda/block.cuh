@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/launch.h"
 
-// What the threads of one block make of a value each.
+// Reductions over a value of each thread of one block.
 namespace cnn::layers::cuda {
 
 inline constexpr int block_threads = 256;  // of every block that reduces

@@ -49,7 +49,7 @@ class Walk {
                ? Unit{}
                : reinterpret_cast<const Unit*>(piece_.from + pixel_ * piece_.from_pitch)[unit_];
   }
-  // By pixels and units, which saves a division at each step.
+  // Goes by pixels and units, which saves a division at each step.
   __device__ void step() {
     pixel_ += stride_pixels_;
     unit_ += stride_units_;

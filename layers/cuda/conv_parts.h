@@ -7,9 +7,9 @@
 #include "runtime/required.h"
 #include "runtime/tensor.h"
 
-// What the libraries leave to us around convolutions and matrix products, on rows of channels: an
-// image in nhwc has a row for each pixel, weights one for each tap of a filter. All pointers are
-// device memory; everything is enqueued.
+// Kernels that the libraries leave to us around convolutions and matrix products, on rows of
+// channels: an image in nhwc has a row for each pixel, weights one for each tap of a filter. All
+// pointers are device memory; everything is enqueued.
 namespace cnn::layers::cuda {
 
 // 16-bit rows of `channels` elements become rows of `padded`, zeros at their end. padded: 4 or 8.

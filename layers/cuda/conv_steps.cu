@@ -71,7 +71,7 @@ struct ConvTensors {
   TensorDesc x, w, y;
 };
 
-// What is common to the directions: the graph with its channels padded, and its engine.
+// Makes what the directions have in common: the graph with its channels padded, and its engine.
 std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attributes, DataType type,
                                const ConvTensors& tensors) {
   if (!is_float(type)) {
@@ -98,8 +98,9 @@ std::optional<ConvSteps> start(Direction direction, const ConvAttributes& attrib
   return s;
 }
 
-// What goes through memory between our steps and the engine's: each written once and read once.
-// That a bias gradient reads dy again is not counted here, as it does so on any device.
+// Returns the bytes that go through memory between our steps and the engine's: each written once
+// and read once. That a bias gradient reads dy again is not counted here, as it does so on any
+// device.
 std::size_t bytes_between_steps(const ConvSteps& s) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;

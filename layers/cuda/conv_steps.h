@@ -9,7 +9,7 @@
 #include "runtime/kernel.h"
 
 // How a node of a convolution is computed: by an engine of the library, and what it leaves to us
-// before and after it. Whose engine it is does not matter here.
+// before and after it. The library of the engine does not matter here.
 namespace cnn::layers::cuda {
 
 // Addresses of one run, in nhwc.

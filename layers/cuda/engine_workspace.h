@@ -9,7 +9,7 @@ namespace cnn::layers::cuda {
 // which is more than the 64 bytes of the memory plan.
 inline constexpr std::size_t engine_alignment = 256;
 
-// What to plan so that `bytes` can be aligned; nothing for nothing.
+// Returns what to plan so that `bytes` can be aligned; nothing for nothing.
 inline std::size_t planned_for_engine(std::size_t bytes) {
   return bytes == 0 ? 0 : bytes + engine_alignment;
 }

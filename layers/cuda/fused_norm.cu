@@ -4,7 +4,7 @@
 #include "layers/cuda/tile.cuh"
 #include "layers/fused_norm.h"
 
-// What convolutions leave to us of the batch norms around them. Bytes: ScaleBias and
+// Kernels that convolutions leave to us of the batch norms around them. Bytes: ScaleBias and
 // NormBackwardEnd read each image once and write one: 2 S or 3 S, the floor. ChannelSums reads 1 S.
 namespace cnn::layers::cuda {
 
@@ -139,7 +139,7 @@ void run_end(Stream& stream, const Operands& o) {
                stream);
 }
 
-// Of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
+// The sums of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
 template <class T, int width>
 __global__ void __launch_bounds__(tile_threads) chunk_sums(const T* x, Tile tile, float* partials) {
   const int channel = tile.channel();

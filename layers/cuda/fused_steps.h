@@ -13,7 +13,7 @@
 #include "runtime/kernel.h"
 
 // How a node of a fused convolution is computed: by an engine of the library, which takes operands
-// of the node and pieces of its workspace. Whose engine it is does not matter here.
+// of the node and pieces of its workspace. The library of the engine does not matter here.
 namespace cnn::layers::cuda {
 
 // A fused convolution ready to run.

@@ -19,7 +19,7 @@ struct AverageOfLayer {
   int channels = 0;
 };
 
-// By value as the kernel's parameter, of which a device takes 4 KB.
+// The table is passed by value as the kernel's parameter, of which a device takes 4 KB.
 constexpr std::size_t layers_per_launch = 72;
 struct Averages {
   AverageOfLayer layers[layers_per_launch];  // std::array has no operator[] on a device

@@ -13,9 +13,9 @@ namespace cnn::layers::cuda {
 // Which of a convolution's tensors is computed: y, x or w.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
-// What a library is to run as one kernel: operations on tensors in nhwc, as data. Operations name
-// tensors by their numbers, from 1 on in the order in which they were added; 0 is none. They stand
-// in an order in which they can be computed one after the other.
+// A graph that a library is to run as one kernel: operations on tensors in nhwc, as data.
+// Operations name tensors by their numbers, from 1 on in the order in which they were added; 0 is
+// none. They stand in an order in which they can be computed one after the other.
 class OperationGraph {
  public:
   using Id = std::int64_t;
@@ -48,8 +48,8 @@ class OperationGraph {
     Id x = 0, sum = 0, squares = 0;
     bool operator==(const Statistics&) const = default;
   };
-  // What a batch norm's gradient needs of its sums; all but x and dy are [1, C, 1, 1], f32. d loss
-  // / d x = a dy + b x + c.
+  // The operands that a batch norm's gradient needs of its sums; all but x and dy are [1, C, 1, 1],
+  // f32. d loss / d x = a dy + b x + c.
   struct NormBackward {
     Id x = 0, dy = 0, mean = 0, inverse_deviation = 0, gamma = 0;
     Id dgamma = 0, dbeta = 0, a = 0, b = 0, c = 0;

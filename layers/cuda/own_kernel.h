@@ -14,8 +14,8 @@
 #include "runtime/error.h"
 #include "runtime/kernel.h"
 
-// What the host side of our own kernels shares: how operands lie, the type of their elements, the
-// pieces of a workspace, and a kernel made of a function object. For .cu files.
+// Code that the host side of our own kernels shares: how operands lie, the type of their elements,
+// the pieces of a workspace, and a kernel made of a function object. For .cu files.
 namespace cnn::layers::cuda {
 
 // The types that activations and weights have on a device.

@@ -7,8 +7,8 @@
 #include "layers/operands.h"
 #include "layers/window.h"
 
-// What the pools share: sizes as kernels take them, and a thread for `width` neighbouring channels
-// of one pixel.
+// Code that the pools share: sizes as kernels take them, and a thread for `width` neighbouring
+// channels of one pixel.
 namespace cnn::layers::cuda {
 
 struct PoolSizes {
@@ -62,8 +62,8 @@ struct PoolPlace {
   int n = 0, row = 0, column = 0, channel = 0;
   bool exists = false;
 
-  // Of an image [n, rows, columns, channels] with `width` channels per thread. One division for
-  // each axis: 32 bits are enough, since the launch has at most 2^31 threads.
+  // Finds the place in an image [n, rows, columns, channels] with `width` channels per thread. One
+  // division for each axis: 32 bits are enough, since the launch has at most 2^31 threads.
   __device__ PoolPlace(const PoolSizes& sizes, int rows, int columns, int width) {
     const unsigned thread = blockIdx.x * blockDim.x + threadIdx.x;
     const unsigned vectors = static_cast<unsigned>(sizes.channels / width);

@@ -8,7 +8,7 @@
 namespace cnn::layers::cuda {
 namespace {
 
-// Of all operands; blocks of the memory plan have 64.
+// The alignment of all operands; blocks of the memory plan have 64.
 constexpr std::uint32_t alignment = 16;
 
 cudaDataType_t cuda_type(DataType type) {

@@ -15,8 +15,8 @@ namespace cnn::layers::cuda {
 // Throws Error "cuBLAS cannot <doing>: <status>" unless it succeeded.
 void check_cublas(cublasStatus_t status, const char* doing);
 
-// What every matrix product may use, whichever algorithm it takes: that is chosen on the device
-// only, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
+// The workspace that every matrix product may use, whichever algorithm it takes: that is chosen on
+// the device only, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
 inline constexpr std::size_t product_workspace = std::size_t{32} << 20U;
 
 // out [rows, columns] = a [rows, inner] b [inner, columns], then + bias [columns], then ReLU. All

@@ -7,8 +7,8 @@
 
 namespace cnn::layers::cuda {
 
-// Adds everything that runs on a CUDA device: the libraries' rows and our own kernels. What no row
-// takes cannot run there. The table shares `libraries`.
+// Adds everything that runs on a CUDA device: the libraries' rows and our own kernels. An op that
+// no row takes cannot run there. The table shares `libraries`.
 void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
 
 // Those of them that a library runs.

@@ -58,7 +58,7 @@ Limits Libraries::limits(bool compiled) const {
           .workspace = machine_.memory_bytes / 16};
 }
 
-// What may be chosen depends on these options, so what was chosen belongs to them.
+// The candidates depend on these options, so a choice belongs to them.
 std::string Libraries::cache_key(const std::string& key) const {
   return key + (options_.deterministic ? "" : " nondeterministic") +
          (options_.strict_f32 ? " strict" : "");

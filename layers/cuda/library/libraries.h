@@ -28,7 +28,7 @@ struct LibraryOptions {
   bool tune = false;          // time what the cache has no choice for; needs a device
 };
 
-// What the rows of cuDNN and cuBLAS share: the device that plans are made for, how engines are
+// Data that the rows of cuDNN and cuBLAS share: the device that plans are made for, how engines are
 // chosen, and the libraries' handles on a live device. Choices are remembered by graph. Thread-safe
 // but for handles, which belong to the thread that runs kernels.
 class Libraries {
@@ -60,14 +60,14 @@ class Libraries {
   cudnnHandle_t cudnn(Stream& stream) const;
   cublasLtHandle_t cublas() const;
 
-  // What the cache gave: choices taken from it, choices timed now.
+  // The use of the cache: choices taken from it, choices timed now.
   struct Counts {
     std::size_t cached = 0, tuned = 0, guessed = 0;
   };
   Counts counts() const;
   void stop_tuning();  // from now on nothing is timed, and nothing is added to the cache
-  // What the user should know of choices made since the last call: one line for each engine of the
-  // cache that cuDNN does not build any more.
+  // Returns notes for the user about choices made since the last call: one line for each engine of
+  // the cache that cuDNN does not build any more.
   std::vector<std::string> take_notes();
 
  private:

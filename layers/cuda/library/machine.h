@@ -6,7 +6,7 @@
 
 namespace cnn::layers::cuda {
 
-// What is known of a kind of device without having one: enough to plan a step for it.
+// The facts of a kind of device without having one: enough to plan a step for it.
 struct Machine {
   std::string name;         // "H200"
   std::string device_json;  // as cuDNN describes the device to itself

@@ -11,7 +11,7 @@ namespace cnn::layers::cuda {
 
 using CudnnHandle = cnn::cuda::Handle<cudnnHandle_t, cudnnDestroy>;
 
-// What cuDNN's plans are made for: a live device, or one that is only described.
+// The device that cuDNN's plans are made for: a live device, or one that is only described.
 class Target {
  public:
   // As read from a device, see Machine::device_json. Throws Error if cuDNN cannot read it.

@@ -65,7 +65,7 @@ struct Arrived {  // in the scratch
   std::vector<SumId> sums;
 };
 
-// What a chunk of a rank has posted and not yet waited for.
+// The messages that a chunk of a rank has posted and not yet waited for.
 struct Pending {
   Intervals reads, writes;
 };
@@ -248,7 +248,7 @@ class Interpreter {
     }
   }
 
-  // What lay there, wholly or in part, is gone.
+  // Data that lay there, wholly or in part, is gone.
   static void arrive(std::map<std::size_t, Arrived>& scratch, std::size_t at, Arrived arrived) {
     const std::size_t size = arrived.range.size();
     auto next = scratch.lower_bound(at);

@@ -10,7 +10,7 @@
 // with the generators but the list itself.
 namespace cnn::allreduce {
 
-// What one rank sends and adds.
+// The numbers that one rank sends and adds.
 struct Traffic {
   std::size_t messages = 0, elements_sent = 0, elements_added = 0;
 };

@@ -44,7 +44,7 @@ class RaceDetector {
   // Throws Error if another rank's access is not ordered with this one.
   void access(const Place& place, std::size_t rank, bool writes);
 
-  // What other ranks learn where they meet this one or receive from it.
+  // Returns what other ranks learn where they meet this one or receive from it.
   const Clock& clock(std::size_t chunk, std::size_t rank) const { return clocks_[chunk][rank]; }
   void join(std::size_t chunk, std::size_t rank, const Clock& other);
   // Later accesses of this rank are not those which others have learned of.

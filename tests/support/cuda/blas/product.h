@@ -13,7 +13,7 @@ struct Product {
   Layout a, b, c, d;
 };
 
-// What of the product cannot be, or the emulation does not have; empty if nothing.
+// Returns what of the product cannot be, or the emulation does not have; empty if nothing.
 std::string why_impossible(const Product& product);
 
 // Bytes of workspace that the one algorithm of the emulation asks for.

@@ -22,7 +22,7 @@ struct cudnnContext {  // NOLINT(readability-identifier-naming): the name of the
 namespace cnn::tests::emulated::dnn {
 namespace {
 
-// What cudnnGetLastErrorString() gives.
+// The text that cudnnGetLastErrorString() gives.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as the library keeps it
 thread_local std::string last_error;
 

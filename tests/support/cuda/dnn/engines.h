@@ -24,7 +24,7 @@ std::span<const Engine> engines();
 // Throws DnnError if there is none with that index.
 const Engine& engine_at(std::int64_t index);
 
-// What an engine on Hopper cannot run of the graph; empty if it can.
+// Returns what an engine on Hopper cannot run of the graph; empty if it can.
 std::string why_unsupported(const Engine& engine, const Graph& graph);
 
 // Indices of engines for the graph, the fastest first. Empty: the mode knows of none.

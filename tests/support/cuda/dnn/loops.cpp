@@ -258,7 +258,7 @@ class Loops {
     write(c.w, std::move(out));
   }
 
-  // What an operation before made, else what is in memory.
+  // Returns the values that an operation before made, else those in memory.
   const Values& read(Id id) {
     const auto [found, is_new] = values_.try_emplace(id);
     Values& values = found->second;

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-// The one kind of object of cuDNN's backend interface: a descriptor with attributes. What a
-// descriptor means is always read back from its attributes.
+// The one kind of object of cuDNN's backend interface: a descriptor with attributes. The meaning of
+// a descriptor is always read back from its attributes.
 namespace cnn::tests::emulated {
 
-// What a call is refused with; the text is for cudnnGetLastErrorString().
+// The error of a refused call; the text is for cudnnGetLastErrorString().
 class DnnError : public std::runtime_error {
  public:
   DnnError(cudnnStatus_t status, const std::string& what)

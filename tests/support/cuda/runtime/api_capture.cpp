@@ -26,7 +26,7 @@ bool is_joined(const Capture& capture, const std::vector<std::size_t>& ends) {
   return std::ranges::all_of(reached, [](bool r) { return r; });
 }
 
-// What becomes of a capture; all its streams are as before it.
+// Ends a capture; all its streams are as before it.
 cudaError_t finish(Capture& capture, const std::vector<std::size_t>& ends) {
   const bool joined = is_joined(capture, ends);
   for (CUstream_st* stream : capture.streams) {

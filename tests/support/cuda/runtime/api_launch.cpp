@@ -30,7 +30,7 @@ struct KernelTable {
   std::map<const void*, Kernel> rows;
 };
 
-// What nvcc puts into the image of a program is one for the process.
+// The table that nvcc puts into the image of a program is one for the process.
 KernelTable& table() {
   static KernelTable only;
   return only;

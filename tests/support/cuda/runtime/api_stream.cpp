@@ -31,7 +31,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return cudaSuccess;
 }
 
-// What is queued still runs: the real call returns at once, here it returns when that has ended.
+// The queued work still runs: the real call returns at once, here it returns when that has ended.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   std::unique_ptr<cnn::tests::emulated::Queue> queue;
   {

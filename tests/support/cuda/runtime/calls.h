@@ -6,7 +6,7 @@
 
 #include "tests/support/cuda/runtime/driver.h"
 
-// What the functions of the runtime share. All need the driver's lock.
+// Tools that the functions of the runtime share. All need the driver's lock.
 namespace cnn::tests::emulated {
 
 int current_device();
@@ -36,7 +36,7 @@ bool is_alive(const CUgraphExec_st* executable, const std::string& call);
 // runtime.
 bool is_outside_of_host_work(const std::string& call);
 
-// What every call begins with: the lock, and the reasons to refuse it.
+// The begin of every call: the lock, and the reasons to refuse it.
 class Call {
  public:
   explicit Call(const std::string& name);

@@ -73,7 +73,7 @@ void set_up(const Settings& settings);
 // One line for each stream, event, graph and block that is alive.
 std::vector<std::string> alive();
 
-// What made the last capture invalid that became so; empty if none did.
+// Returns what made the last capture invalid that became so; empty if none did.
 std::string capture_problem();
 
 // Stops a stream before its next piece of work, for tests of orders.

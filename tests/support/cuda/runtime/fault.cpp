@@ -10,7 +10,7 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// What handled faults before, such as a sanitizer.
+// The handler of faults before ours, such as a sanitizer.
 struct sigaction& previous() {
   static struct sigaction action {};
   return action;

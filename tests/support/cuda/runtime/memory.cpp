@@ -28,7 +28,7 @@ void protect(std::byte* data, std::size_t bytes, bool is_open) {
         "the protection of emulated memory cannot be changed");
 }
 
-// What is left of a block's last page keeps the poison unless somebody writes past the end.
+// The rest of a block's last page keeps the poison unless somebody writes past the end.
 bool is_untouched_behind(const Block& block) {
   const std::byte* end = block.data + whole_pages(block.bytes);
   return std::all_of(static_cast<const std::byte*>(block.data + block.bytes), end,

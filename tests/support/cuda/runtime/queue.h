@@ -18,7 +18,7 @@ struct Lock {
   std::condition_variable changed;
 };
 
-// What a queue tells of its work. All calls are made with the lock held.
+// The callbacks by which a queue tells of its work. All calls are made with the lock held.
 struct QueueHooks {
   std::function<void()> begun, ended;
   std::function<void(const std::string& work, const std::string& why)> failed;

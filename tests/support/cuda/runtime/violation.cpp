@@ -14,7 +14,7 @@ struct Violations {
   std::vector<std::string> kept;
 };
 
-// What C functions without an object share can only be one for the process.
+// The state that C functions without an object share can only be one for the process.
 Violations& violations() {
   static Violations all;
   return all;
