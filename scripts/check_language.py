@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Checks the words of the project: comments are sentences about things that exist, commit subjects are short and imperative.
+
+    check_language.py [ROOT]        prints one line for each violation; exit code 1 if there is any
+    check_language.py --commits [N] checks the subjects of the last N commits (50); exit code 77 without a git history
+    check_language.py --self-test   seeds violations in a scratch tree and checks that each is found
+"""
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+
+CPP = {".h", ".cpp", ".cu", ".cuh"}
+HASH = {".py", ".sh", ".cmake"}
+SKIPPED = {"build", ".git"}
+
+# A sentence that begins with one of these has a thing without a name as its subject.
+FRAGMENT = re.compile(r"(What|Of|Who|Whose|By|Where it)\b")
+# Sentences that may begin so: questions, and subordinate clauses with a main clause behind them.
+WHOLE = re.compile(r"(What follows|By default|By then|Of course)\b|[^.]*\?")
+
+FILE_NAME = re.compile(r"(?<![\w./*<>{}-])((?:[\w-]+/)*[\w-]+\.(?:h|cpp|cu|cuh|py|sh|md|cmake|tsv))(?![\w*])")
+# Files of others, and names that stand for any file of a kind.
+OTHER_FILES = {"x_avx2.cpp", "x_avx512.cpp", "compare.py", "syncedmem.cpp", "DIR/scripts/gpu_check.sh"}
+
+CALL = re.compile(r"(?<![\w.:>/-])((?:[a-z_]\w*::)*[A-Za-z_]\w*)\(\)")
+QUALIFIED = re.compile(r"(?<![\w:])((?:[A-Za-z_]\w*::)+[A-Za-z_]\w*)")
+SNAKE = re.compile(r"(?<![\w./<:-])([a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?![\w*/.(])")
+CAMEL = re.compile(r"(?<![\w:./\"'-])([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)(?![\w\"'])")
+# Names of the world outside: systems, formulas, people.
+OTHER_NAMES = {
+    "GitHub", "GitLab", "GoogLeNet", "GoogleNet", "GoogleTest", "MobileNet", "ResNet", "DenseNet", "AlexNet", "LeNet", "ImageNet",
+    "TensorFlow", "PyTorch", "PowerAI", "TensorBoard", "TensorRT", "SimGrid", "ThreadSanitizer", "AddressSanitizer", "NumPy",
+    "InfiniBand", "SplitMix64", "SwapInOutScheduler", "LeVeque", "LeCun", "simgrid_run", "eltwise_relu", "sm_80", "t_i",
+}
+
+# Verbs in the imperative that look like other forms of a verb.
+IMPERATIVES = {"Bring", "Address", "Pass", "Process", "Compress", "Express", "Discuss", "Focus", "Access", "Dismiss", "Guess", "Embed",
+               "Feed", "Need", "Speed", "Seed", "Shed", "Shred", "Proceed", "Exceed", "Bias", "Press", "Miss", "Toss", "Cross"}
+LONGEST_SUBJECT = 72
+
+
+@dataclasses.dataclass
+class Comment:
+    line: int
+    text: str  # one paragraph, without its marks
+
+
+def is_source(path: pathlib.Path) -> bool:
+    return path.suffix in CPP | HASH or path.name == "CMakeLists.txt"
+
+
+def files(root: pathlib.Path) -> list[pathlib.Path]:
+    return [path for path in sorted(root.rglob("*"))
+            if path.is_file() and not SKIPPED & set(path.relative_to(root).parts)]
+
+
+def code_and_comment(line: str, mark: str) -> tuple[str, str | None]:
+    """Splits a line at the mark of a comment that is not inside a string; None: it has no comment."""
+    quote = None
+    i = 0
+    while i < len(line):
+        if quote:
+            if line[i] == "\\":
+                i += 1
+            elif line[i] == quote:
+                quote = None
+        elif line[i] == "'" and i > 0 and line[i - 1].isalnum():
+            pass  # 1'000 or an apostrophe
+        elif line[i] in "\"'":
+            quote = line[i]
+        elif line.startswith(mark, i) and (mark == "//" or i == 0 or line[i - 1].isspace()):
+            return line[:i], line[i + len(mark):]
+        i += 1
+    return line, None
+
+
+def comments(path: pathlib.Path, text: str) -> Iterator[Comment]:
+    """Paragraphs of comments: full lines in a row are one, a comment behind code goes on in full lines of its column."""
+    mark = "//" if path.suffix in CPP else "#"
+    block: Comment | None = None
+    for number, line in enumerate(text.split("\n"), 1):
+        code, said = code_and_comment(line, mark)
+        said = (said or "").strip("/<!#").strip() if said is not None else None
+        if block and (code.strip() or not said):
+            yield block
+            block = None
+        if not said or line.startswith("#!"):
+            continue
+        if block:
+            block.text += " " + said
+        else:
+            block = Comment(number, said)
+    if block:
+        yield block
+
+
+def sentences(text: str) -> Iterator[str]:
+    yield from re.split(r"(?<=[.!?])\s+(?=[A-Z])", text)
+
+
+def check_fragments(comment: Comment) -> Iterator[str]:
+    for sentence in sentences(comment.text):
+        if FRAGMENT.match(sentence) and not WHOLE.match(sentence):
+            yield f"a fragment instead of a sentence: '{sentence[:60]}'"
+
+
+class Names:
+    """What exists: paths of files, and words of code and strings."""
+
+    def __init__(self, root: pathlib.Path) -> None:
+        self.paths: set[str] = set()
+        self.words: set[str] = set()
+        for path in files(root):
+            parts = path.relative_to(root).parts
+            self.paths.update("/".join(parts[i:]) for i in range(len(parts)))
+            self.words.update([path.stem, *parts])
+            if path.suffix in CPP | HASH | {".txt", ".json", ".tsv"} and path.name != pathlib.Path(__file__).name:
+                mark = "//" if path.suffix in CPP else "#"
+                for line in path.read_text(encoding="utf-8", errors="replace").split("\n"):
+                    self.words.update(re.findall(r"\w+", code_and_comment(line, mark)[0]))
+
+    def has_file(self, name: str) -> bool:
+        return name in self.paths or name in OTHER_FILES
+
+    def has_word(self, name: str) -> bool:
+        return name in self.words or name in OTHER_NAMES
+
+
+def check_names(comment: Comment, names: Names) -> Iterator[str]:
+    for name in FILE_NAME.findall(comment.text):
+        if not names.has_file(name):
+            yield f"there is no file {name}"
+    seen = set(CALL.findall(comment.text)) | set(QUALIFIED.findall(comment.text)) | set(CAMEL.findall(comment.text))
+    seen |= set(SNAKE.findall(comment.text))
+    for name in sorted(seen):
+        last = name.split("::")[-1]
+        if not name.startswith("std::") and not names.has_word(last):
+            yield f"nothing is called {name}"
+
+
+def check(root: pathlib.Path) -> list[str]:
+    names = Names(root)
+    problems = []
+    for path in files(root):
+        if not is_source(path):
+            continue
+        for comment in comments(path, path.read_text(encoding="utf-8")):
+            for problem in [*check_fragments(comment), *check_names(comment, names)]:
+                problems.append(f"{path.relative_to(root)}:{comment.line}: {problem}")
+    return problems
+
+
+def check_subject(subject: str) -> str | None:
+    first = subject.split(" ")[0]
+    if len(subject) > LONGEST_SUBJECT:
+        return f"{len(subject)} characters; the limit is {LONGEST_SUBJECT}"
+    if not first[:1].isupper():
+        return "does not begin with a capital letter"
+    if subject.endswith("."):
+        return "ends with a full stop"
+    if first not in IMPERATIVES and re.search(r"(ed|ing|[^s]s)$", first):
+        return f"is not in the imperative: '{first}'"
+    return None
+
+
+def check_commits(root: pathlib.Path, number: int) -> list[str] | None:
+    """None: there is no history to look at."""
+    done = subprocess.run(["git", "-C", root, "log", f"-{number}", "--no-merges", "--format=%h %s"], capture_output=True,
+                          text=True, check=False)
+    if done.returncode != 0 or not (root / ".git").exists():
+        return None
+    found = []
+    for line in done.stdout.splitlines():
+        commit, _, subject = line.partition(" ")
+        if problem := check_subject(subject):
+            found.append(f"{commit}: {problem}: {subject}")
+    return found
+
+
+CLEAN = {
+    "runtime/loop.h": "#pragma once\n// Runs steps; see plan.h and Plan::run. ResNet-50 is a network.\nint run_steps();\n",
+    "runtime/plan.h": "// Calls run_steps() for MemoryPlan.\nstruct MemoryPlan {};\nstruct Plan { int run(); };  // What follows is a step.\n",
+    "scripts/go.sh": "#!/bin/bash\n# Runs what loop.h says.\necho \"# Of no one\"  # prints\n",
+}
+SEEDED = [
+    ("// What a step does.\n", "a fragment instead of a sentence: 'What a step does.'"),
+    ("// Counts steps. By lane and step.\n", "a fragment instead of a sentence: 'By lane and step.'"),
+    ("int a;  // Whose turn it is\n", "a fragment"),
+    ("// Where it stands\n// in the plan\n", "a fragment"),
+    ("// Reads runtime/gone.h first.\n", "there is no file runtime/gone.h"),
+    ("// As MemoryPlot has it.\n", "nothing is called MemoryPlot"),
+    ("// As Plan::stop has it.\n", "nothing is called Plan::stop"),
+    ("// Calls stop_steps() twice.\n", "nothing is called stop_steps"),
+    ("// Reads stop_bits where it can.\n", "nothing is called stop_bits"),
+]
+SUBJECTS = {"Add a lint of comments": None, "Pass flags on": None, "Added a lint": "imperative", "Fixes it": "imperative",
+            "Adding a lint": "imperative", "add a lint": "capital", "Add a lint.": "full stop", "Add " + "x" * 70: "characters"}
+
+
+def self_test() -> int:
+    failures = []
+    for extra, expected in [("", None), *SEEDED]:
+        with tempfile.TemporaryDirectory() as name:
+            for path, text in {**CLEAN, "runtime/seeded.h": extra}.items():
+                (pathlib.Path(name) / path).parent.mkdir(parents=True, exist_ok=True)
+                (pathlib.Path(name) / path).write_text(text)
+            found = check(pathlib.Path(name))
+        if expected is None and found or expected and not any(expected in line for line in found):
+            failures.append(f"{extra!r}: expected {expected!r}, found {found}")
+    for subject, expected in SUBJECTS.items():
+        problem = check_subject(subject)
+        if (problem is None) != (expected is None) or expected and expected not in str(problem):
+            failures.append(f"{subject!r}: expected {expected!r}, found {problem!r}")
+    print("\n".join(failures) or f"{len(SEEDED) + len(SUBJECTS)} seeded violations found or passed as they should")
+    return 1 if failures else 0
+
+
+def main(arguments: list[str]) -> int:
+    root = pathlib.Path(__file__).resolve().parent.parent
+    if arguments == ["--self-test"]:
+        return self_test()
+    if arguments[:1] == ["--commits"]:
+        found = check_commits(root, int(arguments[1]) if len(arguments) > 1 else 50)
+        if found is None:
+            print("skipped: there is no git history here")
+            return 77
+    else:
+        found = check(pathlib.Path(arguments[0]) if arguments else root)
+    print("\n".join(found) or "language: nothing to complain about")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
