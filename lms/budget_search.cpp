@@ -133,8 +133,10 @@ class BudgetSearch {
       if (slack) {
         evaluator.tighten(unrolled, *slack * seconds);
       }
-      PlacedPlan plan{.schedule = schedule_of(request_, outline_, unrolled, evaluator)};
-      plan.outcome = outcome_of(request_, plan.schedule);
+      PlacedPlan plan{.schedule = schedule_of(request_, outline_, unrolled, evaluator),
+                      .outcome = {},
+                      .enough = budget_};
+      plan.outcome = outcome_of(request_, plan.schedule, plan.enough);
       least = std::min(least, plan.outcome.device_bytes);
       offer(std::move(plan));
       if (evaluator.departures().empty() || is_done()) {

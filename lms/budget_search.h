@@ -14,6 +14,7 @@ namespace cnn::lms {
 struct PlacedPlan {
   Schedule schedule;
   Outcome outcome;
+  std::size_t enough = 0;  // of plan_memory(), for these bytes
 };
 
 // The plan with the smallest peak: no budget below its bytes has a plan that is known.

@@ -90,9 +90,9 @@ Schedule schedule_of(const Request& request, const Outline& outline, const Unrol
   return Emitter(request, outline, unrolled, evaluated).emit();
 }
 
-Outcome outcome_of(const Request& request, const Schedule& schedule) {
+Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough) {
   Schedule linked = schedule;
-  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request));
+  const MemoryPlan memory = plan_memory(request.graph, schedule, workspaces_of(request), enough);
   link(request.graph, linked, memory);
   return {.device_bytes = memory.device_bytes,
           .host_bytes = memory.host_bytes,

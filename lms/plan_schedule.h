@@ -10,12 +10,13 @@
 
 namespace cnn::lms {
 
-// Memory and time of a schedule: bytes as placed in both arenas, and simulated seconds.
+// Memory and time of a schedule: bytes as placed in both arenas, and simulated seconds. enough: as
+// of plan_memory().
 struct Outcome {
   std::size_t device_bytes = 0, host_bytes = 0;
   double seconds = 0;
 };
-Outcome outcome_of(const Request& request, const Schedule& schedule);
+Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough = 0);
 
 // The schedule of an unrolled step with its copies and their waits, and those that the sync mode of
 // the request asks for.

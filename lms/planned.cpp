@@ -88,8 +88,10 @@ std::size_t floor_bytes(const Request& request) {
 Plan planned(const Request& request) {
   const Outline outlined = outline(request);
   const SmallestPlan smallest = minimize_memory(request, outlined);
-  Plan plan{.schedule = fastest(request, outlined, smallest).schedule,
+  PlacedPlan placed = fastest(request, outlined, smallest);
+  Plan plan{.schedule = std::move(placed.schedule),
             .notes = {},
+            .enough = placed.enough,
             .floor = smallest.placed.outcome.device_bytes};
   plan.notes = moves_of(request.graph, plan.schedule);
   return plan;

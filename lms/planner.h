@@ -58,8 +58,10 @@ class Planner {
   // Plans the step by the policy's rules. Where nothing fits, the plan takes more than the budget
   // and report().fits is false. Throws Error where options cannot be obeyed.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs);
-  // Plans the step by a schedule from elsewhere. Throws Error if it is not one of this step.
-  StepPlan plan_by(const Schedule& schedule, const StepPlan& unlimited, const Costs& costs);
+  // Plans the step by a schedule from elsewhere, in no more than so many bytes of the arena if it
+  // can. Throws Error if the schedule is not one of this step.
+  StepPlan plan_by(const Schedule& schedule, std::size_t arena_bytes, const StepPlan& unlimited,
+                   const Costs& costs);
 
   const PlanReport& report() const { return report_; }       // of the latest plan
   const Schedule& schedule() const { return schedule_; }     // of the latest plan, without links
@@ -72,7 +74,7 @@ class Planner {
   Request request_for(const StepPlan& unlimited, const Schedule& schedule,
                       const Costs& costs) const;  // refers to all three
   void start_report(const StepPlan& unlimited, const Costs& costs);
-  StepPlan place(const StepPlan& unlimited, const Request& request);
+  StepPlan place(const StepPlan& unlimited, const Request& request, std::size_t enough);
 
   PlannerOptions options_;
   Budget limits_;

@@ -47,7 +47,9 @@ struct Note {
 struct Plan {
   Schedule schedule;
   std::vector<Note> notes;  // what the original would have logged
-  std::size_t floor = 0;    // floor_bytes() of the request, where the policy had to find it; else 0
+  // Bytes of the arena that plan_memory() need not undercut; 0: as few as it finds.
+  std::size_t enough = 0;
+  std::size_t floor = 0;  // floor_bytes() of the request, where the policy had to find it; else 0
 };
 
 // Pure: equal requests give equal plans. Throws Error for options that cannot be obeyed.

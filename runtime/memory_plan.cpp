@@ -26,8 +26,8 @@ class Planner {
     std::erase_if(chains_, [](const Chain& chain) { return chain.interval.bytes == 0; });
   }
 
-  MemoryPlan place() {
-    place_chains();
+  MemoryPlan place(std::size_t enough) {
+    place_chains(enough);
     place_host_blocks();
     return std::move(plan_);
   }
@@ -133,9 +133,9 @@ class Planner {
     return intervals;
   }
 
-  void place_chains() {
+  void place_chains(std::size_t enough) {
     const std::vector<Interval> intervals = intervals_of(chains_);
-    const Placement placement = cnn::place(intervals);
+    const Placement placement = cnn::place(intervals, enough);
     for (std::size_t c = 0; c < chains_.size(); ++c) {
       for (const std::size_t block : chains_[c].blocks) {
         Block& placed = plan_.blocks[block];
@@ -207,8 +207,8 @@ bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std:
 }
 
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
-                       std::span<const std::size_t> workspace) {
-  return Planner(graph, schedule, workspace).place();
+                       std::span<const std::size_t> workspace, std::size_t enough) {
+  return Planner(graph, schedule, workspace).place(enough);
 }
 
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,

@@ -38,9 +38,9 @@ struct MemoryPlan {
 // workspace: bytes by NodeId. A node's output takes over the block of an input where the op permits
 // it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
 // tensors have a block at one offset that overlap in that one step. A tensor that lies inside
-// another has no block: it is a part of that one's.
+// another has no block: it is a part of that one's. enough: as of place(), for the device.
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
-                       std::span<const std::size_t> workspace);
+                       std::span<const std::size_t> workspace, std::size_t enough = 0);
 
 // The most bytes that are live in one step: plan_memory() cannot need less, and seldom needs more
 // than one per cent more. Takes a tenth of its time, for searches over many schedules.

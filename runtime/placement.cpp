@@ -236,7 +236,7 @@ std::size_t lower_bound(const std::vector<Interval>& intervals) {
   return *std::max_element(bytes.begin(), bytes.end());
 }
 
-Placement place(const std::vector<Interval>& intervals) {
+Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
   if (intervals.empty()) {
     return {};
   }
@@ -248,7 +248,9 @@ Placement place(const std::vector<Interval>& intervals) {
   large.reserve(others.size());
   std::ranges::transform(others, std::back_inserter(large),
                          [&](std::uint32_t i) { return intervals[i]; });
-  const Placement found = search(large, bound + slack);
+  // The smallest come last and may stick out of it.
+  const std::size_t goal = std::max(bound + slack, enough - std::min(enough, slack));
+  const Placement found = search(large, goal);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};
   Shelf shelf(intervals.size());
   for (std::size_t i = 0; i < others.size(); ++i) {

@@ -23,8 +23,9 @@ std::size_t lower_bound(const std::vector<Interval>& intervals);
 // Dynamic storage allocation: intervals that share a step do not overlap. NP-hard; several orders,
 // each interval into the smallest or the lowest gap that holds it, then rounds that place first
 // what stuck out. The smallest intervals, a thousandth of the bytes, come last into what gaps there
-// are. Stops near the lower bound. Depends on nothing but its argument; bounded work, some 10 ms
-// for thousands.
-Placement place(const std::vector<Interval>& intervals);
+// are. Stops near the lower bound, or at `enough` bytes if that is more: what must fit into so much
+// is found sooner, and found where a search for the least would miss it. Depends on nothing but its
+// arguments; bounded work, some 10 ms for thousands.
+Placement place(const std::vector<Interval>& intervals, std::size_t enough = 0);
 
 }  // namespace cnn

@@ -45,7 +45,7 @@ std::vector<KernelSpec> describe(const Graph& graph, const KernelTable& table) {
 }
 
 StepPlan make_plan(std::shared_ptr<const Graph> graph, std::vector<KernelSpec> specs,
-                   Schedule schedule) {
+                   Schedule schedule, std::size_t enough) {
   check(specs.size() == graph->nodes().size(), "make_plan: one kernel spec for each node, please");
   std::vector<std::size_t> workspace;
   workspace.reserve(specs.size());
@@ -56,7 +56,7 @@ StepPlan make_plan(std::shared_ptr<const Graph> graph, std::vector<KernelSpec> s
                 .specs = std::move(specs),
                 .schedule = std::move(schedule),
                 .memory = {}};
-  plan.memory = plan_memory(*plan.graph, plan.schedule, workspace);
+  plan.memory = plan_memory(*plan.graph, plan.schedule, workspace, enough);
   const Schedule given = plan.schedule;
   link(*plan.graph, plan.schedule, plan.memory);
   verify(plan, given);

@@ -29,10 +29,10 @@ struct Program {
 // and verifies it. Throws Error that names the op if the table cannot run a node as it stands.
 StepPlan make_plan(std::shared_ptr<const Graph> graph, const KernelTable& table);
 // The same in two parts, for a schedule that was edited in between (swaps, recomputation); waits
-// that it has are kept.
+// that it has are kept. enough: as of plan_memory().
 std::vector<KernelSpec> describe(const Graph& graph, const KernelTable& table);
 StepPlan make_plan(std::shared_ptr<const Graph> graph, std::vector<KernelSpec> specs,
-                   Schedule schedule);
+                   Schedule schedule, std::size_t enough = 0);
 
 // Makes the kernels of a plan.
 Program make_program(StepPlan plan, const KernelTable& table);

@@ -117,7 +117,9 @@ StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs) {
     return planner_.plan(unlimited, costs);
   }
   try {
-    return planner_.plan_by(loaded_->schedule, unlimited, costs);
+    const std::size_t arena =
+        loaded_->peak - std::min(loaded_->peak, planner_.options().resident_bytes);
+    return planner_.plan_by(loaded_->schedule, arena, unlimited, costs);
   } catch (const Error& error) {
     throw file_.empty()
         ? error
