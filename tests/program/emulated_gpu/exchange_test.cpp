@@ -1,0 +1,257 @@
+#include <cmath>
+#include <csignal>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/program/ranks.h"
+#include "tests/support/files.h"
+
+// Whole runs of the unchanged program on several emulated GPUs: by NCCL, which is emulated too, and
+// by way of the host; in one process and in several; and what becomes of them when a rank fails.
+
+namespace cnn::tests {
+namespace {
+
+using testing::HasSubstr;
+using Strings = std::vector<std::string>;
+
+// The environment of the emulation, with so many devices for each process.
+class GpuExchange : public testing::Test {
+ protected:
+  void SetUp() override { set_devices(2); }
+  void TearDown() override { unsetenv("CNN_EMULATED_DEVICES"); }
+  static void set_devices(int count) {
+    setenv("CNN_EMULATED_DEVICES", std::to_string(count).c_str(), 1);
+  }
+
+  // What mpirun leaves the other ranks to end by themselves, in seconds.
+  const Environment grace{"OMPI_MCA_odls_base_sigkill_timeout", "4"};
+  const Environment watchdog{"MPIEXEC_TIMEOUT", "300"};
+  const Environment network{"OMPI_MCA_btl", "self,vader"};
+  const Environment libraries{"LD_LIBRARY_PATH", CNN_EMULATED_FOLDER};
+};
+
+class GpuExchangeOfProcesses : public GpuExchange {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_ranks(); !why.empty()) {
+      GTEST_SKIP() << why;
+    }
+    GpuExchange::SetUp();
+  }
+};
+
+Strings joined(Strings flags, const Strings& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+Strings tiny(const Strings& more) {
+  return joined({"--data_name=cifar10", "--model=trivial", "--batch_size=4", "--num_batches=5",
+                 "--num_warmup_batches=0", "--display_every=1", "--tf_random_seed=7",
+                 "--init_learning_rate=0.01", "--nomeasure_ceilings", "--precision=fp32_strict",
+                 "--comm_calibrate=off"},
+                more);
+}
+
+// Several buckets in each step.
+Strings in_buckets(const Strings& more) {
+  return joined({"--comm_first_bucket_kb=16", "--comm_bucket_mb=1", "--comm_last_bucket_kb=16"},
+                more);
+}
+
+struct GpuRun {
+  Finished finished;
+  nlohmann::json result;
+  std::vector<double> losses;  // without weight decay, one for each step
+};
+
+// processes: 0 starts the program without mpirun.
+GpuRun run_on(const std::string& device, int processes, Strings flags) {
+  const TemporaryFolder folder;
+  const std::string file = folder / "result.json";
+  flags = joined(flags, {"--device=" + device, "--result_json=" + file});
+  GpuRun run;
+  run.finished = processes == 0 ? run_program(flags) : run_ranks(processes, flags);
+  if (run.finished.status == 0) {
+    run.result = nlohmann::json::parse(read_file(file));
+    for (const auto& step : run.result.at("steps")) {
+      run.losses.push_back(step.at("base_loss").get<double>());
+    }
+  }
+  return run;
+}
+
+std::vector<double> losses_of(const std::string& device, int processes, const Strings& flags) {
+  const GpuRun run = run_on(device, processes, flags);
+  EXPECT_EQ(run.finished.status, 0) << run.finished.err << run.finished.out;
+  return run.losses;
+}
+
+void expect_near(const std::vector<double>& gpu, const std::vector<double>& cpu) {
+  ASSERT_FALSE(cpu.empty());
+  ASSERT_EQ(gpu.size(), cpu.size());
+  for (std::size_t step = 0; step < cpu.size(); ++step) {
+    EXPECT_NEAR(gpu[step], cpu[step], 1e-4 * std::abs(cpu[step])) << "step " << step;
+  }
+}
+
+// By NCCL and by way of the host, captured and not: losses of the CPU. Two ranks have one order of
+// sums, so that both ways have the same bits.
+void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) {
+  const std::vector<double> cpu = losses_of("cpu", processes, flags);
+  std::vector<std::vector<double>> all;
+  for (const char* backend : {"--comm_backend=nccl", "--comm_backend=ring"}) {
+    for (const char* graph : {"--use_cuda_graph", "--nouse_cuda_graph"}) {
+      all.push_back(losses_of("gpu", processes, joined(flags, {backend, graph})));
+      expect_near(all.back(), cpu);
+      if (equal_bits) {
+        EXPECT_EQ(all.back(), all.front()) << backend << " " << graph;
+      }
+    }
+    EXPECT_EQ(all[all.size() - 1], all[all.size() - 2]) << backend << ": captured or not";
+  }
+}
+
+TEST_F(GpuExchange, OfTwoDevicesHasTheLossesOfTheCpuByNcclAndByTheHost) {
+  expect_losses_of_cpu(0, in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})), true);
+}
+
+TEST_F(GpuExchangeOfProcesses, HasTheLossesOfTheCpuByNcclAndByTheHost) {
+  expect_losses_of_cpu(2, tiny({"--variable_update=horovod"}), true);
+}
+
+TEST_F(GpuExchangeOfProcesses, OfTwoDevicesEachHasTheLossesOfTheCpuByNcclAndByTheHost) {
+  set_devices(4);
+  expect_losses_of_cpu(
+      2, tiny({"--num_gpus=2", "--variable_update=distributed_replicated", "--num_batches=3"}),
+      false);
+}
+
+// mpirun may kill the others before they have told how they end.
+void expect_code(const Finished& run, int rank, int code) {
+  std::map<int, int> codes = codes_of(run);
+  ASSERT_EQ(codes.count(rank), 1U) << run.err;
+  EXPECT_EQ(codes[rank], code) << run.err;
+}
+
+// The first three reductions of each rank come before the first step, which is the only one that is
+// not captured; each step has one.
+TEST_F(GpuExchangeOfProcesses, NamesARankThatIsLostInACapturedStepByNccl) {
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "kill:1:6");
+  const Finished run =
+      run_on("gpu", 2, tiny({"--variable_update=horovod", "--num_batches=500"})).finished;
+  expect_code(run, 0, 75);
+  expect_code(run, 1, 128 + SIGKILL);
+  EXPECT_THAT(run.err, HasSubstr("rank 1 is lost: "));
+}
+
+TEST_F(GpuExchangeOfProcesses, NamesARankThatIsLostInAStepThatIsNotCapturedByNccl) {
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "kill:0:4");
+  const Finished run =
+      run_on("gpu", 2,
+             tiny({"--variable_update=horovod", "--num_batches=500", "--nouse_cuda_graph"}))
+          .finished;
+  expect_code(run, 1, 75);
+  expect_code(run, 0, 128 + SIGKILL);
+  EXPECT_THAT(run.err, HasSubstr("rank 0 is lost: "));
+}
+
+TEST_F(GpuExchangeOfProcesses, NamesARankThatIsLostWhileNcclStarts) {
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "kill:1:0");
+  const Finished run = run_on("gpu", 2, tiny({"--variable_update=horovod"})).finished;
+  expect_code(run, 0, 75);
+  EXPECT_THAT(run.err, HasSubstr("rank 1 is lost: "));
+}
+
+TEST_F(GpuExchangeOfProcesses, NamesARankThatIsLostBetweenTwoBucketsByTheHost) {
+  const Finished run =
+      run_on(
+          "gpu", 2,
+          in_buckets(tiny({"--variable_update=horovod", "--num_batches=500", "--comm_backend=ring",
+                           "--comm_fault=rank=1,step=3,after=0,what=kill"})))
+          .finished;
+  expect_code(run, 0, 75);
+  expect_code(run, 1, 128 + SIGKILL);
+  EXPECT_THAT(run.err, HasSubstr("rank 1 is lost: "));
+  EXPECT_THAT(run.err, HasSubstr("in step 3, bucket 0"));
+}
+
+TEST_F(GpuExchangeOfProcesses, NamesTheProcessThatIsLostWithItsTwoDevices) {
+  set_devices(4);
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "kill:3:6");
+  const Finished run =
+      run_on(
+          "gpu", 2,
+          tiny({"--num_gpus=2", "--variable_update=distributed_replicated", "--num_batches=500"}))
+          .finished;
+  expect_code(run, 0, 75);
+  expect_code(run, 1, 128 + SIGKILL);
+  EXPECT_THAT(run.err, HasSubstr(" is lost: "));
+}
+
+TEST_F(GpuExchangeOfProcesses, EndsAllWhereOneHasNoDevice) {
+  const Finished run = run_on("gpu", 3, tiny({"--variable_update=horovod"})).finished;
+  expect_code(run, 2, 1);
+  EXPECT_THAT(run.err, HasSubstr("rank 2: there is no CUDA device 2, only 2 from 0 on"));
+  EXPECT_EQ(codes_of(run).size(), 3U) << run.err;
+}
+
+TEST_F(GpuExchangeOfProcesses, RefusesTwoRanksOnOneDevice) {
+  set_devices(1);
+  const Finished run =
+      run_on("gpu", 2, tiny({"--variable_update=horovod", "--comm_backend=nccl"})).finished;
+  EXPECT_THAT(run.err, HasSubstr("ranks 0 and 1 are both on device 0"));
+  EXPECT_EQ(codes_of(run).size(), 2U) << run.err;
+}
+
+TEST_F(GpuExchange, TellsOfLostConnectionsThatNcclNotices) {
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "error:1:5");
+  const GpuRun run =
+      run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated", "--num_batches=500"}));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, HasSubstr("NCCL: "));
+}
+
+TEST_F(GpuExchange, IsOneClearLineWhereNcclHasNoMemoryForItsBuffers) {
+  const Environment large("CNN_EMULATED_NCCL_BYTES", "3221225472");
+  const GpuRun run = run_on(
+      "gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated", "--comm_backend=nccl"}));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, testing::AllOf(HasSubstr("out of memory"),
+                                               HasSubstr("NCCL takes buffers on its device")));
+}
+
+TEST_F(GpuExchange, RefusesABatchThatDoesNotFitBesideTheBuffersOfNccl) {
+  const Environment large("CNN_EMULATED_NCCL_BYTES", "600000000");
+  const GpuRun run =
+      run_on("gpu", 0,
+             joined(tiny({"--num_gpus=2", "--variable_update=replicated", "--comm_backend=nccl"}),
+                    {"--batch_size=20000"}));
+  EXPECT_EQ(run.finished.status, 3) << run.finished.err;
+  EXPECT_THAT(run.finished.err, testing::AllOf(HasSubstr("1144 MiB for NCCL"),
+                                               HasSubstr("the largest --batch_size that fits")));
+}
+
+TEST_F(GpuExchange, DelaysChangeNoBit) {
+  const Strings flags = tiny({"--num_gpus=2", "--variable_update=replicated"});
+  const std::vector<double> expected = losses_of("gpu", 0, flags);
+  const Environment fault("CNN_EMULATED_NCCL_FAULT", "delay:1:5:200");
+  EXPECT_EQ(losses_of("gpu", 0, flags), expected);
+}
+
+// Device d draws 400 + 50 d watts.
+TEST_F(GpuExchange, TellsTelemetryOfTheDevicesThatItUses) {
+  const GpuRun run = run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated"}));
+  ASSERT_EQ(run.finished.status, 0) << run.finished.err;
+  EXPECT_THAT(run.finished.err, HasSubstr("telemetry: 400 W mean, 1980 MHz (1980 max), 50 C"));
+  const nlohmann::json& telemetry = run.result.at("telemetry");
+  EXPECT_EQ(telemetry.at("source"), "NVML of driver 580.00 (emulated)");
+}
+
+}  // namespace
+}  // namespace cnn::tests
