@@ -100,7 +100,7 @@ build() {
     cd "$root"
     # With ccache, objects from another checkout of the same sources are taken as well.
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
-    cmake --preset "$preset"
+    cmake --preset "$preset" ${CNN_JOIN_TESTS:+-DCNN_JOIN_TESTS=$CNN_JOIN_TESTS}
     cmake --build --preset "$preset" --parallel "$(jobs)" "$@" -- -k 0
   ) >"$log" 2>&1 </dev/null; then
     grep -A 3 -E ': (fatal )?error|^CMake Error|undefined reference' "$log" | head -80 >&2 || tail -n 30 "$log" >&2

@@ -27,11 +27,15 @@ function(cnn_glob out endings)
   set(${out} ${all} PARENT_SCOPE)
 endfunction()
 
-# Under sanitizers several sources of a folder are compiled as one, which halves the time: the names local to a file are
-# then names of its folder. APART: a folder whose files use the same names for different things.
+option(CNN_JOIN_TESTS "Compile several sources of tests as one: for builds from nothing" OFF)
+
+# Several sources of a folder compiled as one, which takes less than half the time, but all of it after a change of one:
+# everything under sanitizers, tests with CNN_JOIN_TESTS. The names local to a file are then names of its folder.
+# APART: a folder whose files use the same names for different things.
 function(cnn_join target)
-  if(CNN_SANITIZE)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(CNN_JOIN_TESTS)
+    target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
   endif()
 endfunction()
 
@@ -59,7 +63,7 @@ function(cnn_folder folder)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-    if(NOT ARG_APART)
+    if(CNN_SANITIZE AND NOT ARG_APART)
       cnn_join(${target})
     endif()
   else()
@@ -128,18 +132,19 @@ function(cnn_define_source_dir)
   endforeach()
 endfunction()
 
-# WITH: tests in these sub-folders, which belong to the same binary.
+# WITH: tests in these sub-folders, which belong to the same binary. BESIDES: sources that another target has.
 # PROGRAM name: the tests run this executable, whose path they get as CNN_PROGRAM, instead of linking a folder.
 function(cnn_tests folder)
   if(NOT CNN_TESTS)
     return()
   endif()
-  cmake_parse_arguments(ARG "APART" "PROGRAM" "WITH;DEPENDS;LIBRARIES;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "PROGRAM" "WITH;BESIDES;DEPENDS;LIBRARIES;LABELS" ${ARGN})
   if(NOT ARG_LABELS)
     set(ARG_LABELS unit)
   endif()
   list(TRANSFORM ARG_WITH PREPEND tests/${folder}/)
   cnn_glob(sources "cpp;cu" tests/${folder} ${ARG_WITH})
+  list(REMOVE_ITEM sources "" ${ARG_BESIDES})
   if(CNN_SANITIZE)  # they replace malloc, as the first does, end the race of the second, and need memory in the third
     list(FILTER sources EXCLUDE REGEX "(no_allocation|missing_wait|resource_limits)_test\\.cpp$")
   endif()
@@ -149,7 +154,7 @@ function(cnn_tests folder)
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
-  if(NOT ARG_APART)
+  if((CNN_SANITIZE OR CNN_JOIN_TESTS) AND NOT ARG_APART)
     cnn_join(${target}_tests)
   elseif(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)

@@ -125,5 +125,22 @@ TEST_F(EmulatedMemoryDeathTest, BehindABlockIsClosedToKernels) {
       "");
 }
 
+// Kernels run on stacks of their own, which the sanitizer is told of.
+TEST_F(EmulatedMemoryDeathTest, BehindARegisteredBlockIsWatchedByTheAddressSanitizer) {
+  if (!grid::address_sanitizer_is_on()) {
+    GTEST_SKIP() << "this build has no AddressSanitizer";
+  }
+  EXPECT_DEATH(
+      {
+        std::vector<std::int32_t> numbers(1024);
+        cudaHostRegister(numbers.data(), bytes, cudaHostRegisterPortable);
+        cnn::cuda::CudaDevice device;
+        const auto lane = device.make_stream(Lane::compute);
+        cnn::cuda::tests::scale_and_add_one(*lane, numbers.data() + 1024, 1, 1);
+        lane->synchronize();
+      },
+      "heap-buffer-overflow");
+}
+
 }  // namespace
 }  // namespace cnn::tests::emulated
