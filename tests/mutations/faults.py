@@ -345,12 +345,14 @@ FAULTS = (
           (NCCL,)),
 
     # The program's CUDA module.
-    Fault("every rank on the first device", "bench/cuda/backend.cpp",
-          "  auto device = std::make_unique<cuda::CudaDevice>(ordinal_of(config));",
-          "  auto device = std::make_unique<cuda::CudaDevice>(0 * ordinal_of(config));",
-          (training("OnTwoDevices*"),)),
     Fault("host memory of the exchange not pinned", "bench/cuda/backend.cpp",
           "  cuda::pin(memory);\n  return {memory.data(), [](void* pinned) { cuda::unpin(pinned); }};",
           "  return {memory.data(), [](void*) {}};",
           (training("OnTwoDevices*"),)),
+    Fault("no memory kept back for the libraries", "bench/cuda/backend.cpp",
+          "available - std::min(available, kept_back);", "available - std::min(available, kept_back / kept_back);",
+          (Tests("cnn_emulated_program_tests", "EmulatedGpuMemory.*"),)),
+    Fault("fraction of the memory that is asked for ignored", "bench/cuda/backend.cpp",
+          "return std::min(ours, static_cast<std::size_t>(part));", "return std::max(ours, static_cast<std::size_t>(part));",
+          (Tests("cnn_emulated_program_tests", "EmulatedGpuMemory.*"),)),
 )

@@ -141,12 +141,12 @@ TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
     Communicator communicator(library, team_of(library, looks));
     std::vector<float> memory(1024);
     float* const base = memory.data();
-    // The second follows the first but for padding; the third lies apart.
-    const std::vector<std::span<float>> pieces{{base, 100}, {base + 112, 16}, {base + 512, 7}};
+    // The second follows the first but for padding; the third could lie 64 bytes nearer.
+    const std::vector<std::span<float>> pieces{{base, 100}, {base + 112, 16}, {base + 144, 7}};
     NoStream stream;
     communicator.all_reduce(stream, 3, pieces, 1);
     EXPECT_THAT(script().reduced, ElementsAre(std::pair<const void*, std::size_t>(base, 128),
-                                              std::pair<const void*, std::size_t>(base + 512, 7)));
+                                              std::pair<const void*, std::size_t>(base + 144, 7)));
     EXPECT_THAT(script().operations, ElementsAre(sum, sum));
     EXPECT_THAT(script().streams, ElementsAre(&stream, &stream));
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);

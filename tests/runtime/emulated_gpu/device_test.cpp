@@ -16,13 +16,13 @@ class DeviceBesideTheCurrent : public EmulatedGpu {
  protected:
   void SetUp() override {
     EmulatedGpu::SetUp();
-    device_ = std::make_unique<cnn::cuda::CudaDevice>(1);
+    device = std::make_unique<cnn::cuda::CudaDevice>(1);
     leave();
   }
 
   static void leave() { ASSERT_EQ(cudaSetDevice(0), cudaSuccess); }
 
-  std::unique_ptr<cnn::cuda::CudaDevice> device_;
+  std::unique_ptr<cnn::cuda::CudaDevice> device;
 };
 
 int device_of(const Buffer& buffer) {
@@ -32,32 +32,32 @@ int device_of(const Buffer& buffer) {
 }
 
 TEST_F(DeviceBesideTheCurrent, TakesMemoryOfItsOwn) {
-  const Buffer block = device_->allocate(64);
+  const Buffer block = device->allocate(64);
   EXPECT_EQ(device_of(block), 1);
 }
 
 TEST_F(DeviceBesideTheCurrent, CountsTheMemoryThatItHasFree) {
-  const std::size_t before = device_->memory_bytes();
-  const Buffer block = device_->allocate(std::size_t{1} << 20U);
+  const std::size_t before = device->memory_bytes();
+  const Buffer block = device->allocate(std::size_t{1} << 20U);
   leave();
-  EXPECT_EQ(device_->memory_bytes(), before - block.bytes());
+  EXPECT_EQ(device->memory_bytes(), before - block.bytes());
 }
 
 TEST_F(DeviceBesideTheCurrent, HasStreamsAndEventsOfItsOwn) {
-  const std::unique_ptr<Stream> lane = device_->make_stream(Lane::compute);
+  const std::unique_ptr<Stream> lane = device->make_stream(Lane::compute);
   EXPECT_EQ(cnn::cuda::native(*lane)->device, 1);
   leave();
-  const std::unique_ptr<Event> mark = device_->make_event();
+  const std::unique_ptr<Event> mark = device->make_event();
   lane->record(*mark);  // which only an event of the same device can be
   lane->synchronize();
 }
 
 TEST_F(DeviceBesideTheCurrent, RecordsOnItself) {
-  const std::unique_ptr<Stream> lane = device_->make_stream(Lane::compute);
-  const Buffer numbers = device_->allocate(4 * sizeof(std::int32_t));
+  const std::unique_ptr<Stream> lane = device->make_stream(Lane::compute);
+  const Buffer numbers = device->allocate(4 * sizeof(std::int32_t));
   leave();
   const std::array<Stream*, 1> lanes{lane.get()};
-  const auto recording = device_->record(lanes, [&] {
+  const auto recording = device->record(lanes, [&] {
     cnn::cuda::tests::scale_and_add_one(*lane, reinterpret_cast<std::int32_t*>(numbers.data()), 4,
                                         1);
   });
@@ -67,7 +67,7 @@ TEST_F(DeviceBesideTheCurrent, RecordsOnItself) {
 
 TEST_F(DeviceBesideTheCurrent, StartsWhatOthersWaitForBeforeComputeAndSideWorkLast) {
   const auto priority = [&](Lane lane) {
-    return cnn::cuda::native(*device_->make_stream(lane))->priority;
+    return cnn::cuda::native(*device->make_stream(lane))->priority;
   };
   const int compute = priority(Lane::compute);  // lower numbers start first
   EXPECT_LT(priority(Lane::copy_in), compute);
