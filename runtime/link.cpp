@@ -57,7 +57,7 @@ struct Arena {
   explicit Arena(const std::vector<Block>& all) : blocks(all), touched(all.size(), no_steps) {}
 
   const std::vector<Block>& blocks;
-  std::vector<LaneSteps> touched;  // by block
+  std::vector<VectorClock> touched;  // by block
   Tenants tenants;
 };
 
@@ -84,7 +84,7 @@ class Linker {
     begin_blocks(index);
     touch_blocks(step.action);
     step.after = waits(step.lane);
-    knowledge_.add(step);
+    happens_before_.add(step);
   }
 
  private:
@@ -142,7 +142,7 @@ class Linker {
 
   // Drops what the lane knows anyway and what another wait implies.
   std::vector<StepId> waits(Lane lane) const {
-    LaneSteps known = knowledge_.before(lane);
+    VectorClock known = happens_before_.before(lane);
     known[lane_] = step_;
     std::vector<std::int64_t> wanted;
     for (std::size_t other = 0; other < lane_count; ++other) {
@@ -155,9 +155,9 @@ class Linker {
     std::vector<StepId> result;
     for (const std::int64_t step : wanted) {
       const StepId id{static_cast<std::uint32_t>(step)};
-      const LaneSteps& after = knowledge_.after(id);
+      const VectorClock& after = happens_before_.after(id);
       const bool implied = std::any_of(result.begin(), result.end(), [&](StepId taken) {
-        return is_known(knowledge_.after(taken), after);
+        return happened_before(after, happens_before_.after(taken));
       });
       if (!implied) {
         result.push_back(id);
@@ -173,8 +173,8 @@ class Linker {
   std::vector<std::vector<std::size_t>> starting_, starting_on_host_;  // by StepId: blocks
   DataOrder data_;
   std::vector<std::optional<std::size_t>> stay_, host_stay_;  // by TensorId: the latest block
-  Knowledge knowledge_;
-  LaneSteps need_ = no_steps;  // of the step being linked
+  HappensBefore happens_before_;
+  VectorClock need_ = no_steps;  // of the step being linked
   std::int64_t step_ = 0;
   std::size_t lane_ = 0;
 };

@@ -119,7 +119,7 @@ class Walk {
     }
   }
 
-  std::vector<Residency> stays() { return std::move(stays_); }
+  std::vector<LiveInterval> stays() { return std::move(stays_); }
 
  private:
   void touch(StepId step, const Action& action, const Access& access) {
@@ -144,7 +144,7 @@ class Walk {
       fail(step, action,
            "uses " + graph_.info(access.tensor).name + ", which is not on the device");
     }
-    Residency& stay = stays_[*current];
+    LiveInterval& stay = stays_[*current];
     if (stay.last != step) {  // an input may be given twice
       stay.touched_by.push_back(step);
     }
@@ -161,12 +161,12 @@ class Walk {
   std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in stays_
   std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
-  std::vector<Residency> stays_;
+  std::vector<LiveInterval> stays_;
 };
 
 }  // namespace
 
-std::vector<Residency> residencies(const Graph& graph, const Schedule& schedule) {
+std::vector<LiveInterval> live_intervals(const Graph& graph, const Schedule& schedule) {
   Walk walk(graph, schedule);
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     walk.step(StepId{static_cast<std::uint32_t>(s)}, schedule.steps[s].action);

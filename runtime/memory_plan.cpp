@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "runtime/holds.h"
+#include "runtime/block_lifetimes.h"
 #include "runtime/liveness.h"
 #include "runtime/placement.h"
 
@@ -40,10 +40,10 @@ class Planner {
  private:
   void add_tensors() {
     live_.resize(graph_.tensors().size());
-    stays_ = residencies(graph_, schedule_);
+    stays_ = live_intervals(graph_, schedule_);
     plan_.blocks.reserve(stays_.size());
     // A stay begins later than all stays it may take over: they come in the order of their start.
-    for (const Residency& stay : stays_) {
+    for (const LiveInterval& stay : stays_) {
       const std::size_t block = plan_.blocks.size();
       plan_.blocks.push_back({.owner = stay.tensor,
                               .first = stay.first,
@@ -63,7 +63,7 @@ class Planner {
   }
 
   // The block of an input whose bytes this output may use from here on.
-  std::optional<std::size_t> taken_over(const Residency& stay) const {
+  std::optional<std::size_t> taken_over(const LiveInterval& stay) const {
     const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(stay.first)].action);
     if (compute == nullptr) {
       return std::nullopt;
@@ -187,8 +187,8 @@ class Planner {
   const Graph& graph_;
   const Schedule& schedule_;
   std::span<const std::size_t> workspace_;
-  Holds holds_;
-  std::vector<Residency> stays_;
+  BlockLifetimes holds_;
+  std::vector<LiveInterval> stays_;
   MemoryPlan plan_;
   std::vector<Chain> chains_;
   std::vector<std::size_t> chain_of_;             // by block of a tensor, which is its stay

@@ -18,7 +18,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
 
 // Bytes at a fixed place in the arena from the start of step `first` to the end of step `last`: the
 // last that uses them, or a later one, so that no compute step waits for another lane because of
-// them alone (runtime/holds.h).
+// them alone (runtime/block_lifetimes.h).
 struct Block {
   std::variant<TensorId, NodeId> owner;  // a tensor's stay, or the workspace of a node
   StepId first{}, last{};

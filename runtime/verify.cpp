@@ -43,7 +43,7 @@ class Verifier {
   [[noreturn]] static void fail(const std::string& what) { throw Error("wrong plan: " + what); }
 
   void find_knowledge() {
-    Knowledge knowledge;
+    HappensBefore happens_before;
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       for (const StepId wait : steps_[s].after) {
         if (index_of(wait) >= s) {
@@ -51,13 +51,13 @@ class Verifier {
                ", which does not come before it");
         }
       }
-      known_.push_back(knowledge.add(steps_[s]));
+      known_.push_back(happens_before.add(steps_[s]));
     }
   }
 
   // Checks that `step` knows everything up to these steps of their lanes.
-  void check_known(StepId step, const LaneSteps& needed, const std::string& what) const {
-    if (!is_known(known_[index_of(step)], needed)) {
+  void check_known(StepId step, const VectorClock& needed, const std::string& what) const {
+    if (!happened_before(needed, known_[index_of(step)])) {
       fail(name(step) + " does not wait for " + what);
     }
   }
@@ -65,14 +65,14 @@ class Verifier {
   // Reads come after the write they need and before the next, of each stay and each variable.
   void check_data_waits() const {
     struct History {
-      LaneSteps written = no_steps, touched = no_steps;
+      VectorClock written = no_steps, touched = no_steps;
     };
     std::vector<History> device(graph_.tensors().size());
     std::vector<History> host(graph_.tensors().size());
     const auto use = [&](History& history, StepId step, bool writes, TensorId tensor) {
       const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
       const auto now = static_cast<std::int64_t>(index_of(step));
-      LaneSteps before = writes ? history.touched : history.written;
+      VectorClock before = writes ? history.touched : history.written;
       if (before[lane] == now) {
         before[lane] = -1;  // the step itself, which touches several that share bytes
       }
@@ -104,11 +104,12 @@ class Verifier {
     const BlockIndex index(graph_, plan_.memory);
     touched_.assign(plan_.memory.blocks.size(), no_steps);
     const auto touch = [&](const Block& block, StepId step) {
-      LaneSteps& touched = touched_[static_cast<std::size_t>(&block - plan_.memory.blocks.data())];
+      VectorClock& touched =
+          touched_[static_cast<std::size_t>(&block - plan_.memory.blocks.data())];
       touched[index_of_lane(steps_[index_of(step)].lane)] =
           static_cast<std::int64_t>(index_of(step));
     };
-    for (const Residency& stay : residencies(graph_, plan_.schedule)) {
+    for (const LiveInterval& stay : live_intervals(graph_, plan_.schedule)) {
       const Block* block = index.tensor(stay.tensor, stay.first);
       if (block == nullptr || block->first != stay.first || block->last < stay.last ||
           block->bytes < graph_.info(stay.tensor).desc.bytes()) {
@@ -176,12 +177,12 @@ class Verifier {
         fail(name(blocks[a]) + " and " + name(blocks[b]) + " share bytes in " +
              name(blocks[b].first));
       }
-      LaneSteps before = touched_[a];
+      VectorClock before = touched_[a];
       for (std::int64_t& step : before) {
         // An in-place pair is touched by one and the same step.
         step = step == static_cast<std::int64_t>(index_of(blocks[b].first)) ? -1 : step;
       }
-      if (!is_known(known_[index_of(blocks[b].first)], before)) {
+      if (!happened_before(before, known_[index_of(blocks[b].first)])) {
         fail(name(blocks[b].first) + " does not wait for the last use of " + name(blocks[a]) +
              ", whose bytes it takes");
       }
@@ -207,7 +208,7 @@ class Verifier {
   void check_host_blocks() const {
     const std::vector<Block>& blocks = plan_.memory.host_blocks;
     const BlockIndex index(graph_, plan_.memory);
-    std::vector<LaneSteps> touched(blocks.size(), no_steps);
+    std::vector<VectorClock> touched(blocks.size(), no_steps);
     std::vector<bool> has_home(graph_.tensors().size());
     for (const Output& output : graph_.outputs()) {
       has_home[index_of(output.tensor)] = true;
@@ -240,8 +241,8 @@ class Verifier {
   const StepPlan& plan_;
   const Graph& graph_;
   const std::vector<Step>& steps_;
-  std::vector<LaneSteps> known_;    // by StepId: finished before it starts
-  std::vector<LaneSteps> touched_;  // by block
+  std::vector<VectorClock> known_;    // by StepId: finished before it starts
+  std::vector<VectorClock> touched_;  // by block
 };
 
 }  // namespace
@@ -256,9 +257,9 @@ void verify(const StepPlan& plan, const Schedule& given) {
   verify(plan);
   const std::vector<Step>& steps = plan.schedule.steps;
   check(given.steps.size() == steps.size(), "wrong plan: it has not the steps of its schedule");
-  Knowledge knowledge;
+  HappensBefore happens_before;
   for (std::size_t s = 0; s < steps.size(); ++s) {
-    if (!is_known(knowledge.add(steps[s]), given_waits(given, s))) {
+    if (!happened_before(given_waits(given, s), happens_before.add(steps[s]))) {
       throw Error("wrong plan: step " + std::to_string(s) + " (" +
                   to_string(*plan.graph, steps[s].action) +
                   ") does not wait for what the schedule lets it wait for");

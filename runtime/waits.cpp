@@ -9,18 +9,18 @@
 
 namespace cnn {
 
-void merge(LaneSteps& into, const LaneSteps& other) {
+void merge(VectorClock& into, const VectorClock& other) {
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
     into[lane] = std::max(into[lane], other[lane]);
   }
 }
 
-bool is_known(const LaneSteps& known, const LaneSteps& steps) {
-  return std::equal(steps.begin(), steps.end(), known.begin(), std::less_equal<>());
+bool happened_before(const VectorClock& earlier, const VectorClock& later) {
+  return std::equal(earlier.begin(), earlier.end(), later.begin(), std::less_equal<>());
 }
 
-LaneSteps given_waits(const Schedule& schedule, std::size_t step) {
-  LaneSteps waits = no_steps;
+VectorClock given_waits(const Schedule& schedule, std::size_t step) {
+  VectorClock waits = no_steps;
   for (const StepId wait : schedule.steps[step].after) {
     if (index_of(wait) >= step) {
       throw Error("step " + std::to_string(step) + " waits for step " +
@@ -32,16 +32,16 @@ LaneSteps given_waits(const Schedule& schedule, std::size_t step) {
   return waits;
 }
 
-LaneSteps Knowledge::finish(Lane lane, const LaneSteps& known) {
-  LaneSteps& finished = lanes_[index_of_lane(lane)];
+VectorClock HappensBefore::finish(Lane lane, const VectorClock& known) {
+  VectorClock& finished = lanes_[index_of_lane(lane)];
   finished = known;
   finished[index_of_lane(lane)] = static_cast<std::int64_t>(after_.size());
   after_.push_back(finished);
   return known;
 }
 
-LaneSteps Knowledge::add(Lane lane, const LaneSteps& waits) {
-  LaneSteps known = before(lane);
+VectorClock HappensBefore::add(Lane lane, const VectorClock& waits) {
+  VectorClock known = before(lane);
   for (const std::int64_t wait : waits) {
     if (wait >= 0 && wait < static_cast<std::int64_t>(after_.size())) {
       merge(known, after_[static_cast<std::size_t>(wait)]);
@@ -50,8 +50,8 @@ LaneSteps Knowledge::add(Lane lane, const LaneSteps& waits) {
   return finish(lane, known);
 }
 
-LaneSteps Knowledge::add(const Step& step) {
-  LaneSteps known = before(step.lane);
+VectorClock HappensBefore::add(const Step& step) {
+  VectorClock known = before(step.lane);
   for (const StepId wait : step.after) {
     merge(known, after_.at(index_of(wait)));
   }
@@ -61,10 +61,10 @@ LaneSteps Knowledge::add(const Step& step) {
 DataOrder::DataOrder(const Graph& graph)
     : graph_(graph), device_(graph.tensors().size()), host_(graph.tensors().size()) {}
 
-LaneSteps DataOrder::needs(std::size_t index, const Step& step) {
+VectorClock DataOrder::needs(std::size_t index, const Step& step) {
   step_ = static_cast<std::int64_t>(index);
   lane_ = index_of_lane(step.lane);
-  LaneSteps need = no_steps;
+  VectorClock need = no_steps;
   for_each_access(graph_, step.action, [&](const Access& access) {
     History& history = device_[index_of(graph_.root_of(access.tensor))];
     if (access.kind == Access::Kind::define && !graph_.shares_bytes(access.tensor)) {
@@ -80,7 +80,7 @@ LaneSteps DataOrder::needs(std::size_t index, const Step& step) {
   return need;
 }
 
-void DataOrder::use(History& history, bool writes, LaneSteps& need) {
+void DataOrder::use(History& history, bool writes, VectorClock& need) {
   merge(need, writes ? history.touched : history.written);
   history.touched[lane_] = step_;
   if (writes) {

@@ -10,52 +10,57 @@
 
 namespace cnn {
 
-// A step of each lane, -1 for none: as lanes run in order, it stands for all earlier ones too.
-using LaneSteps = std::array<std::int64_t, lane_count>;
-inline constexpr LaneSteps no_steps{-1, -1, -1, -1, -1};
+// A vector clock over lanes: for each lane the last of its steps that has finished, -1 for none. As
+// a lane runs in order, its component stands for all earlier steps of the lane too.
+using VectorClock = std::array<std::int64_t, lane_count>;
+inline constexpr VectorClock no_steps{-1, -1, -1, -1, -1};
 
 constexpr std::size_t index_of_lane(Lane lane) { return static_cast<std::size_t>(lane); }
 
-// The steps that are known to have finished before a step starts, from the order of its lane and
-// from waits. Steps are added in their order.
-class Knowledge {
+// The happens-before relation of a schedule: lanes run their steps in order, and waits order steps
+// of different lanes. Steps are added in the order of the schedule.
+class HappensBefore {
  public:
-  // Returns what the next step of this lane knows before any wait of its own.
-  const LaneSteps& before(Lane lane) const { return lanes_[index_of_lane(lane)]; }
-  // Returns what is known once `step` has finished.
-  const LaneSteps& after(StepId step) const { return after_[index_of(step)]; }
-  // Adds the next step, which waits for these earlier ones, and returns what it knows at its start.
-  LaneSteps add(Lane lane, const LaneSteps& waits);
+  // Returns the clock of the next step of this lane before any wait of its own.
+  const VectorClock& before(Lane lane) const { return lanes_[index_of_lane(lane)]; }
+  // Returns the clock at the end of `step`, which it includes.
+  const VectorClock& after(StepId step) const { return after_[index_of(step)]; }
+  // Adds the next step, which waits for these earlier ones, and returns its clock at its start.
+  VectorClock add(Lane lane, const VectorClock& waits);
   // The same with the step's own waits.
-  LaneSteps add(const Step& step);
+  VectorClock add(const Step& step);
 
  private:
-  LaneSteps finish(Lane lane, const LaneSteps& known);
+  VectorClock finish(Lane lane, const VectorClock& known);
 
-  std::vector<LaneSteps> after_;
-  std::array<LaneSteps, lane_count> lanes_{no_steps, no_steps, no_steps, no_steps, no_steps};
+  std::vector<VectorClock> after_;
+  std::array<VectorClock, lane_count> lanes_{no_steps, no_steps, no_steps, no_steps, no_steps};
 };
 
-void merge(LaneSteps& into, const LaneSteps& other);
-bool is_known(const LaneSteps& known, const LaneSteps& steps);
+// Makes `into` the component-wise maximum of both clocks.
+void merge(VectorClock& into, const VectorClock& other);
+// Returns whether all steps of `earlier` have finished when `later` is the clock: it is
+// component-wise at most that.
+bool happened_before(const VectorClock& earlier, const VectorClock& later);
 
 // The waits that a step of a schedule has already. Throws Error if one is not for an earlier step.
-LaneSteps given_waits(const Schedule& schedule, std::size_t step);
+VectorClock given_waits(const Schedule& schedule, std::size_t step);
 
 // The waits that follow from the data that steps touch, wherever it lies: a read for the write
 // that it needs, a write for all before it. Steps are added in their order.
 class DataOrder {
  public:
   explicit DataOrder(const Graph& graph);
-  // For the next step, whose number is `index`. It may name the step itself, in its own lane.
-  LaneSteps needs(std::size_t index, const Step& step);
+  // Returns the waits of the next step, whose number is `index`. They may name the step itself, in
+  // its own lane.
+  VectorClock needs(std::size_t index, const Step& step);
 
  private:
   struct History {
-    LaneSteps written = no_steps;  // only the latest write counts: it waited for those before
-    LaneSteps touched = no_steps;
+    VectorClock written = no_steps;  // only the latest write counts: it waited for those before
+    VectorClock touched = no_steps;
   };
-  void use(History& history, bool writes, LaneSteps& need);
+  void use(History& history, bool writes, VectorClock& need);
 
   const Graph& graph_;
   std::vector<History> device_;  // by TensorId of roots: of the latest stay, or of the variable

@@ -14,20 +14,20 @@ namespace {
 // The tensor for which memory runs out, in the order of the step. The largest one where the arena
 // has no place even for that: the first of the step would be a scalar, which tells nothing.
 TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
-  const std::vector<Residency> stays = residencies(*plan.graph, plan.schedule);
-  const auto bytes_of = [&](const Residency& stay) {
+  const std::vector<LiveInterval> stays = live_intervals(*plan.graph, plan.schedule);
+  const auto bytes_of = [&](const LiveInterval& stay) {
     return aligned(plan.graph->info(stay.tensor).desc.bytes());
   };
-  const Residency& largest = *std::ranges::max_element(stays, {}, bytes_of);
+  const LiveInterval& largest = *std::ranges::max_element(stays, {}, bytes_of);
   if (bytes_of(largest) > arena_bytes) {
     return largest.tensor;
   }
   std::vector<std::size_t> leaving(plan.schedule.steps.size() + 1);  // bytes, by step
-  for (const Residency& stay : stays) {
+  for (const LiveInterval& stay : stays) {
     leaving[index_of(stay.last) + 1] += bytes_of(stay);
   }
   std::size_t live = 0, left = 0;
-  for (const Residency& stay : stays) {  // in the order in which they begin
+  for (const LiveInterval& stay : stays) {  // in the order in which they begin
     for (; left <= index_of(stay.first); ++left) {
       live -= leaving[left];
     }

@@ -405,7 +405,7 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
     }
     TestStep step(std::move(program));
     const BlockIndex index(*plan.graph, plan.memory);
-    for (const Residency& stay : residencies(*plan.graph, plan.schedule)) {
+    for (const LiveInterval& stay : live_intervals(*plan.graph, plan.schedule)) {
       const Block& block = *index.tensor(stay.tensor, stay.first);
       const auto* compute = std::get_if<Compute>(&plan.schedule.steps[index_of(stay.last)].action);
       const bool taken_over =

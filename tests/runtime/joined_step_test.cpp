@@ -33,7 +33,7 @@ std::vector<float> joined_outcome_of(const StepPlan& plan, const CpuOptions& dev
 // Counts, for roots of parts, how often one is there again, brought back or made anew.
 int returns_of_roots(const StepPlan& plan) {
   std::vector<int> stays(plan.graph->tensors().size());
-  for (const Residency& stay : residencies(*plan.graph, plan.schedule)) {
+  for (const LiveInterval& stay : live_intervals(*plan.graph, plan.schedule)) {
     stays[index_of(stay.tensor)] += static_cast<int>(plan.graph->shares_bytes(stay.tensor));
   }
   int returns = 0;

@@ -193,7 +193,7 @@ TEST(Link, IsFastOnALongSchedule) {
   Schedule schedule = make_schedule(graph);
   MemoryPlan memory;  // every tensor at its own place: placing them is not what is measured
   std::size_t step = 0;
-  for (const Residency& stay : residencies(graph, schedule)) {
+  for (const LiveInterval& stay : live_intervals(graph, schedule)) {
     memory.blocks.push_back({.owner = stay.tensor,
                              .first = stay.first,
                              .last = stay.last,
@@ -206,15 +206,15 @@ TEST(Link, IsFastOnALongSchedule) {
   EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC);
 }
 
-TEST(Knowledge, FollowsLanesAndWaits) {
-  Knowledge knowledge;
-  knowledge.add({.action = Compute{}, .lane = Lane::compute});
-  knowledge.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
-  const LaneSteps known =
-      knowledge.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
+TEST(HappensBefore, FollowsLanesAndWaits) {
+  HappensBefore happens_before;
+  happens_before.add({.action = Compute{}, .lane = Lane::compute});
+  happens_before.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
+  const VectorClock known =
+      happens_before.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
   EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 by way of step 1";
-  EXPECT_THAT(knowledge.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
-  EXPECT_THAT(knowledge.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
+  EXPECT_THAT(happens_before.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
+  EXPECT_THAT(happens_before.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ struct Chain {  // x -> y -> z = combine(y, w)
   }
   std::string error_of(const Schedule& schedule) const {
     try {
-      residencies(graph, schedule);
+      live_intervals(graph, schedule);
     } catch (const Error& error) {
       return error.what();
     }
@@ -45,7 +45,7 @@ struct Chain {  // x -> y -> z = combine(y, w)
 
 TEST(Residencies, LastFromProductionToTheLastTouch) {
   const Chain c;
-  const auto stays = residencies(
+  const auto stays = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{c.z.id}}));
   ASSERT_EQ(stays.size(), 3U) << "the parameter has none";
   EXPECT_EQ(stays[0].tensor, c.x.id);
@@ -58,7 +58,7 @@ TEST(Residencies, LastFromProductionToTheLastTouch) {
 
 TEST(Residencies, BeginAnewAfterSwapAndRecomputation) {
   const Chain c;
-  const auto stays = residencies(
+  const auto stays = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Offload{c.y.id}, Fetch{c.y.id},
                           Compute{NodeId{1}}, Fetch{c.x.id}, Compute{NodeId{0}}}));
   ASSERT_EQ(stays.size(), 6U);

@@ -98,7 +98,7 @@ TEST(Part, CannotLieWhereItDoesNotFit) {
 
 TEST(Part, LivesAsTheTensorThatItLiesIn) {
   const Joined j;
-  const auto stays = residencies(*j.graph, make_schedule(*j.graph));
+  const auto stays = live_intervals(*j.graph, make_schedule(*j.graph));
   ASSERT_EQ(stays.size(), 2U);
   EXPECT_EQ(stays[0].tensor, j.whole.id);
   EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
@@ -109,11 +109,11 @@ TEST(Part, IsNotReadBeforeItIsMadeThoughItsBytesAreThere) {
   const Joined j;
   Schedule schedule = make_schedule(*j.graph);
   std::swap(schedule.steps[1].action, schedule.steps[2].action);
-  EXPECT_EQ(error_of([&] { residencies(*j.graph, schedule); }),
+  EXPECT_EQ(error_of([&] { live_intervals(*j.graph, schedule); }),
             "step 1 (join#2) uses scale#1, which is not on the device");
   schedule = make_schedule(*j.graph);
   std::swap(schedule.steps[2].action, schedule.steps[3].action);
-  EXPECT_EQ(error_of([&] { residencies(*j.graph, schedule); }),
+  EXPECT_EQ(error_of([&] { live_intervals(*j.graph, schedule); }),
             "step 2 (scale#3) uses join#2, which is not on the device");
 }
 
@@ -121,7 +121,7 @@ TEST(Part, DoesNotLeaveTheDeviceOnItsOwn) {
   const Joined j;
   Schedule schedule = make_schedule(*j.graph);
   schedule.steps.push_back({.action = Offload{j.a.id}});
-  EXPECT_THAT(error_of([&] { residencies(*j.graph, schedule); }),
+  EXPECT_THAT(error_of([&] { live_intervals(*j.graph, schedule); }),
               HasSubstr("moves bytes that lie inside join#2"));
 }
 
@@ -133,7 +133,7 @@ TEST(Part, LeavesAndReturnsWithTheWhole) {
   };
   before_last({.action = Fetch{j.whole.id}, .lane = Lane::copy_in});
   before_last({.action = Offload{j.whole.id}, .lane = Lane::copy_out});
-  const auto stays = residencies(*j.graph, schedule);
+  const auto stays = live_intervals(*j.graph, schedule);
   ASSERT_EQ(stays.size(), 3U);
   EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
   EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{4}, StepId{5}));
@@ -150,14 +150,14 @@ TEST(Part, BeginsAnewWhereAllPartsAreMadeAgain) {
   Schedule schedule = make_schedule(*j.graph);
   const std::vector<Step> made(schedule.steps.begin(), schedule.steps.begin() + 3);
   schedule.steps.insert(schedule.steps.begin() + 3, made.begin(), made.end());
-  const auto stays = residencies(*j.graph, schedule);
+  const auto stays = live_intervals(*j.graph, schedule);
   ASSERT_EQ(stays.size(), 3U);
   EXPECT_EQ(stays[0].last, StepId{2});
   EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
   // The bytes beside one part must stay.
   Schedule half = make_schedule(*j.graph);
   half.steps.insert(half.steps.begin() + 3, made.front());
-  EXPECT_EQ(residencies(*j.graph, half).size(), 2U);
+  EXPECT_EQ(live_intervals(*j.graph, half).size(), 2U);
   TestStep plain(make_plan(j.graph, spread_kernels()), spread_kernels());
   plain.run();
   TestStep again(make_plan(j.graph, describe(*j.graph, spread_kernels()), std::move(schedule)),

@@ -1,4 +1,4 @@
-#include "runtime/holds.h"
+#include "runtime/block_lifetimes.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@ constexpr std::size_t compute_lane = index_of_lane(Lane::compute);
 
 }  // namespace
 
-void Meetings::add(std::size_t at, const LaneSteps& known) {
+void SyncPoints::add(std::size_t at, const VectorClock& known) {
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
     const std::int64_t before = met_[lane].empty() ? -1 : met_[lane].back().first;
     if (known[lane] > before) {
@@ -18,22 +18,23 @@ void Meetings::add(std::size_t at, const LaneSteps& known) {
   }
 }
 
-std::size_t Meetings::first(std::size_t lane, std::int64_t step, std::size_t never) const {
+std::size_t SyncPoints::first(std::size_t lane, std::int64_t step, std::size_t never) const {
   const auto found =
       std::lower_bound(met_[lane].begin(), met_[lane].end(), step,
                        [](const auto& meeting, std::int64_t s) { return meeting.first < s; });
   return found == met_[lane].end() ? never : found->second;
 }
 
-Holds::Holds(const Graph& graph, const Schedule& schedule) : steps_(schedule.steps) {
+BlockLifetimes::BlockLifetimes(const Graph& graph, const Schedule& schedule)
+    : steps_(schedule.steps) {
   DataOrder order(graph);
-  Knowledge knowledge;
+  HappensBefore happens_before;
   known_.reserve(steps_.size());
   for (std::size_t s = 0; s < steps_.size(); ++s) {
-    const LaneSteps given = given_waits(schedule, s);
-    LaneSteps waits = order.needs(s, steps_[s]);
+    const VectorClock given = given_waits(schedule, s);
+    VectorClock waits = order.needs(s, steps_[s]);
     merge(waits, given);
-    known_.push_back(knowledge.add(steps_[s].lane, waits));
+    known_.push_back(happens_before.add(steps_[s].lane, waits));
     asked_.add(s, given);
     if (steps_[s].lane == Lane::compute) {
       met_.add(s, known_.back());
@@ -42,7 +43,7 @@ Holds::Holds(const Graph& graph, const Schedule& schedule) : steps_(schedule.ste
   find_swaps(graph);
 }
 
-void Holds::find_swaps(const Graph& graph) {
+void BlockLifetimes::find_swaps(const Graph& graph) {
   std::vector<bool> is_output(graph.tensors().size());
   for (const Output& output : graph.outputs()) {
     is_output[index_of(output.tensor)] = true;
@@ -61,8 +62,8 @@ void Holds::find_swaps(const Graph& graph) {
   }
 }
 
-// Returns the end for bytes that are in use up to step `last`.
-std::size_t Holds::end(std::size_t last, const LaneSteps& touched) const {
+// Returns the last step in which bytes are reserved that are touched last by step `last`.
+std::size_t BlockLifetimes::end(std::size_t last, const VectorClock& touched) const {
   std::size_t free = last + 1;
   for (std::size_t lane = 0; lane < lane_count; ++lane) {
     if (lane != compute_lane && touched[lane] >= 0) {
@@ -72,12 +73,12 @@ std::size_t Holds::end(std::size_t last, const LaneSteps& touched) const {
   return free - 1;
 }
 
-StepId Holds::of(const Residency& stay) const {
-  const std::size_t last = index_of(stay.last);
+StepId BlockLifetimes::of(const LiveInterval& interval) const {
+  const std::size_t last = index_of(interval.last);
   const std::optional<std::size_t> back = back_[last];
-  LaneSteps touched = no_steps;
-  for (const StepId step : stay.touched_by) {
-    if (!back || step != stay.last) {
+  VectorClock touched = no_steps;
+  for (const StepId step : interval.touched_by) {
+    if (!back || step != interval.last) {
       touched[index_of_lane(steps_[index_of(step)].lane)] =
           static_cast<std::int64_t>(index_of(step));
     }
@@ -91,16 +92,16 @@ StepId Holds::of(const Residency& stay) const {
   return StepId{static_cast<std::uint32_t>(result)};
 }
 
-StepId Holds::of_workspace(StepId step) const {
-  LaneSteps touched = no_steps;
+StepId BlockLifetimes::of_workspace(StepId step) const {
+  VectorClock touched = no_steps;
   touched[index_of_lane(steps_[index_of(step)].lane)] = static_cast<std::int64_t>(index_of(step));
   return StepId{static_cast<std::uint32_t>(end(index_of(step), touched))};
 }
 
-bool Holds::may_take_over(const Residency& stay) const {
-  const LaneSteps& known = known_[index_of(stay.last)];
-  return steps_[index_of(stay.last)].lane != Lane::compute ||
-         std::all_of(stay.touched_by.begin(), stay.touched_by.end(), [&](StepId step) {
+bool BlockLifetimes::may_take_over(const LiveInterval& interval) const {
+  const VectorClock& known = known_[index_of(interval.last)];
+  return steps_[index_of(interval.last)].lane != Lane::compute ||
+         std::all_of(interval.touched_by.begin(), interval.touched_by.end(), [&](StepId step) {
            const std::size_t lane = index_of_lane(steps_[index_of(step)].lane);
            return lane == compute_lane || static_cast<std::int64_t>(index_of(step)) <= known[lane];
          });

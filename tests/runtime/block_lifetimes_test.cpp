@@ -1,4 +1,4 @@
-#include "runtime/holds.h"
+#include "runtime/block_lifetimes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,9 +33,9 @@ Step fetch(Value value) { return {.action = Fetch{value.id}, .lane = Lane::copy_
 
 // The first step, the last that touches, and the last that holds the bytes, of each stay.
 std::vector<std::vector<std::size_t>> stays_of(const Graph& graph, const Schedule& schedule) {
-  const Holds holds(graph, schedule);
+  const BlockLifetimes holds(graph, schedule);
   std::vector<std::vector<std::size_t>> result;
-  for (const Residency& stay : residencies(graph, schedule)) {
+  for (const LiveInterval& stay : live_intervals(graph, schedule)) {
     result.push_back({index_of(stay.first), index_of(stay.last), index_of(holds.of(stay))});
   }
   return result;
@@ -51,25 +51,26 @@ struct Fan {
   Value d = emit(Combine(), {a, c});
 };
 
-TEST(Holds, EndWithTheLastUseWhereOneLaneDoesAll) {
+TEST(BlockLifetimes, EndWithTheLastUseWhereOneLaneDoesAll) {
   const Fan f;
   EXPECT_THAT(stays_of(f.graph, {{compute(0), compute(1), compute(2), compute(3)}}),
               ElementsAre(ElementsAre(0, 3, 3), ElementsAre(1, 1, 1), ElementsAre(2, 3, 3),
                           ElementsAre(3, 3, 3)));
 }
 
-TEST(Holds, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
+TEST(BlockLifetimes, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
   const Fan f;
   // c is made on the side; d, three steps later, is the first to wait for it.
   const Schedule schedule{{compute(0), compute(2, Lane::side), compute(1), compute(1), compute(3)}};
   const auto stays = stays_of(f.graph, schedule);
   EXPECT_THAT(stays[1], ElementsAre(1, 4, 4));
-  EXPECT_EQ(Holds(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
+  EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
       << "its workspace may serve d, which waits for it anyway, and nobody before";
-  EXPECT_EQ(Holds(f.graph, schedule).of_workspace(StepId{2}), StepId{2}) << "of a compute step";
+  EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{2}), StepId{2})
+      << "of a compute step";
 }
 
-TEST(Holds, LastToTheEndWhereNobodyWaits) {
+TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
   Fan f;
   f.graph.output("b", f.b);
   const Schedule schedule{{compute(1), offload(f.b), compute(0), compute(2), compute(3)}};
@@ -77,7 +78,7 @@ TEST(Holds, LastToTheEndWhereNobodyWaits) {
       << "the copy of an output stops nobody";
 }
 
-TEST(Holds, EndWhereTheCallerLetsAStepWait) {
+TEST(BlockLifetimes, EndWhereTheCallerLetsAStepWait) {
   Fan f;
   f.graph.output("b", f.b);
   const Schedule schedule{
@@ -85,7 +86,7 @@ TEST(Holds, EndWhereTheCallerLetsAStepWait) {
   EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
 }
 
-TEST(Holds, EndWithTheOffloadOfATensorThatComesBack) {
+TEST(BlockLifetimes, EndWithTheOffloadOfATensorThatComesBack) {
   const Fan f;
   const Schedule schedule{
       {compute(0), offload(f.a), compute(1), compute(2), fetch(f.a), compute(3)}};
@@ -94,21 +95,21 @@ TEST(Holds, EndWithTheOffloadOfATensorThatComesBack) {
   EXPECT_THAT(stays[3], ElementsAre(4, 5, 5));
 }
 
-TEST(Holds, LetTheCallerSayWhenASwapFreesItsBytes) {
+TEST(BlockLifetimes, LetTheCallerSayWhenASwapFreesItsBytes) {
   const Fan f;
   const Schedule schedule{{compute(0), offload(f.a), compute(1),
                            compute(2, Lane::compute, {StepId{1}}), fetch(f.a), compute(3)}};
   EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
 }
 
-TEST(Holds, RefuseAWaitForALaterStep) {
+TEST(BlockLifetimes, RefuseAWaitForALaterStep) {
   const Fan f;
   const Schedule schedule{{compute(0, Lane::compute, {StepId{2}}), compute(1), compute(2)}};
-  EXPECT_THAT(error_of([&] { Holds(f.graph, schedule); }),
+  EXPECT_THAT(error_of([&] { BlockLifetimes(f.graph, schedule); }),
               HasSubstr("step 0 waits for step 2, which does not come before it"));
 }
 
-TEST(Holds, KeepAResultOutOfBytesThatAnotherLaneStillReads) {
+TEST(BlockLifetimes, KeepAResultOutOfBytesThatAnotherLaneStillReads) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
@@ -127,7 +128,7 @@ TEST(Holds, KeepAResultOutOfBytesThatAnotherLaneStillReads) {
   EXPECT_EQ(other.tensor(a.id, StepId{2})->offset, other.tensor(c.id, StepId{2})->offset);
 }
 
-TEST(Holds, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
+TEST(BlockLifetimes, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value a = emit(Scale(1), {x});
@@ -143,7 +144,7 @@ TEST(Holds, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
 }
 
 // The workspace of an exchange is taken by a compute step only when that has waited for it.
-TEST(Holds, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
+TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
   const Value g = emit(Scale(1), {x});
@@ -170,7 +171,7 @@ Schedule linked_apart(const Graph& graph, Schedule schedule, MemoryPlan plan) {
   return schedule;
 }
 
-TEST(Holds, LetComputeWaitForDataOnlyInRandomGraphs) {
+TEST(BlockLifetimes, LetComputeWaitForDataOnlyInRandomGraphs) {
   int others = 0;
   for (unsigned seed = 0; seed < 30; ++seed) {
     const auto graph = random_graph(seed);
@@ -179,9 +180,10 @@ TEST(Holds, LetComputeWaitForDataOnlyInRandomGraphs) {
     const MemoryPlan plan = plan_memory(*graph, schedule, workspace);
     const Schedule apart = linked_apart(*graph, schedule, plan);
     link(*graph, schedule, plan);
-    Knowledge knowledge;  // by data alone
+    HappensBefore happens_before;  // by data alone
     for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
-      const bool by_data = is_known(knowledge.add(apart.steps[s]), given_waits(schedule, s));
+      const bool by_data =
+          happened_before(given_waits(schedule, s), happens_before.add(apart.steps[s]));
       if (schedule.steps[s].lane == Lane::compute) {
         EXPECT_TRUE(by_data) << "seed " << seed << " step " << s;
       } else {
