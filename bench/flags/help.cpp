@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <functional>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 #include <vector>
@@ -131,7 +132,8 @@ std::string chosen_flags(const Wanted& wanted) {
 
 bool contains(std::string_view text, std::string_view word) {
   const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : int{c}; };
-  return !std::ranges::search(text, word, {}, lower, lower).empty();
+  const auto same = [&](char a, char b) { return lower(a) == lower(b); };
+  return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
 }
 
 // A name of a group stands for the groups that it begins: lms for lms_policies too.
