@@ -90,7 +90,7 @@ ARROWS = {
     "tests/layers/emulated_gpu": ["layers", "layers/cuda", "layers/cuda/library", "runtime", "runtime/cuda",
                                   "tests/support/cuda/runtime"],
     # The program on the emulated GPU.
-    "tests/program/emulated_gpu": ["tests/program", "tests/support"],
+    "tests/program/emulated_gpu": ["tests/program", "tests/support", "runtime"],
     "tests/support/cuda/driver": [],
     # What the emulated NCCL forbids, and the exchange on top of it.
     "tests/allreduce/emulated_gpu": ["allreduce", "allreduce/nccl", "layers/cuda", "runtime", "runtime/cuda", "tests/support",

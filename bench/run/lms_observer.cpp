@@ -17,7 +17,10 @@ constexpr std::int64_t timed_of_warm_up = 5;  // steps at most
 constexpr std::int64_t timed_at_end = 2;
 
 std::string moved_text(double bytes, const std::optional<double>& rate) {
-  return rate ? fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate) : "nothing";
+  if (rate) {
+    return fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate);
+  }
+  return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";  // too few to tell a rate
 }
 
 }  // namespace

@@ -14,18 +14,12 @@
 namespace cnn::bench {
 namespace {
 
-// A conversion that changes nothing but the layout has the key of what it converts, and so has a
-// derived copy of a variable.
+// A conversion that changes nothing but the layout has the key of what it converts.
 bool keeps_values(const Graph& graph, const Node& node) {
   if (dynamic_cast<const layers::Convert*>(node.op.get()) == nullptr) {
     return false;
   }
   return graph.info(node.inputs.front()).desc.type == graph.info(node.outputs.front()).desc.type;
-}
-
-std::uint64_t key_of_source(const TensorInfo& info) {
-  const std::string_view name = info.name;
-  return layers::fnv1a(info.role == Role::derived ? name.substr(0, name.find(':')) : name);
 }
 
 // Keys by TensorId: the way in which each tensor is computed from inputs and variables.
@@ -45,6 +39,23 @@ class Keys {
   std::uint64_t of(TensorId tensor) const { return keys_[index_of(tensor)]; }
 
  private:
+  // Tells nodes apart that are equal, such as two pools of one tensor, by their order.
+  std::uint64_t distinct(std::uint64_t key) { return combine_hash(key, equal_[key]++); }
+
+  // A copy of a variable in another layout holds the same values. One of another type is rounded:
+  // it has the key of what a node that converts the variable writes.
+  std::uint64_t key_of_source(const TensorInfo& info) {
+    const std::string_view name = info.name;
+    if (info.role != Role::derived) {
+      return layers::fnv1a(name);
+    }
+    const std::uint64_t variable = layers::fnv1a(name.substr(0, name.find(':')));
+    if (info.desc.type == DataType::f32) {
+      return variable;
+    }
+    return combine_hash(distinct(combine_hash(layers::fnv1a("convert"), variable)), 0);
+  }
+
   void add(const Graph& graph, const Node& node) {
     if (keeps_values(graph, node)) {
       keys_[index_of(node.outputs.front())] = of(node.inputs.front());
@@ -54,7 +65,7 @@ class Keys {
     for (const TensorId input : node.inputs) {
       key = combine_hash(key, of(input));
     }
-    key = combine_hash(key, equal_[key]++);  // such as two pools of one tensor, in their order
+    key = distinct(key);
     for (std::size_t o = 0; o < node.outputs.size(); ++o) {
       keys_[index_of(node.outputs[o])] = combine_hash(key, o);
     }

@@ -58,9 +58,9 @@ Driver::Driver(const Settings& s)
 }
 
 Driver::~Driver() {
-  if (!settings.counts_file.empty()) {
-    std::ofstream(settings.counts_file)
-        << "launches " << launches << "\nreplays " << replays << '\n';
+  if (!settings.counts_file.empty() && settings.devices > 0) {
+    std::ofstream(settings.counts_file) << "launches " << launches << "\nreplays " << replays
+                                        << "\npeak_bytes " << memory.peak_bytes() << '\n';
   }
 }
 

@@ -64,7 +64,8 @@ class Driver {
 // The driver, made with the settings of set_up(), or when it is first used with the default ones,
 // where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
 // CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays, and
-// CNN_EMULATED_COUNTS names a file that gets the numbers of launches and replays.
+// CNN_EMULATED_COUNTS names a file that gets the numbers of launches and replays and the most
+// memory that a device has had in use.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.

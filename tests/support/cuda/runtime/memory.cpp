@@ -62,6 +62,7 @@ std::byte* Memory::allocate(int device, std::size_t bytes) {
   std::byte* data = d.range + d.taken;
   d.taken += whole + page;
   d.used += whole;
+  d.peak = std::max(d.peak, d.used);
   protect(data, bytes, true);
   std::memset(data, poison, whole);
   protect(data, bytes, d.is_open);
@@ -131,6 +132,10 @@ int Memory::range_of(const void* at) const {
 
 std::size_t Memory::free_bytes(int device) const {
   return bytes_per_device_ - devices_[static_cast<std::size_t>(device)].used;
+}
+
+std::size_t Memory::peak_bytes() const {
+  return std::ranges::max_element(devices_, {}, &Device::peak)->peak;
 }
 
 std::vector<Block> Memory::blocks() const {

@@ -46,6 +46,7 @@ class Memory {
   // The device in whose range of addresses a byte lies, of a block or not; -1 for none.
   int range_of(const void* at) const;
   std::size_t free_bytes(int device) const;
+  std::size_t peak_bytes() const;  // the most that a device has had in use
   std::size_t bytes_per_device() const { return bytes_per_device_; }
   std::vector<Block> blocks() const;
 
@@ -60,6 +61,7 @@ class Memory {
     std::byte* range = nullptr;
     std::size_t taken = 0;  // of the range
     std::size_t used = 0;   // bytes of live blocks
+    std::size_t peak = 0;   // of `used`
     bool is_open = false;
   };
 

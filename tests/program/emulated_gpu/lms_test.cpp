@@ -1,0 +1,79 @@
+// Large models on the emulated GPU: copies between device and host on streams of their own, beside
+// the kernels, change no bit of a training.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/program/emulated_gpu/emulated_program.h"
+#include "tests/support/files.h"
+
+namespace cnn::tests {
+namespace {
+
+using testing::HasSubstr;
+
+Words flags_of(const Words& more) {
+  return small_resnet(with({"--batch_size=8", "--num_batches=2", "--precision=fp16"}, more));
+}
+
+// Its step needs 35.7 MiB, 32 of them for a workspace of cuBLASLt.
+const Training& without_lms() {
+  static const Training training = train("gpu", flags_of({}));
+  return training;
+}
+
+class EmulatedGpuLms : public testing::TestWithParam<std::string> {};
+
+TEST_P(EmulatedGpuLms, SwapsTensorsAndKeepsEveryBit) {
+  const Training& whole = without_lms();
+  const Training swapped =
+      train("gpu", flags_of({"--lms", "--lms_policy=" + GetParam(), "--lms_size_threshold=16",
+                             "--lms_limit=35", "--lms_verify"}));
+  EXPECT_FALSE(whole.base.empty());
+  EXPECT_EQ(swapped.base, whole.base);
+  EXPECT_GT(
+      swapped.number("/plan/lms/swapped_tensors") + swapped.number("/plan/lms/recomputed_nodes"), 0)
+      << swapped.run.err;
+}
+
+std::string policy_name(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+INSTANTIATE_TEST_SUITE_P(Quick, EmulatedGpuLms,
+                         testing::Values("planned", "vdnn_all", "capuchin", "recompute"),
+                         policy_name);
+INSTANTIATE_TEST_SUITE_P(Slow, EmulatedGpuLms,
+                         testing::Values("tflms1", "tflms2", "caffe", "reclaim", "vdnn_conv",
+                                         "vdnn_dynamic", "window"),
+                         policy_name);
+
+TEST(EmulatedGpuLmsPlan, TellsHowLittleItMoved) {
+  const Training run = train("gpu", flags_of({"--batch_size=4", "--lms", "--lms_policy=vdnn_all",
+                                              "--lms_size_threshold=16", "--lms_limit=35"}));
+  EXPECT_GT(run.number("/plan/lms/swapped_tensors"), 0);
+  EXPECT_THAT(run.run.err,
+              testing::ContainsRegex("moved out 0\\.[0-9][0-9] MiB, in 0\\.[0-9][0-9] MiB"));
+}
+
+TEST(EmulatedGpuLmsPlan, IsMadeAgainByMeasuredTimesAndKeepsEveryBit) {
+  const Words warm = flags_of({"--num_warmup_batches=2"});
+  const Training whole = train("gpu", warm);
+  const Training swapped =
+      train("gpu", with(warm, {"--lms", "--lms_size_threshold=16", "--lms_limit=35"}));
+  EXPECT_THAT(swapped.run.err, HasSubstr("planned again by measured times"));
+  EXPECT_FALSE(whole.base.empty());
+  EXPECT_EQ(swapped.base, whole.base);
+}
+
+TEST(EmulatedGpuLmsPlan, OfAFileIsRunAsItWasWritten) {
+  const TemporaryFolder folder;
+  const Words flags = flags_of({"--lms", "--lms_size_threshold=16", "--lms_limit=35"});
+  const Training planned = train("gpu", with(flags, {"--lms_plan_out=" + (folder / "plan.json")}));
+  const Training read = train("gpu", with(flags, {"--lms_plan_file=" + (folder / "plan.json")}));
+  EXPECT_EQ(planned.base, without_lms().base);
+  EXPECT_EQ(read.base, planned.base);
+  EXPECT_EQ(read.number("/plan/lms/swapped_tensors"), planned.number("/plan/lms/swapped_tensors"));
+}
+
+}  // namespace
+}  // namespace cnn::tests

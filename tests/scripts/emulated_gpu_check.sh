@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# scripts/gpu_check.sh, unchanged, with a program and tests that run on the emulated GPU, laid out as a bundle is:
+# emulated_gpu_check.sh FOLDER_OF_THE_PROGRAM quick|all TESTS...
+# Toy models: of speed it shows nothing, but that every row of every slice runs and is kept. compute-sanitizer, which
+# takes programs for a card only, is left out.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+emulated=$1 extent=$2
+shift 2
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+mkdir "$folder/bin"
+ln -s "$emulated"/* "$folder/bin"
+for tests in "$@"; do
+  ln -s "$tests" "$folder/bin/$(basename "$tests" | sed 's/cnn_emulated_\(.*\)_tests/cnn_\1_cuda_tests/')"
+done
+export LD_LIBRARY_PATH=$emulated${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+
+fail() {
+  echo "$*"
+  cat "$folder/out"
+  exit 1
+}
+# check SLICE FLAGS...: all rows of the slice are good.
+check() {
+  scripts/gpu_check.sh --bundle="$folder" --json="$folder/result.json" --toy --budget_s=1500 --slice="$@" \
+    >"$folder/out" 2>&1 || fail "exit code $? of slice $1"
+  grep -q '^[1-9][0-9]* rows: 0 bad, 0 left' "$folder/out" || fail "rows of slice $1 are missing"
+}
+says() { grep -q -e "$1" "$folder/out" || fail "'$1' is missing"; }
+
+if [[ $extent == all ]]; then
+  check tests --timeout_scale=10
+  check losses --models=lenet,resnet20,mnist_deep,cifar10_full --timeout_scale=10
+  check table --models=lenet,trivial --timeout_scale=10
+else
+  check tests --timeout_scale=10
+  says '^tests/cnn_runtime_cuda_tests: ok: [1-9][0-9]* passed, 0 failed'
+  check losses --models=cifar10_full --precisions=fp16 --timeout_scale=10
+  says '\] losses/fp16/1: ok: 1 of 1 agree'
+  check table --models=lenet --precisions=fp16 --timeout_scale=10
+  says '\] table/lenet/fp16/b4/bn/graph: ok: '
+  says '\] table/lenet/fp16/b4/none/launches: ok: '
+fi
+# Rows that are kept are not run again.
+check table --models=lenet --precisions=fp16
+! grep -q ' s left\] ' "$folder/out" || fail "kept rows ran again"
