@@ -251,7 +251,7 @@ FAULTS = (
     Fault("barrier between threads that sum left out", "layers/cuda/conv_parts.cu",
           "  __syncthreads();\n  if (!active || line > 0) {", "  if (!active || line > 0) {",
           (grid("ConvParts.*"),)),
-    Fault("weights of 32 bits counted as 16 bits", "layers/cuda/conv_steps.cu",
+    Fault("operands of 16 bits counted as 8 bits", "layers/cuda/conv_steps.cu",
           "return shape.elements() * static_cast<std::int64_t>(size_of(type));",
           "return shape.elements() * static_cast<std::int64_t>(std::min<std::size_t>(size_of(type), 1));",
           (kernels("conv_*_3_to_*_fp16"),)),
@@ -298,9 +298,6 @@ FAULTS = (
           (kernels("late*_fp16"),)),
 
     # The exchange of gradients.
-    Fault("flag of the host not taken back", "layers/cuda/host_flag.cu",
-          "  if (*flag == 1) {\n    *flag = 0;\n  }\n", "",
-          (grid("CudaExchange.*"),)),
     Fault("device does not wait for the host's sum", EXCHANGE,
           "  tools_.wait_for(stream, flag_of(bucket));\n", "",
           (STAGED, training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
@@ -310,12 +307,6 @@ FAULTS = (
           (STAGED, training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
     Fault("factor of a mean ignored", EXCHANGE,
           "bucket.factor = factor;", "bucket.factor = factor > 0 ? 1 : factor;",
-          (STAGED,)),
-    Fault("flag not set after a sum has failed", EXCHANGE,
-          "    std::atomic_ref(*flag_of(bucket))\n        .store(error_ == nullptr ? staging_done : staging_failed, "
-          "std::memory_order_release);",
-          "    if (error_ == nullptr) {\n      std::atomic_ref(*flag_of(bucket)).store(staging_done, "
-          "std::memory_order_release);\n    }",
           (STAGED,)),
     Fault("failed sum not reported to the stream", EXCHANGE,
           "  stream.host([this] { rethrow(); });\n", "",
@@ -331,9 +322,6 @@ FAULTS = (
           "communicator_->all_reduce(stream, op_.bucket, pieces_, op_.factor);",
           "communicator_->all_reduce(stream, op_.bucket / 2, pieces_, op_.factor);",
           (grid("CudaExchange.*:CudaExchangeStep.*"),)),
-    Fault("mean of NCCL is a sum", COMMUNICATOR,
-          "averages ? average : sum", "averages ? sum : sum",
-          (NCCL,)),
     Fault("group of NCCL left open after a refusal", COMMUNICATOR,
           "      static_cast<void>(library_.group_end());\n", "",
           (NCCL,)),
