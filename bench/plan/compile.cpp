@@ -1,7 +1,6 @@
 #include "bench/plan/compile.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 #include <string>
 #include <utility>
@@ -185,17 +184,7 @@ bool sums_gradients(VariableUpdate mode) {
   return mode != VariableUpdate::parameter_server && mode != VariableUpdate::ddl;
 }
 
-std::size_t bucket_bytes(const Config& config, const Backend& backend) {
-  constexpr std::size_t share = 32;  // of the memory
-  const std::size_t most = layers::OptimizerOptions().bucket_bytes;
-  if (!config.lms.enabled) {
-    return most;
-  }
-  const std::size_t limit = static_cast<std::size_t>(config.lms.limit) << 20U;
-  const std::size_t memory =
-      limit > 0 ? std::min(limit, backend.memory_limit) : backend.memory_limit;
-  return std::clamp(std::bit_floor(memory / share), least_bucket_bytes, most);
-}
+std::size_t usual_bucket_bytes() { return layers::OptimizerOptions().bucket_bytes; }
 
 std::size_t Compiled::device_bytes() const {
   return std::max(plan.memory.device_bytes, prologue ? prologue->memory.device_bytes : 0);
@@ -219,8 +208,7 @@ Compiled compile(const CompileRequest& asked, const Backend& backend,
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
-    options.training.optimizer.bucket_bytes =
-        request.bucket_bytes.value_or(bucket_bytes(request.config, backend));
+    options.training.optimizer.bucket_bytes = request.bucket_bytes.value_or(usual_bucket_bytes());
     exchange(request, options.training);
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);

@@ -32,7 +32,7 @@ struct CompileRequest {
   DataType compute = DataType::f32;
   InputFormat input;
   std::size_t largest_join = layers::any_size;  // of layers::PipelineOptions
-  std::optional<std::size_t> bucket_bytes;      // of an update; nothing: see bucket_bytes()
+  std::optional<std::size_t> bucket_bytes;      // of an update; nothing: the usual
   int rank = 0, ranks = 1;                      // of those that exchange gradients
 };
 
@@ -60,9 +60,9 @@ struct Compiled {
 // Whether the ranks of that mode sum their gradients; else they average them.
 bool sums_gradients(VariableUpdate mode);
 
-// Returns the bytes of the parameters in one update: gradients wait there for the last of them, so
-// that with --lms buckets are small where memory is. No bit depends on it.
-std::size_t bucket_bytes(const Config& config, const Backend& backend);
+// Bytes of the parameters in one update: gradients wait there for the last of them. No bit depends
+// on it.
+std::size_t usual_bucket_bytes();
 constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
 
 // Config -> planned step: forward graph, fusion, gradients, update, layouts, schedule, memory.

@@ -59,8 +59,9 @@ class LmsPlanner {
   SavedPlan latest() const;  // the result of the latest plan(), as a file keeps it
   // Goes on by the plan of that earlier report, predicted by the latest costs.
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
-  // Adds what was tried beside the plan of the report to its planning time.
-  void add_planning_seconds(double seconds) { report_.planning_seconds += seconds; }
+  // Counts what was compiled and planned beside the plan of the report.
+  void set_planning_seconds(double seconds) { report_.planning_seconds = seconds; }
+  std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
 
  private:
   StepPlan make(const StepPlan& unlimited, const Costs& costs);

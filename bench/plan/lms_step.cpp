@@ -1,6 +1,8 @@
 #include "bench/plan/lms_step.h"
 
 #include <algorithm>
+#include <chrono>
+#include <numeric>
 #include <utility>
 
 #include "bench/flags/lms_policy.h"
@@ -26,76 +28,97 @@ bool may_divide(const Job& job) {
   return policy_of(job.config->lms) == "planned" && job.compute == DataType::f32;
 }
 
-bool may_gain(const LmsReport& report) {
-  constexpr double far = 1.05;
-  return report.necessary &&
-         (!report.fits || report.predicted_seconds > far * report.lower_bound_seconds);
-}
-
-Sizes with_smaller_joins(Sizes sizes, const LmsPlanner& planner) {
-  constexpr std::size_t part = 10;  // of the arena: what is smaller does not make its peak
-  sizes.largest_join = planner.limits().device / part;
+// The same for all budgets, so that a larger one is never planned on another step: a tenth of the
+// smallest arena, since what is smaller does not make its peak.
+Sizes with_smaller_joins(Sizes sizes, const LmsReport& report) {
+  constexpr std::size_t part = 10;
+  sizes.largest_join = (report.floor - report.resident) / part;
   return sizes;
 }
 
-// With updates as small as they get, if then all fits.
-std::optional<LmsStep> in_smallest_buckets(const Job& job, const Backend& backend,
-                                           const Sizes& sizes) {
-  if (sizes.bucket_bytes || bucket_bytes(*job.config, backend) <= least_bucket_bytes) {
-    return std::nullopt;
+bool fits(const LmsStep& step, const Backend& backend) {
+  return device_memory(step.programs, backend).total() <= step.planner.budget();
+}
+
+// The step of these sizes. One that does not fit as it is has the smallest updates, whatever the
+// budget: gradients wait in memory for the last of their update.
+LmsStep step_for_lms(const Job& job, const Backend& backend, const Sizes& sizes,
+                     Programs programs) {
+  LmsStep step = step_of(job, backend, std::move(programs));
+  if (sizes.bucket_bytes || fits(step, backend)) {
+    return step;
   }
   Sizes small = sizes;
   small.bucket_bytes = least_bucket_bytes;
-  LmsStep step = step_of(job, backend, compile_programs(job, backend, small));
-  if (device_memory(step.programs, backend).total() > step.planner.budget()) {
+  step = step_of(job, backend, compile_programs(job, backend, small));
+  step.bucket_bytes = small.bucket_bytes;
+  return step;
+}
+
+double compute_seconds(const LmsStep& step, const Backend& backend) {
+  const Costs costs = expected_costs(step.unlimited, backend);
+  return std::accumulate(costs.seconds.begin(), costs.seconds.end(), 0.0);
+}
+
+// The step with the largest gradients joined in nodes of their own, planned, if it can be faster
+// than the plan of the whole step.
+std::optional<LmsStep> with_divided_joins(const Job& job, const Backend& backend,
+                                          const Sizes& sizes, const LmsStep& whole) {
+  const LmsReport& report = whole.planner.report();
+  if (!may_divide(job) || !report.necessary) {
     return std::nullopt;
   }
-  step.bucket_bytes = small.bucket_bytes;
+  Sizes divided = with_smaller_joins(sizes, report);
+  divided.bucket_bytes = whole.bucket_bytes ? whole.bucket_bytes : sizes.bucket_bytes;
+  LmsStep step = step_of(job, backend, compile_programs(job, backend, divided));
+  step.bucket_bytes = whole.bucket_bytes;
+  const bool differs =
+      step.unlimited.graph->nodes().size() != whole.unlimited.graph->nodes().size();
+  if (!differs || (report.fits && compute_seconds(step, backend) >= report.predicted_seconds)) {
+    return std::nullopt;
+  }
+  step.planner.use_joins(divided.largest_join, report);
   plan(step, backend);
   return step;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace
 
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs) {
-  LmsStep step = step_of(job, backend, std::move(programs));
-  if (device_memory(step.programs, backend).total() > step.planner.budget()) {
-    if (std::optional<LmsStep> small = in_smallest_buckets(job, backend, sizes)) {
-      return std::move(*small);
+  const auto start = std::chrono::steady_clock::now();
+  LmsStep step = step_for_lms(job, backend, sizes, std::move(programs));
+  plan(step, backend);
+  if (std::optional<LmsStep> divided = with_divided_joins(job, backend, sizes, step)) {
+    const LmsReport& whole = step.planner.report();
+    const LmsReport& report = divided->planner.report();
+    if (report.fits && (!whole.fits || report.predicted_seconds < whole.predicted_seconds)) {
+      step = std::move(*divided);
     }
   }
-  plan(step, backend);
-  const LmsReport& whole = step.planner.report();
-  if (!may_divide(job) || !may_gain(whole)) {
-    return step;
-  }
-  const Sizes thrifty = with_smaller_joins(sizes, step.planner);
-  LmsStep other = step_of(job, backend, compile_programs(job, backend, thrifty));
-  if (other.unlimited.graph->nodes().size() == step.unlimited.graph->nodes().size()) {
-    return step;  // none is as large
-  }
-  other.planner.use_joins(thrifty.largest_join, whole);
-  plan(other, backend);
-  const LmsReport& divided = other.planner.report();
-  const bool faster = divided.predicted_seconds < whole.predicted_seconds;
-  LmsStep& better = divided.fits && (!whole.fits || faster) ? other : step;
-  LmsStep& worse = &better == &step ? other : step;
-  better.planner.add_planning_seconds(worse.planner.report().planning_seconds);
-  return std::move(better);
+  step.planner.set_planning_seconds(seconds_since(start));
+  return step;
 }
 
 std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
                              Programs programs) {
-  const auto least_of = [&](const LmsStep& step) {
-    return step.planner.least_bytes(step.unlimited, expected_costs(step.unlimited, backend));
+  const LmsStep step = step_for_lms(job, backend, sizes, std::move(programs));
+  const auto least_of = [&](const LmsStep& one) {
+    return one.planner.least_bytes(one.unlimited, expected_costs(one.unlimited, backend));
   };
-  const LmsStep step = step_of(job, backend, std::move(programs));
   const std::size_t least = least_of(step);
   if (!may_divide(job) || least <= step.planner.budget()) {
     return least;
   }
-  const Sizes thrifty = with_smaller_joins(sizes, step.planner);
-  return std::min(least, least_of(step_of(job, backend, compile_programs(job, backend, thrifty))));
+  LmsReport report;
+  report.resident = step.planner.resident_bytes();
+  report.floor = least;
+  Sizes divided = with_smaller_joins(sizes, report);
+  divided.bucket_bytes = step.bucket_bytes ? step.bucket_bytes : sizes.bucket_bytes;
+  return std::min(least, least_of(step_of(job, backend, compile_programs(job, backend, divided))));
 }
 
 }  // namespace cnn::bench

@@ -18,16 +18,16 @@ struct LmsStep {
   Programs programs;   // the main one runs by the plan
   StepPlan unlimited;  // of the same graph
   LmsPlanner planner;
-  // The bucket size of its updates, where the sizes did not say and it is not as bucket_bytes() has
-  // it.
+  // Bytes of the parameters in one update, where that is not the usual and the sizes do not say it.
   std::optional<std::size_t> bucket_bytes = {};
 };
 
-// Plans the training step of the programs, which are those of the sizes. Where nothing has to move
-// if variables are updated in the smallest parts, they are. Where the plan stays far from
-// its bound, the step is made once more with the largest gradients meeting in nodes of their own,
-// which takes less at the peak and a little longer, and the faster is taken: in f32, where the sum
-// that is stored is the one that would be used, to the bit. References must outlive it.
+// Plans the training step of the programs, which are those of the sizes. A step that does not fit
+// as it is updates variables in the smallest parts, which may be all that it needs. The step is
+// planned once more with the largest gradients joined in nodes of their own, which takes less at
+// the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
+// the one that would be used, to the bit. Neither choice depends on the budget but through what
+// fits and what is faster, so that more memory is never slower. References must outlive it.
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
 
 // Returns the bytes of the device that the thriftiest plan of that step takes: made again with

@@ -159,7 +159,7 @@ StepPlan Session::plan_like(const std::string& plan_of_first, bool measured) {
 
 SavedPlan Session::saved_plan() const {
   SavedPlan plan = lms_->latest();
-  plan.bucket_bytes = plan_bucket_bytes_.value_or(bucket_bytes(*job_.config, backend_));
+  plan.bucket_bytes = plan_bucket_bytes_.value_or(usual_bucket_bytes());
   return plan;
 }
 
