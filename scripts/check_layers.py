@@ -75,6 +75,8 @@ ARROWS = {
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
     # The emulated grid, and the header that stands in for runtime/cuda/launch.h there.
     "tests/support/grid": ["runtime", "tests/support"],
+    # Proofs of the step lists of all-reduces.
+    "tests/support/allreduce": ["allreduce", "runtime"],
     "tests/support/grid/include/runtime/cuda": ["runtime", "tests/support/grid"],
     # The emulated GPU: CUDA's libraries on host memory. It knows nothing of the code that it serves.
     "tests/support/cuda/runtime": ["runtime", "tests/support/grid"],
@@ -116,6 +118,7 @@ MORE_FOR_TESTS = {
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
     "tests/allreduce/simd": ["tests/allreduce"],
     "tests/allreduce/mpi": ["tests/allreduce", "allreduce/simd"],
+    "tests/allreduce": ["tests/support/allreduce"],
     # Steps as networks have them.
     "tests/lms": ["layers", "layers/passes"],
     # Whole networks against recorded values: by the plain loops they would take hours.

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allreduce/estimate.h"
-#include "allreduce/proof.h"
+#include "tests/support/allreduce/proof.h"
 #include "runtime/error.h"
 #include "tests/support/error_of.h"
 

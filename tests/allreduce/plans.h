@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "allreduce/algorithm.h"
-#include "allreduce/proof.h"
+#include "tests/support/allreduce/proof.h"
 
 namespace cnn::tests {
 

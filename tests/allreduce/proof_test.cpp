@@ -1,4 +1,4 @@
-#include "allreduce/proof.h"
+#include "tests/support/allreduce/proof.h"
 
 #include <cstddef>
 #include <functional>

@@ -1,4 +1,4 @@
-#include "allreduce/proof.h"
+#include "tests/support/allreduce/proof.h"
 
 #include <algorithm>
 #include <deque>
@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "allreduce/intervals.h"
-#include "allreduce/races.h"
-#include "allreduce/symbolic_sum.h"
+#include "tests/support/allreduce/intervals.h"
+#include "tests/support/allreduce/races.h"
+#include "tests/support/allreduce/symbolic_sum.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {

@@ -1,4 +1,4 @@
-#include "allreduce/races.h"
+#include "tests/support/allreduce/races.h"
 
 #include <algorithm>
 #include <string>

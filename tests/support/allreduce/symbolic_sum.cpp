@@ -1,4 +1,4 @@
-#include "allreduce/symbolic_sum.h"
+#include "tests/support/allreduce/symbolic_sum.h"
 
 #include <algorithm>
 #include <random>
