@@ -14,6 +14,7 @@
 #include "bench/compare/tables.h"
 #include "bench/compare/verdict.h"
 #include "bench/page/page.h"
+#include "bench/version/version_lines.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
 
@@ -80,6 +81,14 @@ int compare_files(const std::vector<std::string>& words) {
   const Arguments arguments = parse_arguments(words);
   if (arguments.help) {
     put("", std::string(help_text()));
+    return 0;
+  }
+  if (arguments.version) {
+    std::string text;
+    for (const std::string& line : cnn::bench::version_lines("cnn_compare")) {
+      text += line + "\n";
+    }
+    put("", text);
     return 0;
   }
   if (arguments.bits) {

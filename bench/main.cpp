@@ -21,15 +21,15 @@
 #include "bench/ranks/failure.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
-#include "bench/report/build_info.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
+#include "bench/report/listing.h"
 #include "bench/report/output_file.h"
 #include "bench/report/result_file.h"
 #include "bench/report/result_json.h"
 #include "bench/report/steps_csv.h"
-#include "bench/run/listing.h"
 #include "bench/run/runner.h"
+#include "bench/version/build_info.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
 
@@ -240,7 +240,7 @@ int main(int argc, char** argv) {
       return status_of(console, 1);  // as absl's flags do
     }
     if (wants_listing(line->config)) {
-      console.print(listing(line->config, backends));
+      console.print(listing("cnn_benchmarks", line->config, backends));
       return status_of(console, 0);
     }
     const RunIdentity identity = identity_of(*line, words);

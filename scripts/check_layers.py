@@ -47,24 +47,26 @@ ARROWS = {
     "data/json": ["runtime"],
     "bench/flags": ["data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "data/json", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
-    "bench/report": ["bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
+    "bench/report": ["bench/version", "bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
+    # The commit that a program was built from: apart, so that a new commit compiles one file.
+    "bench/version": [],
     # Processes and threads that compute together; their failures are told on the console of the report.
     "bench/ranks": ["bench/report", "bench/machine", "bench/flags", "allreduce", "allreduce/nccl", "allreduce/simd", "data/json", "layers",
                     "runtime"],
     # From flags to a step that fits the memory: data, before anything is allocated.
-    "bench/plan": ["bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "data", "data/json", "models", "layers/passes",
+    "bench/plan": ["bench/version", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "data", "data/json", "models", "layers/passes",
                    "layers", "runtime"],
     # Runs planned steps on the devices of this process.
     "bench/session": ["bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data", "models",
                       "layers/passes", "layers", "runtime"],
     # The program's modes, and the observers that write its files.
-    "bench/run": ["bench/session", "bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data",
+    "bench/run": ["bench/version", "bench/session", "bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "data",
                   "data/json", "models", "layers/passes", "layers", "runtime"],
     # A verdict over result files: needs nothing of what made them.
     "bench/compare": ["data/json", "runtime"],
     "bench/page": ["bench/compare", "data/json", "runtime"],
     # A program of its own.
-    "bench/all_reduce": ["bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd",
+    "bench/all_reduce": ["bench/version", "bench/plan", "bench/ranks", "bench/report", "bench/machine", "bench/flags", "lms", "allreduce", "allreduce/simd",
                          "data", "data/json", "models", "layers/passes", "layers", "runtime"],
     # Writes TFRecord files of a folder of images.
     "bench/make_records": ["bench/report", "data", "data/images", "data/imagenet", "data/records", "runtime"],
@@ -73,10 +75,10 @@ ARROWS = {
     "bench": ["*"],
     # Fixtures of all tests: no fast kernels, no data, no program.
     "tests/support": ["runtime", "runtime/cpu", "layers", "allreduce"],
-    # The emulated grid, and the header that stands in for runtime/cuda/launch.h there.
-    "tests/support/grid": ["runtime", "tests/support"],
     # Proofs of the step lists of all-reduces.
     "tests/support/allreduce": ["allreduce", "runtime"],
+    # The emulated grid, and the header that stands in for runtime/cuda/launch.h there.
+    "tests/support/grid": ["runtime", "tests/support"],
     "tests/support/grid/include/runtime/cuda": ["runtime", "tests/support/grid"],
     # The emulated GPU: CUDA's libraries on host memory. It knows nothing of the code that it serves.
     "tests/support/cuda/runtime": ["runtime", "tests/support/grid"],
@@ -116,9 +118,9 @@ MORE_FOR_TESTS = {
     "tests/data/images": ["tests/data"],
     "tests/data/imagenet": ["tests/data", "tests/data/images"],
     "tests/layers/passes": ["layers/cpu", "layers/cpu/simd", "tests/layers"],
+    "tests/allreduce": ["tests/support/allreduce"],
     "tests/allreduce/simd": ["tests/allreduce"],
     "tests/allreduce/mpi": ["tests/allreduce", "allreduce/simd"],
-    "tests/allreduce": ["tests/support/allreduce"],
     # Steps as networks have them.
     "tests/lms": ["layers", "layers/passes"],
     # Whole networks against recorded values: by the plain loops they would take hours.
@@ -163,7 +165,7 @@ TOP_LEVEL = {"CMakeLists.txt", "CMakePresets.json", "README.md", "models", "laye
              "data", "bench", "scripts", "tests", "build"}
 SOURCES = {".h", ".cpp", ".cu", ".cuh", ".hpp", ".c", ".cc"}
 LONGEST = 500
-LONGEST_CMAKE = 800  # all CMake files together
+LONGEST_CMAKE = 840  # all CMake files together
 DEEPEST = 8  # includes of ours in a row, from a source down
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]')

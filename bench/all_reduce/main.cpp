@@ -18,9 +18,10 @@
 #include "bench/ranks/failure.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
-#include "bench/report/build_info.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
+#include "bench/report/listing.h"
+#include "bench/version/build_info.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
 
@@ -85,7 +86,7 @@ Request read_request(const std::vector<std::string>& words, bool launched,
     abilities.missing_gpu = gpu->missing;
   }
   request.line = parse_flags(with_defaults(request.options.suite, launched), abilities);
-  if (!wants_help(request.line.config)) {
+  if (!wants_help(request.line.config) && !wants_listing(request.line.config)) {
     check_config(request.line.config);
   }
   return request;
@@ -121,8 +122,10 @@ int run(const std::vector<std::string>& words, Console& console) {
     console.print(help_text(line.config.help));
     return 1;  // as absl's flags do
   }
-  cnn::check(!wants_listing(line.config),
-             "--version and --list_models are answered by cnn_benchmarks");
+  if (wants_listing(line.config)) {
+    console.print(listing("all_reduce_benchmark", line.config, backends));
+    return 0;
+  }
   for (const std::string& notice : line.notices) {
     console.note(notice);
   }

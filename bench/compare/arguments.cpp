@@ -25,6 +25,7 @@ in pairs. Options may stand anywhere:
   --markdown[=FILE]          a table for the summary of a CI job, likewise
   --html=FILE                a page that shows the runs
   --help
+  --version                  print version and commit
 
 cnn_compare --bits A B   do two runs compute the same bits? Takes files of cnn_benchmarks --hash_file
 and names the first step, node and tensor that differ, and how many do, by operation.
@@ -84,6 +85,7 @@ const std::map<std::string, Option, std::less<>>& options() {
       {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = *w.value; }}},
       {"bits", {Value::none, [](Arguments& a, const Word&) { a.bits = true; }}},
       {"help", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
+      {"version", {Value::none, [](Arguments& a, const Word&) { a.version = true; }}},
       {"h", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
   };
   return table;
@@ -127,11 +129,14 @@ Arguments parse_arguments(std::span<const std::string> words) {
       option->second.set(arguments, word);
     }
   }
-  if (arguments.bits && !arguments.help) {
+  if (arguments.help || arguments.version) {  // these answer and end the program
+    return arguments;
+  }
+  if (arguments.bits) {
     take_two_files(arguments);
     return arguments;
   }
-  check(arguments.help || side == &arguments.fresh,
+  check(side == &arguments.fresh,
         "which are the new runs? BASE.json... -- NEW.json... (cnn_compare --help)");
   return arguments;
 }

@@ -17,7 +17,7 @@ struct Arguments {
   Settings settings;
   bool across_machines = false;
   bool bits = false;  // compare two files of --hash_file, base.front() and fresh.front()
-  bool help = false;
+  bool help = false, version = false;
   std::optional<std::string> json, markdown, html;
 };
 

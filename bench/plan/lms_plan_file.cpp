@@ -7,7 +7,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "bench/report/build_info.h"
+#include "bench/version/build_info.h"
 #include "data/json/parse_json.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"

@@ -18,7 +18,6 @@
 #include "bench/ranks/rank_consistency.h"
 #include "bench/ranks/rank_lanes.h"
 #include "bench/report/benchmark_log.h"
-#include "bench/report/build_info.h"
 #include "bench/report/reporter.h"
 #include "bench/report/units.h"
 #include "bench/run/evaluator.h"
@@ -30,6 +29,7 @@
 #include "bench/run/turns.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
+#include "bench/version/build_info.h"
 #include "data/folder_lock.h"
 #include "layers/passes/concat_in_place.h"
 

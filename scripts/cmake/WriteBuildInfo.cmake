@@ -1,4 +1,4 @@
-# Run at every build: writes OUTPUT, the source of bench/report/build_info.h, where its text has changed.
+# Run at every build: writes OUTPUT, the source of bench/version/build_info.h, where its text has changed.
 # Takes SOURCE_DIR, VERSION and OUTPUT.
 execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --abbrev=40 --match= --dirty
                 OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
@@ -9,7 +9,7 @@ else()
   set(value "\"${commit}\"")
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[
-#include "bench/report/build_info.h"
+#include "bench/version/build_info.h"
 
 namespace cnn::bench {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "allreduce/estimate.h"
-#include "tests/support/allreduce/proof.h"
 #include "runtime/error.h"
+#include "tests/support/allreduce/proof.h"
 #include "tests/support/error_of.h"
 
 namespace cnn::allreduce {

@@ -1,6 +1,9 @@
+#include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <regex>
+#include <string>
+#include <vector>
 
 #include "tests/program/program.h"
 
@@ -19,6 +22,24 @@ TEST(Listing, AnswersVersionWithCommitAndLibraries) {
   EXPECT_TRUE(
       std::regex_match(run.lines()[1], std::regex("commit: ([0-9a-f]{40}(-dirty)?|unknown)")));
   EXPECT_THAT(run.out, AllOf(HasSubstr("\ngpu backend: "), HasSubstr("\ncpu backend: ")));
+}
+
+TEST(Listing, AnswersVersionForEachProgram) {
+  const std::vector<std::string> wanted = run_program({"--version"}).lines();
+  ASSERT_GE(wanted.size(), 4U);
+  for (const std::string name : {"all_reduce_benchmark", "cnn_compare"}) {
+    const auto path = std::filesystem::path(CNN_PROGRAM).parent_path() / name;
+    const Finished run = run_and(
+        {path.string(), "--version"}, [](const Finished&) { return false; }, [] {});
+    EXPECT_EQ(run.status, 0) << run.err;
+    ASSERT_GE(run.lines().size(), 2U) << run.out;
+    EXPECT_EQ(run.lines()[0], name + wanted[0].substr(wanted[0].find(' ')));
+    EXPECT_EQ(run.lines()[1], wanted[1]);
+    if (name == "all_reduce_benchmark") {  // it computes by the same libraries
+      EXPECT_EQ(std::vector(run.lines().begin() + 1, run.lines().end()),
+                std::vector(wanted.begin() + 1, wanted.end()));
+    }
+  }
 }
 
 TEST(Listing, NamesModelsWithTheirSizesAndParameters) {

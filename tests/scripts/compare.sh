@@ -41,6 +41,9 @@ results again 5 0.1 0.004
 results slow 5 0.104 0.004
 results noisy 5 0.1 0.2
 expect 0 'no regression' base.*.json -- again.*.json
+expect 0 '^cnn_compare [0-9][0-9.]*$' --version
+expect 0 '^commit: ' --version base.0.json
+expect 0 '^  --version ' --help
 expect 1 'a step takes' base.*.json -- slow.*.json
 expect 0 'improvement' slow.*.json -- base.*.json
 expect 2 'more runs a side' base.*.json -- noisy.*.json

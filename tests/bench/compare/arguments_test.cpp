@@ -60,5 +60,11 @@ TEST(Arguments, ThatMakeNoSenseAreNamed) {
 
 TEST(Arguments, AskForHelpWithoutFiles) { EXPECT_TRUE(parsed({"--help"}).help); }
 
+TEST(Arguments, AskForTheVersionWithoutFiles) {
+  EXPECT_TRUE(parsed({"--version"}).version);
+  EXPECT_TRUE(parsed({"--bits", "--version"}).version);
+  EXPECT_FALSE(parsed({"a.json", "--", "b.json"}).version);
+}
+
 }  // namespace
 }  // namespace cnn::compare

@@ -9,10 +9,10 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/error.h"
 #include "tests/support/allreduce/intervals.h"
 #include "tests/support/allreduce/races.h"
 #include "tests/support/allreduce/symbolic_sum.h"
-#include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {

@@ -6,8 +6,9 @@
 
 #include "allreduce/step_list.h"
 
-// Proves that the step lists of an all-reduce are right, by symbolic execution: they run on formulas
-// of contributions instead of numbers. Shares nothing with the generators but the list itself.
+// Proves that the step lists of an all-reduce are right, by symbolic execution: they run on
+// formulas of contributions instead of numbers. Shares nothing with the generators but the list
+// itself.
 namespace cnn::allreduce {
 
 // The numbers that one rank sends and adds.

@@ -1,9 +1,9 @@
-#include "bench/run/listing.h"
+#include "bench/report/listing.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "bench/report/build_info.h"
+#include "bench/version/version_lines.h"
 #include "models/catalog.h"
 #include "runtime/error.h"
 #include "runtime/graph.h"
@@ -44,9 +44,9 @@ std::string row_text(std::string_view name, std::string_view data_set, std::stri
 
 }  // namespace
 
-std::vector<std::string> version_lines(std::span<const BackendKind> backends) {
-  std::vector<std::string> lines{fmt::format("cnn_benchmarks {}", build_version()),
-                                 fmt::format("commit: {}", build_commit().value_or("unknown"))};
+std::vector<std::string> version_lines(std::string_view program,
+                                       std::span<const BackendKind> backends) {
+  std::vector<std::string> lines = version_lines(program);
   if (find_backend(backends, "gpu") == nullptr) {
     lines.emplace_back("gpu backend: not in this build");
   }
@@ -72,10 +72,11 @@ std::vector<std::string> model_lines(const data::Row* data_set) {
   return lines;
 }
 
-std::vector<std::string> listing(const Config& config, std::span<const BackendKind> backends) {
+std::vector<std::string> listing(std::string_view program, const Config& config,
+                                 std::span<const BackendKind> backends) {
   std::vector<std::string> lines;
   if (config.help.version) {
-    lines = version_lines(backends);
+    lines = version_lines(program, backends);
   }
   if (config.help.list_models) {
     for (std::string& line : model_lines(config.data.set)) {
