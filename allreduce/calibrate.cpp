@@ -173,22 +173,13 @@ class Measurement {
     return std::max(shortest, least(std::move(writer).finish()) / at_once);
   }
 
-  // How fast memory of another NUMA node is beside that of the own one, up to 1. peer: the rank of
-  // another node that this one reads from; -1: none.
-  double remote_share(int peer, double memory) {
-    const std::size_t n = room_.size() / 2;
-    std::byte* const there =
-        peer < 0 ? nullptr : transport_.in_sight(peer, reinterpret_cast<std::byte*>(room_.data()));
-    const simd::Operand operand{there, simd::Type::f32};
-    float* const to = &room_[n];
-    const double bytes = static_cast<double>(n * sizeof(float));
-    const double seconds = least([&] {
-      if (there != nullptr) {
-        loops_.sum({&operand, 1, &to, 1, n, false, 1});
-      }
-    });
-    const double writing = bytes / memory;
-    return std::clamp(writing / std::max(shortest, seconds - writing), least_share, 1.0);
+  // How fast memory of another NUMA node is beside that of the own one, up to 1: by copies from
+  // there and from here. peer: the rank of another node that this one reads from; -1: none.
+  double remote_share(int peer) {
+    const double near = copy_seconds(transport_.rank());
+    const double far = copy_seconds(peer < 0 ? transport_.rank() : peer);
+    const double one_access = near / 2;  // a copy reads and writes
+    return std::clamp(one_access / std::max(shortest, far - one_access), least_share, 1.0);
   }
 
   // Seconds for each byte that is added to another.
@@ -216,6 +207,16 @@ class Measurement {
       }
     }
     return std::move(writer).finish();
+  }
+
+  // The least time of a copy out of that rank's memory into this one's.
+  double copy_seconds(int from) {
+    const std::size_t n = room_.size() / 2;
+    auto* const own = reinterpret_cast<std::byte*>(room_.data());
+    std::byte* const there = from == transport_.rank() ? own : transport_.in_sight(from, own);
+    const simd::Operand operand{there, simd::Type::f32};
+    float* const to = &room_[n];
+    return least([&] { loops_.sum({&operand, 1, &to, 1, n, false, 1}); });
   }
 
   double least(RankPlan plan) {
@@ -316,12 +317,9 @@ bool has_several_nodes(const Topology& topology) {
   return false;
 }
 
-void measure_remote_memory(Measurement& measurement, const Topology& topology, std::size_t bytes,
-                           LinkSpeeds& speeds) {
-  const double memory = memory_speed(speeds.limits, static_cast<double>(bytes));
+void measure_remote_memory(Measurement& measurement, const Topology& topology, LinkSpeeds& speeds) {
   const int peer = peer_in_next_node(topology, measurement.rank());
-  speeds.links.remote_memory =
-      rounded(measurement.remote_share(peer, memory)) * speeds.links.memory;
+  speeds.links.remote_memory = speeds.links.memory * rounded(measurement.remote_share(peer));
   speeds.sources.remote_memory = Source::measured;
 }
 
@@ -406,7 +404,7 @@ LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const T
       links.memory = speeds.limits.memory.back().bytes_per_second;
       speeds.sources.memory = Source::measured;
       if (has_several_nodes(topology)) {
-        measure_remote_memory(measurement, topology, limits.bytes, speeds);
+        measure_remote_memory(measurement, topology, speeds);
       }
     }
   }

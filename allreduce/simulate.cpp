@@ -192,6 +192,14 @@ class Simulation {
 
   double use_processor(double seconds) { return processors_[rank_].serve(course().time, seconds); }
 
+  // A message within a host is a copy: from another NUMA node it is no faster than memory there.
+  double slowdown(std::size_t from, std::size_t to) const {
+    const bool across_nodes = host_of(from) == host_of(to) &&
+                              !topology_.same_node(static_cast<int>(from), static_cast<int>(to));
+    return across_nodes && links_.remote_memory ? std::max(1.0, links_.rank / *links_.remote_memory)
+                                                : 1;
+  }
+
   void post(std::size_t from, std::size_t to, const Range& range) {
     const double now = use_processor(links_.post);
     const std::size_t ranks = topology_.host_of.size(), sender = representative(from);
@@ -202,8 +210,8 @@ class Simulation {
     }
     ++course().open_messages;
     if (m.sent && m.expected) {
-      const double bytes =
-          size_scale_ * static_cast<double>(range.size() * size_of(plans_[rank_].wire));
+      const double bytes = size_scale_ * slowdown(from, to) *
+                           static_cast<double>(range.size() * size_of(plans_[rank_].wire));
       const Message whole{.from = sender,
                           .to = representative(to),
                           .chunk = chunk_,
