@@ -47,6 +47,12 @@ class Bench {
     operands_.workspace = {workspace.data, spec->workspace};
   }
 
+  // Of an operand as the kernel takes it, which may be of a smaller type than was asked.
+  double input_bytes(std::size_t input) const {
+    return static_cast<double>(operands_.in[input].desc.bytes());
+  }
+  double output_bytes() const { return static_cast<double>(operands_.out.front().desc.bytes()); }
+
   struct Best {
     double seconds = 0;
     bool agreed = false;
@@ -136,16 +142,17 @@ class Measurement {
     return std::max(images * element_bytes(), std::min(4 * largest_cache(), 1024 * mib));
   }
 
-  double seconds(const Op& op, const std::vector<TensorDesc>& in, Layout image, double budget) {
-    const Bench::Best best = Bench(backend_, op, in, image).best(budget);
+  double seconds(Bench& bench, double budget) {
+    const Bench::Best best = bench.best(budget);
     agreed_ = agreed_ && best.agreed;
     return best.seconds;
   }
 
   double product_seconds(std::int64_t side, double budget) {
     const layers::Dense op({.bias = false, .relu = false});
-    return seconds(op, {{Shape{side, side}, compute_}, {Shape{side, side}, DataType::f32}},
-                   Layout::nchw, budget);
+    Bench bench(backend_, op, {{Shape{side, side}, compute_}, {Shape{side, side}, DataType::f32}},
+                Layout::nchw);
+    return seconds(bench, budget);
   }
 
   // Returns the rate of a product whose matrices fit in that memory, and that does not take all the
@@ -164,22 +171,30 @@ class Measurement {
   // The better of copying and of reading weights for a product with one row.
   double bytes_per_second(double set) {
     constexpr double budget = 0.06;
-    constexpr std::int64_t columns = 1024;
     const Layout layout = backend_.preferred_layout(compute_);
     const double image_bytes = 64 * 16 * 16 * element_bytes();
     const TensorDesc images{
         Shape{std::max<std::int64_t>(static_cast<std::int64_t>(set / 2 / image_bytes), 1), 64, 16,
               16},
         compute_, layout};
-    const double copied = 2.0 * static_cast<double>(images.bytes()) /
-                          seconds(layers::Scale(0.5F), {images}, layout, budget);
-    const auto rows =
-        std::max<std::int64_t>(static_cast<std::int64_t>(set / sizeof(float)) / columns, 1);
-    const TensorDesc weights{Shape{rows, columns}, DataType::f32};
+    return std::max(copy_speed(images, layout, budget),
+                    read_speed(static_cast<std::int64_t>(set), budget));
+  }
+
+  double copy_speed(const TensorDesc& images, Layout layout, double budget) {
+    const layers::Scale op(0.5F);
+    Bench bench(backend_, op, {images}, layout);
+    return (bench.input_bytes(0) + bench.output_bytes()) / seconds(bench, budget);
+  }
+
+  double read_speed(std::int64_t set, double budget) {
+    constexpr std::int64_t columns = 1024;
+    const auto bytes_of_row = columns * static_cast<std::int64_t>(sizeof(float));
+    const std::int64_t rows = std::max<std::int64_t>(set / bytes_of_row, 1);
     const layers::Dense op({.bias = false, .relu = false});
-    const double read = static_cast<double>(weights.bytes()) /
-                        seconds(op, {{Shape{1, rows}, compute_}, weights}, Layout::nchw, budget);
-    return std::max(copied, read);
+    Bench bench(backend_, op, {{Shape{1, rows}, compute_}, {Shape{rows, columns}, DataType::f32}},
+                Layout::nchw);
+    return bench.input_bytes(1) / seconds(bench, budget);
   }
 
   const Backend& backend_;

@@ -1,10 +1,16 @@
 #include "bench/machine/ceilings.h"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
+#include <optional>
+#include <thread>
 
 #include "bench/machine/cpu_backend.h"
+#include "layers/dense.h"
 #include "runtime/cpu/device.h"
 
 namespace cnn::bench {
@@ -49,6 +55,47 @@ TEST(Ceilings, AreMeasuredWithTheBackendsKernels) {
       slower = cache.bytes_per_second;
     }
   }
+}
+
+// A kernel that takes so long, whatever it is given.
+class Sleeping final : public Kernel {
+ public:
+  explicit Sleeping(std::chrono::milliseconds time) : time_(time) {}
+  void run(Stream& /*stream*/, const Operands& /*operands*/) override {
+    std::this_thread::sleep_for(time_);
+  }
+
+ private:
+  std::chrono::milliseconds time_;
+};
+
+// Products take a millisecond at least and all else a hundred of them, so that the bandwidth is
+// that of reading weights: at most their bytes in a millisecond.
+TEST(Ceilings, CountWeightsInTheTypeInWhichTheKernelTakesThem) {
+  Backend backend = cpu();
+  std::size_t largest = 0;
+  backend.caches.clear();
+  backend.kernels = {};
+  backend.kernels.add<layers::Dense>(
+      [&largest](const layers::Dense& /*op*/, const Signature& asked) {
+        KernelSpec spec{.in = asked.in, .out = asked.out};
+        spec.in[1].type = DataType::bf16;
+        largest = std::max(largest, spec.in[1].bytes());
+        return std::optional(spec);
+      },
+      [](const layers::Dense& /*op*/, const Signature& /*signature*/) {
+        return std::make_unique<Sleeping>(std::chrono::milliseconds(1));
+      });
+  backend.kernels.otherwise(
+      [](const Op& /*op*/, const Signature& asked) {
+        return std::optional(KernelSpec{.in = asked.in, .out = asked.out});
+      },
+      [](const Op& /*op*/, const Signature& /*signature*/) {
+        return std::make_unique<Sleeping>(std::chrono::milliseconds(100));
+      });
+  const MeasuredCeilings measured = measure_ceilings(backend, DataType::bf16);
+  ASSERT_TRUE(measured.ceilings) << measured.notes.front();
+  EXPECT_LE(measured.ceilings->bytes_per_second, static_cast<double>(largest) / 1e-3);
 }
 
 TEST(Ceilings, AreLeftOutWithALineWhereMemoryIsShort) {
