@@ -227,6 +227,9 @@ void Executor::observe(NodeObserver& observer) {
 void Executor::run(std::span<const TensorView> inputs) {
   check_inputs(inputs);
   exposed_ = 0;
+  if (records_) {
+    why_not_recorded_.clear();  // of a run that failed
+  }
   complete([&] {
     if (Recording* recording = recording_for(inputs)) {
       exposed_.reset();
@@ -239,6 +242,7 @@ void Executor::run(std::span<const TensorView> inputs) {
     exposed_ = stood_still_seconds();
   }
   warm_ = true;
+  records_ = records_ && why_not_recorded_.empty();
 }
 
 Timeline Executor::profile(std::span<const TensorView> inputs) {
@@ -286,16 +290,33 @@ Recording* Executor::recording_for(std::span<const TensorView> inputs) {
   if (recorded_.size() == most_recordings) {
     return nullptr;
   }
-  auto recording =
-      device_->record(used_streams_, [&] { enqueue_all(inputs, nullptr, Waits::unseen); });
+  std::unique_ptr<Recording> recording = record(inputs);
   if (recording == nullptr) {
-    records_ = false;
     return nullptr;
   }
   Recorded& made = recorded_.emplace_back();
   std::ranges::transform(inputs, std::back_inserter(made.inputs), &TensorView::data);
   made.recording = std::move(recording);
   return made.recording.get();
+}
+
+// A library may do in a step what no recording takes, such as waiting for a stream: the step then
+// runs all the same when it is enqueued. An error of the step itself comes again there. Errors that
+// tell of more than this step, such as the loss of a rank, end the run.
+std::unique_ptr<Recording> Executor::record(std::span<const TensorView> inputs) {
+  try {
+    auto recording =
+        device_->record(used_streams_, [&] { enqueue_all(inputs, nullptr, Waits::unseen); });
+    records_ = recording != nullptr;
+    return recording;
+  } catch (const Error& error) {
+    constexpr int plain = 1;
+    if (error.exit_code() != plain) {
+      throw;
+    }
+    why_not_recorded_ = error.what();
+    return nullptr;
+  }
 }
 
 void Executor::complete(const std::function<void()>& start) {

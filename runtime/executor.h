@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -22,7 +23,8 @@
 namespace cnn {
 
 struct ExecutorOptions {
-  // Where the device can: record what a step enqueues, from the second run on, and replay it.
+  // Where the device can: record what a step enqueues, from the second run on, and replay it. A
+  // step that cannot be recorded is enqueued in every run.
   bool record = true;
   // Wait for each step of the plan before the next is enqueued, and record nothing: then an error
   // of the device names the step that made it. Slow.
@@ -71,6 +73,9 @@ class Executor {
   // Seconds for which lane compute stood still in the latest run, since what it needed of lane
   // communicate was not done yet. Nothing if the run was a replay: nobody sees inside that.
   std::optional<double> exposed_seconds() const { return exposed_; }
+  // Why steps are enqueued though they should be recorded: what the device said when it failed to.
+  // Empty: it has not failed.
+  const std::string& why_not_recorded() const { return why_not_recorded_; }
   // The highest end of an operand or workspace in the arena that was handed to a kernel or a copy.
   std::size_t measured_peak_bytes() const { return measured_peak_; }
 
@@ -109,6 +114,7 @@ class Executor {
   void resolve(Device& device, const Variables& variables, std::size_t copies_beside_compute);
   void check_inputs(std::span<const TensorView> inputs) const;
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
+  std::unique_ptr<Recording> record(std::span<const TensorView> inputs);
   // Calls start, which enqueues, then waits for all streams; throws the first error of either.
   void complete(const std::function<void()>& start);
   // How a run treats the time that lane compute stands still: not while it is recorded.
@@ -123,8 +129,9 @@ class Executor {
 
   Program program_;
   Device* device_;
-  bool records_;  // still; false once the device has declined
+  bool records_;  // still; false once the device has declined or failed
   bool waits_for_each_;
+  std::string why_not_recorded_;
   bool warm_ = false;  // a run has ended well: libraries have loaded what they load late
   std::span<std::byte> arena_, host_arena_;
   Buffer own_host_arena_, result_bytes_;

@@ -279,6 +279,56 @@ TEST(Recording, IsAskedForOnceOfADeviceThatHasNone) {
   EXPECT_EQ(asked, 1);
 }
 
+// A device of whose recordings none succeeds: the error comes with what was enqueued last.
+class FailingToRecord final : public Device {
+ public:
+  FailingToRecord(Counts& counts, std::function<void()> fail)
+      : inner_(CpuOptions{}, counts), fail_(std::move(fail)) {}
+  std::string name() const override { return "failing"; }
+  std::size_t memory_bytes() const override { return inner_.memory_bytes(); }
+  std::unique_ptr<Stream> make_stream(Lane lane) override { return inner_.make_stream(lane); }
+  std::unique_ptr<Event> make_event() override { return inner_.make_event(); }
+  Buffer allocate(std::size_t bytes) override { return inner_.allocate(bytes); }
+  Buffer allocate_host(std::size_t bytes) override { return inner_.allocate_host(bytes); }
+  std::unique_ptr<Recording> record(std::span<Stream* const> streams,
+                                    const std::function<void()>& enqueue) override {
+    return inner_.record(streams, [&] {
+      enqueue();
+      fail_();
+    });
+  }
+
+ private:
+  TapingDevice inner_;
+  std::function<void()> fail_;
+};
+
+TEST(Recording, IsReplacedByEnqueuingWhereTheDeviceFailsToMakeOne) {
+  Counts counts, none;
+  TestStep step(make_program(busy_plan(12), test_kernels()),
+                std::make_unique<FailingToRecord>(counts, [] { throw Error("no such capture"); }),
+                tests::lanes_apart);
+  TestStep other = taped(busy_plan(12), test_kernels(), none, {.record = false});
+  EXPECT_EQ(step.executor().why_not_recorded(), "");
+  for (int i = 0; i < 4; ++i) {
+    step.run();
+    other.run();
+    expect_same_values(step.outcome(), other.outcome());
+  }
+  EXPECT_EQ(counts.recorded, 1) << "it is not tried again";
+  EXPECT_EQ(counts.replayed, 0);
+  EXPECT_EQ(step.executor().why_not_recorded(), "no such capture");
+}
+
+TEST(Recording, LetsErrorsThroughThatTellOfMoreThanTheStep) {
+  Counts counts;
+  TestStep step(make_program(busy_plan(13), test_kernels()),
+                std::make_unique<FailingToRecord>(counts, [] { throw DoesNotFit("too large"); }),
+                tests::lanes_apart);
+  step.run();
+  EXPECT_THROW(step.run(), DoesNotFit);
+}
+
 TEST(Recording, IsNotMadeOfAStepThatFailed) {
   class Failing final : public Kernel {
    public:
