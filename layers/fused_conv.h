@@ -32,9 +32,11 @@ class FusedConv final : public Op {
   FusedConvAttributes attributes;
 };
 
-// Backward through a convolution, and through ReLU and batch norm before it as far as sums go. With
-// d = d loss / d (the convolution's input), as Conv2dBackwardData makes it of dy and w, with
-// xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon):
+// Backward through a convolution, and through ReLU and batch norm before it as far as sums go.
+// Where the forward pass has rounded a and b, a norm of mean 0 and r = 1 with gamma = a and beta =
+// b has the same gate, to the bit, and sums up g and g x; see NormBackwardEnd for what these
+// become. With d = d loss / d (the convolution's input), as Conv2dBackwardData makes it of dy and
+// w, with xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon):
 //   g = d where gamma xhat + beta > 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
 // and with n = N H W the coefficients of d loss / d x = A g + B x + C:
 //   A = gamma r,  B = -gamma r^2 dgamma / n,  C = -B mean - A dbeta / n

@@ -65,7 +65,11 @@ std::vector<TensorDesc> FinishStatistics::infer(std::span<const TensorDesc> in) 
   }
   const TensorDesc vector = in[0];
   const TensorDesc affine = described(vector.shape, type);
-  return {vector, vector, vector, affine, affine};
+  std::vector<TensorDesc> result{vector, vector, vector, affine, affine};
+  if (type != DataType::f32) {
+    result.insert(result.end(), 2, vector);
+  }
+  return result;
 }
 
 void FinishStatistics::reference(std::span<const TensorView> in,
@@ -76,8 +80,9 @@ void FinishStatistics::reference(std::span<const TensorView> in,
     const double variance = difference < 0 ? 0 : difference;  // rounding may go below; NaN stays
     const double r = 1 / std::sqrt(variance + epsilon);
     const double a = in[2].as<float>()[c] * r;
-    const double results[] = {mean, variance, r, a, in[3].as<float>()[c] - mean * a};
-    for (std::size_t k = 0; k < std::size(results); ++k) {
+    const double b = in[3].as<float>()[c] - mean * a;
+    const double results[] = {mean, variance, r, a, b, a, b};
+    for (std::size_t k = 0; k < out.size(); ++k) {
       out[k].as<float>()[c] = static_cast<float>(results[k]);
     }
   }
@@ -122,14 +127,14 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
 }
 
 std::vector<TensorDesc> NormBackwardEnd::infer(std::span<const TensorDesc> in) const {
-  require_count(*this, in, 5);
+  require_count(*this, in, 7);
   require_real_image(*this, in);
   require(is_alike(in[1], in[0]), *this, in, "takes images of one kind");
   for (const TensorDesc& desc : in.subspan(2)) {
     require(is_vector(desc, in[0].shape) && desc.type == DataType::f32, *this, in,
-            "coefficients are f32 [C]");
+            "sums and statistics are f32 [C]");
   }
-  return {described(in[0].shape, in[0].type)};
+  return {described(in[0].shape, in[0].type), described({in[0].shape[1]}, DataType::f32)};
 }
 
 void NormBackwardEnd::reference(std::span<const TensorView> in,
@@ -139,9 +144,19 @@ void NormBackwardEnd::reference(std::span<const TensorView> in,
     return in[operand].as<float>()[i];
   };
   const auto dx = out[0].as<float>();
+  const double count = static_cast<double>(dx.size()) / static_cast<double>(channels.count());
+  std::vector<double> a(channels.count()), b(a), offset(a);
+  for (std::size_t c = 0; c < a.size(); ++c) {
+    const double sum = value(3, c), mean = value(4, c), r = value(5, c);
+    const double dgamma = r * (value(2, c) - mean * sum);
+    a[c] = value(6, c) * r;
+    b[c] = -a[c] * r * dgamma / count;
+    offset[c] = -b[c] * mean - a[c] * sum / count;
+    out[1].as<float>()[c] = static_cast<float>(dgamma);
+  }
   for (std::size_t i = 0; i < dx.size(); ++i) {
     const std::size_t c = channels.of(i);
-    dx[i] = static_cast<float>(value(2, c) * value(0, i) + value(3, c) * value(1, i) + value(4, c));
+    dx[i] = static_cast<float>(a[c] * value(0, i) + b[c] * value(1, i) + offset[c]);
   }
 }
 

@@ -22,7 +22,8 @@ class ChannelSums final : public Op {
 // so that batch norm is a x + b. The difference loses digits where |mean| is much larger than the
 // deviation: an error of 2^-24 (mean / deviation)^2 of the variance, from sums rounded to f32.
 // in: sum, squares, gamma, beta, all f32 [C]. out: mean, variance, r, all f32 [C], and a, b of
-// `type` [C]: convolutions of 16 bits load 16-bit vectors.
+// `type` [C]: convolutions of 16 bits load 16-bit vectors. Where that is not f32 also a, b f32 [C]
+// with the values that they have after rounding, for those who must agree with such convolutions.
 class FinishStatistics final : public Op {
  public:
   FinishStatistics(double n, double eps, DataType affine) : count(n), epsilon(eps), type(affine) {}
@@ -54,8 +55,12 @@ class ScaleBias final : public Op {
   bool mask;
 };
 
-// dx = A g + B x + C by channel, the end of a batch norm's gradient (see ConvBackwardDataNorm). in:
-// g, x like g, A, B, C, all f32 [C]. out: dx like g. May overwrite either image.
+// The end of a batch norm's gradient, from sums over n = N H W values of each channel:
+//   dgamma = r (sum g x - mean sum g), dx = A g + B x + C with
+//   A = gamma r,  B = -gamma r^2 dgamma / n,  C = -B mean - A sum g / n
+// The difference loses digits where |mean| is much larger than the deviation, as FinishStatistics
+// does. in: g, x like g, sum g x, sum g, mean, r, gamma, all f32 [C]. out: dx like g, dgamma f32
+// [C]. May overwrite either image.
 class NormBackwardEnd final : public Op {
  public:
   std::string_view name() const override { return "norm_backward_end"; }

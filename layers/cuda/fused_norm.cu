@@ -1,3 +1,5 @@
+#include <type_traits>
+
 #include "layers/cuda/gate.cuh"
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
@@ -19,18 +21,52 @@ struct BlendImages {
   std::uint8_t* mask = nullptr;  // of `to`; written if masked
 };
 
+// What a blend multiplies and adds in one channel.
+struct Coefficients {
+  float first_slope = 1, second_slope = 1, offset = 0;
+};
+
 struct BlendVectors {  // f32 [C]
   const float* first_slope = nullptr;
   const float* second_slope = nullptr;  // nullptr: 1
   const float* offset = nullptr;
   const float* second_offset = nullptr;  // nullptr: 0
+
+  __device__ Coefficients at(int c, bool /*is_first*/) const {
+    return {.first_slope = first_slope[c],
+            .second_slope = second_slope == nullptr ? 1 : second_slope[c],
+            .offset = offset[c] + (second_offset == nullptr ? 0 : second_offset[c])};
+  }
+};
+
+// The coefficients of a batch norm's gradient, see NormBackwardEnd. In double: it is a handful of
+// numbers, and a difference that may cancel.
+struct EndVectors {
+  const float *sum_gx = nullptr, *sum_g = nullptr, *mean = nullptr, *reciprocal = nullptr;
+  const float* gamma = nullptr;
+  float* dgamma = nullptr;  // written by the thread that is the first of its channel
+  double count = 0;         // values of a channel
+
+  __device__ Coefficients at(int c, bool is_first) const {
+    const double r = reciprocal[c];
+    const double sum = sum_g[c];
+    const double gradient = r * (sum_gx[c] - mean[c] * sum);
+    if (is_first) {
+      dgamma[c] = static_cast<float>(gradient);
+    }
+    const double a = gamma[c] * r;
+    const double b = -a * r * gradient / count;
+    return {.first_slope = static_cast<float>(a),
+            .second_slope = static_cast<float>(b),
+            .offset = static_cast<float>(-b * mean[c] - a * sum / count)};
+  }
 };
 
 // to = relu(first_slope first + second_slope second + offset + second_offset). Chunks are read from
 // their end, which the second-level cache still holds of what was written from the front.
-template <class T, int width, bool two, bool masked>
+template <class T, int width, bool two, bool masked, class Vectors>
 __global__ void __launch_bounds__(tile_threads)
-    blend(BlendImages<T> images, BlendVectors vectors, Tile tile, bool relu) {
+    blend(BlendImages<T> images, Vectors vectors, Tile tile, bool relu) {
   const int channel = tile.channel();
   if (channel >= tile.channels) {
     return;
@@ -40,11 +76,10 @@ __global__ void __launch_bounds__(tile_threads)
   float offset[width];
 #pragma unroll
   for (int i = 0; i < width; ++i) {
-    const int c = channel + i;
-    first_slope[i] = vectors.first_slope[c];
-    second_slope[i] = vectors.second_slope == nullptr ? 1 : vectors.second_slope[c];
-    offset[i] =
-        vectors.offset[c] + (vectors.second_offset == nullptr ? 0 : vectors.second_offset[c]);
+    const Coefficients of = vectors.at(channel + i, blockIdx.y == 0 && threadIdx.y == 0);
+    first_slope[i] = of.first_slope;
+    second_slope[i] = of.second_slope;
+    offset[i] = of.offset;
   }
   const int chunk = static_cast<int>(blockIdx.y);
   const std::int64_t begin = tile.first_row(chunk);
@@ -83,13 +118,15 @@ __global__ void __launch_bounds__(tile_threads)
   }
 }
 
+template <class Vectors>
 struct BlendOperands {
   TensorView first, second, to, mask;  // second.data, mask.data: nullptr if there is none
-  BlendVectors vectors;
+  Vectors vectors;
   bool relu = false;
 };
 
-void launch_blend(const BlendOperands& of, Stream& stream) {
+template <class Vectors>
+void launch_blend(const BlendOperands<Vectors>& of, Stream& stream) {
   const Tile columns = columns_of(of.first.desc);
   with_type_and_width(of.first.desc.type, columns.width, [&](auto tag, auto width) {
     using T = typename decltype(tag)::Type;
@@ -104,18 +141,22 @@ void launch_blend(const BlendOperands& of, Stream& stream) {
       cnn::cuda::launch(kernel, tile.grid(), tile.block(), 0, stream, images, of.vectors, tile,
                         of.relu);
     };
-    with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
-      if (images.second == nullptr) {
-        launch(blend<T, lanes, false, decltype(masked)::value>);
-      } else {
-        launch(blend<T, lanes, true, decltype(masked)::value>);
-      }
-    });
+    if constexpr (std::is_same_v<Vectors, EndVectors>) {
+      launch(blend<T, lanes, true, false, Vectors>);
+    } else {
+      with_mask<lanes>(images.mask != nullptr, [&](auto masked) {
+        if (images.second == nullptr) {
+          launch(blend<T, lanes, false, decltype(masked)::value, Vectors>);
+        } else {
+          launch(blend<T, lanes, true, decltype(masked)::value, Vectors>);
+        }
+      });
+    }
   });
 }
 
 void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
-  BlendOperands of{
+  BlendOperands<BlendVectors> of{
       .first = o.in[0],
       .second = op.rest == ScaleBias::Rest::nothing ? TensorView{} : o.in[3],
       .to = o.out[0],
@@ -130,13 +171,20 @@ void run_scale_bias(const ScaleBias& op, Stream& stream, const Operands& o) {
 }
 
 void run_end(Stream& stream, const Operands& o) {
-  launch_blend({.first = o.in[0],
-                .second = o.in[1],
-                .to = o.out[0],
-                .vectors = {.first_slope = data_of<float>(o.in[2]),
-                            .second_slope = data_of<float>(o.in[3]),
-                            .offset = data_of<float>(o.in[4])}},
-               stream);
+  const Shape& shape = o.in[0].desc.shape;
+  const BlendOperands<EndVectors> of{
+      .first = o.in[0],
+      .second = o.in[1],
+      .to = o.out[0],
+      .mask = {},
+      .vectors = {.sum_gx = data_of<float>(o.in[2]),
+                  .sum_g = data_of<float>(o.in[3]),
+                  .mean = data_of<float>(o.in[4]),
+                  .reciprocal = data_of<float>(o.in[5]),
+                  .gamma = data_of<float>(o.in[6]),
+                  .dgamma = data_of<float>(o.out[1]),
+                  .count = static_cast<double>(shape.elements() / shape[1])}};
+  launch_blend(of, stream);
 }
 
 // The sums of one chunk and channel: sum x, sum x^2; kept as pairs, see tile.cuh.
@@ -234,8 +282,14 @@ constexpr int statistics_threads = 128;
 
 // In double: it is a handful of numbers, and a difference that may cancel.
 template <class A>
+struct Affine {
+  A *slope, *offset;
+  float *rounded_slope, *rounded_offset;  // their values in f32; nullptr where A is f32
+};
+
+template <class A>
 __global__ void __launch_bounds__(statistics_threads)
-    finish_statistics(Statistics s, A* slope, A* offset) {
+    finish_statistics(Statistics s, Affine<A> affine) {
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (c >= s.channels) {
     return;
@@ -248,8 +302,14 @@ __global__ void __launch_bounds__(statistics_threads)
   s.mean[c] = static_cast<float>(mean);
   s.variance[c] = static_cast<float>(variance);
   s.reciprocal[c] = static_cast<float>(reciprocal);
-  slope[c] = from_float<A>(static_cast<float>(scale));
-  offset[c] = from_float<A>(static_cast<float>(s.beta[c] - mean * scale));
+  const A slope = from_float<A>(static_cast<float>(scale));
+  const A offset = from_float<A>(static_cast<float>(s.beta[c] - mean * scale));
+  affine.slope[c] = slope;
+  affine.offset[c] = offset;
+  if (affine.rounded_slope != nullptr) {
+    affine.rounded_slope[c] = to_float(slope);
+    affine.rounded_offset[c] = to_float(offset);
+  }
 }
 
 void run_statistics(const FinishStatistics& op, Stream& stream, const Operands& o) {
@@ -265,9 +325,14 @@ void run_statistics(const FinishStatistics& op, Stream& stream, const Operands& 
                      .channels = static_cast<int>(o.in[0].desc.shape[0])};
   with_type(o.out[3].desc.type, [&](auto tag) {
     using A = typename decltype(tag)::Type;
-    cnn::cuda::launch(
-        finish_statistics<A>, dim3(launch_count(divide_up(s.channels, statistics_threads))),
-        dim3(statistics_threads), 0, stream, s, data_of<A>(o.out[3]), data_of<A>(o.out[4]));
+    const bool narrow = o.out.size() > 5;
+    const Affine<A> affine{.slope = data_of<A>(o.out[3]),
+                           .offset = data_of<A>(o.out[4]),
+                           .rounded_slope = narrow ? data_of<float>(o.out[5]) : nullptr,
+                           .rounded_offset = narrow ? data_of<float>(o.out[6]) : nullptr};
+    cnn::cuda::launch(finish_statistics<A>,
+                      dim3(launch_count(divide_up(s.channels, statistics_threads))),
+                      dim3(statistics_threads), 0, stream, s, affine);
   });
 }
 

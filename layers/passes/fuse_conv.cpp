@@ -1,6 +1,8 @@
 #include "layers/passes/fuse_conv.h"
 
+#include <cstdint>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "layers/batch_norm.h"
@@ -43,6 +45,7 @@ class Emitter {
   };
   struct Normaliser {  // of image x: y = a x + b
     Value x, mean, r, a, b;
+    Value gate_a, gate_b;  // a and b as they are, in f32
   };
 
   Value now(TensorId old) { return {&rewriter_.graph(), rewriter_.now(old)}; }
@@ -72,12 +75,15 @@ class Emitter {
     if (a.scale) {
       return now(node.inputs[1]);
     }
-    const Shape shape = rewriter_.old().info(node.inputs[1]).desc.shape;
-    const auto [ones, is_new] = ones_.try_emplace(shape[0]);
+    return constant(rewriter_.old().info(node.inputs[1]).desc.shape[0], 1);
+  }
+
+  Value constant(std::int64_t length, float value) {
+    const auto [found, is_new] = constants_.try_emplace(std::pair(length, value));
     if (is_new) {
-      ones->second = fill(rewriter_.graph(), shape, 1);
+      found->second = fill(rewriter_.graph(), Shape{length}, value);
     }
-    return ones->second;
+    return found->second;
   }
 
   void emit_norm(NodeIndex i, const NormPlan& norm) {
@@ -98,7 +104,14 @@ class Emitter {
                                             now(node.inputs[NormPlaces(a.scale).beta])});
     rewriter_.moved(node.outputs[1], out[0].id);
     rewriter_.moved(node.outputs[2], out[1].id);
-    normalisers_[i] = {.x = x, .mean = out[0], .r = out[2], .a = out[3], .b = out[4]};
+    const std::size_t in_f32 = out.size() - 2;
+    normalisers_[i] = {.x = x,
+                       .mean = out[0],
+                       .r = out[2],
+                       .a = out[3],
+                       .b = out[4],
+                       .gate_a = out[in_f32],
+                       .gate_b = out[in_f32 + 1]};
     if (norm.form == NormPlan::Form::stored) {
       emit_stored(node, norm, normalisers_.at(i));
     }
@@ -128,27 +141,34 @@ class Emitter {
     rewriter_.moved(node.outputs.front(), dw.id);
   }
 
+  // The forward pass lets a pixel through where a x + b > 0, with a and b as they are rounded.
+  // gamma xhat + beta would be another number, with another sign near zero: so a norm of mean 0 and
+  // deviation 1, whose gamma is a and beta is b, makes the gate and the sums of g and g x, and
+  // NormBackwardEnd turns them into those of the norm that it really is.
   void emit_backward(const Node& node, const BackwardPlan& plan) {
     const Node& data = rewriter_.old().nodes()[plan.data];
     const Normaliser& of = normalisers_.at(plan.norm);
     const BatchNormAttributes& a = as<BatchNormBackward>(node)->attributes;
-    const std::vector<Value> out =
-        emit_all(ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
-                 std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), of.x, of.mean, of.r,
-                                    gamma_of(node, a), now(node.inputs[NormPlaces(a.scale).beta])});
-    const Value dx = emit(NormBackwardEnd(), {out[0], of.x, out[3], out[4], out[5]});
-    rewriter_.moved(node.outputs[0], dx.id);
+    const std::int64_t channels = of.x.desc().shape[1];
+    const std::vector<Value> out = emit_all(
+        ConvBackwardDataNorm(as<Conv2dBackwardData>(data)->attributes.window),
+        std::vector<Value>{now(data.inputs[0]), now(data.inputs[1]), of.x, constant(channels, 0),
+                           constant(channels, 1), of.gate_a, of.gate_b});
+    const std::vector<Value> end = emit_all(
+        NormBackwardEnd(),
+        std::vector<Value>{out[0], of.x, out[1], out[2], of.mean, of.r, gamma_of(node, a)});
+    rewriter_.moved(node.outputs[0], end[0].id);
     rewriter_.moved(node.outputs[1], out[2].id);
     if (a.scale) {
-      rewriter_.moved(node.outputs[2], out[1].id);
+      rewriter_.moved(node.outputs[2], end[1].id);
     }
   }
 
   const ConvFusion& plan_;
   Rewriter rewriter_;
   std::map<NodeIndex, Sums> sums_;  // by what makes them: a convolution, or a norm's own
-  std::map<NodeIndex, Normaliser> normalisers_;  // by norm
-  std::map<std::int64_t, Value> ones_;           // by length
+  std::map<NodeIndex, Normaliser> normalisers_;                // by norm
+  std::map<std::pair<std::int64_t, float>, Value> constants_;  // by length and value
 };
 
 }  // namespace

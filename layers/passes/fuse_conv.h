@@ -14,7 +14,8 @@ namespace cnn::layers {
 //   then ChannelSums makes its sums;
 // * Conv2dBackwardData + BatchNormBackward with ReLU becomes ConvBackwardDataNorm and
 //   NormBackwardEnd, if nothing else reads the gradient in between.
-// Whatever has no kernel stays as it is. Values stay the same but for rounding.
+// Whatever has no kernel stays as it is. Values stay the same but for rounding, and a gradient
+// passes a ReLU exactly where its value did in the forward pass.
 Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image);
 
 // Whether the table has kernels for it at all: asked for a convolution of ResNet-50, of images of

@@ -261,7 +261,8 @@ class Planner {
     if (around_.runs(ConvBackwardDataNorm(conv->attributes.window),
                      {around_.desc(data.inputs[0]), around_.desc(data.inputs[1]), x, vector, vector,
                       vector, vector}) &&
-        around_.runs(NormBackwardEnd(), {x, x, vector, vector, vector})) {
+        around_.runs(NormBackwardEnd(), {x, x, vector, vector, vector, vector, vector}) &&
+        around_.runs(Fill(vector.shape, 0), {}) && around_.runs(Fill(vector.shape, 1), {})) {
       plan_.backward[i] = {.norm = *norm, .data = *made_by};
       plan_.absorbed[*made_by] = true;
     }

@@ -88,7 +88,9 @@ Case backward_case(const ConvRow& row) {
                  std::vector<Value>{dy, weights(graph, row.w), x, norm[0], norm[2],
                                     vector(graph, "next_gamma", row.x[1]),
                                     vector(graph, "next_beta", row.x[1])});
-    emit(layers::NormBackwardEnd(), {out[0], x, out[3], out[4], out[5]});
+    emit_all(layers::NormBackwardEnd(),
+             std::vector<Value>{out[0], x, out[1], out[2], norm[0], norm[2],
+                                vector(graph, "gamma_of_end", row.x[1])});
     return std::nullopt;
   };
   std::string name = "fused_conv_backward_" + text_of(row.x) + "_to_" + text_of(row.w);
@@ -125,9 +127,11 @@ Case scale_bias_case(const Shape& shape, const ScaleBias& op, bool narrow) {
 
 Case end_case(const Shape& shape) {
   const auto build = [=](Graph& graph) -> std::optional<Value> {
-    emit(layers::NormBackwardEnd(),
-         {image(graph, "g", shape), image(graph, "x", shape), vector(graph, "slope_g", shape[1]),
-          vector(graph, "slope_x", shape[1]), vector(graph, "offset", shape[1])});
+    std::vector<Value> in{image(graph, "g", shape), image(graph, "x", shape)};
+    for (const char* name : {"sum_gx", "sum_g", "mean", "r", "gamma"}) {
+      in.push_back(vector(graph, name, shape[1]));
+    }
+    emit_all(layers::NormBackwardEnd(), in);
     return std::nullopt;
   };
   return {.name = "norm_backward_end_" + text_of(shape), .build = build};

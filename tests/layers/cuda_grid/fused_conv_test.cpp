@@ -5,11 +5,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <functional>
 #include <gtest/gtest.h>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "layers/cuda/fused_steps.h"
+#include "layers/operands.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/cuda_grid/operation_loops.h"
@@ -92,6 +96,116 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 INSTANTIATE_TEST_SUITE_P(Cuda, GridFusedConv, testing::ValuesIn(cases()), test_name);
+
+constexpr std::int64_t channels = 8, side = 16;
+
+HostTensor plain_tensor(const Shape& shape) {
+  return HostTensor(layers::described(shape, DataType::f32));
+}
+
+HostTensor vector_of(const std::function<float(std::int64_t)>& value) {
+  HostTensor result = plain_tensor({channels});
+  for (std::int64_t c = 0; c < channels; ++c) {
+    result.view().as<float>()[static_cast<std::size_t>(c)] = value(c);
+  }
+  return result;
+}
+
+// The statistics of a norm whose slope and offset no 16-bit type holds.
+struct Norm {
+  HostTensor mean = vector_of([](std::int64_t c) { return 1.3F + 0.17F * static_cast<float>(c); });
+  HostTensor r = vector_of([](std::int64_t c) { return 0.71F + 0.013F * static_cast<float>(c); });
+  HostTensor gamma = vector_of([](std::int64_t c) { return c % 3 == 2 ? -0.9F : 1.1F; });
+  HostTensor beta = vector_of([](std::int64_t c) { return -0.33F * static_cast<float>(c % 4); });
+  HostTensor a = vector_of([](std::int64_t) { return 0.0F; });
+  HostTensor b = vector_of([](std::int64_t) { return 0.0F; });
+
+  explicit Norm(DataType type) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      const float slope = gamma.view().as<float>()[c] * r.view().as<float>()[c];
+      a.view().as<float>()[c] = slope;
+      b.view().as<float>()[c] = beta.view().as<float>()[c] - slope * mean.view().as<float>()[c];
+    }
+    round_to(type, a.view());
+    round_to(type, b.view());
+  }
+
+  // Pixels side by side in the type, around the one where the ReLU begins.
+  HostTensor image(DataType type) const {
+    HostTensor x = plain_tensor({1, channels, side, side});
+    for (std::size_t i = 0; i < x.view().as<float>().size(); ++i) {
+      const std::size_t c = i / (side * side);
+      const double zero = -static_cast<double>(b.view().as<float>()[c]) / a.view().as<float>()[c];
+      const double step = (type == DataType::f16 ? 0x1p-11 : 0x1p-8) * std::abs(zero);
+      const double place = static_cast<double>(i % (side * side)) - side * side / 2.0;
+      x.view().as<float>()[i] = static_cast<float>(zero + step * place / 16);
+    }
+    round_to(type, x.view());
+    return x;
+  }
+};
+
+HostTensor identity() {
+  HostTensor w = plain_tensor({channels, channels, 1, 1});
+  std::ranges::fill(w.view().as<float>(), 0.0F);
+  for (std::size_t c = 0; c < channels; ++c) {
+    w.view().as<float>()[c * channels + c] = 1;
+  }
+  return w;
+}
+
+class GateAtTheEdge : public testing::TestWithParam<DataType> {
+ protected:
+  // Where the outputs of an op, whose convolution changes nothing, are above 0.
+  std::vector<bool> above_zero(const Op& op, const std::vector<const HostTensor*>& in,
+                               const std::vector<TensorDesc>& types) const {
+    std::vector<TensorView> views;
+    for (const HostTensor* tensor : in) {
+      views.push_back(tensor->view());
+    }
+    const auto run =
+        run_op(backend_of(GetParam()).table, op, {.in = types, .out = op.infer(types)}, views);
+    std::vector<bool> result;
+    for (const float value : run.value().out.front().view().as<float>()) {
+      result.push_back(value > 0);
+    }
+    return result;
+  }
+
+  TensorDesc image_desc() const { return layers::described({1, channels, side, side}, GetParam()); }
+  static TensorDesc weights() {
+    return layers::described({channels, channels, 1, 1}, DataType::f32);
+  }
+};
+
+TEST_P(GateAtTheEdge, IsTheSameInBothPasses) {
+  const DataType type = GetParam();
+  const Norm norm(type);
+  const HostTensor x = norm.image(type), w = identity();
+  const TensorDesc narrow = layers::described({channels}, type);
+  const TensorDesc wide = layers::described({channels}, DataType::f32);
+  const std::vector<bool> forward =
+      above_zero(layers::FusedConv({.window = {}, .prologue = true}), {&x, &w, &norm.a, &norm.b},
+                 {image_desc(), weights(), narrow, narrow});
+  EXPECT_NE(std::ranges::count(forward, true), 0);
+  EXPECT_NE(std::ranges::count(forward, false), 0);
+
+  HostTensor ones = plain_tensor(x.desc().shape);
+  std::ranges::fill(ones.view().as<float>(), 1.0F);
+  const HostTensor zero = vector_of([](std::int64_t) { return 0.0F; });
+  const HostTensor one = vector_of([](std::int64_t) { return 1.0F; });
+  const std::vector<TensorDesc> types{image_desc(), weights(), image_desc(), wide,
+                                      wide,         wide,      wide};
+  const layers::ConvBackwardDataNorm backward{layers::Window{}};
+  EXPECT_EQ(above_zero(backward, {&ones, &w, &x, &zero, &one, &norm.a, &norm.b}, types), forward);
+  // By the norm as it was before slope and offset were rounded some pixels would differ.
+  EXPECT_NE(
+      above_zero(backward, {&ones, &w, &x, &norm.mean, &norm.r, &norm.gamma, &norm.beta}, types),
+      forward);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cuda, GateAtTheEdge, testing::Values(DataType::f16, DataType::bf16),
+                         [](const auto& row) { return std::string(name_of(row.param)); });
 
 }  // namespace
 }  // namespace cnn::tests

@@ -3,6 +3,7 @@
 
 #include "layers/cuda/own_kernels.h"
 
+#include <algorithm>
 #include <cmath>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -134,8 +135,29 @@ TEST(OwnKernels, FinishTheNormsOfFusedConvolutionsInManyBlocks) {
                           half_tolerance);
     expect_like_reference(ScaleBias(true, ScaleBias::Rest::normalised),
                           {x, vector, vector, x, vector, vector}, half_tolerance);
-    expect_like_reference(layers::NormBackwardEnd(), {x, x, vector, vector, vector},
+    expect_like_reference(layers::NormBackwardEnd(), {x, x, vector, vector, vector, vector, vector},
                           half_tolerance);
+  }
+}
+
+// Those who compute with one pair must agree with those who compute with the other.
+TEST(OwnKernels, FinishStatisticsWithTheValuesOfSlopesAndOffsetsAfterRounding) {
+  for (const DataType type : {DataType::f16, DataType::bf16}) {
+    const std::vector<TensorDesc> vectors(4, described({200}, DataType::f32));
+    const layers::FinishStatistics op(100, 1e-3, type);
+    std::vector<HostTensor> in;
+    for (unsigned i = 0; i < vectors.size(); ++i) {
+      in.push_back(values(vectors[i], i == 1 ? 300.0F : 1.0F, 0.7F, i + 1));
+    }
+    const auto run = run_op(own_kernels(), op, {vectors, op.infer(vectors)}, views_of(in));
+    ASSERT_TRUE(run);
+    ASSERT_EQ(run->out.size(), 7U);
+    for (const std::size_t of : {3, 4}) {
+      EXPECT_EQ(run->signature.out[of].type, type);
+      EXPECT_TRUE(
+          std::ranges::equal(run->out[of].view().as<float>(), run->out[of + 2].view().as<float>()))
+          << name_of(type) << " output " << of;
+    }
   }
 }
 

@@ -193,6 +193,33 @@ TEST_P(FuseConvolutions, KeepsTheValuesOfAStep) {
   }
 }
 
+// Both passes go by the slope and the offset that FinishStatistics makes: the backward pass as by a
+// norm of mean 0 and deviation 1.
+TEST_P(FuseConvolutions, OpensGatesByTheSameSlopesInBothPasses) {
+  const std::shared_ptr<Graph> graph = fused(*step_of(GetParam().network, GetParam().channels));
+  std::map<TensorId, const Node*> maker;
+  for (const Node& node : graph->nodes()) {
+    for (const TensorId output : node.outputs) {
+      maker[output] = &node;
+    }
+  }
+  for (const Node& node : graph->nodes()) {
+    if (node.op->name() != "conv_backward_data_norm") {
+      continue;
+    }
+    const auto* const zero = dynamic_cast<const Fill*>(maker.at(node.inputs[3])->op.get());
+    const auto* const one = dynamic_cast<const Fill*>(maker.at(node.inputs[4])->op.get());
+    ASSERT_TRUE(zero != nullptr && one != nullptr);
+    EXPECT_EQ(zero->value, 0);
+    EXPECT_EQ(one->value, 1);
+    const Node* const statistics = maker.at(node.inputs[5]);
+    ASSERT_EQ(statistics->op->name(), "finish_statistics");
+    const std::size_t in_f32 = statistics->outputs.size() - 2;
+    EXPECT_EQ(node.inputs[5], statistics->outputs[in_f32]);
+    EXPECT_EQ(node.inputs[6], statistics->outputs[in_f32 + 1]);
+  }
+}
+
 TEST_P(FuseConvolutions, ChangesNothingTheSecondTime) {
   const std::shared_ptr<Graph> once = fused(*step_of(GetParam().network, GetParam().channels));
   EXPECT_EQ(counts(*fused(*once)), counts(*once));
