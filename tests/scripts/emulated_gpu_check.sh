@@ -33,16 +33,16 @@ says() { grep -q -e "$1" "$folder/out" || fail "'$1' is missing"; }
 if [[ $extent == all ]]; then
   check tests --timeout_scale=10
   check losses --models=lenet,resnet20,mnist_deep,cifar10_full --timeout_scale=10
+  check table --models=lenet --precisions=fp16 --timeout_scale=10
+  says '\] table/lenet/fp16/b4/bn/graph: ok: '
+  says '\] table/lenet/fp16/b4/none/launches: ok: '
   check table --models=lenet,trivial --timeout_scale=10
 else
   check tests --timeout_scale=10
   says '^tests/cnn_runtime_cuda_tests: ok: [1-9][0-9]* passed, 0 failed'
   check losses --models=cifar10_full --precisions=fp16 --timeout_scale=10
   says '\] losses/fp16/1: ok: 1 of 1 agree'
-  check table --models=lenet --precisions=fp16 --timeout_scale=10
-  says '\] table/lenet/fp16/b4/bn/graph: ok: '
-  says '\] table/lenet/fp16/b4/none/launches: ok: '
 fi
 # Rows that are kept are not run again.
-check table --models=lenet --precisions=fp16
+check losses --models=cifar10_full --precisions=fp16
 ! grep -q ' s left\] ' "$folder/out" || fail "kept rows ran again"
