@@ -19,7 +19,10 @@ constexpr std::array<Row, 6> rows{
       .classes = 1001,
       .training_examples = 1281167,
       .validation_examples = 50000,
-      .has_networks = true},
+      .has_networks = true,
+      .has_image_files = true,
+      .has_distortions = true,
+      .open = open_imagenet},
      {.name = "cifar10",
       .in_path = "cifar10",
       .classes = 11,
@@ -80,7 +83,9 @@ std::unique_ptr<Dataset> open(const Row& row, const Options& options) {
                 names([](const Row& r) { return r.open != nullptr; }));
   }
   std::unique_ptr<Dataset> dataset = row.open(options);
-  return options.repeat_first ? repeat_first(std::move(dataset)) : std::move(dataset);
+  // A set of image files repeats the file itself, so that its images still differ.
+  const bool repeat = options.repeat_first && !row.has_image_files;
+  return repeat ? repeat_first(std::move(dataset)) : std::move(dataset);
 }
 
 const Row& guess(std::string_view data_dir) {

@@ -20,9 +20,10 @@ struct Row {
   std::int64_t training_examples = 0,
                validation_examples = 0;  // of the original, for synthetic input
   bool has_networks = false;             // --model names networks for it; else those of another
-  bool has_distortions = false;          // --distortions changes its training images
-  float scale = 1, shift = 0;            // a network sees pixel * scale + shift
-  OpenDataset open = nullptr;            // nullptr: synthetic input only
+  bool has_image_files = false;  // decoded and preprocessed while they are read: ImageOptions act
+  bool has_distortions = false;  // --distortions changes its training images
+  float scale = 1, shift = 0;    // a network sees pixel * scale + shift
+  OpenDataset open = nullptr;    // nullptr: synthetic input only
 };
 
 std::span<const Row> catalog();
@@ -38,6 +39,7 @@ std::unique_ptr<Dataset> open(const Row& row, const Options& options);
 // without a path. Throws if none does.
 const Row& guess(std::string_view data_dir);
 
+std::unique_ptr<Dataset> open_imagenet(const Options& options);
 std::unique_ptr<Dataset> open_mnist(const Options& options);
 std::unique_ptr<Dataset> open_cifar10(const Options& options);
 std::unique_ptr<Dataset> open_tensors(const Options& options);

@@ -44,7 +44,23 @@ FeederOptions checked(FeederOptions options) {
 
 std::int64_t Sequence::operator[](std::int64_t position) const {
   const std::int64_t within = position % size_;
-  return order_ == Order::sequential ? within : Permutation(size_, seed_, position / size_)(within);
+  if (order_ == Order::sequential) {
+    return within;
+  }
+  const std::int64_t epoch = position / size_;
+  return windowed_ ? WindowedPermutation(size_, seed_, epoch)(within)
+                   : Permutation(size_, seed_, epoch)(within);
+}
+
+Sequence::Run Sequence::run_at(std::int64_t position) const {
+  const WindowedPermutation order(size_, seed_, position / size_);
+  const std::int64_t within = position % size_;
+  Run run{.first = order.in_runs(within), .count = 1};
+  while (run.count < WindowedPermutation::run && within + run.count < size_ &&
+         order.in_runs(within + run.count) == run.first + run.count) {
+    ++run.count;
+  }
+  return run;
 }
 
 Feeder::Feeder(const Dataset& dataset, FeederOptions options)
@@ -52,12 +68,17 @@ Feeder::Feeder(const Dataset& dataset, FeederOptions options)
       options_(checked(std::move(options))),
       format_(dataset.format()),
       sequence_(dataset.size(), dataset.may_shuffle() ? options_.order : Order::sequential,
-                options_.seed),
+                options_.seed, dataset.likes_runs()),
       slots_(static_cast<std::size_t>(options_.buffers)) {
   check(dataset.size() > 0, "a data set without examples");
   allocate();
   for (int i = 0; i < options_.threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+  // Of several ranks each needs a part of every run, which may lie on another host's disk: they
+  // read their own records only.
+  if (sequence_.has_windows() && options_.shards == 1) {
+    threads_.emplace_back([this](const std::stop_token& stop) { read_ahead(stop); });
   }
 }
 
@@ -147,7 +168,30 @@ bool Feeder::take(const std::stop_token& stop, Piece& piece) {
   piece.begin = next_example_;
   piece.end = std::min(end_of_batch, piece.begin + most);
   next_example_ = piece.end;
+  taken_.notify_all();
   return true;
+}
+
+void Feeder::read_ahead(const std::stop_token& stop) {
+  const std::int64_t start = options_.first_step * options_.batch;
+  std::int64_t done = start;  // positions whose runs have been asked for
+  while (!stop.stop_requested()) {
+    {
+      std::unique_lock lock(mutex_);
+      taken_.wait(lock, stop,
+                  [&] { return done < start + next_example_ + WindowedPermutation::window; });
+    }
+    if (stop.stop_requested()) {
+      return;
+    }
+    const Sequence::Run run = sequence_.run_at(done);
+    try {
+      dataset_.read_ahead(run.first, run.count);
+    } catch (const Error&) {
+      return;  // whoever reads the lost file says so
+    }
+    done += run.count;
+  }
 }
 
 void Feeder::fill(const Piece& piece, std::span<std::byte> scratch) {
@@ -165,11 +209,12 @@ void Feeder::read(std::int64_t example, std::span<std::byte> scratch) {
   const auto at = static_cast<std::size_t>(within);
   const auto image = target.images.subspan(at * format_.bytes(), format_.bytes());
   std::int32_t* label = &target.labels[at];
+  const Place place{.position = position, .in_batch = options_.shard * options_.batch + within};
   if (options_.transform) {
-    dataset_.read(sequence_[position], {scratch, label});
+    dataset_.read_for(sequence_[position], place, {scratch, label});
     options_.transform(scratch, image, position);
   } else {
-    dataset_.read(sequence_[position], {image, label});
+    dataset_.read_for(sequence_[position], place, {image, label});
   }
 }
 

@@ -12,6 +12,7 @@
 
 #include "data/dataset.h"
 #include "data/permutation.h"
+#include "data/windowed_permutation.h"
 #include "runtime/device.h"
 
 namespace cnn::data {
@@ -45,14 +46,26 @@ struct Batch {
 // the first example of global step 0; every epoch has its own order.
 class Sequence {
  public:
-  Sequence(std::int64_t size, Order order, std::uint64_t seed)
-      : size_(size), order_(order), seed_(seed) {}
+  // likes_runs: Dataset::likes_runs(). Such a set is shuffled in windows if it is larger than one.
+  Sequence(std::int64_t size, Order order, std::uint64_t seed, bool likes_runs = false)
+      : size_(size),
+        order_(order),
+        seed_(seed),
+        windowed_(likes_runs && order == Order::shuffled && size > WindowedPermutation::window) {}
   std::int64_t operator[](std::int64_t position) const;
+
+  // Examples that lie together on a disk and are needed about one window after `position`.
+  struct Run {
+    std::int64_t first = 0, count = 0;
+  };
+  bool has_windows() const { return windowed_; }
+  Run run_at(std::int64_t position) const;  // with windows only; position: a multiple of runs
 
  private:
   std::int64_t size_;
   Order order_;
   std::uint64_t seed_;
+  bool windowed_;
 };
 
 // Threads that fill batches ahead of the step that needs them. The content of a batch depends on
@@ -83,6 +96,8 @@ class Feeder {
 
   void allocate();
   void work(const std::stop_token& stop);
+  // Has the next windows of a large set read into the system's cache, run by run.
+  void read_ahead(const std::stop_token& stop);
   bool take(const std::stop_token& stop, Piece& piece);  // false: stop
   void fill(const Piece& piece, std::span<std::byte> scratch);
   void read(std::int64_t example, std::span<std::byte> scratch);
@@ -99,6 +114,7 @@ class Feeder {
 
   std::mutex mutex_;                   // guards what follows, and filled and error of the slots
   std::condition_variable_any room_;   // a batch was given back
+  std::condition_variable_any taken_;  // an example was taken by a thread
   std::condition_variable filled_;     // a batch is complete
   std::int64_t next_example_ = 0;      // not yet taken by a thread
   std::int64_t delivered_ = 0;         // batches that next() returned

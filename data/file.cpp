@@ -58,6 +58,11 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
   }
 }
 
+void InputFile::read_ahead(std::uint64_t offset, std::uint64_t bytes) const {
+  ::posix_fadvise(descriptor_, static_cast<off_t>(offset), static_cast<off_t>(bytes),
+                  POSIX_FADV_WILLNEED);
+}
+
 std::vector<std::byte> read_whole(const std::filesystem::path& path) {
   const InputFile file(path);
   std::vector<std::byte> bytes(file.size());

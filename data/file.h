@@ -23,6 +23,8 @@ class InputFile {
   std::uint64_t size() const { return size_; }  // when it was opened
   // Fills `into` with the bytes that start at `offset`; throws if the file ends before.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
+  // Asks the system to read that part into its cache; returns at once.
+  void read_ahead(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
   std::filesystem::path path_;

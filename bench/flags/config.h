@@ -136,6 +136,22 @@ template <>
 inline constexpr auto words<HelpFormat> = std::to_array<Word<HelpFormat>>(
     {{"text", HelpFormat::text}, {"man", HelpFormat::man}, {"bash", HelpFormat::bash}});
 
+using data::Preprocessor;
+using data::ResizeChoice;
+
+template <>
+inline constexpr auto words<ResizeChoice> =
+    std::to_array<Word<ResizeChoice>>({{"nearest", ResizeChoice::nearest},
+                                       {"bilinear", ResizeChoice::bilinear},
+                                       {"bicubic", ResizeChoice::bicubic},
+                                       {"area", ResizeChoice::area},
+                                       {"round_robin", ResizeChoice::round_robin}});
+
+template <>
+inline constexpr auto words<Preprocessor> = std::to_array<Word<Preprocessor>>(
+    {{"default", Preprocessor::standard},
+     {"official_models_imagenet", Preprocessor::official_models}});
+
 using lms::Recomputation;
 using lms::TriggerRule;
 
@@ -223,6 +239,15 @@ struct DataOptions {
   const data::Row* set = nullptr;  // by --data_name; in force after parsing, never null then
   bool distortions = false;
   bool use_prefetch = true;
+  // Of image files; see data::ImageOptions.
+  ResizeChoice resize = ResizeChoice::bilinear;
+  Preprocessor preprocessor = Preprocessor::standard;
+  bool colours_in_yiq = true, ml_perf = false, decode_crop_only = true;
+  bool skip_broken = false, cache = false, repeat_first = false;
+  std::optional<std::string> class_list;
+  std::optional<int> threads;  // that read; unset or 0: as many as the step leaves
+  bool input_only = false;
+  int ready_batches = 1;  // of a device, beside the one that is filled and the one in use
   const data::Row* tensors_as = &data::find("imagenet");  // one that has networks
   SyntheticLabels synthetic_labels = SyntheticLabels::random;
 

@@ -132,9 +132,17 @@ constexpr Rule rules[] = {
      "--freeze_when_forward_only with --data_dir needs --datasets_use_prefetch"},
     {[](const Config& c) { return c.mode.eval && !c.checkpoint.train_dir && !c.gpu.simulate; },
      "--eval needs --train_dir to find the checkpoint in"},
-    {[](const Config& c) { return c.data.dir && c.data.row().open == nullptr; },
-     "ImageNet's TFRecords are not read yet; leave out --data_dir for synthetic images or use "
-     "--data_name=tensors, mnist or cifar10"},
+    {[](const Config& c) { return c.data.input_only && !c.data.dir; },
+     "--input_only measures how fast files are read: add --data_dir"},
+    {[](const Config& c) { return c.data.input_only && c.comm.launched; },
+     "--input_only measures one process: start it without mpirun"},
+    {[](const Config& c) { return c.data.input_only && (c.gpu.simulate || c.search.any()); },
+     "--input_only reads files, which --simulate, --find_max_batch and --find_max_image_size do "
+     "not; drop one of them"},
+    {[](const Config& c) {
+       return c.data.preprocessor == Preprocessor::official_models && c.data.distortions;
+     },
+     "--input_preprocessor=official_models_imagenet has no --distortions; drop one of them"},
     {[](const Config& c) { return !c.data.dir && !c.data.row().has_networks; },
      "--data_name=tensors needs --data_dir=FILE.safetensors"},
     {[](const Config& c) { return c.gpu.tune && !c.gpu.plan_cache; },

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fmt/format.h>
+#include <utility>
 
 #include "bench/plan/training_ranks.h"
 #include "data/catalog.h"
@@ -52,6 +53,32 @@ void check_data_folder(const std::string& dir) {
                     dir));
 }
 
+data::Options data_options(const Job& job) {
+  const Config& config = *job.config;
+  const DataOptions& data = config.data;
+  return {.dir = data.dir.value_or(""),
+          .training = true,
+          .repeat_first = data.repeat_first,
+          .classes = data.tensors_as->classes,
+          .images = {.side = static_cast<int>(job.image_size),
+                     .seed = static_cast<std::uint64_t>(config.seed),
+                     .resize = data.resize,
+                     .preprocessor = data.preprocessor,
+                     .distortions = data.distortions,
+                     .colours_in_yiq = data.colours_in_yiq,
+                     .ml_perf = data.ml_perf,
+                     .decode_crop_only = data.decode_crop_only,
+                     .skip_broken = data.skip_broken,
+                     .cache = data.cache,
+                     .class_list = data.class_list.value_or("")}};
+}
+
+void add_notices(Job& job, const data::Dataset& dataset) {
+  for (std::string& notice : dataset.notices()) {
+    job.notices.push_back(std::move(notice));
+  }
+}
+
 void open_data(Job& job) {
   const Config& config = *job.config;
   const data::Row& row = config.data.row();
@@ -61,12 +88,13 @@ void open_data(Job& job) {
     return;
   }
   check_data_folder(dir);
-  data::Options options{.dir = dir, .training = true, .classes = config.data.tensors_as->classes};
+  data::Options options = data_options(job);
   if (job.mode != Mode::evaluation) {
     job.train_data = data::open(row, options);
     job.train_examples = job.train_data->size();
     job.input = input_format(row, *job.train_data);
     check_images(job, *job.train_data, dir);
+    add_notices(job, *job.train_data);
   }
   if (job.evaluates()) {
     options.training = false;
@@ -74,6 +102,7 @@ void open_data(Job& job) {
     job.eval_examples = job.eval_data->size();
     job.input = input_format(row, *job.eval_data);
     check_images(job, *job.eval_data, dir);
+    add_notices(job, *job.eval_data);
   }
 }
 

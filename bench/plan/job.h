@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bench/flags/config.h"
 #include "bench/flags/sizes.h"
@@ -41,6 +42,7 @@ struct Job {
   std::int64_t warm_up = 0;
   EvalSchedule eval_schedule;
   models::LearningRate rate;
+  std::vector<std::string> notices;  // what the user should know of the data
 
   bool trains() const { return mode == Mode::training || mode == Mode::training_and_evaluation; }
   bool evaluates() const {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "bench/plan/job.h"
@@ -13,6 +14,7 @@
 #include "bench/report/benchmark_log.h"
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
+#include "bench/report/input_record.h"
 #include "bench/report/minimum_time.h"
 #include "bench/report/step_printer.h"
 #include "bench/report/step_record.h"
@@ -27,6 +29,7 @@
 #include "bench/run/lms_trace.h"
 #include "bench/run/rank_trace.h"
 #include "bench/run/turn_taker.h"
+#include "bench/session/input.h"
 #include "bench/session/op_profile.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
@@ -97,6 +100,16 @@ std::unique_ptr<Observer> checkpoint_observer(const Observed& run) {
                            .asked_to_end = [] { return Interruption::signal_came(); }});
 }
 
+std::unique_ptr<Observer> input_observer(const Observed& run) {
+  const int devices = run.job.config->num_gpus;
+  return std::make_unique<InputRecord>(
+      *run.job.train_data,
+      InputRecord::Options{.threads = input_threads(run.job, run.backend) * devices,
+                           .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                           .batch = run.job.batch.per_device * devices},
+      run.console, run.result);
+}
+
 std::unique_ptr<Observer> trace_observer(const Observed& run) {
   const std::string& file = run.job.config->report.trace_file;
   if (run.job.ranks > 1) {
@@ -131,6 +144,9 @@ Observers make_observers(const Observed& run) {
       run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
   add(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled), run.console,
                                           run.result));
+  if (job.train_data && config.data.row().has_image_files) {
+    add(input_observer(run));
+  }
   if (run.profile != nullptr) {
     add(std::make_unique<ProfileRecord>(*run.profile, run.result));
   }

@@ -27,6 +27,7 @@
 #include "bench/run/simulate.h"
 #include "bench/run/training_loop.h"
 #include "bench/run/turns.h"
+#include "bench/session/input.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
 #include "bench/version/build_info.h"
@@ -323,6 +324,15 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const Job job = make_job(config, backend);
   if (config.search.any()) {
     report_search(job, backend, console, result);
+    return;
+  }
+  for (const std::string& notice : job.notices) {
+    console.note(notice);
+  }
+  if (config.data.input_only) {
+    console.print(header_lines(header_for(job, backend)));
+    report_input(job, backend, request.interruption, console, result);
+    was_interrupted(request.interruption, console);
     return;
   }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "bench/flags/conditions.h"
 #include "bench/flags/number_text.h"
 #include "bench/plan/fitting.h"
 #include "bench/plan/lms_refusal.h"
 #include "bench/plan/lms_step.h"
 #include "bench/plan/training_ranks.h"
+#include "bench/session/input.h"
 #include "bench/session/out_of_memory.h"
 #include "data/checkpoint.h"
 #include "layers/update_rule.h"
@@ -19,8 +19,6 @@
 
 namespace cnn::bench {
 namespace {
-
-constexpr int feeder_buffers = 3;  // one in use, two ahead
 
 // The variables that a checkpoint holds, by name: their order in a step goes by how updates are
 // joined, which the memory decides.
@@ -380,28 +378,7 @@ std::uint64_t Session::weights_hash() {
 }
 
 std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step) const {
-  const bool evaluation = phase == Phase::evaluation;
-  const data::Dataset* dataset = evaluation ? job_.eval_data.get() : job_.train_data.get();
-  if (dataset == nullptr) {
-    return nullptr;
-  }
-  const Config& config = *job_.config;
-  const auto seed = static_cast<std::uint64_t>(config.seed);
-  const bool divided =
-      !repeats_on_all_ranks(config) && (phase != Phase::training || training_ranks(job_) > 1);
-  data::FeederOptions options{
-      .batch = evaluation ? job_.eval_batch.per_device : job_.batch.per_device,
-      .buffers = feeder_buffers,
-      .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
-      .seed = seed,
-      .first_step = first_step,
-      .shard = divided ? backend_.rank : 0,
-      .shards = divided ? backend_.ranks : 1,
-      .device = backend_.device.get()};
-  if (config.data.distortions && phase == Phase::training) {
-    options.transform = dataset->distortions(seed);
-  }
-  return std::make_unique<data::Feeder>(*dataset, std::move(options));
+  return make_feeder(job_, backend_, phase, first_step);
 }
 
 void Session::start(std::int64_t global_step) {

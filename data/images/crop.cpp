@@ -18,7 +18,7 @@ constexpr float coverage_factor = 1.145F;
 constexpr int official_shorter_side = 256;
 
 // Sides of images after a resize that nobody holds in memory as a whole.
-constexpr float longest_side = 1U << 30U;
+constexpr float longest_side = 0x1p30F;
 
 int as_side(float value) { return static_cast<int>(std::clamp(value, 1.0F, longest_side)); }
 

@@ -26,7 +26,8 @@ struct Pixels {
   std::size_t row_bytes() const { return 3 * static_cast<std::size_t>(region.width); }
   void reserve(const Region& wanted) {
     region = wanted;
-    const std::size_t bytes = row_bytes() * static_cast<std::size_t>(region.height);
+    constexpr std::size_t slack = 16;  // fast loops read a little further
+    const std::size_t bytes = row_bytes() * static_cast<std::size_t>(region.height) + slack;
     if (rgb.size() < bytes) {
       rgb.resize(bytes);
     }

@@ -114,41 +114,51 @@ SourceRange source_range(const ResizeAxis& axis) {
 // Source rows are resized along x once each; consecutive output rows share them.
 const float* Resizer::resized_row(const Pixels& from, int row) {
   const std::size_t slot = static_cast<std::size_t>(row) % cached_.size();
-  float* const resized = cache_.data() + slot * values_;
+  float* const resized = cache_.data() + slot * stride_;
   if (cached_[slot] != row) {
     const std::size_t bytes = from.row_bytes();
-    loops().widen(from.rgb.data() + static_cast<std::size_t>(row) * bytes, widened_.data(), bytes);
-    loops().gather(widened_.data(), sources_.data(), weights_.data(), taps_, resized, values_);
+    const std::uint8_t* const pixels = from.rgb.data() + static_cast<std::size_t>(row) * bytes;
+    if (taps_ == 2) {
+      loops().bilinear(pixels, sources_.data(), weights_.data(), resized, values_ / 3);
+    } else {
+      loops().widen(pixels, widened_.data(), bytes);
+      loops().gather(widened_.data(), {sources_.data(), weights_.data(), taps_}, resized, values_);
+    }
     cached_[slot] = row;
   }
   return resized;
 }
 
-void Resizer::resize(const Pixels& from, const Request& request, float* out) {
+void Resizer::prepare(const Pixels& from, const Request& request) {
   const ResizeAxis& columns = request.columns;
-  const ResizeAxis& rows = request.rows;
-  const SourceRange wide = source_range(columns), high = source_range(rows);
-  check(wide.end <= from.region.width && high.end <= from.region.height,
-        "a resize reads beyond its region");
   values_ = 3 * columns.outputs;
   taps_ = columns.taps;
-  sources_.resize(values_ * taps_);
-  weights_.resize(values_ * taps_);
-  for (std::size_t i = 0; i < columns.source.size(); ++i) {
-    const int source =
-        request.mirrored ? from.region.width - 1 - columns.source[i] : columns.source[i];
-    for (std::size_t channel = 0; channel < 3; ++channel) {
-      sources_[3 * i + channel] = 3 * source + static_cast<int>(channel);
-      weights_[3 * i + channel] = columns.weight[i];
-    }
+  // The loop for two taps takes pixels, the general one single values.
+  const std::size_t copies = taps_ == 2 ? 1 : 3;
+  sources_.resize(copies * columns.source.size());
+  weights_.resize(sources_.size());
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
+    const int column = columns.source[i / copies];
+    const int source = request.mirrored ? from.region.width - 1 - column : column;
+    sources_[i] = 3 * source + static_cast<int>(i % copies);
+    weights_[i] = columns.weight[i / copies];
   }
   shift_.resize(values_);
   for (std::size_t i = 0; i < values_; ++i) {
     shift_[i] = request.transform.shift[i % 3];
   }
   widened_.resize(from.row_bytes());
-  cached_.assign(rows.taps + 1, -1);
-  cache_.resize(cached_.size() * values_);
+  cached_.assign(request.rows.taps + 1, -1);
+  stride_ = values_ + simd::slack;
+  cache_.resize(cached_.size() * stride_);
+}
+
+void Resizer::resize(const Pixels& from, const Request& request, float* out) {
+  const ResizeAxis& rows = request.rows;
+  const SourceRange wide = source_range(request.columns), high = source_range(rows);
+  check(wide.end <= from.region.width && high.end <= from.region.height,
+        "a resize reads beyond its region");
+  prepare(from, request);
   std::vector<const float*> sources(rows.taps);
   std::vector<float> weights(rows.taps);
   for (std::size_t y = 0; y < rows.outputs; ++y) {
@@ -156,8 +166,8 @@ void Resizer::resize(const Pixels& from, const Request& request, float* out) {
       sources[t] = resized_row(from, rows.source[t * rows.outputs + y]);
       weights[t] = rows.weight[t * rows.outputs + y];
     }
-    loops().blend(sources.data(), weights.data(), rows.taps, request.transform.scale, shift_.data(),
-                  out + y * values_, values_);
+    loops().blend({sources.data(), weights.data(), rows.taps},
+                  {request.transform.scale, shift_.data()}, out + y * values_, values_);
   }
 }
 

@@ -54,12 +54,13 @@ class Resizer {
   void resize(const Pixels& from, const Request& request, float* out);
 
  private:
+  void prepare(const Pixels& from, const Request& request);
   const float* resized_row(const Pixels& from, int row);
 
-  std::vector<std::int32_t> sources_;  // of columns, for each channel
+  std::vector<std::int32_t> sources_;  // of columns: values in a row, for each pixel or value
   std::vector<float> weights_, shift_, widened_, cache_;
-  std::vector<int> cached_;  // the source rows that lie in cache_
-  std::size_t values_ = 0, taps_ = 0;
+  std::vector<int> cached_;                         // the source rows that lie in cache_
+  std::size_t values_ = 0, taps_ = 0, stride_ = 0;  // of an output row; stride: in cache_
 };
 
 }  // namespace cnn::data

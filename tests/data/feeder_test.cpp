@@ -170,6 +170,47 @@ TEST(Feeder, ReusesItsMemoryButNotTheBatchThatIsOut) {
   EXPECT_EQ(memory.size(), 3U);
 }
 
+// Large and fast: what is asked to be read ahead is counted.
+class OnDisk final : public Dataset {
+ public:
+  std::int64_t size() const override { return 100'000; }
+  ImageFormat format() const override { return {1, 1, 1, DataType::u8}; }
+  int classes() const override { return 10; }
+  void read(std::int64_t /*index*/, const Example& into) const override { *into.label = 0; }
+  bool likes_runs() const override { return true; }
+  void read_ahead(std::int64_t /*first*/, std::int64_t count) const override { ahead_ += count; }
+  std::int64_t ahead() const { return ahead_; }
+
+ private:
+  mutable std::atomic<std::int64_t> ahead_ = 0;
+};
+
+TEST(Feeder, HasOneWindowOfALargeSetReadAhead) {
+  const OnDisk dataset;
+  Feeder feeder(dataset, {.batch = 4, .buffers = 2});
+  constexpr std::int64_t window = WindowedPermutation::window;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (dataset.ahead() < window && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_GE(dataset.ahead(), window);
+  EXPECT_LE(dataset.ahead(), window + 8 + WindowedPermutation::run);
+}
+
+TEST(Feeder, ShufflesALargeSetInWindowsAndMissesNothing) {
+  const Sequence order(40'000, Order::shuffled, 3, true);
+  ASSERT_TRUE(order.has_windows());
+  std::set<std::int64_t> seen;
+  for (std::int64_t position = 40'000; position < 80'000; ++position) {
+    seen.insert(order[position]);
+  }
+  EXPECT_EQ(seen.size(), 40'000U);
+  EXPECT_FALSE(Sequence(1000, Order::shuffled, 3, true).has_windows());
+  EXPECT_FALSE(Sequence(40'000, Order::sequential, 3, true).has_windows());
+  EXPECT_FALSE(Sequence(40'000, Order::shuffled, 3).has_windows());
+}
+
 TEST(Feeder, ReadsAheadOnlyAsFarAsItsBuffers) {
   const Counting dataset(100);
   Feeder feeder(dataset, {.batch = 4, .threads = 2, .buffers = 3});

@@ -9,7 +9,7 @@ namespace cnn::data {
 namespace {
 
 // Deflate packs at most about 1030 to 1, and a byte holds at most eight pixels.
-constexpr std::int64_t most_pixels_per_byte = 8 * 1100;
+constexpr std::int64_t most_pixels_per_byte = 8800;
 
 // PNG files are rare (ImageNet has one), so each is decoded as a whole.
 class Png final : public Codec {

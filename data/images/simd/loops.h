@@ -14,42 +14,53 @@ struct Loops {
     }
   }
 
-  static void gather(const float* __restrict row, const std::int32_t* __restrict source,
-                     const float* __restrict weight, std::size_t taps, float* __restrict out,
+  static void gather(const float* __restrict row, const Taps& taps, float* __restrict out,
                      std::size_t n) {
-    if (taps == 2) {  // bilinear
-      for (std::size_t i = 0; i < n; ++i) {
-        out[i] = row[source[i]] * weight[i] + row[source[n + i]] * weight[n + i];
-      }
-      return;
-    }
+    const std::int32_t* __restrict source = taps.source;
+    const float* __restrict weight = taps.weight;
     for (std::size_t i = 0; i < n; ++i) {
       out[i] = row[source[i]] * weight[i];
     }
-    for (std::size_t t = 1; t < taps; ++t) {
+    for (std::size_t t = 1; t < taps.count; ++t) {
       for (std::size_t i = 0; i < n; ++i) {
         out[i] += row[source[t * n + i]] * weight[t * n + i];
       }
     }
   }
 
-  static void blend(const float* const* rows, const float* weight, std::size_t taps, float scale,
-                    const float* __restrict shift, float* __restrict out, std::size_t n) {
-    const float* __restrict first = rows[0];
-    if (taps == 2) {
-      const float* __restrict second = rows[1];
+  static void bilinear(const std::uint8_t* __restrict row, const std::int32_t* __restrict source,
+                       const float* __restrict weight, float* __restrict out, std::size_t pixels) {
+    for (std::size_t i = 0; i < pixels; ++i) {
+      for (std::size_t c = 0; c < 3; ++c) {
+        out[3 * i + c] =
+            static_cast<float>(row[static_cast<std::size_t>(source[i]) + c]) * weight[i] +
+            static_cast<float>(row[static_cast<std::size_t>(source[pixels + i]) + c]) *
+                weight[pixels + i];
+      }
+    }
+  }
+
+  static void blend(const WeightedRows& rows, const Finish& finish, float* __restrict out,
+                    std::size_t n) {
+    const float* __restrict first = rows.rows[0];
+    const float* __restrict shift = finish.shift;
+    const float scale = finish.scale, weight = rows.weight[0];
+    if (rows.count == 2) {
+      const float* __restrict second = rows.rows[1];
+      const float second_weight = rows.weight[1];
       for (std::size_t i = 0; i < n; ++i) {
-        out[i] = (first[i] * weight[0] + second[i] * weight[1]) * scale + shift[i];
+        out[i] = (first[i] * weight + second[i] * second_weight) * scale + shift[i];
       }
       return;
     }
     for (std::size_t i = 0; i < n; ++i) {
-      out[i] = first[i] * weight[0];
+      out[i] = first[i] * weight;
     }
-    for (std::size_t t = 1; t < taps; ++t) {
-      const float* __restrict next = rows[t];
+    for (std::size_t t = 1; t < rows.count; ++t) {
+      const float* __restrict next = rows.rows[t];
+      const float next_weight = rows.weight[t];
       for (std::size_t i = 0; i < n; ++i) {
-        out[i] += next[i] * weight[t];
+        out[i] += next[i] * next_weight;
       }
     }
     for (std::size_t i = 0; i < n; ++i) {
@@ -57,7 +68,7 @@ struct Loops {
     }
   }
 
-  static constexpr PixelLoops table{widen, gather, blend};
+  static constexpr PixelLoops table{widen, gather, bilinear, blend};
 };
 
 }  // namespace cnn::data::simd

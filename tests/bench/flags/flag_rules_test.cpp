@@ -129,6 +129,7 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
       {{{"fp16_loss_scale", "8"}}, "act with --use_fp16 or --precision=fp16 only"},
       {{{"fp16_inc_loss_scale_every_n", "8"}}, "acts with --fp16_enable_auto_loss_scale only"},
       {{{"datasets_use_prefetch", "0"}}, "does not act on synthetic data"},
+      {{{"ml_perf", "1"}}, "act on --data_name=imagenet with --data_dir only"},
       {{{"deterministic", "0"}}, "--nodeterministic acts on a GPU only"},
   };
   for (const Case& each : cases) {

@@ -119,11 +119,30 @@ TEST(PixelLoops, AreTheSameForAllInstructionSets) {
       weight[i] = static_cast<float>(random() % 1000) / 1000;
       source[i] = static_cast<std::int32_t>(random() % row.size());
     }
-    simd::plain_pixel_loops().gather(row.data(), source.data(), weight.data(), taps, plain.data(),
+    simd::plain_pixel_loops().gather(row.data(), {source.data(), weight.data(), taps}, plain.data(),
                                      n);
-    simd::avx2_pixel_loops().gather(row.data(), source.data(), weight.data(), taps, fast.data(), n);
+    simd::avx2_pixel_loops().gather(row.data(), {source.data(), weight.data(), taps}, fast.data(),
+                                    n);
     EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
   }
+  constexpr std::size_t pixels = 33;
+  std::vector<std::uint8_t> bytes(200 + simd::slack);
+  std::vector<float> weight, plain(3 * pixels + simd::slack), fast(plain.size());
+  std::vector<std::int32_t> source;
+  for (std::uint8_t& value : bytes) {
+    value = static_cast<std::uint8_t>(random());
+  }
+  for (std::size_t i = 0; i < 2 * pixels; ++i) {
+    source.push_back(static_cast<std::int32_t>(random() % 198));
+    weight.push_back(static_cast<float>(random() % 1000) / 1000);
+  }
+  simd::plain_pixel_loops().bilinear(bytes.data(), source.data(), weight.data(), plain.data(),
+                                     pixels);
+  simd::avx2_pixel_loops().bilinear(bytes.data(), source.data(), weight.data(), fast.data(),
+                                    pixels);
+  plain.resize(3 * pixels);
+  fast.resize(3 * pixels);
+  EXPECT_THAT(fast, Pointwise(FloatNear(1e-3F), plain));
 }
 
 }  // namespace

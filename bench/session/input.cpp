@@ -1,0 +1,157 @@
+#include "bench/session/input.h"
+
+#include <algorithm>
+#include <chrono>
+#include <sys/resource.h>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "bench/flags/conditions.h"
+#include "bench/plan/training_ranks.h"
+#include "bench/ranks/interruption.h"
+#include "bench/report/input_use.h"
+#include "bench/report/reporter.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int other_buffers = 2;  // the batch in use, and the one that is being filled
+
+double cpu_seconds() {
+  rusage usage{};
+  ::getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+Phase phase_of(const Job& job) {
+  switch (job.mode) {
+    case Mode::evaluation:
+      return Phase::evaluation;
+    case Mode::forward_only:
+      return Phase::forward_only;
+    default:
+      return Phase::training;
+  }
+}
+
+// Of each global batch, what one device takes.
+struct Part {
+  int number = 0, parts = 1;
+};
+
+std::unique_ptr<data::Feeder> feeder_of(const Job& job, const Backend& backend, Phase phase,
+                                        std::int64_t first_step, const Part& part) {
+  const bool evaluation = phase == Phase::evaluation;
+  const data::Dataset* dataset = evaluation ? job.eval_data.get() : job.train_data.get();
+  if (dataset == nullptr) {
+    return nullptr;
+  }
+  const Config& config = *job.config;
+  const auto seed = static_cast<std::uint64_t>(config.seed);
+  data::FeederOptions options{
+      .batch = evaluation ? job.eval_batch.per_device : job.batch.per_device,
+      .threads = input_threads(job, backend),
+      .buffers = other_buffers + config.data.ready_batches,
+      .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
+      .seed = seed,
+      .first_step = first_step,
+      .shard = part.number,
+      .shards = part.parts,
+      .device = backend.device.get()};
+  // Image files are distorted while they are read.
+  if (config.data.distortions && phase == Phase::training && !config.data.row().has_image_files) {
+    options.transform = dataset->distortions(seed);
+  }
+  return std::make_unique<data::Feeder>(*dataset, std::move(options));
+}
+
+// Takes batches in turn from the feeders of all devices until `steps` of them are through or the
+// seconds are over. Returns the number of steps.
+std::int64_t take(std::vector<std::unique_ptr<data::Feeder>>& feeders, std::int64_t steps,
+                  double seconds, const Interruption& interruption) {
+  const Clock::time_point start = Clock::now();
+  std::int64_t taken = 0;
+  while (taken < steps && !interruption.requested()) {
+    if (seconds > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= seconds) {
+      break;
+    }
+    for (const auto& feeder : feeders) {
+      feeder->next();
+    }
+    ++taken;
+  }
+  return taken;
+}
+
+}  // namespace
+
+// On a processor that computes, half of its threads read, since steps wait for the slowest of
+// their own; beside a GPU all that the rank's share of the host has, less one that launches kernels
+// and one that copies.
+int input_threads(const Job& job, const Backend& backend) {
+  const DataOptions& data = job.config->data;
+  if (data.threads.value_or(0) > 0) {
+    return *data.threads;
+  }
+  if (!data.row().has_image_files) {
+    return 1;  // examples lie in memory
+  }
+  const auto cores = static_cast<int>(std::thread::hardware_concurrency());
+  if (data.input_only) {
+    return std::max(1, cores / job.config->num_gpus);
+  }
+  if (backend.threads > 0) {
+    return static_cast<int>(std::max<std::int64_t>(1, backend.threads / 2));
+  }
+  return std::max(1, cores / std::max(1, backend.ranks) - 2);
+}
+
+std::unique_ptr<data::Feeder> make_feeder(const Job& job, const Backend& backend, Phase phase,
+                                          std::int64_t first_step) {
+  const bool divided =
+      !repeats_on_all_ranks(*job.config) && (phase != Phase::training || training_ranks(job) > 1);
+  return feeder_of(job, backend, phase, first_step,
+                   divided ? Part{backend.rank, backend.ranks} : Part{});
+}
+
+void report_input(const Job& job, const Backend& backend, const Interruption& interruption,
+                  Console& console, Json& result) {
+  const Phase phase = phase_of(job);
+  const bool evaluation = phase == Phase::evaluation;
+  const data::Dataset& dataset = evaluation ? *job.eval_data : *job.train_data;
+  std::vector<std::unique_ptr<data::Feeder>> feeders;
+  feeders.reserve(static_cast<std::size_t>(job.config->num_gpus));
+  for (int device = 0; device < job.config->num_gpus; ++device) {
+    feeders.push_back(feeder_of(job, backend, phase, 0, {device, job.config->num_gpus}));
+  }
+  console.print("Running warm up");
+  take(feeders, job.warm_up, 0, interruption);
+  console.print("Done warm up");
+  const data::InputStatistics before = dataset.statistics();
+  const Clock::time_point start = Clock::now();
+  const double cpu_before = cpu_seconds();
+  const std::int64_t asked = evaluation ? job.eval_length.batches : job.length.batches;
+  const std::int64_t steps = take(feeders, asked, job.min_time, interruption);
+  const std::int64_t batch = evaluation ? job.eval_batch.global : job.batch.global;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const InputUse use{.read = since(dataset.statistics(), before),
+                     .images = steps * batch,
+                     .threads = input_threads(job, backend) * job.config->num_gpus,
+                     .cores = static_cast<int>(std::thread::hardware_concurrency()),
+                     .seconds = seconds,
+                     .waited = seconds,  // nothing else is done
+                     .cpu_seconds = cpu_seconds() - cpu_before};
+  result["input"] = input_json(use);
+  console.print(total_lines(static_cast<double>(use.images) / seconds));
+  console.note(input_line(use));
+  console.note("to read faster: " + input_advice(use));
+}
+
+}  // namespace cnn::bench

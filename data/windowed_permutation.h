@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+
+namespace cnn::data {
+
+// A pseudo-random order of 0 .. size-1 for examples that lie one after the other on a disk: runs of
+// neighbours are put in random order, then all examples are shuffled within windows of many runs.
+// Whoever reads whole runs a window ahead reads a disk in long pieces and holds a window at most.
+// Computed like Permutation: every element on its own, the same for equal (size, seed, epoch).
+class WindowedPermutation {
+ public:
+  static constexpr std::int64_t run = 32;  // 3.5 MB of ImageNet's records
+  static constexpr std::int64_t window =
+      16'384;  // examples, more than TensorFlow's buffer of 10000
+
+  WindowedPermutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
+  std::int64_t operator()(std::int64_t position) const;  // both in [0, size)
+
+  // The element at a place of the order of runs, before the shuffle within windows: places
+  // [n * window, (n + 1) * window) hold what positions of the same range do.
+  std::int64_t in_runs(std::int64_t place) const;
+
+ private:
+  std::int64_t size_;
+  std::uint64_t seed_;
+  std::int64_t epoch_;
+  std::int64_t offset_;  // where the first run begins, so that runs differ from epoch to epoch
+};
+
+}  // namespace cnn::data

@@ -1,0 +1,195 @@
+// ImageNet-style input as a user sees it: the original's own test on fake records, and what happens
+// to files that are damaged or lost.
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tests/program/program.h"
+#include "tests/support/flat_jpeg.h"
+#include "tests/support/image_records.h"
+
+namespace cnn::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+constexpr int black = 0, white = 255;
+
+// Records as upstream's generator makes them: one grey value, random sides from 30 to 299, label 0.
+void write_shards(const TemporaryFolder& folder, const std::string& subset, int shards, int images,
+                  int grey) {
+  std::mt19937 random(static_cast<unsigned>(grey));
+  for (int shard = 0; shard < shards; ++shard) {
+    std::string file;
+    for (int i = 0; i < images / shards; ++i) {
+      const int height = 30 + static_cast<int>(random() % 270);
+      const int width = 30 + static_cast<int>(random() % 270);
+      file += ImageRecords::record(FlatJpeg::encode(height, width, grey), 0);
+    }
+    folder.write(subset + "-0000" + std::to_string(shard) + "-of-0000" + std::to_string(shards),
+                 file);
+  }
+}
+
+class FakeImageNet : public testing::Test {
+ protected:
+  void SetUp() override {
+    write_shards(data_, "train", 8, 128, black);
+    write_shards(data_, "validation", 2, 32, white);
+  }
+
+  // Upstream's common parameters of these tests.
+  Words flags(const Words& more) const {
+    Words flags{"--device=cpu",
+                "--data_name=imagenet",
+                "--data_dir=" + data_.path().string(),
+                "--model=trivial",
+                "--batch_size=2",
+                "--num_gpus=2",
+                "--num_warmup_batches=5",
+                "--display_every=1",
+                "--init_learning_rate=0.005",
+                "--weight_decay=0",
+                "--print_training_accuracy",
+                "--nodistort_color_in_yiq"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  static double loss_of(const std::string& step_line) {
+    return std::stod(words_of(step_line).at(8));
+  }
+  void trains_resumes_and_evaluates(const Words& more) const {
+    const TemporaryFolder train_dir;
+    Words common = flags(more);
+    common.push_back("--train_dir=" + train_dir.path().string());
+    const auto run = [&](const Words& last) {
+      Words all = common;
+      all.insert(all.end(), last.begin(), last.end());
+      return run_program(all);
+    };
+    const Finished first = run({"--num_batches=20"});
+    ASSERT_EQ(first.status, 0) << first.err;
+    const Words lines = first.step_lines();
+    ASSERT_EQ(lines.size(), 20U);
+    for (const std::string& line : lines) {
+      ASSERT_EQ(words_of(line).size(), 11U) << line;
+      EXPECT_LE(loss_of(line), 100);
+    }
+    EXPECT_LE(loss_of(lines.back()), 10);
+    EXPECT_EQ(words_of(lines.back()).at(9), "1.000");
+    EXPECT_EQ(words_of(lines.back()).at(10), "1.000");
+
+    const Finished second = run({"--num_batches=40"});
+    ASSERT_EQ(second.step_lines().size(), 15U) << second.err;
+    EXPECT_LE(loss_of(second.step_lines().front()), 1.01 * loss_of(lines.back()));
+
+    const Finished evaluation = run({"--num_batches=8", "--eval"});
+    ASSERT_EQ(evaluation.status, 0) << evaluation.err;
+    EXPECT_THAT(evaluation.out, HasSubstr("Accuracy @ 1 = 1.0000 Accuracy @ 5 = 1.0000 [32 exam"));
+  }
+
+  TemporaryFolder data_, folder_;
+};
+
+TEST_F(FakeImageNet, TrainsResumesAndEvaluatesAsUpstreamAsserts) {
+  trains_resumes_and_evaluates({"--distortions"});
+}
+
+TEST_F(FakeImageNet, TrainsResumesAndEvaluatesWithoutDistortions) {
+  trains_resumes_and_evaluates({"--nodistortions", "--variable_update=replicated"});
+}
+
+TEST_F(FakeImageNet, HasTheSameLossesWithAnyNumberOfThreadsAndAfterAResume) {
+  const auto losses = [&](const Words& more) {
+    Words all = flags(more);
+    all.push_back("--num_warmup_batches=0");
+    Words found;
+    for (const std::string& line : run_program(all).step_lines()) {
+      found.push_back(words_of(line).at(8));
+    }
+    return found;
+  };
+  const Words one =
+      losses({"--distortions", "--num_batches=6", "--datasets_num_private_threads=1"});
+  ASSERT_EQ(one.size(), 6U);
+  EXPECT_EQ(one, losses({"--distortions", "--num_batches=6", "--datasets_num_private_threads=4"}));
+  const TemporaryFolder train_dir;
+  const std::string dir = "--train_dir=" + train_dir.path().string();
+  losses({"--distortions", "--num_batches=3", dir});
+  EXPECT_EQ(losses({"--distortions", "--num_batches=6", dir}), Words(one.begin() + 3, one.end()));
+}
+
+TEST_F(FakeImageNet, SaysWhatItsInputDid) {
+  const TemporaryFolder results;
+  const std::string file = results / "r.json";
+  const Finished run = run_program(flags({"--num_batches=5", "--result_json=" + file}));
+  ASSERT_EQ(run.status, 0) << run.err;
+  const auto result = nlohmann::json::parse(read_file(file));
+  EXPECT_EQ(result["input"]["images"], 20);
+  EXPECT_GT(result["input"]["bytes_read"], 1000);
+  // An epoch is the 128 records that there are: 5 steps of 4.
+  EXPECT_THAT(run.out, HasSubstr("Num epochs:  0.16"));
+  EXPECT_THAT(run.out, HasSubstr("Dataset:     imagenet\n"));
+}
+
+TEST_F(FakeImageNet, IsMeasuredAloneByInputOnly) {
+  const TemporaryFolder results;
+  const std::string file = results / "r.json";
+  const Finished run =
+      run_program(flags({"--input_only", "--num_batches=10", "--result_json=" + file}));
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("total images/sec: "));
+  EXPECT_TRUE(run.step_lines().empty());
+  EXPECT_THAT(run.err, AllOf(HasSubstr("for each second of a core"), HasSubstr("decode"),
+                             HasSubstr("to read faster:")));
+  const auto input = nlohmann::json::parse(read_file(file))["input"];
+  EXPECT_EQ(input["images"], 40);
+  EXPECT_GT(input["images_per_cpu_second"], 0);
+  const double shares = input["read_share"].get<double>() + input["decode_share"].get<double>() +
+                        input["resize_share"].get<double>() + input["idle_share"].get<double>();
+  EXPECT_GE(shares, 0.999) << "what was begun in the warm-up may add to them";
+  EXPECT_THAT(run_program({"--input_only", "--device=cpu"}).err, HasSubstr("add --data_dir"));
+}
+
+TEST_F(FakeImageNet, ReadsFoldersOfImages) {
+  for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/1.JPEG", "val/a/1.JPEG"}) {
+    folder_.write(name, FlatJpeg::encode(60, 50, black));
+  }
+  const Finished run = run_program({"--device=cpu", "--data_name=imagenet",
+                                    "--data_dir=" + folder_.path().string(), "--model=trivial",
+                                    "--batch_size=2", "--num_epochs=2", "--num_warmup_batches=0"});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, HasSubstr("Num batches: 3\n"));
+}
+
+TEST_F(FakeImageNet, EndsWithOneLineAtABrokenRecord) {
+  const std::filesystem::path shard = data_.path() / "train-00003-of-00008";
+  std::string file = read_file(shard);
+  file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
+  data_.write(shard.filename().string(), file);
+  const Words epoch = {"--num_batches=32", "--num_warmup_batches=0"};
+  const Finished run = run_program(flags(epoch));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("train-00003-of-00008: the record at byte"),
+                             HasSubstr("--skip_broken_records")));
+  Words skipping = flags(epoch);
+  skipping.emplace_back("--skip_broken_records");
+  const Finished skipped = run_program(skipping);
+  EXPECT_EQ(skipped.status, 0) << skipped.err;
+  EXPECT_THAT(skipped.err, HasSubstr(" broken examples were left out"));
+}
+
+TEST_F(FakeImageNet, NamesWhatIsMissing) {
+  const TemporaryFolder empty;
+  const Finished run =
+      run_program({"--device=cpu", "--data_name=imagenet", "--data_dir=" + empty.path().string()});
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, AllOf(HasSubstr(empty.path().string()), HasSubstr("train-*-of-*")));
+}
+
+}  // namespace
+}  // namespace cnn::tests
