@@ -1,0 +1,115 @@
+#include "bench/report/input_use.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "bench/report/input_record.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+// Two threads for ten seconds: 4 s reading, 10 s decoding, 2 s resizing, 4 s idle.
+InputUse ten_seconds() {
+  return {.read = {.examples = 1100,
+                   .skipped = 3,
+                   .bytes = 1100 << 20U,
+                   .read_seconds = 4,
+                   .decode_seconds = 10,
+                   .resize_seconds = 2},
+          .images = 1000,
+          .threads = 2,
+          .cores = 8,
+          .seconds = 10,
+          .waited = 2.5,
+          .cpu_seconds = 12.5};
+}
+
+TEST(InputUse, DividesTheThreadsTime) {
+  const Json json = input_json(ten_seconds());
+  EXPECT_DOUBLE_EQ(json["images_per_sec"], 100);
+  EXPECT_DOUBLE_EQ(json["images_per_cpu_second"], 80);
+  EXPECT_DOUBLE_EQ(json["read_share"], 0.2);
+  EXPECT_DOUBLE_EQ(json["decode_share"], 0.5);
+  EXPECT_DOUBLE_EQ(json["resize_share"], 0.1);
+  EXPECT_NEAR(json["idle_share"].get<double>(), 0.2, 1e-12);
+  EXPECT_DOUBLE_EQ(json["wait_share"], 0.25);
+  EXPECT_EQ(json["examples_skipped"], 3);
+  EXPECT_THAT(input_line(ten_seconds()),
+              AllOf(HasSubstr("100.0 images/sec of 2 threads"), HasSubstr("80.0 for each second"),
+                    HasSubstr("1100.0 MiB read at 110.0 MiB/s"),
+                    HasSubstr("read 20 %, decode 50 %, resize 10 % and wait 20 %"),
+                    HasSubstr("3 broken examples")));
+}
+
+TEST(InputUse, SaysNothingOfProcessorsThatComputeToo) {
+  InputUse use = ten_seconds();
+  use.cpu_seconds = 0;
+  EXPECT_TRUE(input_json(use)["images_per_cpu_second"].is_null());
+  EXPECT_THAT(input_line(use), testing::Not(HasSubstr("each second")));
+}
+
+TEST(InputUse, AdvisesWhatTheThreadsLack) {
+  InputUse use = ten_seconds();
+  EXPECT_THAT(input_advice(use), HasSubstr("--datasets_num_private_threads=8"));
+  use.cores = 2;
+  EXPECT_THAT(input_advice(use), HasSubstr("store the images smaller"));
+  use.read.resize_seconds = 11;
+  EXPECT_THAT(input_advice(use), HasSubstr("--resize_method"));
+  use.read.read_seconds = 15;
+  EXPECT_THAT(input_advice(use),
+              AllOf(HasSubstr("faster disk"), HasSubstr("--datasets_use_caching")));
+}
+
+class CountedDataset final : public data::Dataset {
+ public:
+  std::int64_t size() const override { return 10; }
+  data::ImageFormat format() const override { return {}; }
+  int classes() const override { return 1; }
+  void read(std::int64_t /*index*/, const data::Example& /*into*/) const override {}
+  data::InputStatistics statistics() const override { return statistics_; }
+  void set(const data::InputStatistics& statistics) { statistics_ = statistics; }
+
+ private:
+  data::InputStatistics statistics_;
+};
+
+// What a run of ten steps of a second says on stderr whose steps waited so long, each.
+std::string notes_of_waits(double seconds, Json& result) {
+  CountedDataset dataset;
+  dataset.set({.examples = 100, .skipped = 1});
+  Console console;
+  InputRecord record(dataset, {.threads = 1, .cores = 4, .batch = 4}, console, result);
+  record.timing_starts();
+  testing::internal::CaptureStderr();
+  const StepValues values{.seconds = 1, .input_wait = seconds};
+  for (int step = 1; step <= 10; ++step) {
+    record.step_finished({.number = step, .values = values, .own_values = values});
+  }
+  dataset.set({.examples = 140, .skipped = 1, .bytes = 4000});
+  record.end({.timed_steps = 10});
+  return testing::internal::GetCapturedStderr();
+}
+
+TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
+  Json result;
+  EXPECT_THAT(
+      notes_of_waits(0.5, result),
+      AllOf(HasSubstr("waited 5.00 s for input, 50.0 % of their time"),
+            HasSubstr("4.0 images/sec more"), HasSubstr("--datasets_num_private_threads=4")));
+  EXPECT_EQ(result["input"]["images"], 40);
+  EXPECT_EQ(result["input"]["bytes_read"], 4000);
+  EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
+}
+
+TEST(InputRecord, IsSilentWhereInputWasInTime) {
+  Json result;
+  EXPECT_THAT(notes_of_waits(0.01, result), IsEmpty());
+  EXPECT_EQ(result["input"]["examples_skipped"], 0);
+}
+
+}  // namespace
+}  // namespace cnn::bench
