@@ -24,6 +24,15 @@ Buffer plain_memory(std::size_t bytes) {
           [](std::byte* memory) { ::operator delete (memory, std::align_val_t{alignment}); }};
 }
 
+// Of ranks that share the runs of a large set.
+constexpr std::int64_t own_records_ahead = 256;
+
+// Where an example stands in the sequence of all ranks; examples count from this feeder's first.
+std::int64_t position_of(const FeederOptions& options, std::int64_t example) {
+  const std::int64_t step = options.first_step + example / options.batch;
+  return (step * options.shards + options.shard) * options.batch + example % options.batch;
+}
+
 FeederOptions checked(FeederOptions options) {
   check(options.batch >= 1, "a batch needs at least one example");
   check(options.threads >= 1, "a feeder needs at least one thread");
@@ -75,9 +84,7 @@ Feeder::Feeder(const Dataset& dataset, FeederOptions options)
   for (int i = 0; i < options_.threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
-  // Of several ranks each needs a part of every run, which may lie on another host's disk: they
-  // read their own records only.
-  if (sequence_.has_windows() && options_.shards == 1) {
+  if (sequence_.has_windows()) {
     threads_.emplace_back([this](const std::stop_token& stop) { read_ahead(stop); });
   }
 }
@@ -173,18 +180,22 @@ bool Feeder::take(const std::stop_token& stop, Piece& piece) {
 }
 
 void Feeder::read_ahead(const std::stop_token& stop) {
-  const std::int64_t start = options_.first_step * options_.batch;
-  std::int64_t done = start;  // positions whose runs have been asked for
+  // Of several ranks each needs a part of every run, which may lie on another host's disk: they
+  // have their own records read, and only those of the next batches.
+  const bool whole_runs = options_.shards == 1;
+  const std::int64_t lead = whole_runs ? WindowedPermutation::window : own_records_ahead;
+  std::int64_t done = 0;  // examples that have been asked for
   while (!stop.stop_requested()) {
     {
       std::unique_lock lock(mutex_);
-      taken_.wait(lock, stop,
-                  [&] { return done < start + next_example_ + WindowedPermutation::window; });
+      taken_.wait(lock, stop, [&] { return done < next_example_ + lead; });
     }
     if (stop.stop_requested()) {
       return;
     }
-    const Sequence::Run run = sequence_.run_at(done);
+    const std::int64_t position = position_of(options_, done);
+    const Sequence::Run run =
+        whole_runs ? sequence_.run_at(position) : Sequence::Run{sequence_[position], 1};
     try {
       dataset_.read_ahead(run.first, run.count);
     } catch (const Error&) {
@@ -203,8 +214,7 @@ void Feeder::fill(const Piece& piece, std::span<std::byte> scratch) {
 void Feeder::read(std::int64_t example, std::span<std::byte> scratch) {
   const std::int64_t batch = example / options_.batch;
   const std::int64_t within = example % options_.batch;
-  const std::int64_t position =
-      ((options_.first_step + batch) * options_.shards + options_.shard) * options_.batch + within;
+  const std::int64_t position = position_of(options_, example);
   Batch& target = slot_of(batch).batch;
   const auto at = static_cast<std::size_t>(within);
   const auto image = target.images.subspan(at * format_.bytes(), format_.bytes());

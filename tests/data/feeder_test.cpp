@@ -5,6 +5,7 @@
 #include <chrono>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -178,24 +179,51 @@ class OnDisk final : public Dataset {
   int classes() const override { return 10; }
   void read(std::int64_t /*index*/, const Example& into) const override { *into.label = 0; }
   bool likes_runs() const override { return true; }
-  void read_ahead(std::int64_t /*first*/, std::int64_t count) const override { ahead_ += count; }
-  std::int64_t ahead() const { return ahead_; }
+  void read_ahead(std::int64_t first, std::int64_t count) const override {
+    const std::lock_guard lock(mutex_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      ahead_.push_back(first + i);
+    }
+  }
+  std::vector<std::int64_t> ahead() const {
+    const std::lock_guard lock(mutex_);
+    return ahead_;
+  }
+  // Waits until so many examples were asked for, and for those that would be too many.
+  void wait_for(std::size_t examples) const {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (ahead().size() < examples && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
 
  private:
-  mutable std::atomic<std::int64_t> ahead_ = 0;
+  mutable std::mutex mutex_;
+  mutable std::vector<std::int64_t> ahead_;
 };
 
 TEST(Feeder, HasOneWindowOfALargeSetReadAhead) {
   const OnDisk dataset;
   Feeder feeder(dataset, {.batch = 4, .buffers = 2});
-  constexpr std::int64_t window = WindowedPermutation::window;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (dataset.ahead() < window && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
+  constexpr std::size_t window = WindowedPermutation::window;
+  dataset.wait_for(window);
+  EXPECT_GE(dataset.ahead().size(), window);
+  EXPECT_LE(dataset.ahead().size(), window + 8 + WindowedPermutation::run);
+}
+
+TEST(Feeder, HasOnlyItsOwnRecordsReadAheadWhereRanksShareTheRuns) {
+  const OnDisk dataset;
+  Feeder feeder(dataset, {.batch = 4, .buffers = 2, .seed = 5, .shard = 1, .shards = 3});
+  dataset.wait_for(256);
+  const std::vector<std::int64_t> ahead = dataset.ahead();
+  ASSERT_GE(ahead.size(), 256U);
+  EXPECT_LE(ahead.size(), 256U + 8);
+  const Sequence order(dataset.size(), Order::shuffled, 5, true);
+  for (std::size_t i = 0; i < 256; ++i) {
+    const auto example = static_cast<std::int64_t>(i);
+    EXPECT_EQ(ahead[i], order[(example / 4 * 3 + 1) * 4 + example % 4]);
   }
-  std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  EXPECT_GE(dataset.ahead(), window);
-  EXPECT_LE(dataset.ahead(), window + 8 + WindowedPermutation::run);
 }
 
 TEST(Feeder, ShufflesALargeSetInWindowsAndMissesNothing) {
