@@ -36,7 +36,8 @@ CAMEL = re.compile(r"(?<![\w:./\"'-])([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+)(?![\w\"
 OTHER_NAMES = {
     "GitHub", "GitLab", "GoogLeNet", "GoogleNet", "GoogleTest", "MobileNet", "ResNet", "DenseNet", "AlexNet", "LeNet", "ImageNet",
     "TensorFlow", "PyTorch", "PowerAI", "TensorBoard", "TensorRT", "SimGrid", "ThreadSanitizer", "AddressSanitizer", "NumPy",
-    "InfiniBand", "SplitMix64", "SwapInOutScheduler", "LeVeque", "LeCun", "simgrid_run", "eltwise_relu", "sm_80", "t_i",
+    "InfiniBand", "SplitMix64", "SwapInOutScheduler", "LeVeque", "LeCun", "simgrid_run", "eltwise_relu", "sm_80", "t_i", "UndefinedBehaviorSanitizer",
+    "sample_distorted_bounding_box", "align_corners", "bytes_list",
 }
 
 # Verbs in the imperative that look like other forms of a verb.
