@@ -30,7 +30,7 @@ constexpr std::chrono::microseconds taken_away{100};  // longer than a processor
 constexpr unsigned crowded_waits = 64;
 // Ranks that are looked at in turn, every 2 ms of a wait: all of 1,024 ranks within 130 ms.
 constexpr int most_looks = 16;
-// Up to so many ranks each watches the processes of all others. Of more it watches those of the
+// Up to so many ranks each watches the processes of all others. With more it watches those of the
 // neighbours that VerdictRelay names, and of whom it waits for: a descriptor for each pair of 1,024
 // ranks would be a million of them.
 constexpr int most_watched = 64;

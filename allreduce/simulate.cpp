@@ -258,7 +258,7 @@ class Simulation {
     return false;
   }
 
-  // Of a sum over the memory of others: the time of all its reads and writes.
+  // Returns, for a sum over the memory of others, the time of all its reads and writes.
   double seconds_per_byte(const Sum& sum) const {
     const RankPlan& plan = plans_[rank_];
     const int self = static_cast<int>(rank_);

@@ -41,7 +41,8 @@ struct Place {
 using Transform = std::function<void(std::span<const std::byte> from, std::span<std::byte> to,
                                      std::int64_t position)>;
 
-// What reading took so far, over all threads. All 0 for data sets that lie in memory.
+// Time and bytes that reading took so far, over all threads. All 0 for data sets that lie in
+// memory.
 struct InputStatistics {
   std::int64_t examples = 0, skipped = 0, bytes = 0;  // skipped: broken ones; bytes: encoded
   double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;

@@ -24,7 +24,7 @@ Buffer plain_memory(std::size_t bytes) {
           [](std::byte* memory) { ::operator delete (memory, std::align_val_t{alignment}); }};
 }
 
-// Of ranks that share the runs of a large set.
+// For ranks that share the runs of a large set.
 constexpr std::int64_t own_records_ahead = 256;
 
 // Where an example stands in the sequence of all ranks; examples count from this feeder's first.
@@ -180,7 +180,7 @@ bool Feeder::take(const std::stop_token& stop, Piece& piece) {
 }
 
 void Feeder::read_ahead(const std::stop_token& stop) {
-  // Of several ranks each needs a part of every run, which may lie on another host's disk: they
+  // Each of several ranks needs a part of every run, which may lie on another host's disk: they
   // have their own records read, and only those of the next batches.
   const bool whole_runs = options_.shards == 1;
   const std::int64_t lead = whole_runs ? WindowedPermutation::window : own_records_ahead;

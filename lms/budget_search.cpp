@@ -8,36 +8,36 @@
 
 #include "lms/bound.h"
 #include "lms/evaluate.h"
-#include "lms/unroll.h"
+#include "lms/expanded_schedule.h"
 
 namespace cnn::lms {
 namespace {
 
 // Small steps need no more plans looked at than large ones.
-std::size_t work_of(const Outline& outline) {
+std::size_t work_of(const PlanningProblem& problem) {
   constexpr std::size_t most = 6'000'000, plans = 18'000;
-  return std::min(most, plans * outline.steps.size());
+  return std::min(most, plans * problem.steps.size());
 }
 
-Found find(const Request& request, const Outline& outline, SearchOptions options) {
+Solution find(const Request& request, const PlanningProblem& problem, SearchOptions options) {
   options.sync = request.options.sync_mode;
   options.host_bytes = request.budget.host;
   options.swaps = options.host_bytes > 0;
   options.drops = request.options.recompute != Recomputation::off;
-  return search(outline, options);
+  return search(problem, options);
 }
 
 // The search counts bytes that live. Placing them takes a little more, which is taken off what the
 // next attempt may use.
 class BudgetSearch {
  public:
-  BudgetSearch(const Request& request, const Outline& outline, std::size_t device_bytes)
-      : request_(request), outline_(outline), budget_(device_bytes) {}
+  BudgetSearch(const Request& request, const PlanningProblem& problem, std::size_t device_bytes)
+      : request_(request), problem_(problem), budget_(device_bytes) {}
 
   PlacedPlan run(const SmallestPlan& smallest) {
     constexpr double near = 1.003;  // of the bound: nothing is gained by a longer search
     good_enough_ = near * lower_bound_at(request_, budget_);
-    const Found first = find({.device_bytes = budget_, .work = work()});
+    const Solution first = find({.device_bytes = budget_, .work = work()});
     approach(first);
     if (first.evaluation.fits && is_far()) {
       approach(find({.device_bytes = budget_, .work = work(), .exchanges = 10}));
@@ -49,15 +49,15 @@ class BudgetSearch {
       start_lower();
     }
     if (!fits_) {
-      offer(smallest.placed);
-      place({.fates = smallest.fates, .evaluation = {}}, budget_);
-      approach(find({.device_bytes = budget_, .work = work(), .start = &smallest.fates}));
+      accept_if_better(smallest.placed);
+      place({.decisions = smallest.decisions, .evaluation = {}}, budget_);
+      approach(find({.device_bytes = budget_, .work = work(), .start = &smallest.decisions}));
     }
     return std::move(best_);
   }
 
   // Placed as thriftily as its copies allow.
-  PlacedPlan smallest(const Found& found) {
+  PlacedPlan smallest(const Solution& found) {
     place(found, 0);
     return std::move(best_);
   }
@@ -81,16 +81,17 @@ class BudgetSearch {
   }
 
   // From a plan to others nearby that take a little less each time.
-  void approach(Found found) {
+  void approach(Solution found) {
     constexpr int attempts = 10;
-    constexpr double heat = 0.003;
+    constexpr double temperature = 0.003;
     evaluated_ =
         evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
     std::size_t target = budget_;
     for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
       // The search goes on from what moves more: it leaves room to change.
-      place(find({.device_bytes = target, .work = 0, .start = &found.fates, .spares = true}),
-            target);
+      place(
+          find({.device_bytes = target, .work = 0, .start = &found.decisions, .prune_moves = true}),
+          target);
       if (is_done()) {
         return;
       }
@@ -100,8 +101,11 @@ class BudgetSearch {
       }
       const std::size_t over = taken - std::min(taken, budget_);
       target -= std::clamp(over, target / 200, target / 60);
-      latest_ = found.fates;
-      found = find({.device_bytes = target, .work = work() / 4, .heat = heat, .start = &latest_});
+      latest_ = found.decisions;
+      found = find({.device_bytes = target,
+                    .work = work() / 4,
+                    .temperature = temperature,
+                    .start = &latest_});
     }
   }
 
@@ -115,38 +119,39 @@ class BudgetSearch {
     }
   }
 
-  Found find(SearchOptions options) const {
+  Solution find(SearchOptions options) const {
     options.good_enough = good_enough_;
-    return lms::find(request_, outline_, options);
+    return lms::find(request_, problem_, options);
   }
 
   // Returns the bytes that the placed plan takes.
-  std::size_t place(const Found& found, std::size_t target) {
-    // Of the step: so much earlier than needed copies end. None: as early as there is room.
+  std::size_t place(const Solution& found, std::size_t target) {
+    // The share of the step by which copies end earlier than needed. None: as early as there is
+    // room.
     constexpr std::array<std::optional<double>, 4> slacks{std::nullopt, 0.03, 0.01, 0.002};
-    Unroller unroller(outline_);
-    Evaluator evaluator(outline_, target, request_.options.sync_mode);
-    const Unrolled& unrolled = unroller.unroll(found.fates);
+    ScheduleExpander expander(problem_);
+    Evaluator evaluator(problem_, target, request_.options.sync_mode);
+    const ExpandedSchedule& expanded = expander.expand(found.decisions);
     std::size_t least = std::numeric_limits<std::size_t>::max();
     for (const std::optional<double>& slack : slacks) {
-      const double seconds = evaluator.evaluate(unrolled).seconds;
+      const double seconds = evaluator.evaluate(expanded).seconds;
       if (slack) {
-        evaluator.tighten(unrolled, *slack * seconds);
+        evaluator.tighten(expanded, *slack * seconds);
       }
-      PlacedPlan plan{.schedule = schedule_of(request_, outline_, unrolled, evaluator),
+      PlacedPlan plan{.schedule = schedule_of(request_, problem_, expanded, evaluator),
                       .outcome = {},
                       .enough = budget_};
       plan.outcome = outcome_of(request_, plan.schedule, plan.enough);
       least = std::min(least, plan.outcome.device_bytes);
-      offer(std::move(plan));
-      if (evaluator.departures().empty() || is_done()) {
+      accept_if_better(std::move(plan));
+      if (evaluator.swap_outs().empty() || is_done()) {
         break;  // all are the same, or nothing is gained by tighter copies
       }
     }
     return least;
   }
 
-  void offer(PlacedPlan plan) {
+  void accept_if_better(PlacedPlan plan) {
     const Outcome& outcome = plan.outcome;
     const bool fits = outcome.device_bytes <= budget_ && outcome.host_bytes <= request_.budget.host;
     if (best_.schedule.steps.empty() ||
@@ -157,12 +162,12 @@ class BudgetSearch {
     }
   }
 
-  std::size_t work() const { return work_of(outline_); }
+  std::size_t work() const { return work_of(problem_); }
 
   const Request& request_;
-  const Outline& outline_;
+  const PlanningProblem& problem_;
   std::size_t budget_;
-  Fates latest_;
+  TensorDecisions latest_;
   PlacedPlan best_;
   bool fits_ = false;
   double evaluated_ = 0, good_enough_ = 0;
@@ -170,14 +175,16 @@ class BudgetSearch {
 
 }  // namespace
 
-SmallestPlan minimize_memory(const Request& request, const Outline& outline) {
-  const Found found = find(request, outline, {.thriftiest = true, .work = work_of(outline)});
-  return {.fates = found.fates, .placed = BudgetSearch(request, outline, 0).smallest(found)};
+SmallestPlan minimize_memory(const Request& request, const PlanningProblem& problem) {
+  const Solution found =
+      find(request, problem, {.minimize_memory = true, .work = work_of(problem)});
+  return {.decisions = found.decisions,
+          .placed = BudgetSearch(request, problem, 0).smallest(found)};
 }
 
-PlacedPlan search_budget(const Request& request, const Outline& outline,
+PlacedPlan search_budget(const Request& request, const PlanningProblem& problem,
                          const SmallestPlan& smallest, std::size_t device_bytes) {
-  return BudgetSearch(request, outline, device_bytes).run(smallest);
+  return BudgetSearch(request, problem, device_bytes).run(smallest);
 }
 
 }  // namespace cnn::lms

@@ -110,7 +110,7 @@ class Log {
 Plan caffe(const Request& request) {
   const std::vector<Stashed> tensors = managed(request);
   const std::vector<Eviction> evictions =
-      replay_allocator(request, request.budget.device, tensors, Victim::oldest);
+      replay_allocator(request, request.budget.device, tensors, EvictionRule::oldest);
   std::vector<Decision> decisions;
   decisions.reserve(evictions.size());
   for (const Eviction& eviction : evictions) {

@@ -29,7 +29,7 @@ class Chooser {
         tensors_(candidates(request)),
         live_(live_bytes(request)),
         repeats_(request),
-        fates_(repeats_.kept()),
+        decisions_(repeats_.kept()),
         target_(request.budget.device) {
     double now = 0;
     for (const Step& step : request.schedule.steps) {
@@ -168,7 +168,7 @@ class Chooser {
   bool may_swap(std::size_t t) const {
     const auto root = static_cast<std::uint32_t>(repeats_.root(tensors_[t].tensor));
     return std::ranges::none_of(again_, [&](const Recompute& repeat) {
-      const auto& reads = repeats_.outline().nodes[index_of(repeat.node)].reads;
+      const auto& reads = repeats_.problem().nodes[index_of(repeat.node)].reads;
       return repeat.before > tensors_[t].last_forward &&
              repeat.before < tensors_[t].first_backward &&
              std::ranges::find(reads, root) != reads.end();
@@ -177,22 +177,22 @@ class Chooser {
 
   // How much longer repetitions would take with this tensor dropped too; infinity if it cannot be.
   double seconds_again(std::size_t t) {
-    const Root& root = repeats_.outline().roots[repeats_.root(tensors_[t].tensor)];
+    const Root& root = repeats_.problem().roots[repeats_.root(tensors_[t].tensor)];
     if (request_.options.recompute == Recomputation::off || !root.may_drop) {
       return std::numeric_limits<double>::infinity();
     }
-    Fates fates = fates_;
-    fates[repeats_.root(tensors_[t].tensor)] = Fate::drop;
+    TensorDecisions decisions = decisions_;
+    decisions[repeats_.root(tensors_[t].tensor)] = TensorDecision::drop;
     const auto found =
-        repeats_.find(fates, [&](std::size_t r, StepId step) { return is_away(r, step); });
+        repeats_.find(decisions, [&](std::size_t r, StepId step) { return is_away(r, step); });
     return found ? repeats_.seconds(*found) - repeats_.seconds(again_)
                  : std::numeric_limits<double>::infinity();
   }
 
   void drop(std::size_t t) {
     chosen_[t] = Choice::drop;
-    fates_[repeats_.root(tensors_[t].tensor)] = Fate::drop;
-    again_ = repeats_.find(fates_).value();
+    decisions_[repeats_.root(tensors_[t].tensor)] = TensorDecision::drop;
+    again_ = repeats_.find(decisions_).value();
     take_off(t, tensors_[t].first_backward);
   }
 
@@ -248,7 +248,7 @@ class Chooser {
   std::vector<Stashed> tensors_;
   std::vector<std::size_t> live_;  // by StepId, with what was chosen away
   Repeats repeats_;
-  Fates fates_;
+  TensorDecisions decisions_;
   std::size_t target_;
   std::vector<double> starts_, ends_;  // by StepId: seconds, without copies
   std::vector<Choice> chosen_;         // by tensor

@@ -5,81 +5,81 @@
 
 namespace cnn::lms {
 
-Evaluator::Evaluator(const Outline& outline, std::size_t device_bytes, SyncMode sync)
-    : outline_(outline), device_bytes_(device_bytes), sync_(sync) {}
+Evaluator::Evaluator(const PlanningProblem& problem, std::size_t device_bytes, SyncMode sync)
+    : problem_(problem), device_bytes_(device_bytes), sync_(sync) {}
 
-const Evaluation& Evaluator::evaluate(const Unrolled& unrolled) {
-  weigh(unrolled);
-  run(unrolled);
+const Evaluation& Evaluator::evaluate(const ExpandedSchedule& expanded) {
+  weigh(expanded);
+  run(expanded);
   return result_;
 }
 
-const Evaluation& Evaluator::estimate(const Unrolled& unrolled, double seconds) {
-  weigh(unrolled);
+const Evaluation& Evaluator::estimate(const ExpandedSchedule& expanded, double seconds) {
+  weigh(expanded);
   if (result_.fits && result_.seconds <= seconds) {
-    run(unrolled);
+    run(expanded);
   }
   return result_;
 }
 
-void Evaluator::weigh(const Unrolled& unrolled) {
-  result_ = {.seconds = unrolled.seconds};
-  add_stays(unrolled);
+void Evaluator::weigh(const ExpandedSchedule& expanded) {
+  result_ = {.seconds = expanded.seconds};
+  add_intervals(expanded);
   measure();
 }
 
-void Evaluator::run(const Unrolled& unrolled) {
-  find_copies(unrolled);
-  if (departures_.empty()) {
+void Evaluator::run(const ExpandedSchedule& expanded) {
+  find_copies(expanded);
+  if (swap_outs_.empty()) {
     return;
   }
   if (!waits_for_in(sync_)) {
-    bring_forward(unrolled);
+    bring_forward(expanded);
     measure();
   }
-  run_lanes(unrolled);
+  run_lanes(expanded);
 }
 
 // First differences, which wrap around, then their sum.
-void Evaluator::add_stays(const Unrolled& unrolled) {
-  bytes_.assign(unrolled.steps.size() + 1, 0);
-  for (const Stay& stay : unrolled.stays) {
-    const std::size_t bytes = outline_.roots[stay.root].bytes;
-    bytes_[stay.first] += bytes;
-    bytes_[stay.last + 1] -= bytes;
+void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
+  bytes_.assign(expanded.steps.size() + 1, 0);
+  for (const LiveInterval& interval : expanded.intervals) {
+    const std::size_t bytes = problem_.roots[interval.root].bytes;
+    bytes_[interval.first] += bytes;
+    bytes_[interval.last + 1] -= bytes;
   }
   std::partial_sum(bytes_.begin(), bytes_.end(), bytes_.begin());
-  for (const TakeOver& taken : unrolled.taken_over) {
+  for (const TakeOver& taken : expanded.taken_over) {
     bytes_[taken.step] -= taken.bytes;
   }
-  for (std::size_t s = 0; s < unrolled.steps.size(); ++s) {
-    if (unrolled.steps[s].kind == StepKind::compute) {
-      bytes_[s] += outline_.nodes[unrolled.steps[s].id].workspace;
+  for (std::size_t s = 0; s < expanded.steps.size(); ++s) {
+    if (expanded.steps[s].kind == StepKind::compute) {
+      bytes_[s] += problem_.nodes[expanded.steps[s].id].workspace;
     }
   }
 }
 
-void Evaluator::find_copies(const Unrolled& unrolled) {
-  departures_.clear();
-  returns_.clear();
-  for (std::uint32_t s = 0; s < unrolled.stays.size(); ++s) {
-    if (unrolled.stays[s].leaves) {
-      departures_.push_back({.stay = s});
+void Evaluator::find_copies(const ExpandedSchedule& expanded) {
+  swap_outs_.clear();
+  swap_ins_.clear();
+  for (std::uint32_t s = 0; s < expanded.intervals.size(); ++s) {
+    if (expanded.intervals[s].leaves) {
+      swap_outs_.push_back({.interval = s});
     }
-    if (unrolled.stays[s].returns) {
-      returns_.push_back({.stay = s, .position = unrolled.stays[s].first});
+    if (expanded.intervals[s].returns) {
+      swap_ins_.push_back({.interval = s, .position = expanded.intervals[s].first});
     }
   }
-  std::ranges::stable_sort(departures_, {},
-                           [&](const Departure& d) { return unrolled.stays[d.stay].last; });
+  std::ranges::stable_sort(
+      swap_outs_, {}, [&](const PlacedSwapOut& d) { return expanded.intervals[d.interval].last; });
 }
 
-// Each return as far towards the start of the backward pass as there is room all the way to its
-// use, and no further than the one before it.
-void Evaluator::bring_forward(const Unrolled& unrolled) {
-  auto least = static_cast<std::uint32_t>(unrolled.backward);
-  for (Return& one : returns_) {
-    const std::size_t bytes = outline_.roots[unrolled.stays[one.stay].root].bytes;
+// Moves each swap-in as far towards the start of the backward pass as there is room all the way to
+// its use, and no further than the one before it.
+void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
+  auto least = static_cast<std::uint32_t>(expanded.backward);
+  for (PlacedSwapIn& one : swap_ins_) {
+    const std::size_t bytes = problem_.roots[expanded.intervals[one.interval].root].bytes;
     while (one.position > least && bytes_[one.position - 1] + bytes <= device_bytes_) {
       --one.position;
       bytes_[one.position] += bytes;
@@ -99,21 +99,22 @@ void Evaluator::measure() {
   result_.fits = result_.peak <= device_bytes_;
 }
 
-double Evaluator::seconds_of(std::uint32_t stay, const Unrolled& unrolled, double rate) const {
-  const auto bytes = static_cast<double>(outline_.roots[unrolled.stays[stay].root].bytes);
-  return outline_.copy_latency + (rate > 0 ? bytes / rate : 0);
+double Evaluator::seconds_of(std::uint32_t interval, const ExpandedSchedule& expanded,
+                             double rate) const {
+  const auto bytes = static_cast<double>(problem_.roots[expanded.intervals[interval].root].bytes);
+  return problem_.copy_latency + (rate > 0 ? bytes / rate : 0);
 }
 
-// Oldest departures first, until there is room beside what is still leaving.
+// Frees the oldest swap-outs first, until there is room beside what is still leaving.
 void Evaluator::free_for(std::uint32_t step, std::size_t room,
-                         std::optional<std::uint32_t> for_return) {
+                         std::optional<std::uint32_t> for_swap_in) {
   waits_until_ = 0;
   while (pending_ > room && freed_ < started_) {
-    Departure& departure = departures_[freed_];
-    if (for_return) {
-      departure.freed_for_return = for_return;
+    PlacedSwapOut& swap_out = swap_outs_[freed_];
+    if (for_swap_in) {
+      swap_out.freed_for_swap_in = for_swap_in;
     } else {
-      departure.freed_for_step = step;
+      swap_out.freed_for_step = step;
     }
     waits_until_ = departed_[freed_];
     pending_ -= pending_bytes_[freed_];
@@ -121,18 +122,18 @@ void Evaluator::free_for(std::uint32_t step, std::size_t room,
   }
 }
 
-void Evaluator::run_lanes(const Unrolled& unrolled) {
-  const std::size_t count = unrolled.steps.size();
+void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
+  const std::size_t count = expanded.steps.size();
   ends_.assign(count, 0);
   starts_.assign(count, 0);
-  departed_.assign(departures_.size(), 0);
-  begun_.assign(returns_.size(), 0);
-  departure_of_.assign(outline_.roots.size(), -1);
-  pending_bytes_.resize(departures_.size());
-  for (std::size_t d = 0; d < departures_.size(); ++d) {
-    const Stay& stay = unrolled.stays[departures_[d].stay];
-    pending_bytes_[d] = outline_.roots[stay.root].bytes;
-    departure_of_[stay.root] = static_cast<std::int32_t>(d);
+  departed_.assign(swap_outs_.size(), 0);
+  begun_.assign(swap_ins_.size(), 0);
+  swap_out_of_.assign(problem_.roots.size(), -1);
+  pending_bytes_.resize(swap_outs_.size());
+  for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
+    const LiveInterval& interval = expanded.intervals[swap_outs_[d].interval];
+    pending_bytes_[d] = problem_.roots[interval.root].bytes;
+    swap_out_of_[interval.root] = static_cast<std::int32_t>(d);
   }
   ready_.assign(count, 0);
   freed_ = started_ = pending_ = 0;
@@ -144,25 +145,26 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
     // The tensor that returns here is in bytes_ already, but the step itself need not wait for its
     // room.
     std::size_t returning = 0;
-    for (std::uint32_t r = next_return; r < returns_.size() && returns_[r].position == s; ++r) {
-      returning += outline_.roots[unrolled.stays[returns_[r].stay].root].bytes;
+    for (std::uint32_t r = next_return; r < swap_ins_.size() && swap_ins_[r].position == s; ++r) {
+      returning += problem_.roots[expanded.intervals[swap_ins_[r].interval].root].bytes;
     }
     compute = std::max(compute, free_until(room + returning));
-    for (; next_return < returns_.size() && returns_[next_return].position == s; ++next_return) {
-      begin_return(unrolled, next_return, room);
+    for (; next_return < swap_ins_.size() && swap_ins_[next_return].position == s; ++next_return) {
+      begin_swap_in(expanded, next_return, room);
     }
     free_for(s, room, std::nullopt);
     compute = std::max({compute, ready_[s], waits_until_});
     starts_[s] = compute;
-    if (unrolled.steps[s].kind == StepKind::compute) {
-      compute += outline_.nodes[unrolled.steps[s].id].seconds;
+    if (expanded.steps[s].kind == StepKind::compute) {
+      compute += problem_.nodes[expanded.steps[s].id].seconds;
     }
     ends_[s] = compute;
-    for (; started_ < departures_.size() && unrolled.stays[departures_[started_].stay].last == s;
+    for (; started_ < swap_outs_.size() &&
+           expanded.intervals[swap_outs_[started_].interval].last == s;
          ++started_) {
-      const Stay& stay = unrolled.stays[departures_[started_].stay];
-      out = std::max(out, ends_[stay.written]) +
-            seconds_of(departures_[started_].stay, unrolled, outline_.out_bytes_per_second);
+      const LiveInterval& interval = expanded.intervals[swap_outs_[started_].interval];
+      out = std::max(out, ends_[interval.written]) +
+            seconds_of(swap_outs_[started_].interval, expanded, problem_.out_bytes_per_second);
       departed_[started_] = out;
       compute = waits_for_out(sync_) ? std::max(compute, out) : compute;
       pending_ += pending_bytes_[started_];
@@ -171,7 +173,7 @@ void Evaluator::run_lanes(const Unrolled& unrolled) {
   result_.seconds = std::max({compute, out, in_});
 }
 
-// When so many departures have ended that the others fit.
+// Returns the time at which so many swap-outs have ended that the others fit.
 double Evaluator::free_until(std::size_t room) const {
   double until = 0;
   std::size_t pending = pending_;
@@ -182,50 +184,51 @@ double Evaluator::free_until(std::size_t room) const {
   return until;
 }
 
-void Evaluator::begin_return(const Unrolled& unrolled, std::uint32_t r, std::size_t room) {
-  const Return& one = returns_[r];
+void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r, std::size_t room) {
+  const PlacedSwapIn& one = swap_ins_[r];
   free_for(one.position, room, r);
   double start = std::max({in_, waits_until_, one.position > 0 ? ends_[one.position - 1] : 0});
-  const std::int32_t left = departure_of_[unrolled.stays[one.stay].root];
+  const std::int32_t left = swap_out_of_[expanded.intervals[one.interval].root];
   if (left >= 0) {
-    // It waits for its own departure, and so for all before it: their bytes are free from here on.
+    // It waits for its own swap-out, and so for all before it: their bytes are free from here on.
     const auto own = static_cast<std::size_t>(left);
     start = std::max(start, departed_[own]);
     for (; freed_ <= own; ++freed_) {
-      departures_[freed_].freed_for_return = r;
+      swap_outs_[freed_].freed_for_swap_in = r;
       pending_ -= pending_bytes_[freed_];
     }
   }
   begun_[r] = start;
-  in_ = start + seconds_of(one.stay, unrolled, outline_.in_bytes_per_second);
-  const std::uint32_t use = unrolled.stays[one.stay].first;
+  in_ = start + seconds_of(one.interval, expanded, problem_.in_bytes_per_second);
+  const std::uint32_t use = expanded.intervals[one.interval].first;
   ready_[use] = std::max(ready_[use], in_);
 }
 
-void Evaluator::tighten(const Unrolled& unrolled, double slack) {
-  if (departures_.empty()) {
+void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
+  if (swap_outs_.empty()) {
     return;
   }
   if (!waits_for_in(sync_)) {
-    await_departures(unrolled);
+    await_swap_outs(expanded);
   }
-  free_early(unrolled);
+  free_early(expanded);
   if (waits_for_in(sync_)) {
     return;
   }
-  std::vector<bool> frees(returns_.size());  // what waits for a departure gives its bytes back
-  for (const Departure& one : departures_) {
-    if (one.freed_for_return) {
-      frees[*one.freed_for_return] = true;
+  std::vector<bool> frees(swap_ins_.size());  // a swap-in that waits for a swap-out frees its bytes
+  for (const PlacedSwapOut& one : swap_outs_) {
+    if (one.freed_for_swap_in) {
+      frees[*one.freed_for_swap_in] = true;
     }
   }
   double latest = result_.seconds;  // at which the copy behind this one starts
-  auto next = static_cast<std::uint32_t>(starts_.size());  // position of the return behind this one
-  for (std::size_t r = returns_.size(); r-- > 0;) {
-    Return& one = returns_[r];
-    const std::uint32_t use = unrolled.stays[one.stay].first;
+  auto next =
+      static_cast<std::uint32_t>(starts_.size());  // position of the swap-in behind this one
+  for (std::size_t r = swap_ins_.size(); r-- > 0;) {
+    PlacedSwapIn& one = swap_ins_[r];
+    const std::uint32_t use = expanded.intervals[one.interval].first;
     latest = std::min(latest, starts_[use]) -
-             seconds_of(one.stay, unrolled, outline_.in_bytes_per_second);
+             seconds_of(one.interval, expanded, problem_.in_bytes_per_second);
     while (!frees[r] && one.position < std::min(use, next) &&
            ends_[one.position] + slack <= latest) {
       ++one.position;
@@ -234,32 +237,32 @@ void Evaluator::tighten(const Unrolled& unrolled, double slack) {
   }
 }
 
-// A return that waits for departures takes their bytes only then. Until then no step may be given
+// A swap-in that waits for swap-outs takes their bytes only then. Until then no step may be given
 // them: it would wait as well.
-void Evaluator::await_departures(const Unrolled& unrolled) {
-  for (std::size_t r = 0; r < returns_.size(); ++r) {
-    Return& one = returns_[r];
-    const std::uint32_t use = unrolled.stays[one.stay].first;
+void Evaluator::await_swap_outs(const ExpandedSchedule& expanded) {
+  for (std::size_t r = 0; r < swap_ins_.size(); ++r) {
+    PlacedSwapIn& one = swap_ins_[r];
+    const std::uint32_t use = expanded.intervals[one.interval].first;
     while (one.position < use && ends_[one.position] <= begun_[r]) {
       ++one.position;
     }
   }
 }
 
-void Evaluator::free_early(const Unrolled& unrolled) {
-  for (std::size_t d = 0; d < departures_.size(); ++d) {
-    Departure& one = departures_[d];
-    auto step = unrolled.stays[one.stay].last + 1;
+void Evaluator::free_early(const ExpandedSchedule& expanded) {
+  for (std::size_t d = 0; d < swap_outs_.size(); ++d) {
+    PlacedSwapOut& one = swap_outs_[d];
+    auto step = expanded.intervals[one.interval].last + 1;
     while (step < starts_.size() && starts_[step] < departed_[d]) {
       ++step;
     }
-    // Where a return waits for it in front of an earlier step, that stays.
+    // If a swap-in waits for it in front of an earlier step, that stays.
     const std::uint32_t behind = one.freed_for_step.value_or(
-        one.freed_for_return ? returns_[*one.freed_for_return].position
-                             : static_cast<std::uint32_t>(starts_.size()));
+        one.freed_for_swap_in ? swap_ins_[*one.freed_for_swap_in].position
+                              : static_cast<std::uint32_t>(starts_.size()));
     if (step < behind) {
       one.freed_for_step = step;
-      one.freed_for_return.reset();
+      one.freed_for_swap_in.reset();
     }
   }
 }

@@ -14,7 +14,8 @@ namespace {
 
 class Replay {
  public:
-  Replay(const Request& request, std::size_t bytes, std::span<const Stashed> tensors, Victim rule)
+  Replay(const Request& request, std::size_t bytes, std::span<const Stashed> tensors,
+         EvictionRule rule)
       : request_(request), bytes_(bytes), live_(live_bytes(request)), rule_(rule) {
     for (const Stashed& tensor : tensors) {
       blocks_.push_back({.tensor = &tensor, .last_used = tensor.made});
@@ -88,7 +89,7 @@ class Replay {
     Block* best = nullptr;
     const auto rank = [&](const Block& block) {
       const bool second_choice =
-          rule_ == Victim::oldest ? is_used(block, next) : bytes_of(block) < missing;
+          rule_ == EvictionRule::oldest ? is_used(block, next) : bytes_of(block) < missing;
       return std::pair(second_choice, block.last_used);
     };
     for (Block& block : blocks_) {
@@ -115,7 +116,7 @@ class Replay {
   const Request& request_;
   std::size_t bytes_;
   std::vector<std::size_t> live_;  // by StepId, with everything there
-  Victim rule_;
+  EvictionRule rule_;
   std::vector<Block> blocks_;
   std::vector<Eviction> evictions_;
   std::size_t away_bytes_ = 0;
@@ -125,7 +126,7 @@ class Replay {
 }  // namespace
 
 std::vector<Eviction> replay_allocator(const Request& request, std::size_t bytes,
-                                       std::span<const Stashed> tensors, Victim rule) {
+                                       std::span<const Stashed> tensors, EvictionRule rule) {
   return Replay(request, bytes, tensors, rule).run();
 }
 

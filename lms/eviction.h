@@ -16,7 +16,7 @@ struct Stashed;
 // Which of the tensors that are not in use goes when bytes are missing. first_that_suffices: the
 // one out of use longest that has enough; if none has, the one out of use longest. oldest: the one
 // out of use longest, but those that the next step needs come last.
-enum class Victim : std::uint8_t { first_that_suffices, oldest };
+enum class EvictionRule : std::uint8_t { first_that_suffices, oldest };
 
 // A tensor that was away.
 struct Eviction {
@@ -33,6 +33,6 @@ struct Eviction {
 // all that may go is away and it still does not fit, it goes on, and the plan will not fit.
 // tensors: what may go; at most as many of them do as the options say.
 std::vector<Eviction> replay_allocator(const Request& request, std::size_t bytes,
-                                       std::span<const Stashed> tensors, Victim rule);
+                                       std::span<const Stashed> tensors, EvictionRule rule);
 
 }  // namespace cnn::lms

@@ -15,50 +15,51 @@ namespace {
 
 class Emitter {
  public:
-  Emitter(const Request& request, const Outline& outline, const Unrolled& unrolled,
+  Emitter(const Request& request, const PlanningProblem& problem, const ExpandedSchedule& expanded,
           const Evaluator& evaluated)
-      : outline_(outline),
-        unrolled_(unrolled),
+      : problem_(problem),
+        expanded_(expanded),
         evaluated_(evaluated),
         given_(request.schedule),
-        offload_(evaluated.departures().size()),
+        offload_(evaluated.swap_outs().size()),
         writer_(request.options.sync_mode) {}
 
   Schedule emit() {
-    for (std::uint32_t s = 0; s < unrolled_.steps.size(); ++s) {
-      for (; next_return_ < evaluated_.returns().size() &&
-             evaluated_.returns()[next_return_].position == s;
-           ++next_return_) {
+    for (std::uint32_t s = 0; s < expanded_.steps.size(); ++s) {
+      for (; next_swap_in_ < evaluated_.swap_ins().size() &&
+             evaluated_.swap_ins()[next_swap_in_].position == s;
+           ++next_swap_in_) {
         add_return();
       }
       add_step(s);
-      for (; next_departure_ < evaluated_.departures().size() && stay_of(next_departure_).last == s;
-           ++next_departure_) {
-        offload_[next_departure_] = writer_.offload(tensor(stay_of(next_departure_).root));
+      for (;
+           next_swap_out_ < evaluated_.swap_outs().size() && interval_of(next_swap_out_).last == s;
+           ++next_swap_out_) {
+        offload_[next_swap_out_] = writer_.offload(tensor(interval_of(next_swap_out_).root));
       }
     }
     return writer_.take();
   }
 
  private:
-  const Stay& stay_of(std::size_t departure) const {
-    return unrolled_.stays[evaluated_.departures()[departure].stay];
+  const LiveInterval& interval_of(std::size_t swap_out) const {
+    return expanded_.intervals[evaluated_.swap_outs()[swap_out].interval];
   }
-  TensorId tensor(std::uint32_t root) const { return outline_.roots[root].tensor; }
+  TensorId tensor(std::uint32_t root) const { return problem_.roots[root].tensor; }
 
   void add_return() {
     std::vector<StepId> after;
-    for (std::size_t d = 0; d < next_departure_; ++d) {
-      if (evaluated_.departures()[d].freed_for_return == next_return_) {
+    for (std::size_t d = 0; d < next_swap_out_; ++d) {
+      if (evaluated_.swap_outs()[d].freed_for_swap_in == next_swap_in_) {
         after.push_back(offload_[d]);
       }
     }
-    const Return& one = evaluated_.returns()[next_return_];
-    writer_.fetch(tensor(unrolled_.stays[one.stay].root), std::move(after));
+    const PlacedSwapIn& one = evaluated_.swap_ins()[next_swap_in_];
+    writer_.fetch(tensor(expanded_.intervals[one.interval].root), std::move(after));
   }
 
   void add_step(std::uint32_t s) {
-    const UnrolledStep& one = unrolled_.steps[s];
+    const ExpandedStep& one = expanded_.steps[s];
     Step step = one.again ? Step{} : given_.steps[one.given];
     step.after.clear();
     if (one.kind == StepKind::compute) {
@@ -66,28 +67,28 @@ class Emitter {
     } else if (one.again) {
       step = {.action = Fetch{tensor(one.id)}, .lane = Lane::copy_in};
     }
-    for (std::size_t d = 0; d < next_departure_; ++d) {
-      if (evaluated_.departures()[d].freed_for_step == s) {
+    for (std::size_t d = 0; d < next_swap_out_; ++d) {
+      if (evaluated_.swap_outs()[d].freed_for_step == s) {
         step.after.push_back(offload_[d]);
       }
     }
     writer_.add(std::move(step));
   }
 
-  const Outline& outline_;
-  const Unrolled& unrolled_;
+  const PlanningProblem& problem_;
+  const ExpandedSchedule& expanded_;
   const Evaluator& evaluated_;
   const Schedule& given_;
-  std::vector<StepId> offload_;  // by departure
+  std::vector<StepId> offload_;  // by swap-out
   ScheduleWriter writer_;
-  std::size_t next_return_ = 0, next_departure_ = 0;
+  std::size_t next_swap_in_ = 0, next_swap_out_ = 0;
 };
 
 }  // namespace
 
-Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
-                     const Evaluator& evaluated) {
-  return Emitter(request, outline, unrolled, evaluated).emit();
+Schedule schedule_of(const Request& request, const PlanningProblem& problem,
+                     const ExpandedSchedule& expanded, const Evaluator& evaluated) {
+  return Emitter(request, problem, expanded, evaluated).emit();
 }
 
 Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough) {

@@ -3,9 +3,9 @@
 #include <cstddef>
 
 #include "lms/evaluate.h"
-#include "lms/outline.h"
+#include "lms/expanded_schedule.h"
+#include "lms/planning_problem.h"
 #include "lms/policy.h"
-#include "lms/unroll.h"
 #include "runtime/schedule.h"
 
 namespace cnn::lms {
@@ -18,9 +18,9 @@ struct Outcome {
 };
 Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough = 0);
 
-// The schedule of an unrolled step with its copies and their waits, and those that the sync mode of
-// the request asks for.
-Schedule schedule_of(const Request& request, const Outline& outline, const Unrolled& unrolled,
-                     const Evaluator& evaluated);
+// Returns the schedule of an expanded step with its copies and their waits, and those that the sync
+// mode of the request asks for.
+Schedule schedule_of(const Request& request, const PlanningProblem& problem,
+                     const ExpandedSchedule& expanded, const Evaluator& evaluated);
 
 }  // namespace cnn::lms

@@ -13,7 +13,7 @@
 
 #include "lms/bound.h"
 #include "lms/budget_search.h"
-#include "lms/outline.h"
+#include "lms/planning_problem.h"
 #include "lms/policies.h"
 #include "lms/python_text.h"
 #include "lms/summary.h"
@@ -42,7 +42,8 @@ bool fits(const PlacedPlan& plan, const Budget& budget) {
   return plan.outcome.device_bytes <= budget.device && plan.outcome.host_bytes <= budget.host;
 }
 
-PlacedPlan fastest(const Request& request, const Outline& outlined, const SmallestPlan& smallest) {
+PlacedPlan fastest(const Request& request, const PlanningProblem& problem,
+                   const SmallestPlan& smallest) {
   const std::vector<std::size_t> series =
       budget_series(smallest.placed.outcome.device_bytes, request.budget.device);
   PlacedPlan best = smallest.placed;
@@ -52,7 +53,7 @@ PlacedPlan fastest(const Request& request, const Outline& outlined, const Smalle
     if (!is_first && lower_bound_at(request, *budget) >= best.outcome.seconds * (1 - rounding)) {
       break;
     }
-    PlacedPlan plan = search_budget(request, outlined, smallest, *budget);
+    PlacedPlan plan = search_budget(request, problem, smallest, *budget);
     if (fits(plan, request.budget) && plan.outcome.seconds < best.outcome.seconds) {
       best = std::move(plan);
     }
@@ -81,14 +82,14 @@ std::vector<Note> moves_of(const Graph& graph, const Schedule& schedule) {
 
 }  // namespace
 
-std::size_t floor_bytes(const Request& request) {
-  return minimize_memory(request, outline(request)).placed.outcome.device_bytes;
+std::size_t min_feasible_bytes(const Request& request) {
+  return minimize_memory(request, planning_problem(request)).placed.outcome.device_bytes;
 }
 
 Plan planned(const Request& request) {
-  const Outline outlined = outline(request);
-  const SmallestPlan smallest = minimize_memory(request, outlined);
-  PlacedPlan placed = fastest(request, outlined, smallest);
+  const PlanningProblem problem = planning_problem(request);
+  const SmallestPlan smallest = minimize_memory(request, problem);
+  PlacedPlan placed = fastest(request, problem, smallest);
   Plan plan{.schedule = std::move(placed.schedule),
             .notes = {},
             .enough = placed.enough,

@@ -117,14 +117,14 @@ StepPlan Planner::place(const StepPlan& unlimited, const Request& request, std::
   report_.kept = movable - std::min(movable, report_.summary.swapped_tensors);
   report_.recompute_seconds = recompute_seconds(*plan.graph, plan.schedule, request.costs);
   predict(report_, plan, request.costs);
-  floor_ = floor_ > 0 ? floor_ : floor_bytes(request);
+  floor_ = floor_ > 0 ? floor_ : min_feasible_bytes(request);
   report_.floor = report_.resident + floor_;
   return plan;
 }
 
 std::size_t Planner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {
   const Schedule schedule = make_schedule(*unlimited.graph);
-  return options_.resident_bytes + floor_bytes(request_for(unlimited, schedule, costs));
+  return options_.resident_bytes + min_feasible_bytes(request_for(unlimited, schedule, costs));
 }
 
 }  // namespace cnn::lms

@@ -37,7 +37,7 @@ struct PlanReport {
   std::vector<Note> notes;         // of the policy
 };
 
-// What a planner may use: the budget includes the resident bytes.
+// The resources that a planner may use: the budget includes the resident bytes.
 struct PlannerOptions {
   std::string policy;  // a name of catalog.h
   Options options;

@@ -23,7 +23,7 @@ namespace {
 Plan reclaim_within(const Request& request, std::size_t device_bytes) {
   const std::vector<Stashed> tensors = candidates(request);
   const std::vector<Eviction> evictions =
-      replay_allocator(request, device_bytes, tensors, Victim::first_that_suffices);
+      replay_allocator(request, device_bytes, tensors, EvictionRule::first_that_suffices);
   std::vector<Decision> decisions;
   std::size_t alone = 0;
   std::uint64_t bytes = 0;

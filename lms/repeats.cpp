@@ -11,11 +11,11 @@ namespace cnn::lms {
 
 Repeats::Repeats(const Request& request)
     : request_(request),
-      outline_(lms::outline(request)),
-      unroller_(outline_),
+      problem_(lms::planning_problem(request)),
+      expander_(problem_),
       root_of_(request.graph.tensors().size()) {
-  for (std::size_t r = 0; r < outline_.roots.size(); ++r) {
-    root_of_[index_of(outline_.roots[r].tensor)] = r;
+  for (std::size_t r = 0; r < problem_.roots.size(); ++r) {
+    root_of_[index_of(problem_.roots[r].tensor)] = r;
   }
   const auto never = static_cast<std::uint32_t>(request.schedule.steps.size());
   std::vector<std::uint32_t> changed(request.graph.tensors().size(), never);
@@ -36,19 +36,20 @@ Repeats::Repeats(const Request& request)
   }
 }
 
-bool Repeats::is_possible(const UnrolledStep& step, const IsAway& is_away) const {
+bool Repeats::is_possible(const ExpandedStep& step, const IsAway& is_away) const {
   const Node& node = request_.graph.nodes()[step.id];
-  const std::vector<std::uint32_t>& reads = outline_.nodes[step.id].reads;
+  const std::vector<std::uint32_t>& reads = problem_.nodes[step.id].reads;
   return node.op->lane() == Lane::compute && step.given <= updated_[step.id] &&
          std::ranges::none_of(reads, [&](std::uint32_t root) {
            return is_away && is_away(root, StepId{step.given});
          });
 }
 
-std::optional<std::vector<Recompute>> Repeats::find(const Fates& fates, const IsAway& is_away) {
+std::optional<std::vector<Recompute>> Repeats::find(const TensorDecisions& decisions,
+                                                    const IsAway& is_away) {
   try {
     std::vector<Recompute> repeats;
-    for (const UnrolledStep& step : unroller_.unroll(fates).steps) {
+    for (const ExpandedStep& step : expander_.expand(decisions).steps) {
       if (!step.again) {
         continue;
       }
@@ -65,27 +66,27 @@ std::optional<std::vector<Recompute>> Repeats::find(const Fates& fates, const Is
 
 std::vector<Recompute> Repeats::drop_each(const std::vector<std::size_t>& roots,
                                           std::int64_t most) {
-  Fates fates = kept();
+  TensorDecisions decisions = kept();
   std::vector<std::size_t> dropped;
   for (const std::size_t root : roots) {
-    const Root& r = outline_.roots[root];
+    const Root& r = problem_.roots[root];
     if (r.may_leave && r.may_drop && (most < 0 || std::cmp_less(dropped.size(), most))) {
-      fates[root] = Fate::drop;
+      decisions[root] = TensorDecision::drop;
       dropped.push_back(root);
     }
   }
-  std::optional<std::vector<Recompute>> all = find(fates);
+  std::optional<std::vector<Recompute>> all = find(decisions);
   if (all) {
     return *all;
   }
-  fates = kept();
+  decisions = kept();
   std::vector<Recompute> repeats;
   for (const std::size_t root : dropped) {
-    fates[root] = Fate::drop;
-    if (std::optional<std::vector<Recompute>> found = find(fates)) {
+    decisions[root] = TensorDecision::drop;
+    if (std::optional<std::vector<Recompute>> found = find(decisions)) {
       repeats = std::move(*found);
     } else {
-      fates[root] = Fate::keep;
+      decisions[root] = TensorDecision::keep;
     }
   }
   return repeats;
@@ -94,7 +95,7 @@ std::vector<Recompute> Repeats::drop_each(const std::vector<std::size_t>& roots,
 double Repeats::seconds(const std::vector<Recompute>& repeats) const {
   double seconds = 0;
   for (const Recompute& repeat : repeats) {
-    seconds += outline_.nodes[index_of(repeat.node)].seconds;
+    seconds += problem_.nodes[index_of(repeat.node)].seconds;
   }
   return seconds;
 }

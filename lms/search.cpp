@@ -18,8 +18,8 @@ namespace {
 constexpr double never = std::numeric_limits<double>::infinity();
 
 // Fitting comes first; then, of those that do not fit, the one that is nearer to it.
-bool is_better(const Evaluation& a, const Evaluation& b, bool thriftiest) {
-  if (thriftiest) {
+bool is_better(const Evaluation& a, const Evaluation& b, bool minimize_memory) {
+  if (minimize_memory) {
     return a.peak != b.peak ? a.peak < b.peak : a.excess < b.excess;
   }
   if (a.fits != b.fits) {
@@ -30,67 +30,68 @@ bool is_better(const Evaluation& a, const Evaluation& b, bool thriftiest) {
 
 class Searcher {
  public:
-  Searcher(const Outline& outline, const SearchOptions& options)
-      : outline_(outline),
+  Searcher(const PlanningProblem& problem, const SearchOptions& options)
+      : problem_(problem),
         options_(options),
-        unroller_(outline),
-        evaluator_(outline, options.device_bytes, options.sync) {
-    for (std::uint32_t r = 0; r < outline.roots.size(); ++r) {
-      const Root& root = outline.roots[r];
+        expander_(problem),
+        evaluator_(problem, options.device_bytes, options.sync) {
+    for (std::uint32_t r = 0; r < problem.roots.size(); ++r) {
+      const Root& root = problem.roots[r];
       if (root.may_leave && (options.swaps || (options.drops && root.may_drop))) {
         movable_.push_back(r);
       }
     }
     // Roots come in the order of the graph, which is that of the forward pass.
-    best_ = attempt(Fates(outline.roots.size(), Fate::keep));
+    best_ = evaluate(TensorDecisions(problem.roots.size(), TensorDecision::keep));
     work_ = 0;
   }
 
-  Found run() {
-    if ((best_.evaluation.fits && !options_.thriftiest) || movable_.empty()) {
+  Solution run() {
+    if ((best_.evaluation.fits && !options_.minimize_memory) || movable_.empty()) {
       return best_;
     }
     if (options_.start != nullptr) {
-      Found start = attempt(*options_.start);
-      const bool moves_more = !start.evaluation.fits && !options_.thriftiest;
-      offer(moves_more ? repaired(std::move(start.fates)) : std::move(start));
+      Solution start = evaluate(*options_.start);
+      const bool moves_more = !start.evaluation.fits && !options_.minimize_memory;
+      accept_if_better(moves_more ? repaired(std::move(start.decisions)) : std::move(start));
     } else {
       sweep();
     }
-    improve();
-    if (options_.spares) {
-      spare();
+    anneal();
+    if (options_.prune_moves) {
+      prune_moves();
     }
     return best_;
   }
 
  private:
-  // Seconds beyond which it is of no use.
-  Found attempt(Fates fates, double seconds = never) {
-    const Unrolled& unrolled = unroller_.unroll(fates);
-    work_ += unrolled.steps.size();
-    Evaluation evaluation = evaluator_.estimate(unrolled, seconds);
-    if (const std::size_t leaving = leaving_bytes(fates); leaving > options_.host_bytes) {
+  // Evaluates decisions; a step beyond so many seconds is of no use, and its waits are not
+  // computed.
+  Solution evaluate(TensorDecisions decisions, double seconds = never) {
+    const ExpandedSchedule& expanded = expander_.expand(decisions);
+    work_ += expanded.steps.size();
+    Evaluation evaluation = evaluator_.estimate(expanded, seconds);
+    if (const std::size_t leaving = leaving_bytes(decisions); leaving > options_.host_bytes) {
       evaluation.fits = false;
       evaluation.peak += leaving - options_.host_bytes;
       evaluation.excess += static_cast<double>(leaving - options_.host_bytes);
     }
-    return {std::move(fates), evaluation};
+    return {std::move(decisions), evaluation};
   }
 
-  std::size_t leaving_bytes(const Fates& fates) const {
+  std::size_t leaving_bytes(const TensorDecisions& decisions) const {
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
-      bytes += fates[r] == Fate::swap ? outline_.roots[r].bytes : 0;
+      bytes += decisions[r] == TensorDecision::swap ? problem_.roots[r].bytes : 0;
     }
     return bytes;
   }
 
   bool is_better(const Evaluation& a, const Evaluation& b) const {
-    return lms::is_better(a, b, options_.thriftiest);
+    return lms::is_better(a, b, options_.minimize_memory);
   }
 
-  void offer(Found found) {
+  void accept_if_better(Solution found) {
     if (is_better(found.evaluation, best_.evaluation)) {
       best_ = std::move(found);
     }
@@ -98,60 +99,62 @@ class Searcher {
 
   double seconds_to_make(std::uint32_t root) const {
     double seconds = 0;
-    for (const std::uint32_t maker : outline_.roots[root].makers) {
-      seconds += outline_.nodes[maker].seconds;
+    for (const std::uint32_t maker : problem_.roots[root].makers) {
+      seconds += problem_.nodes[maker].seconds;
     }
     return seconds;
   }
 
-  // Cheapest to make again for their bytes first, more and more of them; of the others the oldest
-  // leave, as few as suffice.
+  // Greedy starts: drops the roots with the lowest recompute time per byte, for 33 numbers of them,
+  // and swaps out the oldest of the rest until the plan fits.
   void sweep() {
     std::vector<std::uint32_t> order;
     if (options_.drops) {
       std::ranges::copy_if(movable_, std::back_inserter(order),
-                           [&](std::uint32_t r) { return outline_.roots[r].may_drop; });
+                           [&](std::uint32_t r) { return problem_.roots[r].may_drop; });
     }
     std::ranges::stable_sort(order, {}, [&](std::uint32_t r) {
-      return seconds_to_make(r) / static_cast<double>(outline_.roots[r].bytes);
+      return seconds_to_make(r) / static_cast<double>(problem_.roots[r].bytes);
     });
     constexpr std::size_t prefixes = 32;
     for (std::size_t p = 0; p <= prefixes; ++p) {
-      Fates fates(outline_.roots.size(), Fate::keep);
+      TensorDecisions decisions(problem_.roots.size(), TensorDecision::keep);
       const std::size_t dropped = order.size() * p / prefixes;
       for (std::size_t i = 0; i < dropped; ++i) {
-        fates[order[i]] = Fate::drop;
+        decisions[order[i]] = TensorDecision::drop;
       }
-      options_.swaps ? offer(with_swaps(fates)) : offer(attempt(fates));
-      for (Fate& fate : fates) {
-        fate = fate == Fate::drop ? Fate::drop_often : fate;
+      options_.swaps ? accept_if_better(with_swaps(decisions))
+                     : accept_if_better(evaluate(decisions));
+      for (TensorDecision& decision : decisions) {
+        decision = decision == TensorDecision::drop ? TensorDecision::drop_often : decision;
       }
-      options_.swaps ? offer(with_swaps(fates)) : offer(attempt(fates));
+      options_.swaps ? accept_if_better(with_swaps(decisions))
+                     : accept_if_better(evaluate(decisions));
     }
   }
 
-  // The oldest that are kept leave, as few as suffice, as many as the host takes.
-  Found with_swaps(const Fates& fates) {
+  // Swaps out the oldest of the roots that are kept: as few as suffice, as many as the host takes.
+  Solution with_swaps(const TensorDecisions& decisions) {
     std::vector<std::uint32_t> kept;
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
-      bytes += fates[r] == Fate::keep ? outline_.roots[r].bytes : 0;
-      if (fates[r] == Fate::keep && bytes <= options_.host_bytes) {
+      bytes += decisions[r] == TensorDecision::keep ? problem_.roots[r].bytes : 0;
+      if (decisions[r] == TensorDecision::keep && bytes <= options_.host_bytes) {
         kept.push_back(r);
       }
     }
     const auto swapped = [&](std::size_t count) {
-      Fates more = fates;
+      TensorDecisions more = decisions;
       for (std::size_t i = 0; i < count; ++i) {
-        more[kept[i]] = Fate::swap;
+        more[kept[i]] = TensorDecision::swap;
       }
-      return attempt(std::move(more));
+      return evaluate(std::move(more));
     };
-    Found least = swapped(kept.size());
+    Solution least = swapped(kept.size());
     std::size_t low = 0, high = kept.size();  // high fits, if anything does
     while (low < high && least.evaluation.fits) {
       const std::size_t middle = (low + high) / 2;
-      Found found = swapped(middle);
+      Solution found = swapped(middle);
       if (found.evaluation.fits) {
         high = middle;
         if (is_better(found.evaluation, least.evaluation)) {
@@ -164,22 +167,24 @@ class Searcher {
     return least;
   }
 
-  // A move that takes bytes off the steps that hold too many, by the seconds for such a byte.
+  // A greedy move that frees bytes in the steps that exceed the budget; its price is in seconds for
+  // a byte.
   struct Move {
     double price = 0;
     std::uint32_t root = 0;
-    Fate fate = Fate::keep;
+    TensorDecision decision = TensorDecision::keep;
     bool operator<(const Move& other) const { return price > other.price; }
   };
 
-  // More and more moves, the cheapest first, until it fits or none helps. Prices change with the
-  // moves made: each is asked for again before its move is.
-  Found repaired(Fates fates) {
-    Found current = weighed(std::move(fates));
+  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with the
+  // moves that were made: each is computed again before its move is made.
+  Solution repaired(TensorDecisions decisions) {
+    Solution current = weighed(std::move(decisions));
     std::priority_queue<Move> moves;
     for (const std::uint32_t root : movable_) {
-      for (const Fate fate : {Fate::drop, Fate::drop_often, Fate::swap}) {
-        push_move(moves, price_of({.root = root, .fate = fate}, current).first);
+      for (const TensorDecision decision :
+           {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap}) {
+        push_move(moves, price_of({.root = root, .decision = decision}, current).first);
       }
     }
     while (!current.evaluation.fits && !moves.empty() && work_ < options_.work) {
@@ -192,7 +197,7 @@ class Searcher {
         current = std::move(next);
       }
     }
-    return attempt(std::move(current.fates));
+    return evaluate(std::move(current.decisions));
   }
 
   static void push_move(std::priority_queue<Move>& moves, const Move& move) {
@@ -201,15 +206,15 @@ class Searcher {
     }
   }
 
-  // And what it leads to.
-  std::pair<Move, Found> price_of(Move move, const Found& current) {
+  // Returns the move with its price, and the solution that it leads to.
+  std::pair<Move, Solution> price_of(Move move, const Solution& current) {
     move.price = never;
-    Fates fates = current.fates;
-    set(fates, move.root, move.fate);
-    if (fates == current.fates) {
+    TensorDecisions decisions = current.decisions;
+    set(decisions, move.root, move.decision);
+    if (decisions == current.decisions) {
       return {move, {}};
     }
-    Found next = weighed(std::move(fates));
+    Solution next = weighed(std::move(decisions));
     const double gone = current.evaluation.excess - next.evaluation.excess;
     if (gone > 0) {
       move.price = (next.evaluation.seconds - current.evaluation.seconds) / gone;
@@ -217,59 +222,62 @@ class Searcher {
     return {move, std::move(next)};
   }
 
-  // Without its waits, which depend on it as a whole: copies count by half of their time, as some
-  // hide behind compute.
-  Found weighed(Fates fates) {
-    Found found = attempt(std::move(fates), 0);
-    const double rate = outline_.out_bytes_per_second;
+  // Evaluates without waits, which depend on the whole plan: copies count by half of their time, as
+  // some are hidden by compute.
+  Solution weighed(TensorDecisions decisions) {
+    Solution found = evaluate(std::move(decisions), 0);
+    const double rate = problem_.out_bytes_per_second;
     if (rate > 0) {
-      found.evaluation.seconds += static_cast<double>(leaving_bytes(found.fates)) / rate / 2;
+      found.evaluation.seconds += static_cast<double>(leaving_bytes(found.decisions)) / rate / 2;
     }
     return found;
   }
 
-  // Small changes of neighbours. A slightly slower plan is accepted as well, ever more rarely: few
-  // ways to a better plan go down all the time. Begins again from the best, with smaller losses.
-  void improve() {
-    double heat = options_.heat;
+  // Simulated annealing: a slightly slower neighbour is accepted as well, the less the lower the
+  // temperature. Each round starts again from the best plan, with half of the temperature.
+  void anneal() {
+    double temperature = options_.temperature;
     const std::size_t begun = work_, whole = options_.work - std::min(begun, options_.work);
     constexpr std::size_t rounds = 3;
-    for (std::size_t round = 1; round <= rounds; ++round, heat /= 2) {
-      cool_down(heat, begun + whole * round / rounds);
+    for (std::size_t round = 1; round <= rounds; ++round, temperature /= 2) {
+      cool(temperature, begun + whole * round / rounds);
     }
   }
 
-  void cool_down(double heat, std::size_t until) {
-    Found current = best_;
+  void cool(double temperature, std::size_t until) {
+    Solution current = best_;
     const auto begun = static_cast<double>(work_);
     while (work_ < until && !is_good_enough()) {
       const double left =
           (static_cast<double>(until - work_)) / (static_cast<double>(until) - begun);
-      const bool by_time = current.evaluation.fits && !options_.thriftiest;
-      const double limit = by_time ? current.evaluation.seconds * (1 + heat * left * left) : never;
-      Found next = attempt(by_time ? exchanged(current.fates) : changed(current.fates), limit);
+      const bool by_time = current.evaluation.fits && !options_.minimize_memory;
+      const double limit =
+          by_time ? current.evaluation.seconds * (1 + temperature * left * left) : never;
+      Solution next =
+          evaluate(by_time ? exchanged(current.decisions) : changed(current.decisions), limit);
       if (by_time ? next.evaluation.fits && next.evaluation.seconds <= limit
                   : !is_better(current.evaluation, next.evaluation)) {
         current = std::move(next);
-        offer(current);
+        accept_if_better(current);
       }
     }
   }
 
   // Keeps the tensors that need not move, the largest first.
-  void spare() {
-    if (!best_.evaluation.fits || options_.thriftiest) {
+  void prune_moves() {
+    if (!best_.evaluation.fits || options_.minimize_memory) {
       return;
     }
     std::vector<std::uint32_t> moved;
-    std::ranges::copy_if(movable_, std::back_inserter(moved),
-                         [&](std::uint32_t r) { return best_.fates[r] != Fate::keep; });
+    std::ranges::copy_if(movable_, std::back_inserter(moved), [&](std::uint32_t r) {
+      return best_.decisions[r] != TensorDecision::keep;
+    });
     std::ranges::stable_sort(moved, std::greater<>(),
-                             [&](std::uint32_t r) { return outline_.roots[r].bytes; });
+                             [&](std::uint32_t r) { return problem_.roots[r].bytes; });
     for (const std::uint32_t r : moved) {
-      Fates fates = best_.fates;
-      fates[r] = Fate::keep;
-      Found found = attempt(std::move(fates), best_.evaluation.seconds);
+      TensorDecisions decisions = best_.decisions;
+      decisions[r] = TensorDecision::keep;
+      Solution found = evaluate(std::move(decisions), best_.evaluation.seconds);
       if (!is_better(best_.evaluation, found.evaluation)) {
         best_ = std::move(found);
       }
@@ -277,31 +285,33 @@ class Searcher {
   }
 
   bool is_good_enough() const {
-    return !options_.thriftiest && best_.evaluation.fits &&
+    return !options_.minimize_memory && best_.evaluation.fits &&
            best_.evaluation.seconds <= options_.good_enough;
   }
 
   // Changes a plan that fits: mostly one moves in place of another, as nearly all else is slower or
   // does not fit.
-  Fates exchanged(Fates fates) {
+  TensorDecisions exchanged(TensorDecisions decisions) {
     constexpr std::size_t of = 20, others = 2;
     const std::size_t kind = random_.next() % of;
-    const std::uint32_t moved = any(fates, true);
+    const std::uint32_t moved = any(decisions, true);
     if (kind < options_.exchanges) {
-      const Fate fate = fates[any(fates, true)];
-      set(fates, any(fates, false), fate);
-      fates[moved] = Fate::keep;
+      const TensorDecision decision = decisions[any(decisions, true)];
+      set(decisions, any(decisions, false), decision);
+      decisions[moved] = TensorDecision::keep;
     } else if (kind < options_.exchanges + others) {
-      set(fates, moved, random_.next() % 2 == 0 ? Fate::keep : any_fate());
+      set(decisions, moved, random_.next() % 2 == 0 ? TensorDecision::keep : any_decision());
     } else {
-      return changed(std::move(fates));
+      return changed(std::move(decisions));
     }
-    return fates;
+    return decisions;
   }
 
-  // One that moves or is kept; if there is none, any.
-  std::uint32_t any(const Fates& fates, bool moves) {
-    const auto matches = [&](std::uint32_t r) { return (fates[r] != Fate::keep) == moves; };
+  // Returns a random root that moves, or one that is kept; if there is none, any.
+  std::uint32_t any(const TensorDecisions& decisions, bool moves) {
+    const auto matches = [&](std::uint32_t r) {
+      return (decisions[r] != TensorDecision::keep) == moves;
+    };
     const auto count = static_cast<std::size_t>(std::ranges::count_if(movable_, matches));
     std::size_t left = random_.next() % (count > 0 ? count : movable_.size());
     for (const std::uint32_t r : movable_) {
@@ -312,49 +322,50 @@ class Searcher {
     return movable_.front();
   }
 
-  Fates changed(Fates fates) {
+  TensorDecisions changed(TensorDecisions decisions) {
     constexpr std::array<std::size_t, 10> lengths{1, 1, 1, 1, 2, 2, 3, 4, 6, 9};
     const std::size_t at = random_.next() % movable_.size();
     const std::size_t length = lengths[random_.next() % lengths.size()];
     const std::size_t stride = 1 + (length > 1 ? random_.next() % 2 : 0);
-    const Fate fate = any_fate();
+    const TensorDecision decision = any_decision();
     for (std::size_t i = 0; i < length && at + i * stride < movable_.size(); ++i) {
-      set(fates, movable_[at + i * stride], fate);
+      set(decisions, movable_[at + i * stride], decision);
     }
     if (random_.next() % 3 == 0) {  // and another the other way
-      set(fates, movable_[random_.next() % movable_.size()], any_fate());
+      set(decisions, movable_[random_.next() % movable_.size()], any_decision());
     }
-    return fates;
+    return decisions;
   }
 
-  Fate any_fate() {
-    constexpr std::array<Fate, 4> all{Fate::keep, Fate::drop, Fate::drop_often, Fate::swap};
+  TensorDecision any_decision() {
+    constexpr std::array<TensorDecision, 4> all{TensorDecision::keep, TensorDecision::drop,
+                                                TensorDecision::drop_often, TensorDecision::swap};
     return all[random_.next() % all.size()];
   }
 
-  void set(Fates& fates, std::uint32_t root, Fate fate) const {
-    const bool drops = fate == Fate::drop || fate == Fate::drop_often;
-    if ((drops && (!options_.drops || !outline_.roots[root].may_drop)) ||
-        (fate == Fate::swap && !options_.swaps)) {
-      fate = Fate::keep;
+  void set(TensorDecisions& decisions, std::uint32_t root, TensorDecision decision) const {
+    const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
+    if ((drops && (!options_.drops || !problem_.roots[root].may_drop)) ||
+        (decision == TensorDecision::swap && !options_.swaps)) {
+      decision = TensorDecision::keep;
     }
-    fates[root] = fate;
+    decisions[root] = decision;
   }
 
-  const Outline& outline_;
+  const PlanningProblem& problem_;
   SearchOptions options_;
-  Unroller unroller_;
+  ScheduleExpander expander_;
   Evaluator evaluator_;
   std::vector<std::uint32_t> movable_;  // roots
-  Found best_;
+  Solution best_;
   std::size_t work_ = 0;
   LinearCongruence random_;
 };
 
 }  // namespace
 
-Found search(const Outline& outline, const SearchOptions& options) {
-  return Searcher(outline, options).run();
+Solution search(const PlanningProblem& problem, const SearchOptions& options) {
+  return Searcher(problem, options).run();
 }
 
 }  // namespace cnn::lms

@@ -4,9 +4,9 @@
 #include <limits>
 
 #include "lms/evaluate.h"
+#include "lms/expanded_schedule.h"
 #include "lms/options.h"
-#include "lms/outline.h"
-#include "lms/unroll.h"
+#include "lms/planning_problem.h"
 
 namespace cnn::lms {
 
@@ -16,20 +16,24 @@ struct SearchOptions {
   // For what leaves; what leaves in one step is there all at once.
   std::size_t host_bytes = std::numeric_limits<std::size_t>::max();
   bool swaps = true, drops = true;
-  bool thriftiest = false;        // the fewest bytes at the peak, whatever the time
+  bool minimize_memory = false;   // find the plan with the smallest peak, whatever its time
   double good_enough = 0;         // seconds: the search ends where a plan takes no longer
-  std::size_t work = 40'000'000;  // unrolled steps that may be looked at: bounds the time
-  double heat = 0.01;             // how much slower a plan may be, in parts, on the way to another
-  std::size_t exchanges = 8;      // of 20 changes of a plan that fits: one moves for another
-  const Fates* start = nullptr;   // of a plan for nearly the same; else many simple ones are tried
-  bool spares = false;            // at last, what need not move for the time found stays
+  std::size_t work = 40'000'000;  // expanded steps that may be evaluated: bounds the time
+  // Simulated annealing starts with steps that may be slower than the current one by this share.
+  double temperature = 0.01;
+  std::size_t exchanges = 8;  // of 20 changes of a plan that fits: one moves for another
+  // Decisions of a plan for nearly the same problem; null: many simple plans are tried.
+  const TensorDecisions* start = nullptr;
+  bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
 };
 
-// The best fates found, and what they cost. Depends on nothing but its arguments.
-struct Found {
-  Fates fates;
+// Decisions and the evaluation of their schedule.
+struct Solution {
+  TensorDecisions decisions;
   Evaluation evaluation;
 };
-Found search(const Outline& outline, const SearchOptions& options);
+// Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
+// function of its arguments alone: the random numbers are the same in every call.
+Solution search(const PlanningProblem& problem, const SearchOptions& options);
 
 }  // namespace cnn::lms

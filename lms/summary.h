@@ -8,7 +8,7 @@
 
 namespace cnn::lms {
 
-// The work of a schedule beyond the step without a plan: departures and returns of activations, and
+// The work of a schedule beyond the step without a plan: swap-outs and swap-ins of activations, and
 // nodes that run again.
 struct Summary {
   std::size_t swapped_tensors = 0;  // that leave at least once

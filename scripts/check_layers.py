@@ -96,10 +96,10 @@ ARROWS = {
     # The program on the emulated GPU.
     "tests/program/emulated_gpu": ["tests/program", "tests/support", "runtime"],
     "tests/support/cuda/driver": [],
-    # What the emulated NCCL forbids, and the exchange on top of it.
+    # Tests of what the emulated NCCL forbids, and the exchange on top of it.
     "tests/allreduce/emulated_gpu": ["allreduce", "allreduce/nccl", "layers/cuda", "runtime", "runtime/cuda", "tests/support",
                                      "tests/support/cuda/nccl", "tests/support/cuda/runtime"],
-    # What the emulated runtime forbids.
+    # Tests of what the emulated runtime forbids.
     "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime",
                                    "tests/support/grid"],
     # Targets of libFuzzer, which scripts/fuzz.sh builds.

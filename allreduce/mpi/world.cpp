@@ -313,7 +313,7 @@ void MpiWorld::wait_for_last_words() {
   } while (Clock::now() - start < longest);
 }
 
-// What a rank has said comes before what its own end looks like.
+// A message of a rank comes before what its own end looks like.
 void MpiWorld::look_around() {
   constexpr std::size_t most_looks = 16;  // at processes, in turn
   const auto turn = lock();

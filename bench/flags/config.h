@@ -239,7 +239,7 @@ struct DataOptions {
   const data::Row* set = nullptr;  // by --data_name; in force after parsing, never null then
   bool distortions = false;
   bool use_prefetch = true;
-  // Of image files; see data::ImageOptions.
+  // For image files; see data::ImageOptions.
   ResizeChoice resize = ResizeChoice::bilinear;
   Preprocessor preprocessor = Preprocessor::standard;
   bool colours_in_yiq = true, ml_perf = false, decode_crop_only = true;

@@ -47,7 +47,7 @@ class Bench {
     operands_.workspace = {workspace.data, spec->workspace};
   }
 
-  // Of an operand as the kernel takes it, which may be of a smaller type than was asked.
+  // Bytes of an operand as the kernel takes it, which may be of a smaller type than was asked.
   double input_bytes(std::size_t input) const {
     return static_cast<double>(operands_.in[input].desc.bytes());
   }

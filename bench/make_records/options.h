@@ -7,7 +7,7 @@
 
 namespace cnn::records {
 
-// What the command line of make_records asks for.
+// The options of a run of make_records, as its command line gives them.
 struct Options {
   std::string images;  // a folder with train/<class>/ and perhaps val/<class>/
   std::string output;  // the folder of the shards

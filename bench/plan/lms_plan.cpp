@@ -176,8 +176,8 @@ void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs
 }
 
 Costs expected_costs(const StepPlan& plan, const Backend& backend) {
-  // Of one core of a server, with AVX2: the plan needs to know what is cheap beside what, and is
-  // made anew once steps were measured.
+  // Rates of one core of a server, with AVX2: the plan needs to know what is cheap beside what, and
+  // is made anew once steps were measured.
   constexpr double flops_of_core = 60e9, bytes_of_core = 12e9;
   constexpr double bytes_of_link = 12e9;  // PCIe 3
   const auto cores = static_cast<double>(std::max<std::int64_t>(backend.threads, 1));

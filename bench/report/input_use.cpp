@@ -26,7 +26,8 @@ double idle_share(const InputUse& use) {
   return 1 - share(busy, thread_seconds(use));
 }
 
-// What the wall clock says of threads is the processors' only where each has one of its own.
+// The time that the wall clock gives for threads is the processors' only where each has one of its
+// own.
 double images_per_cpu_second(const InputUse& use) {
   return use.cpu_seconds > 0 ? static_cast<double>(use.images) / use.cpu_seconds : 0;
 }

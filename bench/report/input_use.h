@@ -8,7 +8,7 @@
 
 namespace cnn::bench {
 
-// What an input pipeline did over some time, in this process.
+// The work of an input pipeline over some time, in this process.
 struct InputUse {
   data::InputStatistics read;  // of that time; images that were read ahead included
   std::int64_t images = 0;     // that steps took
@@ -25,7 +25,7 @@ Json input_json(const InputUse& use);
 // One line: speed, share of reading, decoding, resizing and idling in the threads' time.
 std::string input_line(const InputUse& use);
 
-// What would make the input faster: another disk, more threads or smaller images.
+// Advice that would make the input faster: another disk, more threads or smaller images.
 std::string input_advice(const InputUse& use);
 
 // The difference of two readings.

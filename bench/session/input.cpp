@@ -41,7 +41,7 @@ Phase phase_of(const Job& job) {
   }
 }
 
-// Of each global batch, what one device takes.
+// The part of each global batch that one device takes.
 struct Part {
   int number = 0, parts = 1;
 };

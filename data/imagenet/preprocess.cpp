@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int resize_methods = 4;
-// Of ImageNet's training images, on the scale from 0 to 255.
+// The means of ImageNet's training images, on the scale from 0 to 255.
 constexpr std::array<float, 3> channel_means{123.68F, 116.78F, 103.94F};
 
 std::int64_t nanoseconds(Clock::duration time) {

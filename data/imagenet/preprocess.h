@@ -10,7 +10,7 @@
 
 namespace cnn::data {
 
-// What one thread needs to decode and resize images, kept from one to the next.
+// The buffers that one thread needs to decode and resize images, kept from one to the next.
 struct PreprocessScratch {
   ImageDecoder decoder;
   Pixels pixels, whole;

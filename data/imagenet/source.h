@@ -21,7 +21,7 @@ class ImageSource {
   // where the file cannot be read.
   virtual std::span<const std::byte> read(std::int64_t index,
                                           std::vector<std::byte>& buffer) const = 0;
-  // What read() returned, taken apart: views into it. Throws Error without a file name.
+  // A record that read() returned, taken apart: views into it. Throws Error without a file name.
   virtual ImageExample parse(std::int64_t index, std::span<const std::byte> bytes) const = 0;
   // The example's file, and its place there, for messages.
   virtual std::string where(std::int64_t index) const = 0;

@@ -35,7 +35,7 @@ struct SourceRange {
 };
 SourceRange source_range(const ResizeAxis& axis);
 
-// What happens to a resized value x of channel c: x * scale + shift[c].
+// The operation on a resized value x of channel c: x * scale + shift[c].
 struct PixelTransform {
   float scale = 1;
   std::array<float, 3> shift{};

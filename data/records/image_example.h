@@ -10,7 +10,7 @@
 
 namespace cnn::data {
 
-// What ImageNet's tf.train.Example records hold of an image, as far as training needs it.
+// The content of an image in ImageNet's tf.train.Example records, as far as training needs it.
 struct ImageExample {
   std::span<const std::byte> encoded;  // a JPEG or PNG file, inside the record
   std::int64_t label = 0;

@@ -20,7 +20,7 @@ constexpr std::uint64_t record_frame_bytes = record_header_bytes + record_footer
 // Larger records are taken for damage; photographs have about 100 KiB.
 constexpr std::uint64_t largest_record = std::uint64_t{1} << 30;
 
-// What a file holds is damaged, as opposed to a file that cannot be read: --skip_broken_records
+// The content of a file is damaged, as opposed to a file that cannot be read: --skip_broken_records
 // leaves out the former only.
 class BrokenRecord : public Error {
  public:

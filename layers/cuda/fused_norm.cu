@@ -21,7 +21,7 @@ struct BlendImages {
   std::uint8_t* mask = nullptr;  // of `to`; written if masked
 };
 
-// What a blend multiplies and adds in one channel.
+// The factors that a blend multiplies and adds in one channel.
 struct Coefficients {
   float first_slope = 1, second_slope = 1, offset = 0;
 };

@@ -149,7 +149,7 @@ std::size_t bytes_of(const char* file, const std::string& key) {
   return 0;
 }
 
-// What a rank finds out of itself, in memory that it shares with the test.
+// The findings of a rank about itself, in memory that it shares with the test.
 struct OfRank {
   double joined = 0, summed = 0, gathered = 0;  // seconds since the first was forked
   std::size_t own_bytes = 0;                    // of memory that no other process has

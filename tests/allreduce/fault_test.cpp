@@ -141,7 +141,7 @@ TEST(LongFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(160, 
 
 TEST(SlowFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(800, 2); }
 
-// Of so many, not every rank watches the process of every other.
+// With so many, not every rank watches the process of every other.
 TEST(Faults, OfOneOfManyRanksAreNamedByAll) {
   constexpr int ranks = 80, killed = 37;
   const ForkedRun run =

@@ -6,9 +6,9 @@
 #include <limits>
 #include <vector>
 
-#include "lms/outline.h"
+#include "lms/expanded_schedule.h"
+#include "lms/planning_problem.h"
 #include "lms/policy.h"
-#include "lms/unroll.h"
 
 namespace cnn::tests {
 
@@ -18,14 +18,14 @@ namespace cnn::tests {
 class Exhaustive {
  public:
   explicit Exhaustive(const lms::Request& request)
-      : outline_(lms::outline(request)),
-        unroller_(outline_),
+      : problem_(lms::planning_problem(request)),
+        expander_(problem_),
         budget_(static_cast<double>(request.budget.device)),
-        fates_(outline_.roots.size(), lms::Fate::keep),
+        decisions_(problem_.roots.size(), lms::TensorDecision::keep),
         swaps_(request.budget.host > 0),
         drops_(request.options.recompute != lms::Recomputation::off) {
-    for (std::uint32_t r = 0; r < outline_.roots.size(); ++r) {
-      if (outline_.roots[r].may_leave) {
+    for (std::uint32_t r = 0; r < problem_.roots.size(); ++r) {
+      if (problem_.roots[r].may_leave) {
         movable_.push_back(r);
       }
     }
@@ -51,36 +51,38 @@ class Exhaustive {
   };
 
   void choose(std::size_t at) {
-    using lms::Fate;
+    using lms::TensorDecision;
     if (at == movable_.size()) {
-      unrolled_ = &unroller_.unroll(fates_);
+      expanded_ = &expander_.expand(decisions_);
       find_copies();
-      run({.changes = {}, .ends = {}, .there = std::vector<double>(unrolled_->stays.size())}, 0);
+      run({.changes = {}, .ends = {}, .there = std::vector<double>(expanded_->intervals.size())},
+          0);
       return;
     }
-    for (const Fate fate : {Fate::keep, Fate::swap, Fate::drop, Fate::drop_often}) {
-      const bool drops = fate == Fate::drop || fate == Fate::drop_often;
-      if ((fate != Fate::swap || swaps_) &&
-          (!drops || (drops_ && outline_.roots[movable_[at]].may_drop))) {
-        fates_[movable_[at]] = fate;
+    for (const TensorDecision decision : {TensorDecision::keep, TensorDecision::swap,
+                                          TensorDecision::drop, TensorDecision::drop_often}) {
+      const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
+      if ((decision != TensorDecision::swap || swaps_) &&
+          (!drops || (drops_ && problem_.roots[movable_[at]].may_drop))) {
+        decisions_[movable_[at]] = decision;
         choose(at + 1);
       }
     }
-    fates_[movable_[at]] = Fate::keep;
+    decisions_[movable_[at]] = TensorDecision::keep;
   }
 
   void find_copies() {
-    returns_.clear();
-    departed_.assign(outline_.roots.size(), 0);
-    for (std::uint32_t s = 0; s < unrolled_->stays.size(); ++s) {
-      if (unrolled_->stays[s].returns) {
-        returns_.push_back(s);
+    swap_ins_.clear();
+    departed_.assign(problem_.roots.size(), 0);
+    for (std::uint32_t s = 0; s < expanded_->intervals.size(); ++s) {
+      if (expanded_->intervals[s].returns) {
+        swap_ins_.push_back(s);
       }
     }
   }
 
-  double bytes(const lms::Stay& stay) const {
-    return static_cast<double>(outline_.roots[stay.root].bytes);
+  double bytes(const lms::LiveInterval& interval) const {
+    return static_cast<double>(problem_.roots[interval.root].bytes);
   }
 
   // From when on so many bytes more are free for good.
@@ -111,54 +113,54 @@ class Exhaustive {
 
   // Tries all numbers of copies back in front of each step.
   void run(State state, std::uint32_t step) {
-    if (step == unrolled_->steps.size()) {
+    if (step == expanded_->steps.size()) {
       best_ = std::min(best_, std::max({state.compute, state.out, state.in}));
       return;
     }
     for (;;) {
-      const bool all = state.returned == returns_.size();
-      if (all || unrolled_->stays[returns_[state.returned]].first > step) {
+      const bool all = state.returned == swap_ins_.size();
+      if (all || expanded_->intervals[swap_ins_[state.returned]].first > step) {
         State next = state;
         if (compute(next, step)) {
           run(std::move(next), step + 1);
         }
       }
-      if (all || step < unrolled_->backward || !bring_back(state)) {
+      if (all || step < expanded_->backward || !bring_back(state)) {
         return;
       }
     }
   }
 
   bool bring_back(State& state) {
-    const std::uint32_t index = returns_[state.returned++];
-    const lms::Stay& stay = unrolled_->stays[index];
-    const double start = room(state, bytes(stay), std::max(state.in, departed_[stay.root]));
+    const std::uint32_t index = swap_ins_[state.returned++];
+    const lms::LiveInterval& interval = expanded_->intervals[index];
+    const double start = room(state, bytes(interval), std::max(state.in, departed_[interval.root]));
     if (start == never) {
       return false;
     }
-    change(state, start, bytes(stay));
-    const double rate = outline_.in_bytes_per_second;
-    state.in = state.there[index] = start + (rate > 0 ? bytes(stay) / rate : 0);
+    change(state, start, bytes(interval));
+    const double rate = problem_.in_bytes_per_second;
+    state.in = state.there[index] = start + (rate > 0 ? bytes(interval) / rate : 0);
     return true;
   }
 
   bool compute(State& state, std::uint32_t step) {
-    const lms::UnrolledStep& one = unrolled_->steps[step];
+    const lms::ExpandedStep& one = expanded_->steps[step];
     const bool computes = one.kind == lms::StepKind::compute;
-    double more = computes ? static_cast<double>(outline_.nodes[one.id].workspace) : 0;
+    double more = computes ? static_cast<double>(problem_.nodes[one.id].workspace) : 0;
     double ready = state.compute, less = more;
-    for (const lms::TakeOver& taken : unrolled_->taken_over) {
+    for (const lms::TakeOver& taken : expanded_->taken_over) {
       more -= taken.step == step ? static_cast<double>(taken.bytes) : 0;
       less -= taken.step == step ? static_cast<double>(taken.bytes) : 0;
     }
-    for (std::uint32_t s = 0; s < unrolled_->stays.size(); ++s) {
-      const lms::Stay& stay = unrolled_->stays[s];
-      more += stay.first == step && !stay.returns ? bytes(stay) : 0;
-      less += stay.last == step && !stay.leaves ? bytes(stay) : 0;
-      ready = stay.first == step && stay.returns ? std::max(ready, state.there[s]) : ready;
+    for (std::uint32_t s = 0; s < expanded_->intervals.size(); ++s) {
+      const lms::LiveInterval& interval = expanded_->intervals[s];
+      more += interval.first == step && !interval.returns ? bytes(interval) : 0;
+      less += interval.last == step && !interval.leaves ? bytes(interval) : 0;
+      ready = interval.first == step && interval.returns ? std::max(ready, state.there[s]) : ready;
     }
     const double start = room(state, more, ready);
-    const double seconds = computes ? outline_.nodes[one.id].seconds : 0;
+    const double seconds = computes ? problem_.nodes[one.id].seconds : 0;
     if (start + seconds >= best_) {
       return false;
     }
@@ -171,26 +173,26 @@ class Exhaustive {
   }
 
   void depart(State& state, std::uint32_t step) {
-    for (const lms::Stay& stay : unrolled_->stays) {
-      if (stay.leaves && stay.last == step) {
-        const double rate = outline_.out_bytes_per_second;
-        state.out =
-            std::max(state.out, state.ends[stay.written]) + (rate > 0 ? bytes(stay) / rate : 0);
-        departed_[stay.root] = state.out;
-        change(state, std::max(state.out, state.compute), -bytes(stay));
+    for (const lms::LiveInterval& interval : expanded_->intervals) {
+      if (interval.leaves && interval.last == step) {
+        const double rate = problem_.out_bytes_per_second;
+        state.out = std::max(state.out, state.ends[interval.written]) +
+                    (rate > 0 ? bytes(interval) / rate : 0);
+        departed_[interval.root] = state.out;
+        change(state, std::max(state.out, state.compute), -bytes(interval));
       }
     }
   }
 
-  lms::Outline outline_;
-  lms::Unroller unroller_;
-  const lms::Unrolled* unrolled_ = nullptr;
+  lms::PlanningProblem problem_;
+  lms::ScheduleExpander expander_;
+  const lms::ExpandedSchedule* expanded_ = nullptr;
   double budget_;
-  lms::Fates fates_;
+  lms::TensorDecisions decisions_;
   bool swaps_, drops_;
-  std::vector<std::uint32_t> movable_;  // roots
-  std::vector<std::uint32_t> returns_;  // stays that come back, in the order of their use
-  std::vector<double> departed_;        // by root: the forward pass is the same for all orders
+  std::vector<std::uint32_t> movable_;   // roots
+  std::vector<std::uint32_t> swap_ins_;  // stays that come back, in the order of their use
+  std::vector<double> departed_;         // by root: the forward pass is the same for all orders
   double best_ = never;
 };
 

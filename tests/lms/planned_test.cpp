@@ -63,7 +63,7 @@ TEST(Planned, FitsWhereTheThriftiestPlanDoes) {
 
 TEST(Planned, FitsInExactlyItsFloor) {
   for_random_steps(60, 6, [](StepCase& c) {
-    c.budget.device = floor_bytes(c.request());
+    c.budget.device = min_feasible_bytes(c.request());
     const Outcome outcome =
         outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
     EXPECT_LE(outcome.device_bytes, c.budget.device);
@@ -73,7 +73,7 @@ TEST(Planned, FitsInExactlyItsFloor) {
 TEST(Planned, IsNeverSlowerInALargerBudget) {
   int faster = 0;
   for_random_steps(25, 6, [&](StepCase& c) {
-    const std::size_t smallest = floor_bytes(c.request());
+    const std::size_t smallest = min_feasible_bytes(c.request());
     const std::size_t need = c.peak(c.schedule).device_bytes;
     double seconds = std::numeric_limits<double>::infinity();
     for (std::size_t part = 0; part <= 12; ++part) {
@@ -95,7 +95,8 @@ TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {
     const Outcome free = outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
     c.budget.host = free.host_bytes / 2 / alignment * alignment;
     // Tensors that may not be made again must leave.
-    if (c.options.recompute == Recomputation::off || floor_bytes(c.request()) > c.budget.device) {
+    if (c.options.recompute == Recomputation::off ||
+        min_feasible_bytes(c.request()) > c.budget.device) {
       return;
     }
     const Outcome outcome =

@@ -5,12 +5,12 @@
 #include <optional>
 
 #include "lms/evaluate.h"
-#include "lms/outline.h"
+#include "lms/expanded_schedule.h"
 #include "lms/plan_schedule.h"
 #include "lms/planned.h"
+#include "lms/planning_problem.h"
 #include "lms/policy.h"
 #include "lms/search.h"
-#include "lms/unroll.h"
 
 namespace cnn::tests {
 
@@ -23,38 +23,40 @@ struct QuickPlan {
 // Runs the default policy once, with a search that looks at so many steps only: for tests of
 // many plans.
 inline QuickPlan quick_plan(const lms::Request& request, std::size_t work) {
-  const lms::Outline outlined = outline(request);
+  const lms::PlanningProblem problem = planning_problem(request);
   const std::size_t target = request.budget.device;
-  const lms::Found found =
-      search(outlined, {.device_bytes = target,
-                        .swaps = request.budget.host > 0,
-                        .drops = request.options.recompute != lms::Recomputation::off,
-                        .work = work});
-  lms::Unroller unroller(outlined);
-  lms::Evaluator evaluator(outlined, target);
-  const lms::Unrolled& unrolled = unroller.unroll(found.fates);
-  const lms::Evaluation evaluation = evaluator.evaluate(unrolled);
-  evaluator.tighten(unrolled, 0);
-  Schedule schedule = schedule_of(request, outlined, unrolled, evaluator);
+  const lms::Solution found =
+      search(problem, {.device_bytes = target,
+                       .swaps = request.budget.host > 0,
+                       .drops = request.options.recompute != lms::Recomputation::off,
+                       .work = work});
+  lms::ScheduleExpander expander(problem);
+  lms::Evaluator evaluator(problem, target);
+  const lms::ExpandedSchedule& expanded = expander.expand(found.decisions);
+  const lms::Evaluation evaluation = evaluator.evaluate(expanded);
+  evaluator.tighten(expanded, 0);
+  Schedule schedule = schedule_of(request, problem, expanded, evaluator);
   const lms::Outcome outcome = outcome_of(request, schedule);
   return {std::move(schedule), outcome, evaluation};
 }
 
 // Bytes that are live at the peak of the thriftiest of the plans that treat all tensors alike.
 inline std::size_t thriftiest_bytes(const lms::Request& request) {
-  const lms::Outline outlined = outline(request);
-  lms::Unroller unroller(outlined);
-  lms::Evaluator evaluator(outlined, 0);
+  const lms::PlanningProblem problem = planning_problem(request);
+  lms::ScheduleExpander expander(problem);
+  lms::Evaluator evaluator(problem, 0);
   std::size_t least = ~std::size_t{0};
-  using lms::Fate;
-  for (const Fate fate : {Fate::keep, Fate::swap, Fate::drop, Fate::drop_often}) {
-    lms::Fates fates(outlined.roots.size(), Fate::keep);
-    for (std::size_t r = 0; r < fates.size(); ++r) {
-      const lms::Root& root = outlined.roots[r];
-      const bool possible = fate == Fate::swap ? request.budget.host > 0 : root.may_drop;
-      fates[r] = root.may_leave && possible ? fate : Fate::keep;
+  using lms::TensorDecision;
+  for (const TensorDecision decision : {TensorDecision::keep, TensorDecision::swap,
+                                        TensorDecision::drop, TensorDecision::drop_often}) {
+    lms::TensorDecisions decisions(problem.roots.size(), TensorDecision::keep);
+    for (std::size_t r = 0; r < decisions.size(); ++r) {
+      const lms::Root& root = problem.roots[r];
+      const bool possible =
+          decision == TensorDecision::swap ? request.budget.host > 0 : root.may_drop;
+      decisions[r] = root.may_leave && possible ? decision : TensorDecision::keep;
     }
-    least = std::min(least, evaluator.evaluate(unroller.unroll(fates)).peak);
+    least = std::min(least, evaluator.evaluate(expander.expand(decisions)).peak);
   }
   return least;
 }

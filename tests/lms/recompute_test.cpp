@@ -100,10 +100,10 @@ TEST(Repeats, NeverReadWhatWasUpdated) {
   c.settle(first);
   const Request request = c.request();
   Repeats repeats(request);
-  Fates fates = repeats.kept();
-  EXPECT_TRUE(repeats.find(fates)->empty());
-  fates[repeats.root(a.id)] = Fate::drop;
-  EXPECT_FALSE(repeats.find(fates));
+  TensorDecisions decisions = repeats.kept();
+  EXPECT_TRUE(repeats.find(decisions)->empty());
+  decisions[repeats.root(a.id)] = TensorDecision::drop;
+  EXPECT_FALSE(repeats.find(decisions));
   EXPECT_TRUE(repeats.drop_each({repeats.root(a.id)}, -1).empty());
 }
 

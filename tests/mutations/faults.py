@@ -164,7 +164,7 @@ FAULTS = (
           "    if (known.inputs.size() == inputs.size()) {",
           (executor("Recording.*"),)),
 
-    # What is told to cuDNN.
+    # Faults of what is told to cuDNN.
     Fault("strides of rows and columns swapped", GRAPH,
           "strides{pitch * s[2] * s[3], 1, pitch * s[3], pitch};",
           "strides{pitch * s[2] * s[3], 1, pitch, pitch * s[2]};",
@@ -217,7 +217,7 @@ FAULTS = (
           "    s.tensors.insert(s.tensors.end(), {out(2), out(1)});",
           (kernels("fused_conv_8_5x7*_fp16"),)),
 
-    # What is told to cuBLASLt.
+    # Faults of what is told to cuBLASLt.
     Fault("pitch 0 of a bias gradient", DENSE,
           ".pitch = dy.desc.shape[1],", ".pitch = 0,",
           (kernels("dense_5*"),)),

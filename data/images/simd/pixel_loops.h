@@ -16,7 +16,7 @@ struct WeightedRows {
   const float* weight = nullptr;
   std::size_t count = 0;
 };
-// What is done to every value last.
+// The last operation on every value.
 struct Finish {
   float scale = 1;
   const float* shift = nullptr;

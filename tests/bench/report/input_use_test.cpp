@@ -77,7 +77,7 @@ class CountedDataset final : public data::Dataset {
   data::InputStatistics statistics_;
 };
 
-// What a run of ten steps of a second says on stderr whose steps waited so long, each.
+// The lines on stderr of a run of ten steps of a second whose steps waited so long, each.
 std::string notes_of_waits(double seconds, Json& result) {
   CountedDataset dataset;
   dataset.set({.examples = 100, .skipped = 1});

@@ -1,5 +1,5 @@
-// What exchanges gradients on a device, as far as it needs none: the calls that its kernel makes,
-// and the wait for the host.
+// Tests of the exchange of gradients on a device, as far as it needs none: the calls that its
+// kernel makes, and the wait for the host.
 #include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

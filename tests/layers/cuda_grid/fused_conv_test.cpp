@@ -198,7 +198,7 @@ TEST_P(GateAtTheEdge, IsTheSameInBothPasses) {
                                       wide,         wide,      wide};
   const layers::ConvBackwardDataNorm backward{layers::Window{}};
   EXPECT_EQ(above_zero(backward, {&ones, &w, &x, &zero, &one, &norm.a, &norm.b}, types), forward);
-  // By the norm as it was before slope and offset were rounded some pixels would differ.
+  // The gate by the norm as it was before slope and offset were rounded some pixels would differ.
   EXPECT_NE(
       above_zero(backward, {&ones, &w, &x, &norm.mean, &norm.r, &norm.gamma, &norm.beta}, types),
       forward);

@@ -162,7 +162,8 @@ TEST_F(EmulatedPlan, RefusesAWorkspaceThatIsTooSmall) {
               testing::AllOf(HasSubstr("the workspace"), HasSubstr("leaves its block")));
 }
 
-// What a plan keeps of a run to save time in the next is of no use where addresses have changed.
+// The state that a plan keeps of a run to save time in the next is of no use where addresses have
+// changed.
 TEST_F(EmulatedPlan, RunsOnTheOperandsOfEachCall) {
   const std::vector<float> ones(256, 1.0F);
   for (const std::size_t operand : {0U, 1U}) {

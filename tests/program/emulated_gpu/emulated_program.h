@@ -13,7 +13,7 @@ using Words = std::vector<std::string>;
 
 Words with(Words flags, const Words& more);
 
-// What a training left.
+// The result of a training.
 struct Training {
   Finished run;
   std::vector<double> base;            // losses without weight decay, one for each step

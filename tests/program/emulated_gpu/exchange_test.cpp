@@ -28,7 +28,7 @@ class GpuExchange : public testing::Test {
     setenv("CNN_EMULATED_DEVICES", std::to_string(count).c_str(), 1);
   }
 
-  // What mpirun leaves the other ranks to end by themselves, in seconds.
+  // The time that mpirun leaves the other ranks to end by themselves, in seconds.
   const Environment grace{"OMPI_MCA_odls_base_sigkill_timeout", "4"};
   const Environment watchdog{"MPIEXEC_TIMEOUT", "300"};
   const Environment network{"OMPI_MCA_btl", "self,vader"};
@@ -100,8 +100,8 @@ void expect_near(const std::vector<double>& gpu, const std::vector<double>& cpu)
   }
 }
 
-// By NCCL and by way of the host, captured and not: losses of the CPU. Two ranks have one order of
-// sums, so that both ways have the same bits.
+// Exchanges by NCCL and by way of the host, captured and not: losses of the CPU. Two ranks have one
+// order of sums, so that both ways have the same bits.
 void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) {
   const std::vector<double> cpu = losses_of("cpu", processes, flags);
   std::vector<std::vector<double>> all;

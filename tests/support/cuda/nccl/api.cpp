@@ -108,7 +108,7 @@ using cnn::tests::emulated::Segment;
 
 extern "C" {
 
-// By this name the library that stands for NCCL finds the emulation.
+// The library that stands for NCCL finds the emulation by this name.
 extern const int cnn_emulated_nccl;
 const int cnn_emulated_nccl = NCCL_VERSION_CODE;
 

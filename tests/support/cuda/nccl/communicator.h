@@ -31,8 +31,8 @@ struct Reduction {
   cudaStream_t stream = nullptr;
 };
 
-// What a communicator does is set by environment variables, for programs that know nothing of the
-// emulation.
+// The behaviour of a communicator is set by environment variables, for programs that know nothing
+// of the emulation.
 struct CommunicatorSettings {
   std::size_t buffer_bytes = std::size_t{4} << 20U;  // CNN_EMULATED_NCCL_BYTES
   // CNN_EMULATED_NCCL_ABORT_SECONDS: how long an abort waits before it is a violation.

@@ -62,8 +62,8 @@ Range stack_of_thread() {
   return stack;
 }
 
-// What the builtins of a kernel name, which lies apart from the stack in a library that is opened
-// by name.
+// Returns the range that the builtins of a kernel name, which lies apart from the stack in a
+// library that is opened by name.
 Range builtins_of_thread() {
   std::array<const std::byte*, 4> places{
       reinterpret_cast<const std::byte*>(&threadIdx), reinterpret_cast<const std::byte*>(&blockIdx),

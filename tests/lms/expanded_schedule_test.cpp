@@ -1,9 +1,9 @@
-#include "lms/unroll.h"
+#include "lms/expanded_schedule.h"
 
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "lms/outline.h"
+#include "lms/planning_problem.h"
 #include "tests/lms/step_case.h"
 
 namespace cnn::lms {
@@ -11,14 +11,15 @@ namespace {
 
 using tests::StepCase;
 
-Fates fates_of(const Outline& outline, const std::vector<Value>& roots, Fate fate) {
-  Fates fates(outline.roots.size(), Fate::keep);
-  for (std::size_t r = 0; r < fates.size(); ++r) {
+TensorDecisions decisions_of(const PlanningProblem& problem, const std::vector<Value>& roots,
+                             TensorDecision decision) {
+  TensorDecisions decisions(problem.roots.size(), TensorDecision::keep);
+  for (std::size_t r = 0; r < decisions.size(); ++r) {
     for (const Value& root : roots) {
-      fates[r] = outline.roots[r].tensor == root.id ? fate : fates[r];
+      decisions[r] = problem.roots[r].tensor == root.id ? decision : decisions[r];
     }
   }
-  return fates;
+  return decisions;
 }
 
 // Its parts are a and b; b is made of s, and s of a.
@@ -34,11 +35,11 @@ TEST(Unroll, MakesAgainOnceWhatStandsBetweenThePartsOfARoot) {
   c.graph->place_inside(a.id, whole.id, 0);
   c.graph->place_inside(b.id, whole.id, 1);
   c.settle(first);
-  const Outline outlined = outline(c.request());
-  Unroller unroller(outlined);
+  const PlanningProblem problem = planning_problem(c.request());
+  ScheduleExpander expander(problem);
   std::vector<std::uint32_t> again;
-  for (const UnrolledStep& step :
-       unroller.unroll(fates_of(outlined, {s, whole}, Fate::drop)).steps) {
+  for (const ExpandedStep& step :
+       expander.expand(decisions_of(problem, {s, whole}, TensorDecision::drop)).steps) {
     if (step.again) {
       again.push_back(step.id);
     }
@@ -52,14 +53,14 @@ TEST(Unroll, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
   const Value first = c.make("loss_backward", {c.make("relu", {a}, true)});
   c.make("relu_backward", {first, a});
   c.settle(first);
-  const Outline outlined = outline(c.request());
-  Unroller unroller(outlined);
-  const auto taken = [&](Fate fate) {
-    return unroller.unroll(fates_of(outlined, {a}, fate)).taken_over.size();
+  const PlanningProblem problem = planning_problem(c.request());
+  ScheduleExpander expander(problem);
+  const auto taken = [&](TensorDecision decision) {
+    return expander.expand(decisions_of(problem, {a}, decision)).taken_over.size();
   };
-  EXPECT_EQ(taken(Fate::keep), 0U);
-  EXPECT_EQ(taken(Fate::drop), 1U);
-  EXPECT_EQ(taken(Fate::swap), 0U) << "it leaves behind the step that would take them";
+  EXPECT_EQ(taken(TensorDecision::keep), 0U);
+  EXPECT_EQ(taken(TensorDecision::drop), 1U);
+  EXPECT_EQ(taken(TensorDecision::swap), 0U) << "it leaves behind the step that would take them";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "lms/unroll.h"
+#include "lms/expanded_schedule.h"
 
 #include <algorithm>
 #include <string>
@@ -7,18 +7,18 @@
 
 namespace cnn::lms {
 
-Unroller::Unroller(const Outline& outline)
-    : outline_(outline), stay_(outline.roots.size(), -1), away_(outline.roots.size()) {
+ScheduleExpander::ScheduleExpander(const PlanningProblem& problem)
+    : problem_(problem), interval_(problem.roots.size(), -1), away_(problem.roots.size()) {
   flatten();
   run_forward();
 }
 
-void Unroller::flatten() {
+void ScheduleExpander::flatten() {
   const auto here = [this] {
     return Node{.reads = static_cast<std::uint32_t>(lists_.size()),
                 .may_take = static_cast<std::uint32_t>(pairs_.size())};
   };
-  for (const OutlineNode& node : outline_.nodes) {
+  for (const ProblemNode& node : problem_.nodes) {
     Node flat = here();
     flat.seconds = node.seconds;
     flat.writes = flat.reads + static_cast<std::uint32_t>(node.reads.size());
@@ -28,43 +28,43 @@ void Unroller::flatten() {
     nodes_.push_back(flat);
   }
   nodes_.push_back(here());
-  for (const Root& root : outline_.roots) {
+  for (const Root& root : problem_.roots) {
     has_parts_.push_back(root.makers.size() > 1);
   }
 }
 
-std::span<const std::uint32_t> Unroller::reads(std::uint32_t node) const {
+std::span<const std::uint32_t> ScheduleExpander::reads(std::uint32_t node) const {
   return {lists_.data() + nodes_[node].reads, lists_.data() + nodes_[node].writes};
 }
-std::span<const std::uint32_t> Unroller::writes(std::uint32_t node) const {
+std::span<const std::uint32_t> ScheduleExpander::writes(std::uint32_t node) const {
   return {lists_.data() + nodes_[node].writes, lists_.data() + nodes_[node + 1].reads};
 }
-std::span<const OutlineNode::TakeOver> Unroller::may_take(std::uint32_t node) const {
+std::span<const ProblemNode::TakeOver> ScheduleExpander::may_take(std::uint32_t node) const {
   return {pairs_.data() + nodes_[node].may_take, pairs_.data() + nodes_[node + 1].may_take};
 }
 
-void Unroller::run_forward() {
-  for (; given_ < outline_.backward && given_ < outline_.steps.size(); ++given_) {
+void ScheduleExpander::run_forward() {
+  for (; given_ < problem_.backward && given_ < problem_.steps.size(); ++given_) {
     add_given();
   }
   result_.backward = result_.steps.size();
   forward_ = result_;
-  forward_stay_ = stay_;
+  forward_interval_ = interval_;
   forward_candidates_ = candidates_.size();
 }
 
-const Unrolled& Unroller::unroll(const Fates& fates) {
-  fates_ = &fates;
+const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decisions) {
+  decisions_ = &decisions;
   result_.steps.resize(forward_.steps.size());
-  result_.stays = forward_.stays;
+  result_.intervals = forward_.intervals;
   result_.taken_over.clear();
   result_.seconds = forward_.seconds;
   candidates_.resize(forward_candidates_);
   borrowed_.clear();
-  stay_ = forward_stay_;
+  interval_ = forward_interval_;
   std::ranges::fill(away_, 0);
   leave_forward();
-  for (given_ = static_cast<std::uint32_t>(outline_.backward); given_ < outline_.steps.size();
+  for (given_ = static_cast<std::uint32_t>(problem_.backward); given_ < problem_.steps.size();
        ++given_) {
     add_given();
     release();
@@ -73,8 +73,8 @@ const Unrolled& Unroller::unroll(const Fates& fates) {
   return result_;
 }
 
-void Unroller::add_given() {
-  const OutlineStep& step = outline_.steps[given_];
+void ScheduleExpander::add_given() {
+  const ProblemStep& step = problem_.steps[given_];
   switch (step.kind) {
     case StepKind::compute:
       for (const std::uint32_t root : reads(step.id)) {
@@ -83,63 +83,63 @@ void Unroller::add_given() {
       run(step.id, false);
       return;
     case StepKind::fetch:
-      if (stay_[step.id] < 0) {
+      if (interval_[step.id] < 0) {
         begin(step.id, false);
       }
       break;
     case StepKind::offload:
       require(step.id);
-      result_.stays[static_cast<std::size_t>(stay_[step.id])].last =
+      result_.intervals[static_cast<std::size_t>(interval_[step.id])].last =
           static_cast<std::uint32_t>(result_.steps.size());
       break;
   }
   result_.steps.push_back({step.kind, step.id, given_, false});
 }
 
-void Unroller::run(std::uint32_t node, bool again) {
+void ScheduleExpander::run(std::uint32_t node, bool again) {
   const auto step = static_cast<std::uint32_t>(result_.steps.size());
   for (const std::uint32_t root : reads(node)) {
-    const std::int32_t stay = stay_[root];
-    check(stay >= 0, "tensors of which each needs a part of the other would be made again");
-    result_.stays[static_cast<std::size_t>(stay)].last = step;
+    const std::int32_t interval = interval_[root];
+    check(interval >= 0, "tensors of which each needs a part of the other would be made again");
+    result_.intervals[static_cast<std::size_t>(interval)].last = step;
   }
-  const std::span<const OutlineNode::TakeOver> pairs = may_take(node);
+  const std::span<const ProblemNode::TakeOver> pairs = may_take(node);
   const std::size_t from = candidates_.size();
-  for (const OutlineNode::TakeOver& pair : pairs) {
-    candidates_.push_back({step, static_cast<std::uint32_t>(stay_[pair.from]), 0});
+  for (const ProblemNode::TakeOver& pair : pairs) {
+    candidates_.push_back({step, static_cast<std::uint32_t>(interval_[pair.from]), 0});
   }
   for (const std::uint32_t root : writes(node)) {
     // A part joins the others, but an output that is there is made anew in other bytes.
-    const bool joins = has_parts_[root] && stay_[root] >= 0;
+    const bool joins = has_parts_[root] && interval_[root] >= 0;
     if (!joins) {
       begin(root, false);
     }
-    Stay& stay = result_.stays[static_cast<std::size_t>(stay_[root])];
-    stay.last = stay.written = step;
+    LiveInterval& interval = result_.intervals[static_cast<std::size_t>(interval_[root])];
+    interval.last = interval.written = step;
   }
   for (std::size_t p = 0; p < pairs.size(); ++p) {
-    candidates_[from + p].to = static_cast<std::uint32_t>(stay_[pairs[p].to]);
+    candidates_[from + p].to = static_cast<std::uint32_t>(interval_[pairs[p].to]);
   }
   result_.steps.push_back({StepKind::compute, node, given_, again});
   result_.seconds += nodes_[node].seconds;
 }
 
-void Unroller::begin(std::uint32_t root, bool returns) {
+void ScheduleExpander::begin(std::uint32_t root, bool returns) {
   const auto step = static_cast<std::uint32_t>(result_.steps.size());
-  stay_[root] = static_cast<std::int32_t>(result_.stays.size());
-  result_.stays.push_back(
+  interval_[root] = static_cast<std::int32_t>(result_.intervals.size());
+  result_.intervals.push_back(
       {.root = root, .first = step, .last = step, .written = step, .returns = returns});
 }
 
-void Unroller::require(std::uint32_t root) {
-  if (stay_[root] >= 0) {
+void ScheduleExpander::require(std::uint32_t root) {
+  if (interval_[root] >= 0) {
     return;
   }
   if (away_[root] != 0) {
     begin(root, true);
     return;
   }
-  if (outline_.roots[root].is_input) {
+  if (problem_.roots[root].is_input) {
     begin(root, false);
     result_.steps.push_back({StepKind::fetch, root, given_, true});
     return;
@@ -149,18 +149,18 @@ void Unroller::require(std::uint32_t root) {
 
 // Other nodes may need of a root with parts what lies between its makers: those find it begun, and
 // make what was asked for before it. So a root may be there once its sources are.
-void Unroller::repeat_makers(std::uint32_t root) {
+void ScheduleExpander::repeat_makers(std::uint32_t root) {
   bool begun = false;
-  for (const std::uint32_t maker : outline_.roots[root].makers) {
-    check(outline_.nodes[maker].may_repeat, "a node that may not run again would have to");
+  for (const std::uint32_t maker : problem_.roots[root].makers) {
+    check(problem_.nodes[maker].may_repeat, "a node that may not run again would have to");
     for (const std::uint32_t source : reads(maker)) {
-      const bool was_there = stay_[source] >= 0;
+      const bool was_there = interval_[source] >= 0;
       require(source);
-      if (!was_there && (*fates_)[source] == Fate::drop_often && source != root) {
+      if (!was_there && (*decisions_)[source] == TensorDecision::drop_often && source != root) {
         borrowed_.push_back(source);
       }
     }
-    if (!begun && stay_[root] >= 0) {
+    if (!begun && interval_[root] >= 0) {
       return;
     }
     begun = true;
@@ -169,40 +169,40 @@ void Unroller::repeat_makers(std::uint32_t root) {
 }
 
 // A root that is not kept ends with its last use so far; what backward needs of it begins anew.
-void Unroller::leave_forward() {
-  for (std::size_t r = 0; r < stay_.size(); ++r) {
-    if (stay_[r] < 0) {
+void ScheduleExpander::leave_forward() {
+  for (std::size_t r = 0; r < interval_.size(); ++r) {
+    if (interval_[r] < 0) {
       continue;
     }
-    const Root& root = outline_.roots[r];
-    if ((*fates_)[r] == Fate::swap) {
-      result_.stays[static_cast<std::size_t>(stay_[r])].leaves = true;
+    const Root& root = problem_.roots[r];
+    if ((*decisions_)[r] == TensorDecision::swap) {
+      result_.intervals[static_cast<std::size_t>(interval_[r])].leaves = true;
       away_[r] = 1;
-      stay_[r] = -1;
-    } else if ((*fates_)[r] != Fate::keep || !root.needed_backward) {
-      stay_[r] = -1;
+      interval_[r] = -1;
+    } else if ((*decisions_)[r] != TensorDecision::keep || !root.needed_backward) {
+      interval_[r] = -1;
     }
   }
 }
 
-void Unroller::release() {
+void ScheduleExpander::release() {
   for (const std::uint32_t root : borrowed_) {
-    if (stay_[root] >= 0) {
-      stay_[root] = -1;
+    if (interval_[root] >= 0) {
+      interval_[root] = -1;
     }
   }
   borrowed_.clear();
 }
 
-void Unroller::settle_take_overs() {
-  given_away_.assign(result_.stays.size(), 0);
-  settled_.assign(result_.stays.size(), 0);
+void ScheduleExpander::settle_take_overs() {
+  given_away_.assign(result_.intervals.size(), 0);
+  settled_.assign(result_.intervals.size(), 0);
   for (const Candidate& candidate : candidates_) {
-    const Stay& from = result_.stays[candidate.from];
-    const Stay& to = result_.stays[candidate.to];
+    const LiveInterval& from = result_.intervals[candidate.from];
+    const LiveInterval& to = result_.intervals[candidate.to];
     if (from.last == candidate.step && !from.leaves && to.first == candidate.step &&
         given_away_[candidate.from] == 0 && settled_[candidate.to] == 0) {
-      result_.taken_over.push_back({candidate.step, outline_.roots[to.root].bytes});
+      result_.taken_over.push_back({candidate.step, problem_.roots[to.root].bytes});
       given_away_[candidate.from] = settled_[candidate.to] = 1;
     }
   }

@@ -11,8 +11,8 @@ namespace cnn::lms {
 
 struct Request;
 
-// A request as plain tables, for searches that look at thousands of plans. A root is an input or
-// activation with bytes of its own; what lies inside it belongs to it.
+// The planning problem of a request as plain tables, for searches that evaluate thousands of plans.
+// A root is an input or activation with bytes of its own; tensors that lie inside it belong to it.
 struct Root {
   TensorId tensor{};
   std::size_t bytes = 0;              // aligned
@@ -23,7 +23,7 @@ struct Root {
   bool needed_backward = false;       // by a step of the backward pass
 };
 
-struct OutlineNode {
+struct ProblemNode {
   std::vector<std::uint32_t> reads, writes;  // roots, each once; variables are none
   std::size_t workspace = 0;                 // bytes, aligned
   double seconds = 0;
@@ -37,21 +37,21 @@ struct OutlineNode {
 };
 
 enum class StepKind : std::uint8_t { compute, fetch, offload };
-struct OutlineStep {
+struct ProblemStep {
   StepKind kind = StepKind::compute;
   std::uint32_t id = 0;  // node, or root
 };
 
-struct Outline {
+struct PlanningProblem {
   std::vector<Root> roots;
-  std::vector<OutlineNode> nodes;   // by NodeId
-  std::vector<OutlineStep> steps;   // of the schedule
+  std::vector<ProblemNode> nodes;   // by NodeId
+  std::vector<ProblemStep> steps;   // of the schedule
   std::size_t backward = 0;         // first of them in the backward pass
   double out_bytes_per_second = 0;  // 0: copies take no time
   double in_bytes_per_second = 0;
   double copy_latency = 0;  // seconds
 };
 
-Outline outline(const Request& request);
+PlanningProblem planning_problem(const Request& request);
 
 }  // namespace cnn::lms

@@ -1,4 +1,4 @@
-#include "lms/outline.h"
+#include "lms/planning_problem.h"
 
 #include <algorithm>
 #include <functional>
@@ -20,7 +20,7 @@ class OutlineBuilder {
         graph_(request.graph),
         root_of_(request.graph.tensors().size(), no_root) {}
 
-  Outline build() {
+  PlanningProblem build() {
     add_roots();
     for (std::size_t n = 0; n < graph_.nodes().size(); ++n) {
       add_node(n);
@@ -62,7 +62,7 @@ class OutlineBuilder {
 
   void add_node(std::size_t n) {
     const Node& node = graph_.nodes()[n];
-    OutlineNode& made = result_.nodes.emplace_back();
+    ProblemNode& made = result_.nodes.emplace_back();
     made.workspace = aligned(request_.specs[n].workspace);
     made.seconds = request_.costs.seconds[n];
     bool mutates = false;
@@ -108,7 +108,7 @@ class OutlineBuilder {
       }
     }
     for (std::size_t s = result_.backward; s < result_.steps.size(); ++s) {
-      const OutlineStep& step = result_.steps[s];
+      const ProblemStep& step = result_.steps[s];
       if (step.kind != StepKind::compute) {
         result_.roots[step.id].needed_backward = true;
         continue;
@@ -149,11 +149,11 @@ class OutlineBuilder {
   const Request& request_;
   const Graph& graph_;
   std::vector<std::uint32_t> root_of_;  // by TensorId of roots
-  Outline result_;
+  PlanningProblem result_;
 };
 
 }  // namespace
 
-Outline outline(const Request& request) { return OutlineBuilder(request).build(); }
+PlanningProblem planning_problem(const Request& request) { return OutlineBuilder(request).build(); }
 
 }  // namespace cnn::lms

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "lms/planning_problem.h"
+
+namespace cnn::lms {
+
+// The decision on one root between the forward and the backward pass. keep: it stays on the device.
+// swap: it is copied out and back. drop: it is recomputed when it is needed, once, and is kept
+// until its last use. drop_often: where it is recomputed only to recompute others, it is freed at
+// once, and recomputed once more for its own use.
+enum class TensorDecision : std::uint8_t { keep, swap, drop, drop_often };
+// The decision variables of a plan, by root. A root that may not leave is kept, and one that may
+// not be recomputed is never dropped.
+using TensorDecisions = std::vector<TensorDecision>;
+
+// A step of an expanded schedule: one of the given schedule, or a node that runs again.
+struct ExpandedStep {
+  StepKind kind = StepKind::compute;
+  std::uint32_t id = 0;  // node, or root
+  std::uint32_t given =
+      0;  // the step of the given schedule, or the one in front of which it stands
+  bool again = false;
+};
+
+// A live interval of a root: it has bytes from one expanded step to another, both included.
+struct LiveInterval {
+  std::uint32_t root = 0;
+  std::uint32_t first = 0, last = 0;
+  std::uint32_t written = 0;  // the last step that wrote it: it may leave from there on
+  bool leaves = false;        // it is copied out behind `last`
+  bool returns = false;       // it is copied back in front of `first`
+};
+
+// An output that takes over the bytes of an input in this step: they count once there.
+struct TakeOver {
+  std::uint32_t step = 0;
+  std::size_t bytes = 0;
+};
+
+// The schedule of a plan with all recomputation in it. Copies are no steps here: the live intervals
+// say where they stand.
+struct ExpandedSchedule {
+  std::vector<ExpandedStep> steps;
+  std::vector<LiveInterval> intervals;  // by first
+  std::vector<TakeOver> taken_over;
+  std::size_t backward = 0;  // first step of the backward pass
+  double seconds = 0;        // of all nodes
+};
+
+// Turns decisions into an expanded schedule: a dropped root is recomputed right before it is
+// needed, its deepest sources first. The forward pass is the same for all decisions: it is expanded
+// once.
+class ScheduleExpander {
+ public:
+  explicit ScheduleExpander(const PlanningProblem& problem);
+  // Returns the schedule for these decisions, valid until the next call. Throws Error where a root
+  // would have to be recomputed that cannot be.
+  const ExpandedSchedule& expand(const TensorDecisions& decisions);
+
+ private:
+  struct Candidate {                           // for a take-over
+    std::uint32_t step = 0, from = 0, to = 0;  // intervals
+  };
+  // An ProblemNode with its lists in one array, which is what the time goes into.
+  struct Node {
+    std::uint32_t reads = 0, writes = 0, may_take = 0;  // where each begins; it ends with the next
+    double seconds = 0;
+  };
+
+  void flatten();
+  void run_forward();
+  std::span<const std::uint32_t> reads(std::uint32_t node) const;
+  std::span<const std::uint32_t> writes(std::uint32_t node) const;
+  std::span<const ProblemNode::TakeOver> may_take(std::uint32_t node) const;
+
+  void add_given();
+  void run(std::uint32_t node, bool again);
+  void require(std::uint32_t root);
+  void repeat_makers(std::uint32_t root);
+  void leave_forward();
+  void release();
+  void begin(std::uint32_t root, bool returns);
+  void settle_take_overs();
+
+  const PlanningProblem& problem_;
+  std::vector<Node> nodes_;  // by NodeId, and one behind
+  std::vector<std::uint32_t> lists_;
+  std::vector<ProblemNode::TakeOver> pairs_;
+  std::vector<bool> has_parts_;  // by root
+
+  // The state that the forward pass leaves behind.
+  ExpandedSchedule forward_;
+  std::vector<std::int32_t> forward_interval_;
+  std::size_t forward_candidates_ = 0;
+
+  const TensorDecisions* decisions_ = nullptr;
+  ExpandedSchedule result_;
+  std::vector<std::int32_t>
+      interval_;                    // by root: its present interval, -1: it is not on the device
+  std::vector<std::uint8_t> away_;  // by root: on the host
+  std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
+  std::vector<Candidate> candidates_;
+  std::vector<std::uint8_t> given_away_,
+      settled_;  // by interval: another took its bytes; it took some
+  std::uint32_t given_ = 0;
+};
+
+}  // namespace cnn::lms
