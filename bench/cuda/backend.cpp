@@ -168,6 +168,8 @@ Backend make(const Config& config) {
   const auto libraries = libraries_for(config, *device, backend);
   layers::cuda::add_kernels(backend.kernels, libraries);
   backend.stop_tuning = [libraries] { libraries->stop_tuning(); };
+  backend.choices = [libraries] { return libraries->choices_text(); };
+  backend.adopt_choices = [libraries](const std::string& choices) { libraries->adopt(choices); };
   backend.later_notes = [libraries] { return libraries->take_notes(); };
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);

@@ -103,7 +103,10 @@ struct Backend {
   std::optional<std::size_t> host_memory_limit;
   // Batches of real data then go ahead to the device while the step before them runs.
   bool has_own_memory() const { return host_memory_limit.has_value(); }
-  std::optional<Link> link;         // to the host's memory, where the device has its own
+  std::optional<Link> link;  // to the host's memory, where the device has its own
+  // What kernels may be expected to reach, by which LMS plans before any has run. Nothing: as a
+  // processor of that many threads usually does.
+  std::optional<Ceilings> expected;
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it
   // Hashes a tensor in host memory by all threads that compute; called in the order of lane
@@ -113,10 +116,19 @@ struct Backend {
   // Makes sure of memory that the device has given, before the first step: throws DoesNotFit where
   // it is not there after all. Empty: what a device gives is there.
   std::function<void(std::span<std::byte>)> secure;
+  // Says what compiling programs may take its time for, as a line for the user before it; empty:
+  // nothing.
+  std::string before_compiling;
   // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty
   // where nothing is timed.
   std::function<void()> stop_tuning;
-  // Further notes that have come up since `notes`, while programs were compiled. Empty: none ever.
+  // How the kernels of all programs compiled so far were chosen, as text; and the order to choose
+  // as that text of another rank says, before any program is compiled. Throws Error, then or when
+  // programs are compiled, where this device cannot. Empty where nothing is chosen.
+  std::function<std::string()> choices;
+  std::function<void(const std::string& of_first_rank)> adopt_choices;
+  // Further notes that have come up since `notes`, while programs were compiled and in steps.
+  // Empty: none ever.
   std::function<std::vector<std::string>()> later_notes;
   std::optional<Described> described;  // if so, `device` is null and no kernel can be made
 

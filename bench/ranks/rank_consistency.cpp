@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <fmt/format.h>
 #include <sstream>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "layers/all_reduce.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::bench {
 namespace {
@@ -44,16 +47,26 @@ std::string description(const RunIdentity& identity) {
   return text;
 }
 
-std::string exchange_plan(const StepPlan& plan) {
+std::string exchange_plan(const StepPlan& plan, bool with_places) {
+  const Graph& graph = *plan.graph;
+  const BlockIndex places(graph, plan.memory);
   std::string text;
-  for (const Node& node : plan.graph->nodes()) {
-    const auto* const reduction = dynamic_cast<const layers::AllReduce*>(node.op.get());
+  for (std::size_t s = 0; s < plan.schedule.steps.size(); ++s) {
+    const auto* const compute = std::get_if<Compute>(&plan.schedule.steps[s].action);
+    const Node* const node = compute == nullptr ? nullptr : &graph.nodes()[index_of(compute->node)];
+    const auto* const reduction =
+        node == nullptr ? nullptr : dynamic_cast<const layers::AllReduce*>(node->op.get());
     if (reduction == nullptr) {
       continue;
     }
-    text += fmt::format("bucket {} of {} gradients", reduction->bucket, node.inputs.size());
-    for (const TensorId input : node.inputs) {
-      text += ", " + to_string(plan.graph->info(input).desc);
+    text += fmt::format("bucket {} of {} gradients", reduction->bucket, node->outputs.size());
+    for (const TensorId output : node->outputs) {
+      const TensorDesc& desc = graph.info(output).desc;
+      text += fmt::format(", {} of {} elements", to_string(desc), desc.shape.elements());
+      const Block* const block = places.tensor(output, StepId{static_cast<std::uint32_t>(s)});
+      if (with_places && block != nullptr) {
+        text += fmt::format(" at {}", block->offset + graph.offset_in_root(output));
+      }
     }
     text += '\n';
   }

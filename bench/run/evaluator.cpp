@@ -54,6 +54,9 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
       since_display = 0;
     }
   }
+  for (const std::string& note : team_.take_notes()) {
+    console_.note(note);
+  }
   if (done == 0) {
     return sum;
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -70,6 +71,21 @@ void add_lms_observers(const Observed& run, Observers& all) {
     all.push_back(std::make_unique<LmsStats>(run.job, run.team.first()));
   }
 }
+
+// Tells the user what comes up in steps: mostly in the first two.
+class LateNotes final : public Observer {
+ public:
+  LateNotes(Team& team, Console& console) : team_(team), console_(console) {}
+  void step_finished(const FinishedStep& /*step*/) override {
+    for (const std::string& note : team_.take_notes()) {
+      console_.note(note);
+    }
+  }
+
+ private:
+  Team& team_;
+  Console& console_;
+};
 
 void note_hashes(const Observed& run) {
   if (run.team.hashed_tensors() != nullptr) {
@@ -157,6 +173,7 @@ Observers make_observers(const Observed& run) {
     add_lms_observers(run, all);
   }
   add_rank_observers(run, all);
+  add(std::make_unique<LateNotes>(run.team, run.console));
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {
     add(std::make_unique<DivergenceWatch>(run.console, run.result, [&team = run.team] {

@@ -91,8 +91,8 @@ Json model_json(const Job& job, const NetworkFacts& facts) {
           {"forward_macs", facts.forward_macs}};
 }
 
-void note_choices(const Job& job, const Backend& backend, const Session& session,
-                  Console& console) {
+void note_choices(const Job& job, const Backend& backend, Team& team, Console& console) {
+  const Session& session = team.first();
   std::string libraries;
   for (const auto& [name, running] : backend.libraries) {
     libraries += fmt::format(", {} {}", name, running);
@@ -104,8 +104,7 @@ void note_choices(const Job& job, const Backend& backend, const Session& session
   for (const std::string& note : backend.notes) {
     console.note(note);
   }
-  for (const std::string& note :
-       backend.later_notes ? backend.later_notes() : std::vector<std::string>()) {
+  for (const std::string& note : team.take_notes()) {
     console.note(note);
   }
   console.note(fmt::format(
@@ -270,12 +269,13 @@ void run_steps(const RunRequest& request, const Observed& run) {
 }
 
 // Settles what ranks do with their gradients, which all must do alike.
-void settle_exchange(const Job& job, const Session& session, Peers* peers, Console& console) {
+void settle_exchange(const Job& job, const Backend& backend, const Session& session, Peers* peers,
+                     Console& console) {
   if (job.ranks > 1 && !job.config->gpu.simulate) {  // which says itself how ranks scale
     console.note(exchange_text(*job.config, peers));
   }
   if (peers != nullptr) {
-    peers->compare(exchange_plan(session.plan()));
+    peers->compare(exchange_plan(session.plan(), backend.has_own_memory()));
   }
 }
 
@@ -347,6 +347,9 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   console.print(header_lines(header));
   write_description(request, header, machine);
   print_phases(job, console);
+  if (!backend.before_compiling.empty()) {
+    console.note(backend.before_compiling);
+  }
   const Clock::time_point plan_start = Clock::now();
   Team team(job, backend, peers ? &*peers : nullptr);
   Json& start = result["start"];
@@ -355,8 +358,8 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
            {"plan", seconds_since(plan_start)},
            {"warm_up", 0.0}};
   add_job(job, team.first(), result);
-  note_choices(job, backend, team.first(), console);
-  settle_exchange(job, team.first(), peers ? &*peers : nullptr, console);
+  note_choices(job, backend, team, console);
+  settle_exchange(job, backend, team.first(), peers ? &*peers : nullptr, console);
   note_exchange(job, team, console);
   write_graph(config, team.first(), console);
   if (config.gpu.simulate) {

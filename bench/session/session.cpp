@@ -448,4 +448,18 @@ std::size_t Session::measured_peak_bytes() const {
   return variables_->bytes() + memory_.staged + peak;
 }
 
+std::vector<std::string> Session::take_notes() {
+  std::vector<std::string> notes;
+  for (std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
+    const std::string why = *runner ? (*runner)->take_why_not_recorded() : std::string();
+    if (!why.empty()) {
+      notes.push_back(fmt::format(
+          "{} are enqueued kernel by kernel, not replayed from a CUDA graph, and may be "
+          "slower: {}",
+          runner == &main_ ? "steps" : "steps of the evaluation", why));
+    }
+  }
+  return notes;
+}
+
 }  // namespace cnn::bench

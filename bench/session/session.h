@@ -88,6 +88,8 @@ class Session {
   std::int64_t largest_batch() const;
   std::size_t measured_peak_bytes() const;  // variables and what kernels were handed of the arena
   const std::vector<std::string>& notices() const { return notices_; }
+  // Returns what has come up in its steps since the last call.
+  std::vector<std::string> take_notes();
 
  private:
   Session(const Job& job, const Backend& backend, const std::string& plan_of_first,

@@ -117,6 +117,11 @@ void StepRunner::observe(NodeObserver& observer) {
   executor_->observe(observer);
 }
 
+std::string StepRunner::take_why_not_recorded() {
+  const std::string& why = executor_->why_not_recorded();
+  return why.empty() || std::exchange(told_why_not_recorded_, true) ? std::string() : why;
+}
+
 void StepRunner::prepare() {
   if (prologue_) {
     prologue_->run({});

@@ -60,6 +60,10 @@ class StepRunner {
   // runtime/non_finite.h. Nothing: all that is left of the run is finite.
   std::optional<NonFiniteTensor> first_non_finite() const;
 
+  // Why steps are not replayed though they should be, see Executor; the first call tells, later
+  // ones are empty.
+  std::string take_why_not_recorded();
+
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;
 
@@ -91,6 +95,7 @@ class StepRunner {
   std::vector<TensorView> host_batch_;          // of these, where a feeder has them
   std::optional<std::size_t> images_, labels_;  // places in inputs_
   std::vector<NodeObserver*> observers_;
+  bool told_why_not_recorded_ = false;
   std::optional<Executor> prologue_, executor_;
 };
 

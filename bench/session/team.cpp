@@ -111,44 +111,6 @@ bool Team::is_first(const Rank& rank) const {
   return &rank == ranks_.front().get() && (peers_ == nullptr || peers_->rank() == 0);
 }
 
-// Gradients that ranks exchange lie at the same places in all of them, so that with --lms they go
-// by one plan.
-void Team::make_sessions() {
-  const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
-  const std::string plan = one_plan ? plan_of_first() : std::string();
-  each([&](Rank& rank) {
-    if (rank.session == nullptr) {
-      rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_, plan);
-    }
-    if (const RankExchange* const exchange = exchange_of(rank)) {
-      exchange->check_buckets(*job_.config, rank.session->plan());
-    }
-  });
-}
-
-std::string Team::plan_of_first() {
-  std::string plan, failure;
-  Rank& mine = *ranks_.front();
-  if (is_first(mine)) {
-    try {
-      only(mine, [&](Rank& rank) {
-        rank.session = std::make_unique<Session>(job_, rank.part ? *rank.part : backend_);
-        plan = rank.session->plan_text();
-      });
-    } catch (const DoesNotFit& problem) {  // for none of the ranks
-      failure = problem.what();
-    }
-  }
-  if (peers_ != nullptr) {
-    failure = peers_->gather(failure).front();
-    plan = peers_->gather(plan).front();
-  }
-  if (!failure.empty()) {
-    throw DoesNotFit(failure);
-  }
-  return plan;
-}
-
 Team::~Team() = default;
 
 const Session& Team::first() const { return *ranks_.front()->session; }

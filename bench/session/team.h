@@ -106,6 +106,10 @@ class Team {
   // Nothing: it has not measured any.
   void replan(const std::optional<Costs>& costs);
 
+  // Returns notes for the user that have come up in the ranks of this process since the last call:
+  // of choices of kernels, and of steps that cannot be replayed.
+  std::vector<std::string> take_notes();
+
   // Returns a session with what is the same for all: plan, facts, sizes, notices.
   const Session& first() const;
   Session& first();
@@ -122,8 +126,11 @@ class Team {
   void level_memory();
   void connect(Rank& rank, int number);
   void make_sessions();
-  std::string plan_of_first();
+  struct FirstRank;  // what the others go by
+  FirstRank first_rank(bool one_plan);
   bool is_first(const Rank& rank) const;  // of all ranks
+  const Backend& backend_of(const Rank& rank) const;
+  void check_plans();
   // Does it for each rank, at the same time; returns when all are done. Throws what the first one
   // threw that failed by itself.
   void each(const std::function<void(Rank&)>& work);

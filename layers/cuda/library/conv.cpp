@@ -7,13 +7,14 @@
 #include "layers/cuda/conv_steps.h"
 #include "layers/cuda/library/libraries.h"
 #include "layers/cuda/library/library_rows.h"
+#include "layers/cuda/library/plan_runner.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {
 namespace {
 
 Libraries::Build build_of(const ConvGraph& graph) {
-  return [&graph] { return operations_of(graph); };
+  return [graph] { return operations_of(graph); };
 }
 
 FindWorkspace find_in(Libraries& libraries) {
@@ -27,21 +28,16 @@ FindWorkspace find_in(Libraries& libraries) {
 class CudnnEngine final : public ConvEngine {
  public:
   CudnnEngine(std::shared_ptr<Libraries> libraries, const ConvGraph& graph)
-      : libraries_(std::move(libraries)),
-        plan_(libraries_->plan(key_of(graph), build_of(graph))),
-        has_bias_(graph.bias) {}
+      : runner_(std::move(libraries), key_of(graph), build_of(graph)), has_bias_(graph.bias) {}
 
   void run(Stream& stream, const ConvOperands& o) override {
     const std::array<void*, 4> with_bias{o.x, o.w, o.bias, o.y};
     const std::array<void*, 3> without{o.x, o.w, o.y};
-    plan_->run(libraries_->cudnn(stream), arguments_,
-               has_bias_ ? std::span<void* const>(with_bias) : without, o.workspace);
+    runner_.run(stream, has_bias_ ? std::span<void* const>(with_bias) : without, o.workspace);
   }
 
  private:
-  std::shared_ptr<Libraries> libraries_;
-  std::shared_ptr<const Plan> plan_;
-  Arguments arguments_;
+  PlanRunner runner_;
   bool has_bias_;
 };
 

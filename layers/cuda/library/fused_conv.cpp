@@ -6,13 +6,14 @@
 #include "layers/cuda/fused_steps.h"
 #include "layers/cuda/library/libraries.h"
 #include "layers/cuda/library/library_rows.h"
+#include "layers/cuda/library/plan_runner.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {
 namespace {
 
 Libraries::Build build_of(const FusedGraph& graph) {
-  return [&graph] { return operations_of(graph); };
+  return [graph] { return operations_of(graph); };
 }
 
 FindFusedWorkspace find_in(Libraries& libraries) {
@@ -26,16 +27,14 @@ FindFusedWorkspace find_in(Libraries& libraries) {
 class CudnnEngine final : public FusedEngine {
  public:
   CudnnEngine(std::shared_ptr<Libraries> libraries, const FusedGraph& graph)
-      : libraries_(std::move(libraries)), plan_(libraries_->plan(key_of(graph), build_of(graph))) {}
+      : runner_(std::move(libraries), key_of(graph), build_of(graph)) {}
 
   void run(Stream& stream, std::span<void* const> tensors, std::byte* workspace) override {
-    plan_->run(libraries_->cudnn(stream), arguments_, tensors, workspace);
+    runner_.run(stream, tensors, workspace);
   }
 
  private:
-  std::shared_ptr<Libraries> libraries_;
-  std::shared_ptr<const Plan> plan_;
-  Arguments arguments_;
+  PlanRunner runner_;
 };
 
 template <class Op>

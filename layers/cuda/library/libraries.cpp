@@ -1,8 +1,13 @@
 #include "layers/cuda/library/libraries.h"
 
+#include <algorithm>
+#include <chrono>
+#include <sstream>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "layers/cuda/library/choice_text.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/error.h"
 
@@ -11,6 +16,11 @@ namespace {
 
 // cuDNN's heuristics put the best engine first or nearly so; later ones are rarely worth the time.
 constexpr std::size_t tuned_candidates = 12;
+
+// For an engine that does not run: all that the heuristics know within reason.
+constexpr std::size_t replacement_candidates = 40;
+
+constexpr std::string_view no_engine = "none";  // in the text for other ranks
 
 CudnnHandle make_cudnn() {
   cudnnHandle_t raw = nullptr;
@@ -43,7 +53,6 @@ Libraries::Libraries(Machine machine, LibraryOptions options, Device& device,
       cublas_(make_cublas()),
       target_(Target::live(cudnn_.get())),
       cache_(std::move(cache)) {
-  check(cache_ || !options_.tune, "--tune needs --plan_cache=FILE to keep what it finds");
   if (options_.tune) {
     tuner_ = std::make_unique<Tuner>(device, cudnn_.get());
   }
@@ -91,29 +100,100 @@ std::optional<Choice> Libraries::cached(const std::string& key, const NativeGrap
   return entry->choice;
 }
 
+std::string Libraries::choices_text() const {
+  const std::scoped_lock lock(mutex_);
+  std::string text;
+  for (const auto& [key, choice] : choices_) {
+    text += key + '\t' + (choice ? choice_fields(*choice) : std::string(no_engine)) + '\n';
+  }
+  return text;
+}
+
+void Libraries::adopt(const std::string& choices) {
+  const std::scoped_lock lock(mutex_);
+  std::istringstream lines(choices);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = std::min(line.find('\t'), line.size() - 1);
+    const std::string_view fields = std::string_view(line).substr(end + 1);
+    std::optional<Choice> choice;
+    check(fields == no_engine || read_choice_fields(fields, choice.emplace()),
+          "another rank's choices of engines cannot be read: " + line);
+    adopted_[line.substr(0, end)] = std::move(choice);
+  }
+  tuner_.reset();
+  cache_.reset();
+}
+
+std::optional<Choice> Libraries::adopted(const std::string& key, const NativeGraph& graph) const {
+  const std::optional<Choice>& choice = adopted_.at(key);
+  if (!choice) {
+    return std::nullopt;
+  }
+  const auto refuse = [&](const std::string& why) {
+    throw Error(machine_.name + " cannot run " + to_string(*choice) + " for " + key +
+                ", which rank 0 has chosen: " + why +
+                "; use GPUs of one kind and the same version of cuDNN for all ranks");
+  };
+  try {
+    if (Plan(graph, *choice).workspace() <= choice->workspace) {
+      return choice;
+    }
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+  refuse("it needs a larger workspace here");
+  return std::nullopt;
+}
+
 std::optional<Choice> Libraries::find_out(const std::string& key, const Build& build) {
   const NativeGraph graph(build(), target_);
+  if (adopted_.contains(key)) {
+    ++counts_.adopted;
+    return adopted(key, graph);
+  }
   if (std::optional<Choice> choice = cached(key, graph)) {
     return choice;
   }
-  const bool tune = tuner_ != nullptr;
-  const std::vector<Choice> proposed = candidates(graph, limits(tune), tune ? tuned_candidates : 1);
+  if (std::optional<Choice> choice = timed(key, graph)) {
+    return choice;
+  }
+  const std::vector<Choice> proposed = candidates(graph, limits(/*compiled=*/false), 1);
   if (proposed.empty()) {
     return std::nullopt;
   }
-  const std::optional<Tuner::Timed> best = tune ? tuner_->fastest(graph, proposed) : std::nullopt;
-  if (!best) {
-    ++counts_.guessed;
-    return proposed.front();
+  ++counts_.guessed;
+  return proposed.front();
+}
+
+// Nothing: nothing is timed, or the operands do not fit the device.
+std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph& graph) {
+  if (tuner_ == nullptr) {
+    return std::nullopt;
   }
-  cache_->store(cache_key(key), {.choice = best->choice, .seconds = best->seconds});
+  if (counts_.tuning_seconds >= options_.tune_seconds) {
+    ++counts_.untimed;
+    return std::nullopt;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Choice> proposed =
+      candidates(graph, limits(/*compiled=*/true), tuned_candidates);
+  const std::optional<Tuner::Timed> best =
+      proposed.empty() ? std::nullopt : tuner_->fastest(graph, proposed);
+  counts_.tuning_seconds +=
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (!best) {
+    return std::nullopt;
+  }
+  if (cache_) {
+    cache_->store(cache_key(key), {.choice = best->choice, .seconds = best->seconds});
+  }
   ++counts_.tuned;
   return best->choice;
 }
 
 Libraries::Ready::Ready(const Target& target, const OperationGraph& operations,
-                        const Choice& choice)
-    : graph(operations, target), plan(graph, choice) {
+                        const Choice& chosen)
+    : graph(operations, target), plan(graph, chosen), choice(chosen) {
   check(plan.workspace() <= choice.workspace,
         "cuDNN wants more workspace for " + to_string(choice) + " than when it was planned");
 }
@@ -128,6 +208,30 @@ std::shared_ptr<const Plan> Libraries::plan(const std::string& key, const Build&
     ready = std::make_shared<const Ready>(target_, build(), *choice);
   }
   return {ready, &ready->plan};
+}
+
+std::shared_ptr<const Plan> Libraries::next_plan(const std::string& key, const Build& build,
+                                                 const Plan& failed, const std::string& why) {
+  const std::scoped_lock lock(mutex_);
+  std::shared_ptr<const Ready>& ready = plans_.at(key);
+  if (&ready->plan != &failed) {
+    return {ready, &ready->plan};  // another node of the same graph has changed it
+  }
+  std::vector<Choice>& refused = refused_[key];
+  refused.push_back(ready->choice);
+  const NativeGraph graph(build(), target_);
+  for (const Choice& choice : candidates(graph, limits(false), replacement_candidates)) {
+    if (choice.workspace > choices_.at(key)->workspace ||
+        std::ranges::find(refused, choice) != refused.end()) {
+      continue;
+    }
+    notes_.push_back("cuDNN builds " + to_string(ready->choice) + " for " + key +
+                     " and does not run it: " + to_string(choice) + " takes its place (" + why +
+                     ")");
+    ready = std::make_shared<const Ready>(target_, build(), choice);
+    return {ready, &ready->plan};
+  }
+  return nullptr;
 }
 
 cudnnHandle_t Libraries::cudnn(Stream& stream) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -26,6 +27,8 @@ struct LibraryOptions {
   bool deterministic = true;  // equal bits from run to run
   bool strict_f32 = false;    // f32 products are not rounded to TF32
   bool tune = false;          // time what the cache has no choice for; needs a device
+  // After so many seconds of timing the rest is not timed.
+  double tune_seconds = std::numeric_limits<double>::infinity();
 };
 
 // Data that the rows of cuDNN and cuBLAS share: the device that plans are made for, how engines are
@@ -35,8 +38,8 @@ class Libraries {
  public:
   // For a device that is only described: kernels can be described, not made.
   Libraries(Machine machine, LibraryOptions options, std::optional<PlanCache> cache = std::nullopt);
-  // For the CUDA device with which the calling thread works, which must outlive this. Throws Error
-  // if cuDNN or cuBLAS do not start.
+  // For the CUDA device with which the calling thread works, which must outlive this. The cache, if
+  // there is one, keeps timed choices. Throws Error if cuDNN or cuBLAS do not start.
   Libraries(Machine machine, LibraryOptions options, Device& device,
             std::optional<PlanCache> cache);
 
@@ -55,19 +58,34 @@ class Libraries {
   // there is none, or it wants more workspace than choose() said.
   std::shared_ptr<const Plan> plan(const std::string& key, const Build& build);
 
+  // Another plan of that graph in the place of one that cuDNN has built but does not run, for
+  // `why`: the next engine that it builds within the planned workspace, with a note for the user.
+  // All nodes of the graph get the same. Null: there is no other.
+  std::shared_ptr<const Plan> next_plan(const std::string& key, const Build& build,
+                                        const Plan& failed, const std::string& why);
+
   // Handles of a live device; throws Error without one. cudnn() enqueues on that stream from now
   // on.
   cudnnHandle_t cudnn(Stream& stream) const;
   cublasLtHandle_t cublas() const;
 
-  // The use of the cache: choices taken from it, choices timed now.
+  // Returns all choices so far, for adopt() of other ranks: one line for each graph.
+  std::string choices_text() const;
+  // From now on chooses what another rank has chosen, so that memory is planned alike and all
+  // compute the same: nothing is timed here, and no cache is read. choose() throws Error where this
+  // device cannot run the other's engine. Throws Error if the text is not of choices_text().
+  void adopt(const std::string& choices);
+
+  // Counts of where choices came from: the cache, the tuner, cuDNN's heuristics, or another rank.
   struct Counts {
-    std::size_t cached = 0, tuned = 0, guessed = 0;
+    std::size_t cached = 0, tuned = 0, guessed = 0, adopted = 0;
+    std::size_t untimed = 0;  // of those guessed, that the seconds did not suffice for
+    double tuning_seconds = 0;
   };
   Counts counts() const;
   void stop_tuning();  // from now on nothing is timed, and nothing is added to the cache
   // Returns notes for the user about choices made since the last call: one line for each engine of
-  // the cache that cuDNN does not build any more.
+  // the cache that cuDNN does not build any more, and for each that it builds and does not run.
   std::vector<std::string> take_notes();
 
  private:
@@ -76,9 +94,12 @@ class Libraries {
     Ready(const Target& target, const OperationGraph& operations, const Choice& choice);
     NativeGraph graph;
     Plan plan;
+    Choice choice;
   };
 
   std::optional<Choice> cached(const std::string& key, const NativeGraph& graph);
+  std::optional<Choice> adopted(const std::string& key, const NativeGraph& graph) const;
+  std::optional<Choice> timed(const std::string& key, const NativeGraph& graph);
   std::optional<Choice> find_out(const std::string& key, const Build& build);
   Limits limits(bool compiled) const;
   std::string cache_key(const std::string& key) const;
@@ -92,7 +113,9 @@ class Libraries {
   std::unique_ptr<Tuner> tuner_;
   mutable std::mutex mutex_;
   std::map<std::string, std::optional<Choice>> choices_;
+  std::map<std::string, std::optional<Choice>> adopted_;  // by graph; nothing: it has no engine
   std::map<std::string, std::shared_ptr<const Ready>> plans_;
+  std::map<std::string, std::vector<Choice>> refused_;  // by graph: built, but did not run
   Counts counts_;
   std::vector<std::string> notes_;
 };

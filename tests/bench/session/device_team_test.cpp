@@ -1,5 +1,10 @@
 // Ranks on threads with a device each, played by the processor, that exchange by way of the host.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,6 +13,8 @@
 #include "bench/plan/job.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
+#include "layers/conv.h"
+#include "runtime/error.h"
 #include "tests/bench/ranks/played_device.h"
 
 namespace cnn::bench {
@@ -79,6 +86,81 @@ TEST(DeviceTeam, WithLmsHasTheBitsOfTheRunWithoutIt) {
   // All go by one plan, for the rank with the least.
   EXPECT_EQ(less.lms.at("budget_bytes").get<std::size_t>(), std::size_t{10} << 20U);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>(), 0);
+}
+
+// The notes that the ranks of a test were given, in order.
+struct Told {
+  std::mutex mutex;
+  std::vector<std::string> adopted;
+};
+Told& told() {
+  static Told instance;
+  return instance;
+}
+
+// Weight gradients take a workspace that each rank has chosen for itself, until it adopts a choice.
+Backend choosing_device(const Config& config, int rank, int ranks) {
+  Backend backend = on_own_device(config, rank, ranks);
+  backend.for_rank = choosing_device;
+  const auto megabytes = std::make_shared<std::size_t>(1 + 2 * static_cast<std::size_t>(rank));
+  const KernelTable plain = backend.kernels;
+  backend.kernels = {};
+  backend.kernels.add<layers::Conv2dBackwardWeights>(
+      [plain, megabytes](const Op& op, const Signature& asked) {
+        std::optional<KernelSpec> spec = plain.describe(op, asked);
+        spec.value().workspace += *megabytes << 20U;
+        return spec;
+      },
+      [plain](const Op& op, const Signature& signature) { return plain.make(op, signature); });
+  backend.kernels.otherwise(
+      [plain](const Op& op, const Signature& asked) { return plain.describe(op, asked); },
+      [plain](const Op& op, const Signature& signature) { return plain.make(op, signature); });
+  backend.choices = [megabytes] { return std::to_string(*megabytes); };
+  backend.adopt_choices = [megabytes, rank](const std::string& choices) {
+    *megabytes = std::stoul(choices);
+    const std::scoped_lock lock(told().mutex);
+    told().adopted.push_back(fmt::format("rank {}: {}", rank, choices));
+  };
+  return backend;
+}
+
+Backend stubborn_device(const Config& config, int rank, int ranks) {
+  Backend backend = choosing_device(config, rank, ranks);
+  backend.for_rank = stubborn_device;
+  backend.adopt_choices = [](const std::string&) {};
+  return backend;
+}
+
+Config two_ranks() {
+  return parse_flags(std::vector<std::string>{"--device=cpu", "--num_gpus=2", "--model=resnet20",
+                                              "--data_name=cifar10", "--batch_size=8",
+                                              "--variable_update=replicated", "--comm_backend=ring",
+                                              "--comm_calibrate=off", "--device_memory_mb=1000"},
+                     {})
+      .config;
+}
+
+TEST(DeviceTeam, LetsAllRanksAdoptTheChoicesOfTheFirst) {
+  told().adopted.clear();
+  const Config config = two_ranks();
+  const Backend backend = choosing_device(config, 0, 1);
+  const Job job = make_job(config, backend);
+  const Team team(job, backend);
+  EXPECT_EQ(told().adopted, std::vector<std::string>{"rank 1: 1"});
+}
+
+TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {
+  const Config config = two_ranks();
+  const Backend backend = stubborn_device(config, 0, 1);
+  const Job job = make_job(config, backend);
+  try {
+    const Team team(job, backend);
+    FAIL() << "the plans are taken for equal";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("rank 0 has bucket "),
+                                             testing::HasSubstr(" elements at "),
+                                             testing::HasSubstr("rank 1 has bucket ")));
+  }
 }
 
 }  // namespace

@@ -119,6 +119,10 @@ void execute(cudnnContext& context, const Object& plan, const Object& pack) {
           "the plan was made for another handle");
   require(context.stream != nullptr, "the emulation has no default stream");
   const auto e = std::make_shared<const Execution>(read_execution(plan, pack));
+  const std::string refused = why_refused(*e->engine);
+  require(refused.empty(), refused, CUDNN_STATUS_EXECUTION_FAILED);
+  require(!engines_wait() || cudaStreamSynchronize(context.stream) == cudaSuccess,
+          "the engine cannot wait for its stream", CUDNN_STATUS_EXECUTION_FAILED);
   const std::vector<Operand> operands = operands_of(*e);
   const std::string why = why_unusable(operands, context.stream);
   require(why.empty(), why);

@@ -1,6 +1,7 @@
 #include "tests/support/cuda/dnn/engines.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace cnn::tests::emulated::dnn {
 namespace {
@@ -66,6 +67,15 @@ std::string why_unsupported(const Engine& engine, const Graph& graph) {
   }
   return engine.tensor_cores ? "" : "only an engine with tensor cores runs batch norms";
 }
+
+std::string why_refused(const Engine& engine) {
+  const char* const refusing = std::getenv("CNN_EMULATED_REFUSING_ENGINE");
+  return refusing != nullptr && std::to_string(engine.index) == refusing
+             ? "engine " + std::to_string(engine.index) + " refuses to run"
+             : "";
+}
+
+bool engines_wait() { return std::getenv("CNN_EMULATED_WAITING_ENGINES") != nullptr; }
 
 std::vector<std::int64_t> propose(const Graph& graph, cudnnBackendHeurMode_t mode) {
   require(mode == CUDNN_HEUR_MODE_A || mode == CUDNN_HEUR_MODE_FALLBACK,

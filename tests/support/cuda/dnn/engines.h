@@ -27,6 +27,14 @@ const Engine& engine_at(std::int64_t index);
 // Returns what an engine on Hopper cannot run of the graph; empty if it can.
 std::string why_unsupported(const Engine& engine, const Graph& graph);
 
+// Says why an engine refuses to run its plan, empty if it runs: the engine that
+// CNN_EMULATED_REFUSING_ENGINE names refuses every plan.
+std::string why_refused(const Engine& engine);
+
+// Whether engines wait for their stream, which no capture takes: where CNN_EMULATED_WAITING_ENGINES
+// is set.
+bool engines_wait();
+
 // Indices of engines for the graph, the fastest first. Empty: the mode knows of none.
 std::vector<std::int64_t> propose(const Graph& graph, cudnnBackendHeurMode_t mode);
 

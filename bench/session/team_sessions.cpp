@@ -1,0 +1,103 @@
+// The part of Team that makes the sessions of its ranks, so that all go by the choices of the
+// first.
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <utility>
+
+#include "bench/plan/job.h"
+#include "bench/ranks/peers.h"
+#include "bench/ranks/rank_consistency.h"
+#include "bench/ranks/rank_exchange.h"
+#include "bench/session/session.h"
+#include "bench/session/team.h"
+#include "bench/session/team_rank.h"
+#include "runtime/error.h"
+
+namespace cnn::bench {
+
+struct Team::FirstRank {
+  std::string plan;     // of --lms; empty: each plans for itself
+  std::string choices;  // of kernels; empty: each chooses for itself
+};
+
+const Backend& Team::backend_of(const Rank& rank) const {
+  return rank.part ? *rank.part : backend_;
+}
+
+// Gradients that ranks exchange lie at the same places with all of them: with --lms they go by one
+// plan, and where kernels are chosen, perhaps by time, by one choice, since each kernel wants a
+// workspace of its own.
+void Team::make_sessions() {
+  const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
+  const bool one_choice = backend_of(*ranks_.front()).adopt_choices && job_.ranks > 1;
+  const FirstRank first = one_plan || one_choice ? first_rank(one_plan) : FirstRank();
+  each([&](Rank& rank) {
+    const Backend& backend = backend_of(rank);
+    if (rank.session == nullptr) {
+      if (!first.choices.empty()) {
+        backend.adopt_choices(first.choices);
+      }
+      rank.session = std::make_unique<Session>(job_, backend, first.plan);
+    }
+    if (const RankExchange* const exchange = exchange_of(rank)) {
+      exchange->check_buckets(*job_.config, rank.session->plan());
+    }
+  });
+  check_plans();
+}
+
+// Compares the ranks of this process; processes compare theirs when all are made.
+void Team::check_plans() {
+  std::vector<std::string> plans;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    plans.push_back(exchange_plan(rank->session->plan(), backend_of(*rank).has_own_memory()));
+  }
+  const std::string difference = first_difference(plans);
+  check(difference.empty(), difference);
+}
+
+// Makes the session of the first rank of all, and tells the others what they go by.
+Team::FirstRank Team::first_rank(bool one_plan) {
+  FirstRank first;
+  std::string failure;
+  Rank& mine = *ranks_.front();
+  if (is_first(mine)) {
+    try {
+      only(mine, [&](Rank& rank) {
+        const Backend& backend = backend_of(rank);
+        rank.session = std::make_unique<Session>(job_, backend);
+        first.plan = one_plan ? rank.session->plan_text() : std::string();
+        first.choices = backend.choices ? backend.choices() : std::string();
+      });
+    } catch (const DoesNotFit& problem) {  // for none of the ranks
+      failure = problem.what();
+    }
+  }
+  if (peers_ != nullptr) {
+    failure = peers_->gather(failure).front();
+    first.plan = peers_->gather(first.plan).front();
+    first.choices = peers_->gather(first.choices).front();
+  }
+  if (!failure.empty()) {
+    throw DoesNotFit(failure);
+  }
+  return first;
+}
+
+std::vector<std::string> Team::take_notes() {
+  std::vector<std::string> notes;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    const Backend& backend = backend_of(*rank);
+    std::vector<std::string> own =
+        backend.later_notes ? backend.later_notes() : std::vector<std::string>();
+    std::ranges::move(rank->session->take_notes(), std::back_inserter(own));
+    for (std::string& note : own) {
+      notes.push_back(ranks_.size() == 1 ? std::move(note)
+                                         : fmt::format("rank {}: {}", backend.rank, note));
+    }
+  }
+  return notes;
+}
+
+}  // namespace cnn::bench

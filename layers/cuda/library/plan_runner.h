@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/library/plan.h"
+
+namespace cnn::layers::cuda {
+
+// Runs a node's graph by the engine that the libraries have chosen. cuDNN may build an engine that
+// it then refuses to run: the first run takes the next one that does, within the workspace that was
+// planned.
+class PlanRunner {
+ public:
+  // Throws Error if there is no engine for the graph.
+  PlanRunner(std::shared_ptr<Libraries> libraries, std::string key, Libraries::Build build);
+
+  // Enqueues. pointers: as Plan::run(). Throws Error if no engine runs.
+  void run(Stream& stream, std::span<void* const> pointers, std::byte* workspace);
+
+ private:
+  std::shared_ptr<Libraries> libraries_;
+  std::string key_;
+  Libraries::Build build_;
+  std::shared_ptr<const Plan> plan_;
+  Arguments arguments_;
+  bool has_run_ = false;
+};
+
+}  // namespace cnn::layers::cuda

@@ -1,0 +1,139 @@
+// How live libraries choose engines, on the emulated GPU: by time, as another rank has, and where
+// an engine refuses to run.
+
+#include "layers/cuda/library/libraries.h"
+
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "layers/cuda/conv_graph.h"
+#include "layers/cuda/library/plan_runner.h"
+#include "runtime/cuda/device.h"
+#include "runtime/error.h"
+#include "tests/support/files.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::cuda::Libraries;
+using layers::cuda::LibraryOptions;
+using layers::cuda::PlanCache;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+const layers::cuda::ConvGraph convolution{
+    .type = DataType::f16, .x = {2, 8, 4, 4}, .w = {8, 8, 1, 1}, .y = {2, 8, 4, 4}, .window = {}};
+const Libraries::Build build = [] { return operations_of(convolution); };
+
+class LiveLibraries : public testing::Test {
+ protected:
+  std::shared_ptr<Libraries> make(LibraryOptions options = {}) {
+    const layers::cuda::Machine machine{.name = device_.name(),
+                                        .memory_bytes = device_.facts().memory_bytes};
+    std::optional<PlanCache> cache;
+    if (options.tune) {
+      cache.emplace(folder_ / "plans", PlanCache::Owner{.device = "any"}, true);
+    }
+    return std::make_shared<Libraries>(machine, options, device_, std::move(cache));
+  }
+
+  // The sums of an image and weights of ones, as the key's engine computes them.
+  std::vector<std::uint16_t> run(const std::shared_ptr<Libraries>& libraries) {
+    constexpr std::size_t image = 2 * 8 * 4 * 4, weights = 8 * 8;
+    constexpr std::uint16_t one = 0x3c00;
+    const auto stream = device_.make_stream(Lane::compute);
+    const std::size_t planned = libraries->choose("key", build)->workspace;
+    Buffer host = device_.allocate_host(image * sizeof(one));
+    auto* const numbers = reinterpret_cast<std::uint16_t*>(host.data());
+    std::fill_n(numbers, image, one);
+    std::vector<Buffer> operands;
+    std::vector<void*> pointers;
+    for (const std::size_t elements : {image, weights, image}) {
+      operands.push_back(device_.allocate(elements * sizeof(one)));
+      pointers.push_back(operands.back().data());
+      stream->copy(operands.back().data(), host.data(), elements * sizeof(one));
+    }
+    const Buffer workspace = device_.allocate(planned + 1);
+    stream->synchronize();  // a run that fails leaves nothing queued
+    layers::cuda::PlanRunner runner(libraries, "key", build);
+    for (int i = 0; i < 2; ++i) {
+      runner.run(*stream, pointers, workspace.data());
+    }
+    stream->copy(host.data(), operands.back().data(), host.bytes());
+    stream->synchronize();
+    return {numbers, numbers + image};
+  }
+
+  const TemporaryFolder folder_;
+  cuda::CudaDevice device_;
+};
+
+TEST_F(LiveLibraries, ChooseWhatTheFirstRankHasChosenAndTimeNothing) {
+  const auto first = make({.tune = true});
+  const auto chosen = first->choose("key", build);
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(first->counts().tuned, 1U);
+  const auto other = make({.tune = true});
+  other->adopt(first->choices_text());
+  EXPECT_EQ(other->choose("key", build), chosen);
+  EXPECT_EQ(other->counts().adopted, 1U);
+  EXPECT_EQ(other->counts().tuned, 0U);
+  EXPECT_EQ(other->choices_text(), first->choices_text());
+}
+
+TEST_F(LiveLibraries, HaveNoEngineWhereTheFirstRankHasNone) {
+  const auto libraries = make();
+  libraries->adopt("key\tnone\nother key\t3\t-\t0\n");
+  EXPECT_FALSE(libraries->choose("key", build));
+  EXPECT_EQ(libraries->choose("other key", build)->engine, 3);
+}
+
+TEST_F(LiveLibraries, NameAnEngineOfTheFirstRankThatIsNotThere) {
+  const auto libraries = make();
+  libraries->adopt("key\t77\t-\t0\n");
+  try {
+    libraries->choose("key", build);
+    FAIL() << "it chose something";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("cannot run engine 77 knobs - for key, which rank 0 has chosen"),
+                      HasSubstr("use GPUs of one kind")));
+  }
+}
+
+TEST_F(LiveLibraries, RefuseChoicesThatCannotBeRead) {
+  EXPECT_THROW(make()->adopt("key\t3\t-"), Error);
+  EXPECT_THROW(make()->adopt("key"), Error);
+}
+
+TEST_F(LiveLibraries, TakeTheNextEngineWhereOneIsBuiltButDoesNotRun) {
+  const std::vector<std::uint16_t> expected = run(make());
+  const auto libraries = make();
+  ASSERT_EQ(libraries->choose("key", build)->engine, 2);
+  setenv("CNN_EMULATED_REFUSING_ENGINE", "2", 1);
+  EXPECT_EQ(run(libraries), expected);
+  EXPECT_EQ(run(libraries), expected) << "another node of the same graph";
+  unsetenv("CNN_EMULATED_REFUSING_ENGINE");
+  EXPECT_THAT(
+      libraries->take_notes(),
+      ElementsAre(AllOf(HasSubstr("cuDNN builds engine 2 "), HasSubstr(" for key and does not run"),
+                        HasSubstr("it: engine 3 "), HasSubstr("engine 2 refuses to run"))));
+}
+
+TEST_F(LiveLibraries, SayWhyNoEngineRuns) {
+  const auto libraries = make({.strict_f32 = true});
+  ASSERT_EQ(libraries->choose("key", build)->engine, 3);
+  setenv("CNN_EMULATED_REFUSING_ENGINE", "3", 1);
+  EXPECT_THROW(run(libraries), Error);
+  unsetenv("CNN_EMULATED_REFUSING_ENGINE");
+  EXPECT_THAT(libraries->take_notes(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace cnn::tests
