@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <utility>
 
+#include "allreduce/placement.h"
 #include "allreduce/tower_messages.h"
 
 namespace cnn::allreduce {
@@ -195,7 +196,11 @@ std::vector<Seat> find_seats(World& world, bool apart) {
 Topology topology_of(std::span<const Seat> seats, int each) {
   Topology topology;
   std::vector<std::string> hosts;
+  std::vector<int> nodes;
   for (const Seat& seat : seats) {
+    for (std::size_t rank = 0; rank < static_cast<std::size_t>(each); ++rank) {
+      nodes.push_back(rank < seat.nodes.size() ? seat.nodes[rank] : -1);
+    }
     const auto place = std::ranges::find(hosts, seat.memory);
     topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(each),
                             static_cast<int>(place - hosts.begin()));
@@ -203,6 +208,7 @@ Topology topology_of(std::span<const Seat> seats, int each) {
       hosts.push_back(seat.memory);
     }
   }
+  set_numa_nodes(topology, std::move(nodes));
   return topology;
 }
 

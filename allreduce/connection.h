@@ -20,14 +20,16 @@ struct Seat {
   std::string kernel;  // equal for those that share processors and memory
   std::string memory;  // equal for those that can map the same memory
   int process = 0;
+  // The NUMA node of each of its ranks, -1: unknown. Empty: of none of them.
+  std::vector<int> nodes = {};
 };
 
 // Finds the seats of all ranks; each calls it. apart: no rank is to see another's memory, as if
 // each had a host of its own.
 std::vector<Seat> find_seats(World& world, bool apart);
 
-// Hosts are numbered by the memory that their ranks share. each: ranks of a seat, one after
-// another.
+// Hosts are numbered by the memory that their ranks share; NUMA nodes are those of the seats. each:
+// ranks of a seat, one after another.
 Topology topology_of(std::span<const Seat> seats, int each = 1);
 
 // The ways of a process's ranks to all others: through memory to those they share memory with, by

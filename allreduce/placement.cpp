@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <variant>
+
+#include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -56,6 +59,22 @@ bool hosts_are_contiguous(const Topology& topology) {
 
 bool nodes_are_contiguous(const Topology& topology) {
   return std::ranges::is_sorted(ranks_by_position(topology));
+}
+
+void set_numa_nodes(Topology& topology, std::vector<int> nodes) {
+  check(nodes.size() == topology.host_of.size(), "each rank needs a NUMA node, or an unknown one");
+  std::map<int, std::set<int>> of_host;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+    of_host[topology.host_of[rank]].insert(nodes[rank]);
+  }
+  bool several = false;
+  for (std::size_t rank = 0; rank < nodes.size(); ++rank) {
+    const std::set<int>& known = of_host.at(topology.host_of[rank]);
+    const bool is_one = *known.begin() < 0 || known.size() == 1;
+    nodes[rank] = is_one ? 0 : nodes[rank];
+    several = several || !is_one;
+  }
+  topology.numa_node_of = several ? std::move(nodes) : std::vector<int>();
 }
 
 std::vector<std::vector<int>> ranks_by_node(const Topology& topology) {

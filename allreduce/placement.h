@@ -21,6 +21,10 @@ bool hosts_are_contiguous(const Topology& topology);
 // Whether the ranks of each NUMA node have: then ranks_by_position() is the identity.
 bool nodes_are_contiguous(const Topology& topology);
 
+// Gives the ranks these NUMA nodes, by rank; a negative one is unknown. Where a node of a host is
+// unknown the host counts as one node, and where each host is one node the topology has none.
+void set_numa_nodes(Topology& topology, std::vector<int> nodes);
+
 // The ranks of each NUMA node of each host, in the order of the positions.
 std::vector<std::vector<int>> ranks_by_node(const Topology& topology);
 // The ranks of each NUMA node, where all nodes have equally many and all hosts equally many nodes,

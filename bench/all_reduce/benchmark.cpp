@@ -18,6 +18,7 @@
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_exchange.h"
+#include "bench/ranks/rank_nodes.h"
 #include "bench/report/result_file.h"
 #include "models/model.h"
 #include "runtime/error.h"
@@ -44,7 +45,9 @@ class Benchmark {
     world_ = place.world;
     const Exchange exchange = exchange_of(place);
     const bool first = transport.rank() == 0;
+    std::optional<ResultFile> file;
     if (first) {
+      file.emplace(options_.json);  // before anything is measured: the path may be wrong
       note(exchange);
     }
     const std::vector<std::size_t> sizes = options_.sizes();
@@ -53,7 +56,10 @@ class Benchmark {
                                  : std::accumulate(buckets.begin(), buckets.end(), std::size_t{0});
     Reduction reduction(place, exchange.settings, most, interruption_);
     if (options_.table()) {
-      table(reduction, exchange.settings, sizes);
+      const std::vector<ReduceRow> rows = table(reduction, exchange.settings, sizes);
+      if (file && !rows.empty()) {
+        file->publish(table_json(rows, exchange.settings.topology, limits_json(exchange.settings)));
+      }
     } else {
       steps(reduction, exchange.settings);
     }
@@ -82,6 +88,9 @@ class Benchmark {
       console_.note(exchange.by_device);
       return;
     }
+    if (const std::string nodes = numa_text(exchange.settings.topology); !nodes.empty()) {
+      console_.note("comm: " + nodes);
+    }
     if (!config_.comm.print_plan) {
       console_.note("comm: " + links_text(exchange.settings));
       if (const std::string limits = limits_text(exchange.settings); !limits.empty()) {
@@ -108,8 +117,8 @@ class Benchmark {
     return settings.wire == allreduce::Wire::f32 || ranks <= 32 ? 0 : largest * ranks * rounding;
   }
 
-  void table(Reduction& reduction, const allreduce::Settings& settings,
-             const std::vector<std::size_t>& sizes) {
+  std::vector<ReduceRow> table(Reduction& reduction, const allreduce::Settings& settings,
+                               const std::vector<std::size_t>& sizes) {
     const int ranks = settings.topology.ranks();
     std::vector<ReduceRow> rows;
     for (const std::size_t bytes : sizes) {
@@ -129,8 +138,8 @@ class Benchmark {
     if (reduction.first() && !rows.empty()) {
       console_.print(table_end(rows, ranks));
       wrong = std::ranges::any_of(rows, &ReduceRow::wrong);
-      ResultFile(options_.json).publish(table_json(rows, ranks, limits_json(settings)));
     }
+    return rows;
   }
 
   // Nothing if the run stops.

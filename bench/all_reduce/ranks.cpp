@@ -14,6 +14,7 @@
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/peers.h"
 #include "bench/ranks/rank_exchange.h"
+#include "bench/ranks/rank_nodes.h"
 #include "bench/ranks/rank_thread.h"
 #include "runtime/error.h"
 
@@ -45,16 +46,17 @@ int place_on_host(std::span<const allreduce::Seat> seats, int rank) {
 void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
                     const std::function<Backend(const Config&)>& make_backend,
                     const RankWork& work) {
-  const std::vector<allreduce::Seat> seats =
+  std::vector<allreduce::Seat> seats =
       allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
   share_processors(world, seats);
+  gather_numa_nodes(world, seats, /*each=*/1);
   Config placed = config;
   placed.gpu.ordinal = place_on_host(seats, world.rank());
   allreduce::Connection connection(world, seats, peer_memory_options(config.comm, room));
   Backend backend = make_backend(placed);
   do_work(config,
           {connection.transport(), loops_for(backend.instruction_sets),
-           allreduce::topology_of(seats), &world},
+           with_numa_nodes(allreduce::topology_of(seats), config.comm), &world},
           backend, work);
 }
 
@@ -64,6 +66,7 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
   const int ranks = config.num_gpus;
   allreduce::PeerMemory memory =
       allreduce::PeerMemory::of_threads(ranks, peer_memory_options(config.comm, room));
+  const allreduce::Topology topology = topology_of_threads(config);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   threads.reserve(errors.size());
@@ -74,9 +77,7 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
         placed.gpu.ordinal = rank;
         const std::unique_ptr<allreduce::Transport> transport = memory.join(rank);
         Backend part = backend.for_rank(placed, rank, ranks);
-        do_work(config,
-                {*transport, loops_for(part.instruction_sets), allreduce::ranks_on_hosts(1, ranks)},
-                part, work);
+        do_work(config, {*transport, loops_for(part.instruction_sets), topology}, part, work);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();
       }

@@ -101,7 +101,9 @@ std::string table_end(const std::vector<ReduceRow>& rows, int ranks) {
                      distance_cell(worst), std::ranges::count_if(rows, &ReduceRow::wrong));
 }
 
-Json table_json(const std::vector<ReduceRow>& rows, int ranks, const Json& limits) {
+Json table_json(const std::vector<ReduceRow>& rows, const allreduce::Topology& topology,
+                const Json& limits) {
+  const int ranks = topology.ranks();
   Json all = Json::array();
   for (const ReduceRow& row : rows) {
     const allreduce::Options& o = row.by.options;
@@ -130,7 +132,11 @@ Json table_json(const std::vector<ReduceRow>& rows, int ranks, const Json& limit
     }
     all.push_back(std::move(json));
   }
-  return {{"ranks", ranks}, {"rows", all}, {"limits", limits}};
+  const std::vector<int>& nodes = topology.numa_node_of;
+  return {{"ranks", ranks},
+          {"numa_node_of_rank", nodes.empty() ? Json(nullptr) : Json(nodes)},
+          {"rows", all},
+          {"limits", limits}};
 }
 
 }  // namespace cnn::bench

@@ -39,6 +39,7 @@ std::string table_line(const ReduceRow& row, int ranks);
 // "# avg busbw X  worst distance Y  errors Z"
 std::string table_end(const std::vector<ReduceRow>& rows, int ranks);
 // limits: as limits_json() gives them.
-Json table_json(const std::vector<ReduceRow>& rows, int ranks, const Json& limits);
+Json table_json(const std::vector<ReduceRow>& rows, const allreduce::Topology& topology,
+                const Json& limits);
 
 }  // namespace cnn::bench

@@ -352,7 +352,8 @@ struct CommFlags {
   LinkCalibration calibrate = LinkCalibration::automatic;
   std::optional<std::string> calibration_file;
   // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
-  std::optional<double> host_gbps, rank_gbps, latency_us;
+  std::optional<double> host_gbps, rank_gbps, numa_gbps, latency_us;
+  std::vector<std::int64_t> numa_nodes;  // of the ranks, again and again; empty: those found
   int heartbeat_ms = 250;
   double start_timeout_s = 30;
   double peer_timeout_s = 10, stall_warn_s = 60, stall_abort_s = 300;

@@ -79,6 +79,11 @@ constexpr Rule rules[] = {
                                   [](std::int64_t n) { return n < 1 || n > 4096; });
      },
      "--simulate_ranks takes numbers of ranks from 1 to 4096"},
+    {[](const Config& c) {
+       return std::ranges::any_of(c.comm.numa_nodes,
+                                  [](auto node) { return node < 0 || node > 1023; });
+     },
+     "--comm_numa_nodes takes numbers of NUMA nodes from 0 to 1023"},
     {[](const Config& c) { return !c.comm.simulate_ranks.empty() && c.lms.enabled; },
      "--simulate_ranks predicts steps without --lms so far; drop one of them"},
     {[](const Config& c) { return !c.comm.simulate_ranks.empty() && mode_of(c) != Mode::training; },

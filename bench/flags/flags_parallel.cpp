@@ -243,6 +243,18 @@ constexpr Flag comm_rows[] = {
      .range = at_least(1e-6),
      .member = &at<&Config::comm, &CommFlags::rank_gbps>,
      .idle = {alone}},
+    {.name = "comm_numa_gbps",
+     .help = "10^9 bytes a second at which a rank reads and writes memory of another NUMA node in "
+             "sums, instead of what is measured or assumed",
+     .range = at_least(1e-6),
+     .member = &at<&Config::comm, &CommFlags::numa_gbps>,
+     .idle = {alone}},
+    {.name = "comm_numa_nodes",
+     .help =
+         "the NUMA node of each rank of a host, for experiments: a list such as 0,0,1,1 that is "
+         "repeated for all ranks; 0 = one node; unset = as the ranks' processors are found",
+     .member = &at<&Config::comm, &CommFlags::numa_nodes>,
+     .idle = {alone}},
     {.name = "comm_latency_us",
      .help = "microseconds of a message, instead of what is measured or assumed",
      .range = at_least(0),

@@ -51,6 +51,7 @@ std::string way_text(const Candidate& candidate) {
 using allreduce::Source;
 
 constexpr const char* limits_key = "limits";
+constexpr const char* remote_memory_key = "remote_memory_bytes_per_second";
 
 Source source_in(const Json& json, const char* key) {
   const auto name = json.at(key).get<std::string>();
@@ -137,6 +138,10 @@ MeasuredLinks read_links(const std::string& file) {
     if (json.contains("meeting_seconds")) {
       links.meeting = json.at("meeting_seconds").get<double>();
     }
+    if (json.contains(remote_memory_key)) {
+      links.remote_memory = json.at(remote_memory_key).get<double>();
+      check(*links.remote_memory > 0, "a speed is 0");
+    }
     check(links.rank > 0 && links.host > 0 && links.memory > 0, "a speed is 0");
     if (json.contains("links_beside_the_fastest")) {
       std::vector<double>& link = found.speeds.of_rank;
@@ -148,9 +153,11 @@ MeasuredLinks read_links(const std::string& file) {
     if (json.contains(limits_key)) {
       const Json& limits = json.at(limits_key);
       found.speeds.limits = limits_in(limits, found.ranks);
-      found.speeds.sources = {.rank = source_in(limits, "rank_source"),
-                              .host = source_in(limits, "host_source"),
-                              .memory = source_in(limits, "memory_source")};
+      found.speeds.sources = {
+          .rank = source_in(limits, "rank_source"),
+          .host = source_in(limits, "host_source"),
+          .memory = source_in(limits, "memory_source"),
+          .remote_memory = links.remote_memory ? Source::measured : Source::assumed};
     }
     return found;
   } catch (const std::exception& error) {
@@ -164,7 +171,9 @@ std::optional<LinkSpeeds> load_links(const std::string& file, const Topology& to
   }
   const MeasuredLinks found = read_links(file);
   const bool same = found.ranks == topology.ranks() && found.hosts == hosts_of(topology);
-  return same && found.speeds.limits.known() ? std::optional(found.speeds) : std::nullopt;
+  const bool has_nodes = topology.numa_node_of.empty() || found.speeds.links.remote_memory;
+  return same && has_nodes && found.speeds.limits.known() ? std::optional(found.speeds)
+                                                          : std::nullopt;
 }
 
 void save_links(const std::string& file, const Topology& topology, const LinkSpeeds& speeds) {
@@ -175,6 +184,9 @@ void save_links(const std::string& file, const Topology& topology, const LinkSpe
   }
   if (links.meeting) {
     json["meeting_seconds"] = *links.meeting;
+  }
+  if (links.remote_memory) {
+    json[remote_memory_key] = *links.remote_memory;
   }
   if (!speeds.of_rank.empty()) {
     json["links_beside_the_fastest"] = speeds.of_rank;
@@ -231,6 +243,10 @@ std::string links_text(const Settings& settings) {
   if (links.meeting) {
     text += fmt::format(", sums over memory {}, a meeting {:.3g} us",
                         speed(links.memory, settings.sources.memory), micro * *links.meeting);
+    if (links.remote_memory && !settings.topology.numa_node_of.empty()) {
+      text += fmt::format(", of other NUMA nodes {}",
+                          speed(*links.remote_memory, settings.sources.remote_memory));
+    }
   }
   if (!settings.topology.one_host() || !links.meeting) {
     text += fmt::format(", {} between hosts", speed(links.host, settings.sources.host));

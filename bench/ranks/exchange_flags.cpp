@@ -21,9 +21,11 @@ namespace {
 
 // Messages within a process are copies; sums over the memory of all have none.
 // Between hosts as over 10 Gbit/s.
-constexpr allreduce::Links within_host{.latency = 5e-7, .rank = 4e9, .memory = 20e9};
+// Memory of another NUMA node as over the link between two sockets.
+constexpr allreduce::Links within_host{
+    .latency = 5e-7, .rank = 4e9, .memory = 20e9, .remote_memory = 10e9};
 constexpr allreduce::Links between_hosts{
-    .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9};
+    .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9, .remote_memory = 10e9};
 
 // Ranks as hosts hold them.
 struct Places {
@@ -297,6 +299,7 @@ allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
   constexpr double giga = 1e9, micro = 1e-6;
   links.host = flags.host_gbps ? giga * *flags.host_gbps : links.host;
   links.rank = flags.rank_gbps ? giga * *flags.rank_gbps : links.rank;
+  links.remote_memory = flags.numa_gbps ? giga * *flags.numa_gbps : links.remote_memory;
   links.latency = flags.latency_us ? micro * *flags.latency_us : links.latency;
   return links;
 }
@@ -304,6 +307,7 @@ allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags) {
 allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlags& flags) {
   sources.host = flags.host_gbps ? allreduce::Source::flag : sources.host;
   sources.rank = flags.rank_gbps ? allreduce::Source::flag : sources.rank;
+  sources.remote_memory = flags.numa_gbps ? allreduce::Source::flag : sources.remote_memory;
   return sources;
 }
 
@@ -351,6 +355,14 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
     exchange.notes.push_back(fmt::format(
         "--comm_order={}: sums keep to the order of ranks, which are not numbered host by host, so "
         "that more than needed goes between hosts: start mpirun with --map-by slot, or use "
+        "--comm_order=fast",
+        word_of(flags.order)));
+  }
+  if (flags.order != CommOrder::fast && hosts_are_contiguous(topology) &&
+      !nodes_are_contiguous(topology)) {
+    exchange.notes.push_back(fmt::format(
+        "--comm_order={}: sums keep to the order of ranks, which are not numbered by NUMA node, so "
+        "that more than needed is read from other nodes: start mpirun with --map-by slot, or use "
         "--comm_order=fast",
         word_of(flags.order)));
   }

@@ -12,6 +12,7 @@
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_consistency.h"
+#include "bench/ranks/rank_nodes.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"
 
@@ -92,6 +93,7 @@ Peers::Peers(allreduce::World& world, const Config& config, Interruption& interr
   interruption.follow_others();
   seats_ = allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
   share_processors(world, seats_);
+  gather_numa_nodes(world, seats_, config.num_gpus);
   shared_.resize(static_cast<std::size_t>(world.ranks()));
 }
 
@@ -101,7 +103,7 @@ int Peers::hosts() const {
 }
 
 allreduce::Topology Peers::topology() const {
-  return allreduce::topology_of(seats_, config_.num_gpus);
+  return with_numa_nodes(allreduce::topology_of(seats_, config_.num_gpus), config_.comm);
 }
 
 int Peers::place_on_host() const {

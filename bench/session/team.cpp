@@ -16,6 +16,7 @@
 #include "bench/ranks/peers.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/ranks/rank_lanes.h"
+#include "bench/ranks/rank_nodes.h"
 #include "bench/ranks/rank_thread.h"
 #include "bench/session/op_profile.h"
 #include "bench/session/rank_check.h"
@@ -42,35 +43,8 @@ StepValues merge(std::span<const StepValues> ranks) {
   return sum;
 }
 
-std::string exchange_text(const Config& config, const Peers* peers) {
-  const std::string_view what =
-      repeats_on_all_ranks(config)
-          ? "each trains the same alone, and hashes of all tensors are compared"
-      : config.variable_update == VariableUpdate::independent
-          ? "nothing is exchanged, each is a copy of the run on one device"
-      : config.variable_update == VariableUpdate::distributed_replicated && config.num_gpus > 1
-          ? "gradients are averaged in each process and summed over processes"
-      : sums_gradients(config.variable_update)
-          ? "gradients and weight decay are summed, as the original's replicated does"
-          : "gradients are averaged";
-  if (peers == nullptr) {
-    return fmt::format("{} ranks on threads of this process: {}", config.num_gpus, what);
-  }
-  const std::string ranks =
-      config.num_gpus == 1
-          ? fmt::format("{} ranks in processes", peers->ranks())
-          : fmt::format("{} ranks, {} on threads of each of {} processes",
-                        peers->ranks() * config.num_gpus, config.num_gpus, peers->ranks());
-  const int hosts = peers->hosts();
-  const std::string where = hosts == 1 ? "that share memory"
-                            : hosts == peers->ranks()
-                                ? "that send messages by MPI"
-                                : fmt::format("that share memory on each of {} hosts", hosts);
-  return fmt::format("{} {}: {}", ranks, where, what);
-}
-
 Team::Team(const Job& job, const Backend& backend, Peers* peers)
-    : job_(job), backend_(backend), peers_(peers) {
+    : job_(job), backend_(backend), peers_(peers), topology_(topology_of_run(*job.config, peers)) {
   const int count = job.config->num_gpus;
   for (int number = 0; number < count; ++number) {
     ranks_.push_back(std::make_unique<Rank>());
@@ -158,9 +132,7 @@ void Team::level_memory() {
 
 void Team::connect(Rank& rank, int number) {
   rank.transport = peers_ != nullptr ? peers_->join(number) : memory_->join(number);
-  const allreduce::Topology topology =
-      peers_ != nullptr ? peers_->topology() : allreduce::ranks_on_hosts(1, job_.config->num_gpus);
-  rank.exchange = std::make_unique<RankExchange>(*rank.transport, topology, *job_.config,
+  rank.exchange = std::make_unique<RankExchange>(*rank.transport, topology_, *job_.config,
                                                  rank.part->instruction_sets);
   rank.exchange->serve(*rank.part);
 }

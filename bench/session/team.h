@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "allreduce/algorithm.h"
 #include "bench/flags/json.h"
 #include "bench/report/observer.h"
 #include "bench/session/restored.h"
@@ -154,6 +155,7 @@ class Team {
   const Backend& backend_;
   Peers* peers_;
   StepValues own_;
+  allreduce::Topology topology_;                   // of all ranks
   std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

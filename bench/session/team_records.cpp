@@ -62,6 +62,7 @@ Json Team::ranks_json(double own_images_per_sec) {
   const bool alike =
       job_.trains() && (job_.config->variable_update != VariableUpdate::independent ||
                         repeats_on_all_ranks(*job_.config));
+  const std::vector<int>& nodes = topology_.numa_node_of;
   Json ranks = Json::array();
   for (std::size_t number = 0; number < all.size(); ++number) {
     const Record& record = all[number];
@@ -72,6 +73,7 @@ Json Team::ranks_json(double own_images_per_sec) {
                     number));
     ranks.push_back({{"rank", number},
                      {"host", host_of(number)},
+                     {"numa_node", nodes.empty() ? Json(nullptr) : Json(nodes[number])},
                      {"images_per_sec", record.images_per_sec},
                      {"weights_hash", record.hash},
                      {"exchange_seconds",

@@ -290,7 +290,7 @@ TEST(ReduceTable, ComputesBandwidthsAndDistance) {
   unbounded.bound = {};
   EXPECT_EQ(distance(unbounded), std::nullopt);
   EXPECT_EQ(table_end({unbounded}, 4), "# avg busbw 0.75  worst distance -  errors 0");
-  const Json json = table_json({row, unbounded}, 4, nullptr);
+  const Json json = table_json({row, unbounded}, allreduce::ranks_on_hosts(1, 4), nullptr);
   EXPECT_EQ(json["rows"][0]["bound_by"], "memory");
   EXPECT_EQ(json["rows"][0]["bound_source"], "measured");
   EXPECT_EQ(json["rows"][0]["distance"], 2);
