@@ -1,10 +1,18 @@
 #include "bench/cuda/backend.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 #include <fmt/format.h>
+#include <iterator>
+#include <system_error>
+#include <unistd.h>
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
+#include "bench/cuda/speeds.h"
+#include "bench/flags/gpu_indices.h"
+#include "bench/machine/device_speeds.h"
 #include "layers/cpu/isa.h"
 #include "layers/cuda/host_flag.h"
 #include "layers/cuda/library/kernels.h"
@@ -41,21 +49,53 @@ GpuInfo info_of(const cuda::DeviceFacts& facts) {
 layers::cuda::LibraryOptions options_of(const Config& config) {
   return {.deterministic = config.gpu.deterministic,
           .strict_f32 = config.precision.type == Precision::fp32_strict,
-          .tune = config.gpu.tune};
+          .tune = config.gpu.tune.value_or(true),
+          .tune_seconds = config.gpu.tune_seconds};
+}
+
+// Where choices are kept that no flag names a file for. Nothing: there is no such place.
+std::optional<std::string> usual_plan_cache() {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  std::filesystem::path folder;
+  if (cache != nullptr && *cache == '/') {
+    folder = cache;
+  } else if (home != nullptr && *home == '/') {
+    folder = std::filesystem::path(home) / ".cache";
+  } else {
+    return std::nullopt;
+  }
+  folder /= "cnn_benchmarks";
+  std::error_code problem;
+  std::filesystem::create_directories(folder, problem);
+  const bool writable = !problem && ::access(folder.c_str(), W_OK) == 0;
+  return writable ? std::optional((folder / "plan_cache").string()) : std::nullopt;
 }
 
 std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& backend) {
-  if (!config.gpu.plan_cache) {
+  const bool tunes = config.gpu.tune.value_or(true);
+  std::optional<std::string> file = config.gpu.plan_cache;
+  if (!file && tunes) {
+    file = usual_plan_cache();
+    if (!file) {
+      backend.notes.emplace_back(
+          "plan cache: none, since neither $XDG_CACHE_HOME nor ~/.cache can be written: each run "
+          "times engines anew and may choose others; name a file by --plan_cache");
+    }
+  }
+  if (!file) {
     return std::nullopt;
   }
-  layers::cuda::PlanCache cache(*config.gpu.plan_cache,
-                                {.device = backend.gpu->name, .cudnn_version = cudnnGetVersion()},
-                                config.gpu.tune);
+  layers::cuda::PlanCache cache(
+      *file,
+      {.device = fmt::format("{}, driver {}", backend.gpu->name, backend.gpu->driver),
+       .cudnn_version = cudnnGetVersion()},
+      tunes);
   backend.notes.push_back(
       fmt::format("plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
                   cache.foreign() == 0 ? std::string()
-                                       : fmt::format(", and {} for other devices or versions of "
-                                                     "cuDNN, which are not used",
+                                       : fmt::format(", and {} for other devices, drivers or "
+                                                     "versions of cuDNN, which are not used",
                                                      cache.foreign())));
   return cache;
 }
@@ -139,13 +179,57 @@ constexpr DeviceExchange device_exchange{
     .pin = pin,
     .wait_for_flag = layers::cuda::wait_for_flag};
 
+// Returns what tuning has come to since the last call.
+std::vector<std::string> tuning_notes(const Libraries::Counts& now, Libraries::Counts& told) {
+  std::vector<std::string> notes;
+  if (now.tuned > told.tuned || now.untimed > told.untimed) {
+    notes.push_back(fmt::format(
+        "tuning: engines for {} graphs were timed in {:.1f} s{}", now.tuned, now.tuning_seconds,
+        now.untimed == 0 ? std::string()
+                         : fmt::format("; {} more were not within --tune_seconds and "
+                                       "take cuDNN's first proposals: run again to "
+                                       "time them too",
+                                       now.untimed)));
+  }
+  told = now;
+  return notes;
+}
+
+// Sets the speeds by which LMS plans the first steps. Ranks of a host may measure at one time: they
+// share the link then as they will in steps.
+void add_speeds(const Config& config, cuda::CudaDevice& device, Backend& backend) {
+  if (!config.lms.enabled) {
+    return;
+  }
+  backend.link = measure_link(device);
+  backend.expected = expected_ceilings(device, config.precision.type);
+  constexpr double giga = 1e9, tera = 1e12;
+  std::string link = "not measured, as too little memory is free";
+  if (backend.link) {
+    link = fmt::format("{:.1f} GB/s out, {:.1f} GB/s in{}", backend.link->out / giga,
+                       backend.link->in / giga,
+                       backend.link->both == 0
+                           ? ", which do not slow each other down"
+                           : fmt::format(", {:.1f} GB/s both together", backend.link->both / giga));
+  }
+  backend.notes.push_back(fmt::format(
+      "lms: first steps are planned by {:.1f} TFLOP/s and {:.1f} GB/s of the device, "
+      "later ones by measured kernels; link to the host: {}",
+      backend.expected->flops_per_second / tera, backend.expected->bytes_per_second / giga, link));
+}
+
 Backend for_rank(const Config& config, int rank, int ranks);
 
 // Each of several processes of a host takes its own card. CUDA_VISIBLE_DEVICES decides which cards
 // there are; a launcher may leave each process no more than it takes.
 int ordinal_of(const Config& config) {
   const int devices = cuda::count_devices().devices;
-  return devices == config.num_gpus ? config.gpu.ordinal % devices : config.gpu.ordinal;
+  const int place = devices == config.num_gpus ? config.gpu.ordinal % devices : config.gpu.ordinal;
+  const int ordinal = device_at(config.gpu.indices, place);
+  check(config.gpu.indices.empty() || ordinal < devices,
+        fmt::format("--gpu_indices={}: there is no GPU {}, only {} from 0 on", config.gpu.indices,
+                    ordinal, devices));
+  return ordinal;
 }
 
 Backend make(const Config& config) {
@@ -170,11 +254,22 @@ Backend make(const Config& config) {
   backend.stop_tuning = [libraries] { libraries->stop_tuning(); };
   backend.choices = [libraries] { return libraries->choices_text(); };
   backend.adopt_choices = [libraries](const std::string& choices) { libraries->adopt(choices); };
-  backend.later_notes = [libraries] { return libraries->take_notes(); };
+  backend.later_notes = [libraries, told = Libraries::Counts()]() mutable {
+    std::vector<std::string> notes = libraries->take_notes();
+    std::ranges::move(tuning_notes(libraries->counts(), told), std::back_inserter(notes));
+    return notes;
+  };
+  if (libraries->options().tune) {
+    backend.before_compiling = fmt::format(
+        "tuning: cuDNN's engines are timed for what the plan cache has no choice for, for {:g} s "
+        "at most (--tune_seconds); --notune takes cuDNN's first proposals",
+        libraries->options().tune_seconds);
+  }
   backend.memory_limit =
       memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
   backend.memory_text = memory_text();
   backend.host_memory_limit = available_memory();
+  add_speeds(config, *device, backend);
   add_telemetry(backend, device->facts());
   backend.device = std::move(device);
   backend.matrix_side = 6144;
@@ -212,7 +307,9 @@ Backend describe(const Config& config, const Profile& profile) {
       fmt::format("{} as it is described, none is used: compute capability {}, {} multiprocessors",
                   machine.name, capability, machine.multiprocessors);
   add_choices(backend, config);
-  const auto libraries = std::make_shared<Libraries>(machine, options_of(config));
+  layers::cuda::LibraryOptions options = options_of(config);
+  options.tune = false;
+  const auto libraries = std::make_shared<Libraries>(machine, options);
   layers::cuda::add_kernels(backend.kernels, libraries);
   return backend;
 }

@@ -265,10 +265,12 @@ struct GpuFlags {
   bool graph = true;           // replay steps from a CUDA graph
   bool deterministic = true;
   bool sync_each_kernel = false;
-  bool tune = false;
+  std::optional<bool> tune;  // unset: yes, on a device that is there
+  double tune_seconds = 60;  // for timing engines in one run
   std::optional<std::string> plan_cache;
+  std::string indices;                  // see bench/flags/gpu_indices.h
   std::optional<std::string> simulate;  // the machine that is not there
-  int ordinal = 0;                      // which of the devices that the driver shows; no flag
+  int ordinal = 0;  // place among the ranks of its host, by which it has its device; no flag
 };
 
 struct PrecisionOptions {
@@ -331,6 +333,7 @@ struct LmsFlags {
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::automatic;
+  bool use_nccl = true;                     // older than `backend`, which it becomes
   std::optional<std::string> spec;          // see bench/flags/reduce_spec.h
   std::optional<std::string> algorithm;     // as spec, which it becomes
   std::optional<std::string> topology;      // "4x8", see parse_dims() there

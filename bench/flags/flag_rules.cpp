@@ -7,6 +7,7 @@
 #include "bench/flags/conditions.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/flag_table.h"
+#include "bench/flags/gpu_indices.h"
 #include "bench/flags/reduce_spec.h"
 #include "bench/flags/sizes.h"
 #include "models/learning_rate.h"
@@ -150,8 +151,6 @@ constexpr Rule rules[] = {
      "--input_preprocessor=official_models_imagenet has no --distortions; drop one of them"},
     {[](const Config& c) { return !c.data.dir && !c.data.row().has_networks; },
      "--data_name=tensors needs --data_dir=FILE.safetensors"},
-    {[](const Config& c) { return c.gpu.tune && !c.gpu.plan_cache; },
-     "--tune needs --plan_cache=FILE to keep what it finds"},
     {[](const Config& c) {
        return repeats_on_all_ranks(c) && c.variable_update != VariableUpdate::independent;
      },
@@ -172,7 +171,7 @@ constexpr Rule rules[] = {
      "--find_max_batch and --find_max_image_size exclude each other"},
     {[](const Config& c) { return c.search.image_size && c.data.dir; },
      "--find_max_image_size searches with synthetic images; drop --data_dir"},
-    {[](const Config& c) { return c.gpu.simulate && c.gpu.tune; },
+    {[](const Config& c) { return c.gpu.simulate && c.gpu.tune.value_or(false); },
      "--tune times kernels on a device and --simulate has none; drop one of them"},
     {[](const Config& c) { return c.gpu.simulate && c.data.dir; },
      "--simulate predicts steps on synthetic images; drop --data_dir"},
@@ -187,6 +186,7 @@ void check_rules(const Config& config) {
     check(!rule.broken(config), rule.message);
   }
   models::check_options(config.rate);
+  parse_gpu_indices(config.gpu.indices);
   if (config.comm.spec) {
     parse_reduce_spec(*config.comm.spec);
   }

@@ -166,6 +166,20 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
         "--precision=bf16 is not available on this machine; use --precision=fp32");
 }
 
+// --use_nccl comes from before --comm_backend.
+void settle_exchange(CommandLine& line) {
+  CommFlags& comm = line.config.comm;
+  if (comm.use_nccl) {
+    return;
+  }
+  check(comm.backend != CommBackend::nccl,
+        "--nouse_nccl and --comm_backend=nccl contradict each other; drop one of them");
+  if (comm.backend == CommBackend::automatic) {
+    comm.backend = CommBackend::own;
+    line.notices.emplace_back("--nouse_nccl is an older form of --comm_backend=ring");
+  }
+}
+
 void settle_lms(CommandLine& line) {
   const auto given = [&](std::string_view name) { return is_given(line, name); };
   line.config.lms.tflms1_is_given = std::ranges::any_of(tflms1_flags, given);
@@ -194,6 +208,7 @@ void settle(CommandLine& line, const Abilities& abilities) {
   tell_empty_data_dir(line);
   settle_data_set(line.config);
   settle_precision(line, abilities);
+  settle_exchange(line);
   settle_lms(line);
   for (Setting& setting : line.settings) {
     const Member* member = setting.flag->member;

@@ -28,7 +28,7 @@ std::vector<std::string> simulated_machines() {
 constexpr Member tensors_as =
     limited(at<&Config::data, &DataOptions::tensors_as>, data_sets_with_networks);
 
-constexpr Idle no_tuning{on_cpu, "--tune and --plan_cache act on a GPU only"};
+constexpr Idle no_tuning{on_cpu, "--tune, --tune_seconds and --plan_cache act on a GPU only"};
 
 constexpr Flag our_rows[] = {
     {.name = "precision",
@@ -40,12 +40,22 @@ constexpr Flag our_rows[] = {
      .member = &at<&Config::model, &ModelOptions::dropout>},
     {.name = "tune",
      .help = "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
-             "and keep the fastest there",
+             "and keep the fastest there; unset = yes. --notune takes cuDNN's first proposals and "
+             "what a --plan_cache that is given says",
      .member = &at<&Config::gpu, &GpuFlags::tune>,
      .idle = {no_tuning}},
+    {.name = "tune_seconds",
+     .help = "seconds that --tune may take at the start of a run; what is left takes cuDNN's first "
+             "proposals, and is timed by the next run",
+     .range = at_least(0),
+     .member = &at<&Config::gpu, &GpuFlags::tune_seconds>,
+     .idle = {no_tuning,
+              {[](const Config& c) { return !c.gpu.tune.value_or(true); },
+               "--tune_seconds does not act with --notune"}}},
     {.name = "plan_cache",
-     .help = "on a GPU, file of stored algorithm choices; equal files give equal bits. Without it, "
-             "or for what it lacks, cuDNN's first proposal is taken",
+     .help = "on a GPU, file of stored algorithm choices, by device, driver and version of cuDNN; "
+             "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
+             "~/.cache; with --notune none",
      .member = &at<&Config::gpu, &GpuFlags::plan_cache>,
      .idle = {no_tuning,
               {simulates,
@@ -131,9 +141,9 @@ constexpr Flag legacy_rows[] = {
     {.name = "num_omp_threads",
      .help = "older name of --num_intra_threads",
      .renamed_to = "num_intra_threads"},
-    {"use_nccl", boolean, "True", rejected,
-     "use --comm_backend=ring, or --comm_backend=nccl to sum by NCCL",
-     "older form of --all_reduce_spec=nccl"},
+    {.name = "use_nccl",
+     .help = "older form of --comm_backend: --nouse_nccl means --comm_backend=ring",
+     .member = &at<&Config::comm, &CommFlags::use_nccl>},
     {"use_data_sets", boolean, "False", accepted, "there is one input pipeline here",
      "older name of --use_datasets"},
     {.name = "cache_data",

@@ -189,7 +189,8 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
     costs.in_bytes_per_second = backend.link->in;
     costs.both_bytes_per_second = backend.link->both;
   }
-  const Ceilings ceilings = backend.described ? backend.described->reached() : usual;
+  const Ceilings ceilings =
+      backend.described ? backend.described->reached() : backend.expected.value_or(usual);
   for (const NodeCost& cost : node_costs(*plan.graph, ceilings, plan.specs)) {
     costs.seconds.push_back(cost.seconds);
   }

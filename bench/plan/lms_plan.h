@@ -76,8 +76,8 @@ class LmsPlanner {
   std::string file_;  // that it was loaded from, if it was
 };
 
-// Before anything has run: nodes at the ceilings that are known of the device, or at usual ones of
-// its kind; the links as measured, or at the emulated speed.
+// Costs before anything has run: nodes at the ceilings that are known of the device or expected of
+// it, or at usual ones of a processor; the links as measured, or at the emulated speed.
 Costs expected_costs(const StepPlan& plan, const Backend& backend);
 
 // The summary block, and before it what the policy's original would have logged.

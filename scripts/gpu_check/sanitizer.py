@@ -37,7 +37,7 @@ def run(tool: str, check: str, toy: tuple, context: Context, seconds: float) -> 
     command = words([tool, f"--tool={check}", f"--error-exitcode={EXIT_CODE}", "--print-limit=20",
                      *check_flags(tool, check, context), context.program,
                      f"--device={context.device}", f"--model={model}", f"--precision={precision}", *flags,
-                     "--batch_size=4", "--num_warmup_batches=1", "--num_batches=2", "--use_cuda_graph=false"])
+                     "--batch_size=4", "--num_warmup_batches=1", "--num_batches=2", "--use_cuda_graph=false", "--notune"])
     finished = execute(command, seconds, context.environment)
     said = SUMMARY.findall(finished.out + finished.err)
     if finished.status == 0 and said:

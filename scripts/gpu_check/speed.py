@@ -89,9 +89,11 @@ def flags(setting: Setting, context: Context) -> list[str]:
         found.append("--nomeasure_ceilings")
     if setting.variant == "nondeterministic":
         found.append("--nodeterministic")
-    if setting.variant != "untuned" and not context.rehearsal:
+    if setting.variant == "untuned":
+        found.append("--notune")
+    elif not context.rehearsal:
         found.append(f"--plan_cache={context.output / 'plan_cache.json'}")
-        found += ["--tune"] if setting.graph else []
+        found.append("--tune" if setting.graph else "--notune")
     return found
 
 

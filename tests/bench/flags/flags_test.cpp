@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "bench/flags/gpu_indices.h"
 #include "bench/flags/lms_policy.h"
 #include "runtime/error.h"
+#include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -140,6 +142,35 @@ TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
                            "--use_unified_memory", "--fp16_vars"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
   }
+}
+
+TEST(Flags, TakeTheOlderSwitchOfNcclForItsBackend) {
+  const CommandLine line = parse({"--nouse_nccl"});
+  EXPECT_EQ(line.config.comm.backend, CommBackend::own);
+  EXPECT_THAT(line.notices, Contains("--nouse_nccl is an older form of --comm_backend=ring"));
+  EXPECT_EQ(parse({"--nouse_nccl", "--comm_backend=mpi"}).config.comm.backend, CommBackend::mpi);
+  EXPECT_EQ(parse({"--use_nccl"}).config.comm.backend, CommBackend::automatic);
+  EXPECT_THAT(refusal({"--nouse_nccl", "--comm_backend=nccl"}), HasSubstr("contradict"));
+}
+
+TEST(Flags, RefuseNumbersOfGpusThatAreNone) {
+  EXPECT_EQ(parse({"--gpu_indices=1,0"}).config.gpu.indices, "1,0");
+  EXPECT_THAT(parse({"--device=cpu", "--gpu_indices=1,0"}).notices,
+              Contains("--gpu_indices acts on a GPU only"));
+  for (const char* list : {"0,", ",", "0,x", "-1", "1 0"}) {
+    EXPECT_THAT(refusal({std::string("--gpu_indices=") + list}),
+                HasSubstr("is no number of a GPU; give numbers from 0 on"))
+        << list;
+  }
+  EXPECT_THAT(refusal({"--gpu_indices=2,1,2"}), HasSubstr("names GPU 2 twice"));
+}
+
+TEST(GpuIndices, NameTheDeviceOfEachPlace) {
+  EXPECT_EQ(device_at("", 3), 3);
+  EXPECT_EQ(device_at("2,0", 0), 2);
+  EXPECT_EQ(device_at("2,0", 1), 0);
+  EXPECT_THAT(tests::error_of([] { device_at("2,0", 2); }),
+              HasSubstr("names 2 GPUs, but this host has a rank number 3"));
 }
 
 TEST(Flags, TakeWhatHorovodsVariablesSayUnlessTheyAreGiven) {

@@ -28,9 +28,10 @@ Training train(const std::string& device, const Words& flags) {
   const std::string result = folder / "result.json", counts = folder / "counts";
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
   const Environment counted("CNN_EMULATED_COUNTS", counts.c_str());
-  const Words common{"--device=" + device,     "--num_warmup_batches=0", "--display_every=1",
-                     "--tf_random_seed=7",     "--nomeasure_ceilings",   "--precision=fp32_strict",
-                     "--result_json=" + result};
+  const Words common{"--device=" + device,      "--notune",
+                     "--num_warmup_batches=0",  "--display_every=1",
+                     "--tf_random_seed=7",      "--nomeasure_ceilings",
+                     "--precision=fp32_strict", "--result_json=" + result};
   Training training{.run = run_program(with(common, flags))};
   EXPECT_EQ(training.run.status, 0) << training.run.err << training.run.out;
   if (training.run.status == 0) {
@@ -50,7 +51,7 @@ Training train(const std::string& device, const Words& flags) {
 
 Finished run_on_gpu(const Words& flags) {
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
-  return run_program(with({"--device=gpu", "--nomeasure_ceilings"}, flags));
+  return run_program(with({"--device=gpu", "--notune", "--nomeasure_ceilings"}, flags));
 }
 
 void expect_losses_of_the_cpu(const Words& flags, double tolerance, const Words& more) {

@@ -59,7 +59,7 @@ TEST(EmulatedGpuTraining, SaysWhichDeviceIsMissing) {
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
   const Finished run =
       run_program({"--device=gpu", "--data_name=cifar10", "--model=trivial", "--num_gpus=2",
-                   "--variable_update=replicated", "--num_batches=1"});
+                   "--variable_update=replicated", "--num_batches=1", "--notune"});
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, testing::HasSubstr("there are 1 CUDA devices"));
 }

@@ -1,0 +1,74 @@
+#include "bench/cuda/speeds.h"
+
+#include <algorithm>
+#include <string>
+
+#include "bench/machine/device_speeds.h"
+
+namespace cnn::bench {
+namespace {
+
+// Multiply-adds of one multiprocessor in one cycle.
+struct Rates {
+  int capability;  // and those above it, up to the next row
+  double f32, tf32, half;
+};
+constexpr Rates rates[]{{.capability = 60, .f32 = 64, .tf32 = 0, .half = 128},
+                        {.capability = 70, .f32 = 64, .tf32 = 0, .half = 512},
+                        {.capability = 80, .f32 = 64, .tf32 = 512, .half = 1024},
+                        {.capability = 86, .f32 = 128, .tf32 = 128, .half = 256},
+                        {.capability = 89, .f32 = 128, .tf32 = 256, .half = 512},
+                        {.capability = 90, .f32 = 128, .tf32 = 1024, .half = 2048},
+                        {.capability = 120, .f32 = 128, .tf32 = 256, .half = 512}};
+
+bool has_word(std::string_view text, std::string_view word) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" -"), text.size());
+    if (text.substr(0, end) == word) {
+      return true;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
+}  // namespace
+
+std::optional<Profile> profile_for(std::string_view device_name,
+                                   std::span<const Profile> profiles) {
+  const auto found = std::ranges::find_if(profiles, [&](const Profile& profile) {
+    return has_word(device_name, std::string_view(profile.name).substr(0, profile.name.find('-')));
+  });
+  return found == profiles.end() ? std::nullopt : std::optional(*found);
+}
+
+double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
+  const int capability = 10 * facts.major + facts.minor;
+  Rates of = rates[0];
+  for (const Rates& row : rates) {
+    of = row.capability <= capability ? row : of;
+  }
+  const double tf32 = of.tf32 > 0 ? of.tf32 : of.f32;
+  const double per_cycle = products == "f32" ? of.f32 : products == "tf32" ? tf32 : of.half;
+  return 2 * per_cycle * facts.multiprocessors * facts.clock_khz * 1e3;
+}
+
+Ceilings expected_ceilings(cuda::CudaDevice& device, Precision precision) {
+  constexpr double usual_part = 0.7;          // of the peak, that large products reach
+  constexpr double flops_for_each_byte = 50;  // of f32, where nothing is known of the memory
+  const std::optional<Profile> profile = profile_for(device.facts().name, known_profiles());
+  const Arithmetic arithmetic = arithmetic_of(precision, /*has_tf32=*/true);
+  Ceilings ceilings;
+  ceilings.flops_per_second = usual_part * peak_flops(device.facts(), arithmetic.products);
+  ceilings.bytes_per_second = peak_flops(device.facts(), "f32") / flops_for_each_byte;
+  if (profile) {
+    ceilings.flops_per_second = profile->has_tf32() || arithmetic.products == "f32"
+                                    ? profile->efficiency.products * profile->flops(precision)
+                                    : ceilings.flops_per_second;
+    ceilings.bytes_per_second = profile->efficiency.bytes * profile->bandwidth;
+  }
+  ceilings.bytes_per_second = measure_memory_speed(device).value_or(ceilings.bytes_per_second);
+  return ceilings;
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,82 @@
+#include "bench/machine/device_speeds.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+#include "runtime/error.h"
+
+namespace cnn::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t bytes = std::size_t{64} << 20U;  // some milliseconds of a link
+
+// The least seconds of a few runs, after one that nobody times: memory is then where it belongs.
+template <class Copies>
+double best_seconds(const Copies& copies) {
+  constexpr int runs = 3;
+  copies();
+  double best = 0;
+  for (int run = 0; run < runs; ++run) {
+    const Clock::time_point start = Clock::now();
+    copies();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    best = run == 0 ? seconds : std::min(best, seconds);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<Link> measure_link(Device& device) {
+  try {
+    const Buffer there = device.allocate(2 * bytes), here = device.allocate_host(2 * bytes);
+    const auto out = device.make_stream(Lane::copy_out), in = device.make_stream(Lane::copy_in);
+    const auto copy_out = [&] { out->copy(here.data(), there.data(), bytes); };
+    const auto copy_in = [&] { in->copy(there.data() + bytes, here.data() + bytes, bytes); };
+    const double out_seconds = best_seconds([&] {
+      copy_out();
+      out->synchronize();
+    });
+    const double in_seconds = best_seconds([&] {
+      copy_in();
+      in->synchronize();
+    });
+    const double both_seconds = best_seconds([&] {
+      copy_out();
+      copy_in();
+      out->synchronize();
+      in->synchronize();
+    });
+    const auto amount = static_cast<double>(bytes);
+    Link link{.out = amount / out_seconds, .in = amount / in_seconds};
+    constexpr double shared = 1.1;  // copies beside each other take longer than the longer one
+    if (both_seconds > shared * std::max(out_seconds, in_seconds)) {
+      link.both = 2 * amount / both_seconds;
+    }
+    return link;
+  } catch (const DoesNotFit&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<double> measure_memory_speed(Device& device) {
+  try {
+    constexpr int copies = 4;
+    const Buffer from = device.allocate(bytes), to = device.allocate(bytes);
+    const auto stream = device.make_stream(Lane::compute);
+    const double seconds = best_seconds([&] {
+      for (int copy = 0; copy < copies; ++copy) {
+        stream->copy(to.data(), from.data(), bytes);
+      }
+      stream->synchronize();
+    });
+    return 2.0 * copies * static_cast<double>(bytes) / seconds;
+  } catch (const DoesNotFit&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace cnn::bench

@@ -1,0 +1,43 @@
+#include "bench/machine/device_speeds.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/cpu/device.h"
+
+namespace cnn::bench {
+namespace {
+
+// A busy machine makes copies slower than the emulated link, and nothing makes them faster.
+constexpr double slack = 1.02;
+
+TEST(MeasureLink, FindsTheSpeedOfEachDirection) {
+  CpuDevice device(CpuOptions{.link = {.out = 4e9, .in = 1e9}});
+  const std::optional<Link> link = measure_link(device);
+  ASSERT_TRUE(link);
+  EXPECT_GT(link->in, 0);
+  EXPECT_GT(link->out, 0);
+  EXPECT_LE(link->in, slack * 1e9);
+  EXPECT_LE(link->out, slack * 4e9);
+}
+
+TEST(MeasureLink, FindsThatDirectionsShareABus) {
+  CpuDevice device(CpuOptions{.link = {.out = 1e9, .in = 1e9, .both = 1e9}});
+  const std::optional<Link> link = measure_link(device);
+  ASSERT_TRUE(link);
+  EXPECT_GT(link->both, 0);
+  EXPECT_LE(link->both, slack * 1e9);
+}
+
+TEST(MeasureLink, IsNothingWhereMemoryIsShort) {
+  CpuDevice device(CpuOptions{.memory_limit = std::size_t{1} << 20U});
+  EXPECT_FALSE(measure_link(device));
+  EXPECT_FALSE(measure_memory_speed(device));
+}
+
+TEST(MeasureMemorySpeed, CountsWhatIsReadAndWritten) {
+  CpuDevice device;
+  EXPECT_GT(measure_memory_speed(device).value_or(0), 1e7);
+}
+
+}  // namespace
+}  // namespace cnn::bench
