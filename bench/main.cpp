@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <span>
@@ -115,14 +116,26 @@ class Reports {
   }
   ResultFile& file() { return file_; }
 
-  // At the end of the run, however it ended.
+  // At the end of the run, however it ended: writes each of them, whatever befalls the others.
+  // Throws Error that says why the first of them cannot be written.
   void publish(const Json& result) {
-    file_.publish(result);
+    std::exception_ptr problem;
+    const auto keep_problem = [&problem](const auto& write) {
+      try {
+        write();
+      } catch (const std::exception&) {
+        problem = problem ? problem : std::current_exception();
+      }
+    };
+    keep_problem([&] { file_.publish(result); });
     if (page_) {
-      page_->write(cnn::page::run_page(result_text(result)));
+      keep_problem([&] { page_->write(cnn::page::run_page(result_text(result))); });
     }
     if (steps_) {
-      steps_->write(steps_csv(result));
+      keep_problem([&] { steps_->write(steps_csv(result)); });
+    }
+    if (problem) {
+      std::rethrow_exception(problem);
     }
   }
 
@@ -131,32 +144,47 @@ class Reports {
   std::optional<OutputFile> page_, steps_;
 };
 
+// After an error that the user has been told. A file that cannot be written may be that error.
+void publish_failure(Reports& reports, const Json& result, const std::string& told,
+                     Console& console) {
+  try {
+    reports.publish(result);
+  } catch (const std::exception& problem) {
+    if (const std::string text = cnn::failure_text(problem); text != told) {
+      console.note_own(text);
+    }
+  }
+}
+
 // The run itself: whatever happens, the result file tells what is known. Returns the exit status of
 // an error, else 0.
 int run(const Start& start, cnn::allreduce::World* world, Interruption& interruption,
         Console& console) {
   Json result = new_result(start.identity);
-  Reports reports(start.line.config.report);
+  std::optional<Reports> reports;
   try {
+    reports.emplace(start.line.config.report);
     run_benchmark({.config = start.line.config,
                    .backends = start.backends,
                    .identity = start.identity,
                    .process_start = start.process_start,
                    .interruption = interruption,
                    .world = world},
-                  console, result, reports.file());
+                  console, result, reports->file());
+    if (console.lost()) {
+      result["error"] = *console.lost();
+    } else if (interruption.requested()) {
+      result["interrupted_by"] = interruption.reason();
+    }
+    reports->publish(result);
   } catch (const std::exception& error) {
     tell_failure(error, world, interruption, console);
     result["error"] = cnn::failure_text(error);
-    reports.publish(result);
+    if (reports) {
+      publish_failure(*reports, result, cnn::failure_text(error), console);
+    }
     return exit_code_of(error);
   }
-  if (console.lost()) {
-    result["error"] = *console.lost();
-  } else if (interruption.requested()) {
-    result["interrupted_by"] = interruption.reason();
-  }
-  reports.publish(result);
   return 0;
 }
 

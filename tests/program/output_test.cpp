@@ -45,6 +45,28 @@ TEST(Output, HelpThatCannotBePrintedAbortsNothing) {
   EXPECT_NE(run.err.find("stdout: "), std::string::npos) << run.err;
 }
 
+std::size_t count_of(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Output, AResultThatCannotBeWrittenIsOneLineAndThePageIsWritten) {
+  for (const char* const path : {"/dev/full", "/no/such/folder/r.json"}) {
+    const TemporaryFolder folder;
+    const std::string page = folder / "r.html";
+    const Finished run =
+        run_program(run_with({"--result_json=" + std::string(path), "--html_report=" + page}));
+    EXPECT_EQ(run.status, 1) << path;
+    EXPECT_EQ(count_of(run.err, "cannot write it"), 1U) << path << ": " << run.err;
+    if (std::string(path) == "/dev/full") {  // it takes no byte, but can be opened
+      EXPECT_NE(read_file(page).find("--result_json=/dev/full"), std::string::npos);
+    }
+  }
+}
+
 TEST(Output, AResultThroughALinkIsWrittenWhereItLeads) {
   const TemporaryFolder folder;
   folder.write("real.json", "{}");
