@@ -32,12 +32,13 @@ TEST(Listing, AnswersVersionForEachProgram) {
     const Finished run = run_and(
         {path.string(), "--version"}, [](const Finished&) { return false; }, [] {});
     EXPECT_EQ(run.status, 0) << run.err;
-    ASSERT_GE(run.lines().size(), 2U) << run.out;
-    EXPECT_EQ(run.lines()[0], name + wanted[0].substr(wanted[0].find(' ')));
-    EXPECT_EQ(run.lines()[1], wanted[1]);
+    std::vector<std::string> lines = run.lines();
+    ASSERT_GE(lines.size(), 2U) << run.out;
+    EXPECT_EQ(lines[0], name + wanted[0].substr(wanted[0].find(' ')));
+    EXPECT_EQ(lines[1], wanted[1]);
     if (name == "all_reduce_benchmark") {  // it computes by the same libraries
-      EXPECT_EQ(std::vector(run.lines().begin() + 1, run.lines().end()),
-                std::vector(wanted.begin() + 1, wanted.end()));
+      lines[0] = wanted[0];
+      EXPECT_EQ(lines, wanted);
     }
   }
 }
