@@ -74,8 +74,24 @@ class Remains {
   std::vector<bool> changed_;  // by TensorId: some node changes it in place
 };
 
-NonFiniteTensor named(const Graph& graph, TensorId id, const Action& action) {
-  const TensorInfo& info = graph.info(id);
+// Runs of elements without gaps, of which a tensor consists.
+struct Pieces {
+  std::size_t count = 1, bytes = 0, apart = 0;
+};
+Pieces pieces_of(const TensorDesc& desc) {
+  if (desc.pitch == 0) {
+    return {.bytes = desc.bytes()};
+  }
+  const Shape& s = desc.shape;
+  return {.count = static_cast<std::size_t>(s[0] * s[2] * s[3]),
+          .bytes = static_cast<std::size_t>(s[1]) * size_of(desc.type),
+          .apart = static_cast<std::size_t>(desc.pitch) * size_of(desc.type)};
+}
+
+}  // namespace
+
+NonFiniteTensor describe_non_finite(const Graph& graph, TensorId tensor, const Action& action) {
+  const TensorInfo& info = graph.info(tensor);
   NonFiniteTensor found{.name = info.name};
   if (is_persistent(info.role) || info.role == Role::input) {
     return found;
@@ -89,7 +105,17 @@ NonFiniteTensor named(const Graph& graph, TensorId id, const Action& action) {
   return found;
 }
 
-}  // namespace
+std::int64_t count_non_finite(const TensorView& tensor) {
+  if (!is_real(tensor.desc.type)) {
+    return 0;
+  }
+  const Pieces pieces = pieces_of(tensor.desc);
+  std::int64_t count = 0;
+  for (std::size_t i = 0; i < pieces.count; ++i) {
+    count += count_non_finite(tensor.data + i * pieces.apart, pieces.bytes, tensor.desc.type);
+  }
+  return count;
+}
 
 std::string to_string(const NonFiniteTensor& tensor) {
   std::string text = tensor.name;
@@ -124,11 +150,11 @@ std::int64_t NonFiniteReader::count(const TensorView& tensor) {
     return 0;
   }
   if (desc.pitch > 0) {
-    const Shape& s = desc.shape;
+    const Pieces pieces = pieces_of(desc);
     return count_in({.first = tensor.data,
-                     .pieces = static_cast<std::size_t>(s[0] * s[2] * s[3]),
-                     .bytes = static_cast<std::size_t>(s[1]) * size_of(desc.type),
-                     .apart = static_cast<std::size_t>(desc.pitch) * size_of(desc.type)},
+                     .pieces = pieces.count,
+                     .bytes = pieces.bytes,
+                     .apart = pieces.apart},
                     desc.type);
   }
   constexpr std::size_t line = 4096;
@@ -160,7 +186,7 @@ std::optional<NonFiniteTensor> first_non_finite(const StepMemory& memory, NonFin
           remains.operand(access.tensor, StepId{static_cast<std::uint32_t>(s)});
       const std::int64_t count = view ? reader.count(*view) : 0;
       if (count > 0) {
-        found = named(graph, access.tensor, steps[s].action);
+        found = describe_non_finite(graph, access.tensor, steps[s].action);
         found->count = count;
         found->elements = static_cast<std::int64_t>(view->desc.bytes() / size_of(view->desc.type));
       }

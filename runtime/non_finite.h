@@ -27,6 +27,13 @@ struct NonFiniteTensor {
 // (...)".
 std::string to_string(const NonFiniteTensor& tensor);
 
+// What is known of a tensor that an action of the step reads or makes; no counts.
+NonFiniteTensor describe_non_finite(const Graph& graph, TensorId tensor, const Action& action);
+
+// The elements of a tensor in host memory that are NaN or infinite, with the layout's padding; 0
+// for one of whole numbers.
+std::int64_t count_non_finite(const TensorView& tensor);
+
 // Reads tensors of a device, which nothing else may use meanwhile, through memory of its own.
 class NonFiniteReader {
  public:

@@ -218,7 +218,8 @@ struct ReportOptions {
   std::optional<std::string> html_report, tfprof_file, graph_file, steps_csv;
   std::optional<std::string> hash_file;
   int hash_steps = 1;  // hashes are taken of every step whose global number this divides
-  std::optional<std::string> take_turns;  // file by which programs agree on them
+  std::optional<std::int64_t> check_finite_step;  // its global number
+  std::optional<std::string> take_turns;          // file by which programs agree on them
   bool print_plan = false;
   bool measure_ceilings = true;
   // Settings that only the header shows:

@@ -213,6 +213,17 @@ constexpr Flag profile_rows[] = {
      .member = &at<&Config::report, &ReportOptions::hash_steps>,
      .idle = {{[](const Config& c) { return !c.report.hash_file && !repeats_on_all_ranks(c); },
                "--hash_steps acts with --hash_file and --comm_check=majority only"}}},
+    {.name = "check_finite_step",
+     .help = "look at every tensor of this one step of training, by its global number, as it is "
+             "written, and name the first that has NaN or infinity; a run whose loss is not finite "
+             "says which step that was",
+     .range = at_least(1),
+     .member = &at<&Config::report, &ReportOptions::check_finite_step>,
+     .idle = {{simulates, "--check_finite_step does not act with --simulate: nothing is run"},
+              {[](const Config& c) {
+                 return mode_of(c) == Mode::evaluation || mode_of(c) == Mode::forward_only;
+               },
+               "--check_finite_step is for steps of training"}}},
     {"partitioned_graph_file_prefix", text, "None", rejected,
      "the graph is not partitioned here; use --print_plan", "write TensorFlow's per-device graphs"},
     {"debugger", text, "None", rejected,

@@ -11,6 +11,7 @@ namespace cnn::bench {
 
 Plain load(bool from) { return from; }
 Plain load(int from) { return std::int64_t{from}; }
+Plain load(std::int64_t from) { return from; }
 Plain load(double from) { return from; }
 Plain load(const std::string& from) { return from; }
 
@@ -48,6 +49,7 @@ Plain load(const std::vector<std::string>& from) { return from; }
 
 void store(bool& to, const Plain& value) { to = std::get<bool>(value); }
 void store(int& to, const Plain& value) { to = static_cast<int>(std::get<std::int64_t>(value)); }
+void store(std::int64_t& to, const Plain& value) { to = std::get<std::int64_t>(value); }
 void store(double& to, const Plain& value) { to = std::get<double>(value); }
 void store(std::string& to, const Plain& value) { to = std::get<std::string>(value); }
 

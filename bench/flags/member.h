@@ -39,6 +39,7 @@ struct Member {
 // What follows is how each type of member is stored and loaded.
 Plain load(bool from);
 Plain load(int from);
+Plain load(std::int64_t from);
 Plain load(double from);
 Plain load(const std::string& from);
 Plain load(const std::vector<std::int64_t>& from);
@@ -49,6 +50,7 @@ Plain load(const models::RatePieces& from);
 Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
+void store(std::int64_t& to, const Plain& value);
 void store(double& to, const Plain& value);
 void store(std::string& to, const Plain& value);
 void store(std::vector<std::int64_t>& to, const Plain& value);
@@ -94,6 +96,8 @@ template <>
 inline constexpr Type type_for<bool> = Type::boolean;
 template <>
 inline constexpr Type type_for<int> = Type::integer;
+template <>
+inline constexpr Type type_for<std::int64_t> = Type::long_integer;
 template <>
 inline constexpr Type type_for<double> = Type::real;
 template <>

@@ -12,8 +12,13 @@ std::string DivergenceWatch::name_of(const Since& since) {
 }
 
 void DivergenceWatch::step_finished(const FinishedStep& step) {
+  was_checked_ = was_checked_ || step.global_step == checked_step_;
   if (std::isfinite(step.total_loss)) {
     since_.reset();
+    is_checked_ = step.global_step == checked_step_;
+    if (!step.timed()) {
+      tell_checked();
+    }
   } else if (!since_) {
     since_ = Since{.number = step.number,
                    .global_step = step.global_step,
@@ -29,18 +34,35 @@ void DivergenceWatch::step_finished(const FinishedStep& step) {
 // Between timed steps, since reading tensors back takes time.
 Next DivergenceWatch::work(const FinishedStep& /*step*/) {
   tell();
+  tell_checked();
   return Next::go_on;
+}
+
+void DivergenceWatch::tell_checked() {
+  if (!std::exchange(is_checked_, false)) {
+    return;
+  }
+  const std::string tensor = find_tensor_().tensor;
+  console_.note(fmt::format(
+      "global step {}: the loss is finite; {}", *checked_step_,
+      tensor.empty() ? std::string("so is every tensor of the step")
+                     : fmt::format("the first tensor of the step that is not is {}", tensor)));
 }
 
 void DivergenceWatch::tell() {
   if (!std::exchange(is_untold_, false)) {
     return;
   }
-  tensor_ = find_tensor_();
-  const std::string first =
-      tensor_->empty()
-          ? std::string("what is left of the step in memory is finite")
-          : fmt::format("the first tensor in memory that is not finite is {}", *tensor_);
+  const FirstNonFinite found = find_tensor_();
+  tensor_ = found.tensor;
+  const std::string_view where = found.of_whole_step ? "of the step" : "in memory";
+  std::string first = tensor_->empty() ? std::string("what is left of the step in memory is finite")
+                                       : fmt::format("the first tensor {} that is not finite is {}",
+                                                     where, *tensor_);
+  if (!found.of_whole_step) {
+    first += fmt::format("; the same run with --check_finite_step={} looks at all of the step",
+                         since_->global_step);
+  }
   console_.note(fmt::format(
       "{} (global step {}): the loss is {}; {}{}; lower --init_learning_rate or set "
       "--gradient_clip",
@@ -49,6 +71,10 @@ void DivergenceWatch::tell() {
 }
 
 void DivergenceWatch::end(const RunEnd& /*end*/) {
+  if (checked_step_ && !was_checked_) {
+    console_.note(
+        fmt::format("--check_finite_step={}: the run did not come to this step", *checked_step_));
+  }
   if (!since_) {
     return;
   }

@@ -12,20 +12,30 @@
 
 namespace cnn::bench {
 
+// The first tensor of a step that is not finite.
+struct FirstNonFinite {
+  std::string tensor;          // empty: none is known
+  bool of_whole_step = false;  // else of what the step has left in memory
+};
+
 // Notices a training whose loss goes to nan or infinity: a line on stderr at the first such step,
 // which names the first tensor that is not finite. If the loss stays so there is a line at the end
-// and the section "diverged" of the result, which other runs do not have.
+// and the section "diverged" of the result, which other runs do not have. Of a step that
+// --check_finite_step names there is a line whatever its loss is.
 class DivergenceWatch final : public Observer {
  public:
-  // Names a tensor of the latest step; empty: none is known.
-  using FindTensor = std::function<std::string()>;
+  using FindTensor = std::function<FirstNonFinite()>;  // in the latest step
 
   // References must outlive the watch.
-  DivergenceWatch(Console& console, Json& result, FindTensor find_tensor)
-      : console_(console), result_(result), find_tensor_(std::move(find_tensor)) {}
+  DivergenceWatch(Console& console, Json& result, FindTensor find_tensor,
+                  std::optional<std::int64_t> checked_step = {})
+      : console_(console),
+        result_(result),
+        find_tensor_(std::move(find_tensor)),
+        checked_step_(checked_step) {}
 
   void step_finished(const FinishedStep& step) override;
-  bool work_is_due(const FinishedStep&) const override { return is_untold_; }
+  bool work_is_due(const FinishedStep&) const override { return is_untold_ || is_checked_; }
   Next work(const FinishedStep&) override;
   void end(const RunEnd& end) override;
   void failed(const RunEnd& end, std::string_view what) override;
@@ -38,10 +48,14 @@ class DivergenceWatch final : public Observer {
   };
   static std::string name_of(const Since& since);
   void tell();
+  void tell_checked();
 
   Console& console_;
   Json& result_;
   FindTensor find_tensor_;
+  std::optional<std::int64_t> checked_step_;  // global number
+  bool is_checked_ = false;                   // it is the latest, its loss finite, and untold
+  bool was_checked_ = false;
   std::optional<Since> since_;         // the first step of those without a finite loss
   bool is_untold_ = false;             // that step is the latest, and nothing was said of it
   std::optional<std::string> tensor_;  // that was not finite first, once it was looked for

@@ -74,7 +74,7 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
 
 std::string Evaluator::report_non_finite(std::int64_t global_step, std::int64_t batch,
                                          double loss) {
-  std::string tensor = team_.first_non_finite(Team::Which::evaluation);
+  std::string tensor = team_.first_non_finite(Team::Which::evaluation).tensor;
   console_.note(fmt::format(
       "evaluation at global step {}, batch {}: the loss is {}; {}; examples with such logits count "
       "as wrong: evaluate an earlier checkpoint, or check the data",

@@ -176,9 +176,10 @@ Observers make_observers(const Observed& run) {
   add(std::make_unique<LateNotes>(run.team, run.console));
   add(std::make_unique<StepPrinter>(run.console, printer_options(job)));
   if (job.trains()) {
-    add(std::make_unique<DivergenceWatch>(run.console, run.result, [&team = run.team] {
-      return team.first_non_finite(Team::Which::main);
-    }));
+    add(std::make_unique<DivergenceWatch>(
+        run.console, run.result,
+        [&team = run.team] { return team.first_non_finite(Team::Which::main); },
+        job.config->report.check_finite_step));
   }
   if (job.keeps_checkpoints()) {
     add(checkpoint_observer(run));

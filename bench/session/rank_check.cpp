@@ -72,7 +72,9 @@ std::string without_majority(const Difference& difference, std::span<const std::
 
 RankCheck::RankCheck(const Config& config, const Backend& backend, bool is_first,
                      StepRunner& runner)
-    : backend_(backend), every_(config.report.hash_steps) {
+    : backend_(backend),
+      every_(config.report.hash_steps),
+      finite_step_(config.report.check_finite_step) {
   if (flips_a_bit(config.comm.fault)) {
     const FaultSpec fault = parse_fault_spec(*config.comm.fault);
     if (fault.rank == backend.rank) {
@@ -88,6 +90,10 @@ RankCheck::RankCheck(const Config& config, const Backend& backend, bool is_first
     hashes_.emplace(runner.plan(), backend);
     runner.observe(*hashes_);  // behind the flip: hashes see it
   }
+  if (finite_step_) {
+    finite_.emplace(runner.plan(), backend);
+    runner.observe(*finite_);
+  }
 }
 
 void RankCheck::begin(std::int64_t global_step) {
@@ -98,6 +104,9 @@ void RankCheck::begin(std::int64_t global_step) {
   due_ = hashes_ && global_step % every_ == 0;
   if (hashes_) {
     hashes_->begin(due_);
+  }
+  if (finite_) {
+    finite_->begin(global_step == finite_step_);
   }
 }
 

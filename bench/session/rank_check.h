@@ -10,6 +10,7 @@
 
 #include "bench/machine/backend.h"
 #include "bench/session/bit_flip.h"
+#include "bench/session/finite_check.h"
 #include "bench/session/tensor_hashes.h"
 #include "runtime/error.h"
 
@@ -17,8 +18,8 @@ namespace cnn::bench {
 
 class StepRunner;
 
-// Implements --hash_file, --comm_check=majority and --comm_fault=what=flip in the steps of one
-// rank.
+// Implements --hash_file, --comm_check=majority, --check_finite_step and --comm_fault=what=flip in
+// the steps of one rank.
 class RankCheck {
  public:
   // is_first: this is the rank whose files are written. References must outlive it.
@@ -32,6 +33,8 @@ class RankCheck {
   const TensorHashes* hashes() const { return hashed_ ? &*hashes_ : nullptr; }
   // Null if this rank hashes nothing.
   const TensorHashes* hashed_tensors() const { return hashes_ ? &*hashes_ : nullptr; }
+  // Null if no step of this run is checked.
+  const FiniteCheck* finite() const { return finite_ ? &*finite_ : nullptr; }
   // Lines that ranks must have alike for their bits to be equal: processor, threads, the step.
   std::string surroundings() const;
 
@@ -41,6 +44,8 @@ class RankCheck {
   bool due_ = false, hashed_ = false;
   std::optional<BitFlip> flip_;
   std::optional<TensorHashes> hashes_;
+  std::optional<std::int64_t> finite_step_;
+  std::optional<FiniteCheck> finite_;
 };
 
 // Throws Error if --comm_fault names a rank that the run does not have.

@@ -363,20 +363,6 @@ std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tel
   return gather(mine);
 }
 
-std::string Team::first_non_finite(Which which) {
-  const std::vector<std::string> found = told([&](Rank& rank) {
-    const StepRunner& runner = which == Which::evaluation ? *rank.evaluation : rank.session->main();
-    const std::optional<NonFiniteTensor> tensor = runner.first_non_finite();
-    return tensor ? to_string(*tensor) : std::string();
-  });
-  for (std::size_t rank = 0; rank < found.size(); ++rank) {
-    if (!found[rank].empty()) {
-      return found.size() == 1 ? found[rank] : fmt::format("{} of rank {}", found[rank], rank);
-    }
-  }
-  return {};
-}
-
 void Team::begin_evaluation() {
   if (job_.trains() && job_.ranks > 1 &&
       job_.config->variable_update != VariableUpdate::independent) {

@@ -10,6 +10,7 @@
 
 #include "allreduce/algorithm.h"
 #include "bench/flags/json.h"
+#include "bench/report/divergence.h"
 #include "bench/report/observer.h"
 #include "bench/session/restored.h"
 #include "runtime/timeline.h"
@@ -97,11 +98,11 @@ class Team {
   void begin_evaluation();
   StepValues evaluation_step(std::int64_t number);
 
-  // Names the first tensor that is not finite in what the latest step has left in memory, of the
-  // timed program or of the evaluation, by rank where there are several; empty: all are finite. All
-  // processes call it.
+  // Names the first tensor that is not finite, of the timed program or of the evaluation, by rank
+  // where there are several: of all tensors of the latest step where --check_finite_step wanted it,
+  // else of what it has left in memory. All processes call it.
   enum class Which : std::uint8_t { main, evaluation };
-  std::string first_non_finite(Which which);
+  FirstNonFinite first_non_finite(Which which);
 
   // With --lms: the first rank plans its steps anew by these costs, and all go by its plan.
   // Nothing: it has not measured any.
@@ -154,8 +155,8 @@ class Team {
   const Job& job_;
   const Backend& backend_;
   Peers* peers_;
+  allreduce::Topology topology_;  // of all ranks
   StepValues own_;
-  allreduce::Topology topology_;                   // of all ranks
   std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

@@ -1,4 +1,7 @@
-// The part of Team that compares what its ranks compute.
+// The part of Team that checks what its ranks compute.
+#include <algorithm>
+#include <fmt/format.h>
+
 #include "bench/flags/conditions.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/peers.h"
@@ -13,7 +16,8 @@ namespace cnn::bench {
 void Team::start_checks() {
   const Config& config = *job_.config;
   const bool repeats = repeats_on_all_ranks(config);
-  if (!config.report.hash_file && !repeats && !flips_a_bit(config.comm.fault)) {
+  if (!config.report.hash_file && !repeats && !flips_a_bit(config.comm.fault) &&
+      !config.report.check_finite_step) {
     return;
   }
   check_fault_rank(config, job_.ranks);
@@ -29,6 +33,26 @@ void Team::start_checks() {
         first_difference(told([](Rank& rank) { return rank.check->surroundings(); }));
     check(difference.empty(), "--comm_check=majority: " + difference);
   }
+}
+
+FirstNonFinite Team::first_non_finite(Which which) {
+  const auto is_checked = [&](const Rank& rank) {
+    return which == Which::main && rank.check && rank.check->finite() != nullptr &&
+           rank.check->finite()->has_checked();
+  };
+  const std::vector<std::string> found = told([&](Rank& rank) {
+    const StepRunner& runner = which == Which::evaluation ? *rank.evaluation : rank.session->main();
+    const std::optional<NonFiniteTensor> tensor =
+        is_checked(rank) ? rank.check->finite()->first() : runner.first_non_finite();
+    return tensor ? to_string(*tensor) : std::string();
+  });
+  FirstNonFinite first{.of_whole_step = is_checked(*ranks_.front())};
+  const auto rank = std::ranges::find_if(found, [](const auto& name) { return !name.empty(); });
+  if (rank != found.end()) {
+    first.tensor =
+        found.size() == 1 ? *rank : fmt::format("{} of rank {}", *rank, rank - found.begin());
+  }
+  return first;
 }
 
 const TensorHashes* Team::hashes() const {

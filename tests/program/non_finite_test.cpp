@@ -35,17 +35,23 @@ nlohmann::json header_of(const std::string& file) {
   return nlohmann::json::parse(file.substr(sizeof(length), length));
 }
 
-// The same checkpoint, all values of this tensor NaN.
-std::string with_nan(std::string file, const std::string& tensor) {
+// The same checkpoint with this number in the first values of this tensor, at most so many.
+std::string with_values(std::string file, const std::string& tensor, float number,
+                        std::size_t most) {
   std::uint64_t length = 0;
   std::memcpy(&length, file.data(), sizeof(length));
   const nlohmann::json offsets = header_of(file).at(tensor).at("data_offsets");
   const std::size_t data = sizeof(length) + length;
-  for (auto at = offsets[0].get<std::size_t>(); at < offsets[1].get<std::size_t>();
+  for (auto at = offsets[0].get<std::size_t>(); most > 0 && at < offsets[1].get<std::size_t>();
        at += sizeof(float)) {
-    std::memcpy(file.data() + data + at, &not_a_number, sizeof(float));
+    std::memcpy(file.data() + data + at, &number, sizeof(float));
+    --most;
   }
   return file;
+}
+
+std::string with_nan(const std::string& file, const std::string& tensor) {
+  return with_values(file, tensor, not_a_number, std::numeric_limits<std::size_t>::max());
 }
 
 std::string line_with(const std::string& text, const std::string& what) {
@@ -108,7 +114,8 @@ TEST(NonFinite, InTheImagesIsNamedInTrainingAndEvaluation) {
     EXPECT_TRUE(run.step_lines()[0].ends_with("\tnan\t0.000\t0.000")) << run.out;
     EXPECT_NE(line_with(run.err,
                         "step 1 (global step 1): the loss is nan; the first tensor in memory that "
-                        "is not finite is images (6144 of 6144 values); lower"),
+                        "is not finite is images (6144 of 6144 values); the same run with "
+                        "--check_finite_step=1 looks at all of the step; lower"),
               "")
         << run.err;
     const Finished evaluated = run_program(with(flags, {"--eval", "--num_eval_batches=1"}));
@@ -133,6 +140,52 @@ TEST(NonFinite, LossOfATrainingNamesTheStepAndATensor) {
   EXPECT_TRUE(line.starts_with("step " + std::to_string(diverged["step"].get<int>()) + " "))
       << line;
   EXPECT_NE(line.find(diverged["tensor"].get<std::string>()), std::string::npos);
+}
+
+// Step 3 of a training that goes on from a checkpoint with this number in this variable.
+Finished third_step(const std::string& variable, float number, std::size_t count,
+                    const Words& more) {
+  const TemporaryFolder folder;
+  const Finished trained = run_program(mnist(folder / "t"));
+  EXPECT_EQ(trained.status, 0) << trained.err;
+  const std::string name = "t/model.ckpt-2.safetensors";
+  folder.write(name, with_values(read_file(folder / name), variable, number, count));
+  const Finished run = run_program(
+      with(with(mnist(folder / "t"), {"--num_batches=3", "--save_model_steps=1000"}), more));
+  EXPECT_EQ(run.status, 0) << run.err;
+  return run;
+}
+
+TEST(NonFinite, OfACheckedStepIsNamedBeforeItsBytesAreGone) {
+  const std::string kernel = "v/cg/conv1/conv2d/kernel";
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  const Finished unchecked = third_step(kernel, infinity, 1, {});
+  EXPECT_NE(line_with(unchecked.err,
+                      "; the same run with --check_finite_step=3 looks at all of "
+                      "the step; lower"),
+            "")
+      << unchecked.err;
+  const Finished checked = third_step(kernel, infinity, 1, {"--check_finite_step=3"});
+  EXPECT_NE(line_with(checked.err, "the first tensor of the step that is not finite is " + kernel),
+            "")
+      << checked.err;
+  // Finite weights whose products are not.
+  const Finished overflow = third_step(kernel, 3e38F, 100'000, {"--check_finite_step=3"});
+  const std::string line = line_with(overflow.err, "the first tensor of the step that is not");
+  EXPECT_NE(line.find("is the result of conv#"), std::string::npos) << overflow.err;
+  EXPECT_NE(line.find(" with " + kernel), std::string::npos) << overflow.err;
+}
+
+TEST(NonFinite, IsLookedForInOneStepOfAHealthyTraining) {
+  const auto run = [](const std::string& step) {
+    const TemporaryFolder folder;
+    return run_program(with(mnist(folder / "t"), {"--check_finite_step=" + step})).err;
+  };
+  const std::string checked = run("2");
+  EXPECT_NE(line_with(checked, "global step 2: the loss is finite; so is every tensor of the step"),
+            "")
+      << checked;
+  EXPECT_NE(line_with(run("9"), "--check_finite_step=9: the run did not come to this step"), "");
 }
 
 }  // namespace

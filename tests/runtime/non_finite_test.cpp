@@ -121,5 +121,17 @@ TEST(NonFiniteReader, CountsEachTypeAndNotWhatLiesBetweenPixels) {
             2);
 }
 
+TEST(CountNonFinite, TakesAllTypesAndLeavesGapsOut) {
+  std::vector<float> values{1, infinity, -infinity, not_a_number, 0, 3e38F};
+  const auto view = [&](TensorDesc desc) {
+    return TensorView{.desc = std::move(desc), .data = reinterpret_cast<std::byte*>(values.data())};
+  };
+  EXPECT_EQ(count_non_finite(view(floats(6))), 3);
+  EXPECT_EQ(count_non_finite(view({.shape = {6}, .type = DataType::i32})), 0);
+  TensorDesc gapped{.shape = {1, 1, 1, 3}, .type = DataType::f32, .layout = Layout::nhwc};
+  gapped.pitch = 2;  // elements 0, 2 and 4
+  EXPECT_EQ(count_non_finite(view(gapped)), 1);
+}
+
 }  // namespace
 }  // namespace cnn

@@ -82,7 +82,9 @@ Json diverged(const std::vector<FinishedStep>& steps) {
   Console console;
   Json result;
   int looked = 0;
-  DivergenceWatch watch(console, result, [&] { return "tensor " + std::to_string(++looked); });
+  DivergenceWatch watch(console, result, [&] {
+    return FirstNonFinite{.tensor = "tensor " + std::to_string(++looked)};
+  });
   for (const FinishedStep& each : steps) {
     watch.step_finished(each);
     if (watch.work_is_due(each)) {
