@@ -44,6 +44,11 @@ def grid(names):
     return Tests("cnn_layers_cuda_grid_tests", names)
 
 
+def exchange(names):
+    """The exchange by way of the host and by NCCL, on the emulated GPU."""
+    return Tests("cnn_emulated_allreduce_tests", names)
+
+
 STAGED = Tests("cnn_allreduce_tests", "Staged.*")
 NCCL = Tests("cnn_allreduce_tests", "Nccl.*")
 
@@ -155,6 +160,10 @@ FAULTS = (
           "    static_cast<void>(exchange);",
           (executor("Recording.*:Executor.*:Exposed*"), grid("CudaExchangeStep.*"),
            training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
+    Fault("workspace of another lane reused while it is in use", "runtime/block_lifetimes.cpp",
+          "static_cast<std::uint32_t>(end(index_of(step), touched))",
+          "static_cast<std::uint32_t>(end(index_of(step), no_steps))",
+          (executor("BlockLifetimes*:MemoryPlan*:Executor*"),)),
     Fault("swapped-out tensor not copied", EXECUTOR,
           "      issue.to = host_home(offload->tensor, id);  // null for an input: the host has it",
           "      issue.to = result_of_[index_of(offload->tensor)];",
@@ -298,6 +307,22 @@ FAULTS = (
           (kernels("late*_fp16"),)),
 
     # The exchange of gradients.
+    Fault("flag of the host not taken back", "layers/cuda/host_flag.cu",
+          "  *done = 0;\n", "",
+          (grid("CudaExchange.*"), exchange("StagedOnDevice.*"))),
+    Fault("device waits although the exchange has failed", "layers/cuda/host_flag.cu",
+          "while (*done == 0 && *failed == 0) {", "while (*done == 0) {",
+          (exchange("StagedOnDevice.*"),)),
+    Fault("flags of later buckets not set after a sum has failed", EXCHANGE,
+          "    if (bucket != nullptr) {\n      word_of(*bucket, staging_failed).store(1, std::memory_order_release);\n"
+          "    }",
+          "    if (bucket != nullptr && bucket->on_host) {\n"
+          "      word_of(*bucket, staging_failed).store(1, std::memory_order_release);\n    }",
+          (exchange("StagedOnDevice.*"),)),
+    Fault("device waits for a bucket that host work keeps back", EXCHANGE,
+          "  if (now - *unanswered_since_ > tools_.longest_unanswered) {",
+          "  if (now < *unanswered_since_) {",
+          (exchange("StagedOnDevice.*"),)),
     Fault("device does not wait for the host's sum", EXCHANGE,
           "  tools_.wait_for(stream, flag_of(bucket));\n", "",
           (STAGED, training("OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu"))),
@@ -322,6 +347,22 @@ FAULTS = (
           "communicator_->all_reduce(stream, op_.bucket, pieces_, op_.factor);",
           "communicator_->all_reduce(stream, op_.bucket / 2, pieces_, op_.factor);",
           (grid("CudaExchange.*:CudaExchangeStep.*"),)),
+    Fault("mean of NCCL is a sum", COMMUNICATOR,
+          "  if (factor == 1) {\n    return sum;", "  if (factor <= 1) {\n    return sum;",
+          (NCCL,)),
+    Fault("abort of NCCL waits for the recordings that use it", COMMUNICATOR,
+          "    abort_ = std::make_unique<Abort>(library_, std::exchange(comm_, nullptr));",
+          "    static_cast<void>(library_.abort(std::exchange(comm_, nullptr)));",
+          (exchange("NcclOnDevices.*"),)),
+    Fault("error of NCCL on a running step not asked for", COMMUNICATOR,
+          "  if (asked != success || (status != success && status != in_progress)) {",
+          "  if (asked != success) {",
+          (NCCL, exchange("NcclOnDevices.*"))),
+    Fault("NCCL given a stream of another lane", COMMUNICATOR,
+          "library_.all_reduce(row.data(), row.data(), row.size(), float32, operation, comm_, native);",
+          "library_.all_reduce(row.data(), row.data(), row.size(), float32, operation, comm_,\n"
+          "                            row.empty() ? native : nullptr);",
+          (NCCL, exchange("NcclOnDevices.*"))),
     Fault("group of NCCL left open after a refusal", COMMUNICATOR,
           "      static_cast<void>(library_.group_end());\n", "",
           (NCCL,)),
@@ -332,7 +373,15 @@ FAULTS = (
           "begin - end < alignment", "begin - end < 4 * alignment",
           (NCCL,)),
 
+    Fault("a rank with another plan taken for the same", "bench/ranks/rank_consistency.cpp",
+          "      if (at(first) != at(other)) {", "      if (at(first).empty() != at(other).empty()) {",
+          (Tests("cnn_bench_tests", "Alike.*"),)),
+
     # The program's CUDA module.
+    Fault("every rank on the first device", "bench/cuda/backend.cpp",
+          "  auto device = std::make_unique<cuda::CudaDevice>(ordinal_of(config));",
+          "  auto device = std::make_unique<cuda::CudaDevice>(0 * ordinal_of(config));",
+          (Tests("cnn_emulated_program_tests", "GpuExchange.OfTwoDevices*"),)),
     Fault("host memory of the exchange not pinned", "bench/cuda/backend.cpp",
           "  cuda::pin(memory);\n  return {memory.data(), [](void* pinned) { cuda::unpin(pinned); }};",
           "  return {memory.data(), [](void*) {}};",

@@ -1,5 +1,5 @@
-// The choice of engines on the emulated GPU: timed, remembered, shared by ranks, and replaced where
-// one does not run.
+// What the CUDA backend chooses and measures for itself, and what it does where a choice fails: the
+// unchanged program on the emulated GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -8,20 +8,17 @@
 #include <string>
 #include <vector>
 
-#include "tests/program/emulated_gpu/emulated_program.h"
+#include "tests/program/program.h"
 #include "tests/support/files.h"
 
 namespace cnn::tests {
 namespace {
 
-TEST(EmulatedGpuEngines, TakesTunedEnginesFromThePlanCache) {
-  const TemporaryFolder folder;
-  const Words flags{"--data_name=cifar10", "--model=resnet20", "--batch_size=2", "--num_batches=2",
-                    "--plan_cache=" + (folder / "plans")};
-  const Training tuned = train("gpu", with(flags, {"--tune"}));
-  EXPECT_THAT(read_file(folder / "plans"), testing::HasSubstr("forward f32 x 2x16x32x32"));
-  EXPECT_FALSE(tuned.base.empty());
-  EXPECT_EQ(train("gpu", flags).base, tuned.base);
+using Words = std::vector<std::string>;
+
+Words joined(Words flags, const Words& more) {
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
 }
 
 // Everything that the run says on stderr in lines that contain these words.
@@ -64,7 +61,7 @@ Finished run_emulated(const Words& flags) {
   return run_program(flags);
 }
 
-TEST(EmulatedGpuEngines, GoesOnWithoutAGraphWhereAStepCannotBeCaptured) {
+TEST(EmulatedGpuChoices, GoesOnWithoutAGraphWhereAStepCannotBeCaptured) {
   const Finished whole = run_emulated(resnet_in_f16);
   ASSERT_EQ(whole.status, 0) << whole.err;
   const Environment waiting("CNN_EMULATED_WAITING_ENGINES", "1");
@@ -76,7 +73,7 @@ TEST(EmulatedGpuEngines, GoesOnWithoutAGraphWhereAStepCannotBeCaptured) {
   EXPECT_THAT(lines_with(whole, "not replayed"), testing::IsEmpty());
 }
 
-TEST(EmulatedGpuEngines, TakesOtherEnginesWhereSomeDoNotRun) {
+TEST(EmulatedGpuChoices, TakesOtherEnginesWhereSomeDoNotRun) {
   const Finished whole = run_emulated(resnet_in_f16);
   const Environment refusing("CNN_EMULATED_REFUSING_ENGINE", "2");
   const Finished run = run_emulated(resnet_in_f16);
@@ -87,7 +84,7 @@ TEST(EmulatedGpuEngines, TakesOtherEnginesWhereSomeDoNotRun) {
   EXPECT_EQ(std::set(notes.begin(), notes.end()).size(), notes.size()) << "one for each graph";
 }
 
-TEST(EmulatedGpuEngines, ComputesOnTheDeviceThatGpuIndicesName) {
+TEST(EmulatedGpuChoices, ComputesOnTheDeviceThatGpuIndicesName) {
   const TemporaryFolder folder;
   const Environment devices("CNN_EMULATED_DEVICES", "2");
   const auto device_of = [&](const std::string& indices) {
@@ -109,16 +106,16 @@ TEST(EmulatedGpuEngines, ComputesOnTheDeviceThatGpuIndicesName) {
               testing::HasSubstr("--gpu_indices=1 names 1 GPU, but this host has a rank number 2"));
 }
 
-TEST(EmulatedGpuEngines, PlansItsFirstStepsWithLmsByTheSpeedsOfTheDeviceAndItsLink) {
+TEST(EmulatedGpuChoices, PlansItsFirstStepsWithLmsByTheSpeedsOfTheDeviceAndItsLink) {
   const Finished run =
-      run_emulated(with(resnet_in_f16, {"--lms", "--lms_policy=vdnn_all", "--num_batches=1"}));
+      run_emulated(joined(resnet_in_f16, {"--lms", "--lms_policy=vdnn_all", "--num_batches=1"}));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(lines_with(run, "lms: first steps are planned by"),
               testing::ElementsAre(testing::AllOf(testing::HasSubstr(" TFLOP/s and "),
                                                   testing::HasSubstr(" GB/s out, "))));
 }
 
-TEST(EmulatedGpuEngines, TimesEnginesUnlessItIsToldNotTo) {
+TEST(EmulatedGpuChoices, TimesEnginesUnlessItIsToldNotTo) {
   const TemporaryFolder folder;
   const std::string cache_home = folder / "cache";
   const Environment cache("XDG_CACHE_HOME", cache_home.c_str());
@@ -134,26 +131,27 @@ TEST(EmulatedGpuEngines, TimesEnginesUnlessItIsToldNotTo) {
   const Finished second = run_emulated(flags);
   EXPECT_EQ(lines_with(second, "tuning: engines for ").size(), 0U) << second.err;
   EXPECT_EQ(losses_in(second), losses_in(first));
-  const Finished hurried = run_emulated(with(flags, {"--batch_size=3", "--tune_seconds=0"}));
+  const Finished hurried = run_emulated(joined(flags, {"--batch_size=3", "--tune_seconds=0"}));
   EXPECT_THAT(lines_with(hurried, "tuning: engines for 0 graphs"),
               testing::ElementsAre(testing::HasSubstr("were not within --tune_seconds")));
-  const Finished untuned = run_emulated(with(flags, {"--batch_size=3", "--notune"}));
+  const Finished untuned = run_emulated(joined(flags, {"--batch_size=3", "--notune"}));
   EXPECT_THAT(lines_with(untuned, "tuning"), testing::IsEmpty());
   EXPECT_THAT(lines_with(untuned, "plan cache"), testing::IsEmpty());
   EXPECT_EQ(losses_in(untuned), losses_in(hurried));
 }
 
 // The ranks would time different engines as the fastest, with other workspaces.
-TEST(EmulatedGpuEngines, OnTwoDevicesRunsTheEnginesThatTheFirstHasTimed) {
+TEST(EmulatedGpuChoices, OnTwoDevicesRunsTheEnginesThatTheFirstHasTimed) {
   const TemporaryFolder folder;
   const Environment devices("CNN_EMULATED_DEVICES", "2");
-  const Words flags = with(resnet_in_f16, {"--num_gpus=2", "--variable_update=replicated",
-                                           "--comm_backend=ring", "--num_batches=2"});
-  const Finished run = run_emulated(with(flags, {"--tune", "--plan_cache=" + (folder / "plans")}));
+  const Words flags = joined(resnet_in_f16, {"--num_gpus=2", "--variable_update=replicated",
+                                             "--comm_backend=ring", "--num_batches=2"});
+  const Finished run =
+      run_emulated(joined(flags, {"--tune", "--plan_cache=" + (folder / "plans")}));
   ASSERT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(lines_with(run, "tuning: engines for "),
               testing::ElementsAre(testing::HasSubstr("rank 0: tuning: engines for 17 graphs")));
-  const Finished again = run_emulated(with(flags, {"--plan_cache=" + (folder / "plans")}));
+  const Finished again = run_emulated(joined(flags, {"--plan_cache=" + (folder / "plans")}));
   EXPECT_EQ(losses_in(again), losses_in(run));
 }
 
