@@ -80,6 +80,10 @@ void sum_rows(const ColumnPart& part, std::span<double> sums) {
   }
 }
 
+double bias_of(const Product& p, const ProductMemory& m, std::uint64_t row) {
+  return has_bias(p) ? load(type_of(bias_type(p)), m.bias, static_cast<std::int64_t>(row)) : 0;
+}
+
 }  // namespace
 
 std::string why_impossible(const Product& p) {
@@ -170,7 +174,7 @@ void compute(const Product& p, const ProductMemory& m) {
           static_cast<std::int64_t>(column) * p.d.leading + static_cast<std::int64_t>(row);
       double sum = m.alpha * sums[row % rows_at_once];
       sum += m.beta == 0 ? 0 : m.beta * load(type, m.c, at);
-      sum += has_bias(p) ? load(type_of(bias_type(p)), m.bias, static_cast<std::int64_t>(row)) : 0;
+      sum += bias_of(p, m, row);
       store(type, m.d, at, static_cast<float>(relu && sum < 0 ? 0 : sum));
     }
   }
