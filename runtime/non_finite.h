@@ -27,7 +27,7 @@ struct NonFiniteTensor {
 // (...)".
 std::string to_string(const NonFiniteTensor& tensor);
 
-// What is known of a tensor that an action of the step reads or makes; no counts.
+// Returns what is known of a tensor that an action of the step reads or makes; no counts.
 NonFiniteTensor describe_non_finite(const Graph& graph, TensorId tensor, const Action& action);
 
 // The elements of a tensor in host memory that are NaN or infinite, with the layout's padding; 0

@@ -20,7 +20,7 @@ struct FirstNonFinite {
 
 // Notices a training whose loss goes to nan or infinity: a line on stderr at the first such step,
 // which names the first tensor that is not finite. If the loss stays so there is a line at the end
-// and the section "diverged" of the result, which other runs do not have. Of a step that
+// and the section "diverged" of the result, which other runs do not have. For a step that
 // --check_finite_step names there is a line whatever its loss is.
 class DivergenceWatch final : public Observer {
  public:

@@ -1,6 +1,22 @@
 #include "runtime/cuda/error.h"
 
+#include <algorithm>
+#include <array>
+
 namespace cnn::cuda {
+namespace {
+
+// Errors of the device itself: every later call returns them.
+bool is_left_by_work(cudaError_t status) {
+  constexpr std::array errors{cudaErrorIllegalAddress,     cudaErrorLaunchFailure,
+                              cudaErrorLaunchTimeout,      cudaErrorAssert,
+                              cudaErrorHardwareStackError, cudaErrorIllegalInstruction,
+                              cudaErrorMisalignedAddress,  cudaErrorInvalidAddressSpace,
+                              cudaErrorInvalidPc,          cudaErrorECCUncorrectable};
+  return std::ranges::find(errors, status) != errors.end();
+}
+
+}  // namespace
 
 std::string text_of(cudaError_t status) {
   return std::string(cudaGetErrorName(status)) + ": " + cudaGetErrorString(status);
@@ -10,7 +26,11 @@ void check(cudaError_t status, std::source_location at) {
   if (status != cudaSuccess) [[unlikely]] {
     // The runtime also keeps the error for whoever asks next: that would blame an innocent call.
     static_cast<void>(cudaGetLastError());
-    throw Error(text_of(status), at);
+    throw Error(text_of(status) + (is_left_by_work(status)
+                                       ? "; only with --sync_each_kernel is an operation that is "
+                                         "named here the one that has failed"
+                                       : ""),
+                at);
   }
 }
 

@@ -1,4 +1,4 @@
-// What the CUDA backend chooses and measures for itself, and what it does where a choice fails: the
+// Choices and measurements that the CUDA backend makes for itself, and choices that fail: the
 // unchanged program on the emulated GPU.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

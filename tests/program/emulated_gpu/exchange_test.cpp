@@ -244,6 +244,34 @@ TEST_F(GpuExchange, DelaysChangeNoBit) {
   EXPECT_EQ(losses_of("gpu", 0, flags), expected);
 }
 
+// The kernels of a step of this network are fewer than 100, so that a step in the middle breaks.
+TEST_F(GpuExchange, NamesTheOperationWhoseKernelFails) {
+  const Environment fault("CNN_EMULATED_KERNEL_FAULT", "0:60");
+  const GpuRun run =
+      run_on("gpu", 0, tiny({"--sync_each_kernel", "--num_batches=500", "--nouse_cuda_graph"}));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err,
+              testing::ContainsRegex("[a-z_]+(#[0-9]+)?: cudaErrorLaunchFailure: unspecified"));
+}
+
+TEST_F(GpuExchange, SaysHowToNameTheOperationWhoseKernelFailsInAGraph) {
+  const Environment fault("CNN_EMULATED_KERNEL_FAULT", "0:200");
+  const GpuRun run = run_on("gpu", 0, tiny({"--num_batches=500"}));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, testing::AllOf(HasSubstr("cudaErrorLaunchFailure"),
+                                               HasSubstr("only with --sync_each_kernel")));
+}
+
+// The other device's kernels wait for the one that has failed.
+TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsForByTheHost) {
+  const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
+  const GpuRun run = run_on("gpu", 0,
+                            in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated",
+                                             "--num_batches=500", "--comm_backend=ring"})));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure"));
+}
+
 // Device d draws 400 + 50 d watts.
 TEST_F(GpuExchange, TellsTelemetryOfTheDevicesThatItUses) {
   const GpuRun run = run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated"}));

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
+
+#include "tests/support/error_of.h"
 
 namespace cnn::cuda {
 namespace {
@@ -19,6 +22,16 @@ TEST(CudaError, IsThrownForAnythingButSuccess) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "cudaErrorInvalidValue: invalid argument");
     EXPECT_NE(std::string(error.where().file_name()).find("error_test"), std::string::npos);
+  }
+}
+
+// Kernels fail while the host has gone on to others.
+TEST(CudaError, SaysWhichErrorsAnEarlierOperationMayHaveMade) {
+  for (const auto& [status, is_left] :
+       {std::pair(cudaErrorLaunchFailure, true), std::pair(cudaErrorIllegalAddress, true),
+        std::pair(cudaErrorInvalidValue, false)}) {
+    const std::string text = tests::error_of([status = status] { check(status); });
+    EXPECT_EQ(text.find("--sync_each_kernel") != std::string::npos, is_left) << text;
   }
 }
 

@@ -139,6 +139,7 @@ cudaError_t cudaLaunchKernel(const void* entry, dim3 grid, dim3 block, void** pa
       {.name = "a kernel of " + emulated::text_of(grid) + " blocks of " + emulated::text_of(block),
        .body =
            [launch, bound, device = stream->device] {
+             driver().begin_kernel(device);
              const std::function<void()> thread = bound.thread;  // on this stack, which is allowed
              const emulated::CheckedAddresses checked(
                  device, {static_cast<const std::byte*>(bound.values.get()), bound.value_bytes});

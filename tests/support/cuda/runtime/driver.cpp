@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <utility>
 
+#include "runtime/error.h"
 #include "tests/support/cuda/runtime/fault.h"
 #include "tests/support/cuda/runtime/kernel_table.h"
 #include "tests/support/cuda/runtime/violation.h"
@@ -29,6 +31,12 @@ Settings settings_of_environment() {
       << 20U;
   if (const char* file = std::getenv("CNN_EMULATED_COUNTS")) {
     settings.counts_file = file;
+  }
+  if (const char* const fault = std::getenv("CNN_EMULATED_KERNEL_FAULT")) {
+    const char* const colon = std::strchr(fault, ':');
+    check(colon != nullptr, "CNN_EMULATED_KERNEL_FAULT is DEVICE:KERNEL");
+    settings.fault = {.device = std::atoi(fault),
+                      .kernel = static_cast<unsigned>(std::atoi(colon + 1))};
   }
   return settings;
 }
@@ -106,8 +114,17 @@ void Driver::break_device(int device, cudaError_t error, const std::string& why)
   if (state.sticky == cudaSuccess) {
     state.sticky = error;
     state.fault = why;
+    if (why.ends_with(injected_kernel_fault)) {
+      return;
+    }
     violate("device " + std::to_string(device) + " is broken by " + why);
   }
+}
+
+void Driver::begin_kernel(int device) {
+  const unsigned number = devices[static_cast<std::size_t>(device)].kernels++;
+  check(!settings.fault || settings.fault->device != device || settings.fault->kernel != number,
+        injected_kernel_fault);
 }
 
 bool Driver::is_used(const Block& block) const {

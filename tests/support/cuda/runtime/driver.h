@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cuda_runtime_api.h>
 #include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,18 +17,27 @@
 
 namespace cnn::tests::emulated {
 
+// A kernel that breaks its device on request: the test expects it, so it is no violation.
+struct KernelFault {
+  int device = 0;
+  unsigned kernel = 0;  // by the order in which the device runs them, from 0
+};
+inline constexpr const char* injected_kernel_fault = "the kernel breaks, as the test asks";
+
 struct Settings {
   int devices = 1;
   std::size_t bytes_per_device = std::size_t{2} << 30U;
   Delays delays;
   std::string counts_file;  // written at the end if it has a name
+  std::optional<KernelFault> fault;
 };
 
 // The state of one emulated device.
 struct DeviceState {
-  int queued = 0;                    // pieces of work that have not ended
-  cudaError_t sticky = cudaSuccess;  // every later call returns it
-  std::string fault;                 // what broke the device
+  int queued = 0;                     // pieces of work that have not ended
+  std::atomic<unsigned> kernels = 0;  // that have begun
+  cudaError_t sticky = cudaSuccess;   // every later call returns it
+  std::string fault;                  // what broke the device
 };
 
 // All state behind the functions of the runtime: one for the process, as the real one is.
@@ -56,6 +67,7 @@ class Driver {
   // Marks a device as broken, for good. Needs the lock.
   void break_device(int device, cudaError_t error, const std::string& why);
   bool is_used(const Block& block) const;  // by queued work; needs the lock
+  void begin_kernel(int device);           // throws if it is to break the device
 
  private:
   unsigned queues_ = 0;
@@ -63,9 +75,10 @@ class Driver {
 
 // The driver, made with the settings of set_up(), or when it is first used with the default ones,
 // where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
-// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays, and
-// CNN_EMULATED_COUNTS names a file that gets the numbers of launches and replays and the most
-// memory that a device has had in use.
+// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays,
+// CNN_EMULATED_KERNEL_FAULT (DEVICE:KERNEL) the launch that fails, and CNN_EMULATED_COUNTS names a
+// file that gets the numbers of launches and replays and the most memory that a device has had in
+// use.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.
