@@ -137,6 +137,12 @@ void Team::connect(Rank& rank, int number) {
   rank.exchange->serve(*rank.part);
 }
 
+void Team::leave(Rank& rank, int culprit) {
+  if (rank.transport) {
+    rank.transport->leave(culprit == allreduce::any_rank ? rank.transport->rank() : culprit);
+  }
+}
+
 void Team::each(const std::function<void(Rank&)>& work) {
   if (ranks_.size() == 1) {
     work(*ranks_.front());
@@ -144,12 +150,15 @@ void Team::each(const std::function<void(Rank&)>& work) {
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread->start([&work, &of = *rank] {
+      // The others may wait for a device that waits for this rank, which no message ends: they look
+      // whom a rank that has given up blames.
       try {
         work(of);
+      } catch (const allreduce::PeerLost& lost) {
+        leave(of, lost.rank());
+        throw;
       } catch (...) {
-        if (of.transport) {
-          of.transport->leave(std::nullopt);
-        }
+        leave(of, allreduce::any_rank);
         throw;
       }
     });

@@ -136,6 +136,8 @@ class Team {
   // Does it for each rank, at the same time; returns when all are done. Throws what the first one
   // threw that failed by itself.
   void each(const std::function<void(Rank&)>& work);
+  // This rank does no more: by itself, if the culprit is any_rank, or since it has lost that one.
+  static void leave(Rank& rank, int culprit);
   void only(Rank& rank, const std::function<void(Rank&)>& work);
   // All ranks get what the first has: of all that is saved, or of running averages alone.
   enum class Spread : std::uint8_t { all, averages };

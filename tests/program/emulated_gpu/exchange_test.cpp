@@ -272,6 +272,15 @@ TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsForByTheHost) {
   EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure"));
 }
 
+TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsForByNccl) {
+  const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
+  const GpuRun run = run_on("gpu", 0,
+                            in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated",
+                                             "--num_batches=500", "--comm_backend=nccl"})));
+  EXPECT_EQ(run.finished.status, 1);
+  EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure"));
+}
+
 // Device d draws 400 + 50 d watts.
 TEST_F(GpuExchange, TellsTelemetryOfTheDevicesThatItUses) {
   const GpuRun run = run_on("gpu", 0, tiny({"--num_gpus=2", "--variable_update=replicated"}));
