@@ -15,7 +15,7 @@ namespace {
 
 // Small steps need no more plans looked at than large ones.
 std::size_t work_of(const PlanningProblem& problem) {
-  constexpr std::size_t most = 6'000'000, plans = 18'000;
+  constexpr std::size_t most = 3'000'000, plans = 9'000;
   return std::min(most, plans * problem.steps.size());
 }
 
@@ -41,9 +41,6 @@ class BudgetSearch {
     approach(first);
     if (first.evaluation.fits && is_far()) {
       approach(find({.device_bytes = budget_, .work = work(), .exchanges = 10}));
-    }
-    for (int again = 0; again < 2 && first.evaluation.fits && is_unlucky(); ++again) {
-      approach(find({.device_bytes = budget_, .work = work(), .start = &latest_}));
     }
     if (!fits_ && first.evaluation.fits) {
       start_lower();
@@ -74,15 +71,9 @@ class BudgetSearch {
     return !fits_ || best_.outcome.seconds > far * good_enough_;
   }
 
-  // Places cost much of what was evaluated: other plans of that speed may find better ones.
-  bool is_unlucky() const {
-    constexpr double much = 1.03;
-    return !fits_ || best_.outcome.seconds > much * evaluated_;
-  }
-
   // From a plan to others nearby that take a little less each time.
   void approach(Solution found) {
-    constexpr int attempts = 10;
+    constexpr int attempts = 4;
     constexpr double temperature = 0.003;
     evaluated_ =
         evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
@@ -128,7 +119,7 @@ class BudgetSearch {
   std::size_t place(const Solution& found, std::size_t target) {
     // The share of the step by which copies end earlier than needed. None: as early as there is
     // room.
-    constexpr std::array<std::optional<double>, 4> slacks{std::nullopt, 0.03, 0.01, 0.002};
+    constexpr std::array<std::optional<double>, 2> slacks{std::nullopt, 0.01};
     ScheduleExpander expander(problem_);
     Evaluator evaluator(problem_, target, request_.options.sync_mode);
     const ExpandedSchedule& expanded = expander.expand(found.decisions);

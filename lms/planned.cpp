@@ -8,6 +8,10 @@
 // fastest plan so far cannot have a faster one and is left out, as are all below it.
 #include "lms/planned.h"
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -32,7 +36,7 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   };
   while (bytes() <= last) {
     series.push_back(bytes());
-    constexpr double near = 1.1, near_step = 1.03, far_step = 1.05;
+    constexpr double near = 1.1, near_step = 1.04, far_step = 1.08;
     ratio *= ratio < near ? near_step : far_step;
   }
   return series;
@@ -42,22 +46,70 @@ bool fits(const PlacedPlan& plan, const Budget& budget) {
   return plan.outcome.device_bytes <= budget.device && plan.outcome.host_bytes <= budget.host;
 }
 
+// Budgets other than the last whose plans may be faster than this, as their bounds say.
+std::vector<std::size_t> promising(const Request& request, const std::vector<std::size_t>& series,
+                                   double seconds) {
+  constexpr double rounding = 1e-9;
+  std::vector<std::size_t> budgets;
+  for (std::size_t i = series.size(); i-- > 1;) {
+    if (lower_bound_at(request, series[i - 1]) >= seconds * (1 - rounding)) {
+      break;  // a smaller budget has a higher bound
+    }
+    budgets.push_back(series[i - 1]);
+  }
+  return budgets;
+}
+
+// Searches the budgets on all processors. No search knows of another, so that the result does not
+// depend on how many there are.
+std::vector<PlacedPlan> search_all(const Request& request, const PlanningProblem& problem,
+                                   const SmallestPlan& smallest,
+                                   const std::vector<std::size_t>& budgets) {
+  std::vector<PlacedPlan> plans(budgets.size());
+  std::vector<std::exception_ptr> errors(budgets.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < budgets.size(); i = next++) {
+      try {
+        plans[i] = search_budget(request, problem, smallest, budgets[i]);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    const std::size_t threads =
+        std::min<std::size_t>(budgets.size(), std::thread::hardware_concurrency());
+    std::vector<std::jthread> helpers;
+    for (std::size_t t = 1; t < threads; ++t) {
+      helpers.emplace_back(work);
+    }
+    work();
+  }
+  for (const std::exception_ptr& error : errors) {
+    if (error) {
+      std::rethrow_exception(error);
+    }
+  }
+  return plans;
+}
+
 PlacedPlan fastest(const Request& request, const PlanningProblem& problem,
                    const SmallestPlan& smallest) {
   const std::vector<std::size_t> series =
       budget_series(smallest.placed.outcome.device_bytes, request.budget.device);
   PlacedPlan best = smallest.placed;
-  bool is_first = true;
-  for (auto budget = series.rbegin(); budget != series.rend(); ++budget) {
-    constexpr double rounding = 1e-9;
-    if (!is_first && lower_bound_at(request, *budget) >= best.outcome.seconds * (1 - rounding)) {
-      break;
-    }
-    PlacedPlan plan = search_budget(request, problem, smallest, *budget);
+  const auto accept = [&](PlacedPlan plan) {
     if (fits(plan, request.budget) && plan.outcome.seconds < best.outcome.seconds) {
       best = std::move(plan);
     }
-    is_first = false;
+  };
+  if (!series.empty()) {
+    accept(search_budget(request, problem, smallest, series.back()));
+    const std::vector<std::size_t> budgets = promising(request, series, best.outcome.seconds);
+    for (PlacedPlan& plan : search_all(request, problem, smallest, budgets)) {
+      accept(std::move(plan));
+    }
   }
   return best;
 }

@@ -88,26 +88,28 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs) {
   schedule_ = std::move(made.schedule);
   report_.notes = std::move(made.notes);
   floor_ = made.floor > 0 ? made.floor : floor_;
-  StepPlan result = place(unlimited, request, made.enough);
+  enough_ = made.enough;
+  StepPlan result = place(unlimited, request);
   report_.lower_bound_seconds =
       report_.necessary ? lower_bound(request).seconds : report_.compute_seconds;
   return result;
 }
 
-StepPlan Planner::plan_by(const Schedule& schedule, std::size_t arena_bytes,
-                          const StepPlan& unlimited, const Costs& costs) {
+StepPlan Planner::plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
+                          const Costs& costs) {
   const Schedule given = make_schedule(*unlimited.graph);
   const Request request = request_for(unlimited, given, costs);
   start_report(unlimited, costs);
   policy_seconds_ = 0;
   schedule_ = schedule;
-  StepPlan result = place(unlimited, request, arena_bytes);
+  enough_ = enough;
+  StepPlan result = place(unlimited, request);
   report_.lower_bound_seconds = lower_bound_of(request, schedule_);
   return result;
 }
 
-StepPlan Planner::place(const StepPlan& unlimited, const Request& request, std::size_t enough) {
-  StepPlan plan = make_plan(unlimited.graph, unlimited.specs, schedule_, enough);
+StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
+  StepPlan plan = make_plan(unlimited.graph, unlimited.specs, schedule_, enough_);
   report_.peak = report_.resident + plan.memory.device_bytes;
   report_.live_peak = report_.resident + plan.memory.lower_bound_bytes;
   report_.host = plan.memory.host_bytes;

@@ -58,13 +58,14 @@ class Planner {
   // Plans the step by the policy's rules. Where nothing fits, the plan takes more than the budget
   // and report().fits is false. Throws Error where options cannot be obeyed.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs);
-  // Plans the step by a schedule from elsewhere, in no more than so many bytes of the arena if it
-  // can. Throws Error if the schedule is not one of this step.
-  StepPlan plan_by(const Schedule& schedule, std::size_t arena_bytes, const StepPlan& unlimited,
+  // Plans the step by a schedule from elsewhere, placed as plan_memory() does with so many bytes as
+  // enough. Throws Error if the schedule is not one of this step.
+  StepPlan plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
                    const Costs& costs);
 
-  const PlanReport& report() const { return report_; }       // of the latest plan
-  const Schedule& schedule() const { return schedule_; }     // of the latest plan, without links
+  const PlanReport& report() const { return report_; }    // of the latest plan
+  std::size_t enough() const { return enough_; }          // of plan_memory(), for the latest plan
+  const Schedule& schedule() const { return schedule_; }  // of the latest plan, without links
   double policy_seconds() const { return policy_seconds_; }  // wall time of the latest search
 
   // Bytes of the device that the plan with the smallest peak takes, variables included.
@@ -74,7 +75,7 @@ class Planner {
   Request request_for(const StepPlan& unlimited, const Schedule& schedule,
                       const Costs& costs) const;  // refers to all three
   void start_report(const StepPlan& unlimited, const Costs& costs);
-  StepPlan place(const StepPlan& unlimited, const Request& request, std::size_t enough);
+  StepPlan place(const StepPlan& unlimited, const Request& request);
 
   PlannerOptions options_;
   Budget limits_;
@@ -83,6 +84,7 @@ class Planner {
   std::size_t floor_ = 0;
   PlanReport report_;
   Schedule schedule_;
+  std::size_t enough_ = 0;
   double policy_seconds_ = 0;
 };
 

@@ -356,7 +356,7 @@ SEEDED = [
     ("models/test.cpp", "#include <gtest/gtest.h>\n", "must not use the library"),
     ("runtime/long.cpp", "\n" * 501, "501 lines; the limit is 500"),
     ("scripts/long.sh", "\n" * 501, "501 lines; the limit is 500"),
-    ("scripts/cmake/Long.cmake", "\n" * 730, "731 lines together"),
+    ("scripts/cmake/Long.cmake", "\n" * 840, "841 lines together"),
     ("runtime/twice.h", '#include "runtime/tensor.h"\n', "without #pragma once"),
     ("engine/core.h", "#pragma once\n", "engine: does not belong in the top folder"),
     ("runtime/tpu/device.h", "#pragma once\n", "folder runtime/tpu is not in the table"),

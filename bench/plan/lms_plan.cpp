@@ -109,6 +109,7 @@ SavedPlan LmsPlanner::latest() const {
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
+          .enough = planner_.enough(),
           .schedule = planner_.schedule()};
 }
 
@@ -117,9 +118,7 @@ StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs) {
     return planner_.plan(unlimited, costs);
   }
   try {
-    const std::size_t arena =
-        loaded_->peak - std::min(loaded_->peak, planner_.options().resident_bytes);
-    return planner_.plan_by(loaded_->schedule, arena, unlimited, costs);
+    return planner_.plan_by(loaded_->schedule, loaded_->enough, unlimited, costs);
   } catch (const Error& error) {
     throw file_.empty()
         ? error

@@ -150,6 +150,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
                  .budget = file.at("budget_bytes").get<std::size_t>(),
                  .peak = file.at("peak_bytes").get<std::size_t>(),
                  .host = file.at("host_bytes").get<std::size_t>(),
+                 .enough = file.value("enough_bytes", std::size_t{0}),  // older files have none
                  .bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
                  .schedule = {}};
   const StepReader reader(graph);
@@ -239,6 +240,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"budget_bytes", plan.budget},
           {"peak_bytes", plan.peak},
           {"host_bytes", plan.host},
+          {"enough_bytes", plan.enough},
           {"bucket_bytes", plan.bucket_bytes},
           {"largest_join_bytes", join},
           {"steps", std::move(steps)}};

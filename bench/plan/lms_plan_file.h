@@ -28,6 +28,7 @@ struct SavedPlan {
   std::size_t budget = 0;                       // that it was made for
   std::size_t peak = 0;                         // that it takes
   std::size_t host = 0;
+  std::size_t enough = 0;        // of plan_memory(): equal values place equal schedules alike
   std::size_t bucket_bytes = 0;  // of the updates in its graph
   // As the policy made it, without the waits that link() adds: places and waits follow from it.
   Schedule schedule;

@@ -24,9 +24,11 @@ fail() {
 }
 # check SLICE FLAGS...: all rows of the slice are good.
 check() {
-  scripts/gpu_check.sh --bundle="$folder" --json="$folder/result.json" --toy --budget_s=1500 --slice="$@" \
-    >"$folder/out" 2>&1 || fail "exit code $? of slice $1"
-  grep -q '^[1-9][0-9]* rows: 0 bad, 0 left' "$folder/out" || fail "rows of slice $1 are missing"
+  local slice=$1
+  shift
+  scripts/gpu_check.sh --bundle="$folder" --json="$folder/result.json" --toy --budget_s=1500 --slice="$slice" "$@" \
+    >"$folder/out" 2>&1 || fail "exit code $? of slice $slice"
+  grep -q '^[1-9][0-9]* rows: 0 bad, 0 left' "$folder/out" || fail "rows of slice $slice are missing"
 }
 says() { grep -q -e "$1" "$folder/out" || fail "'$1' is missing"; }
 
