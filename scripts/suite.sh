@@ -57,7 +57,7 @@ out=${out:-$root/build/suites/$(basename "$suite")}
 
 # Flags whose own values may have commas: they are no list of configurations.
 keeps_commas=(
-  backbone_model_path benchmark_log_dir benchmark_test_id class_list comm_calibration_file comm_fault comm_topology
+  backbone_model_path benchmark_log_dir benchmark_test_id class_list comm_calibration_file comm_fault comm_numa_nodes comm_topology
   controller_host data_dir ddl_options debugger emulate_link_gbps eval_dir eval_during_training_at_specified_epochs
   eval_during_training_at_specified_steps fake_input flagfile gpu_indices gpu_thread_mode graph_file hash_file html_report
   kmp_affinity lms_excl_ops lms_excl_types lms_incl_ops lms_incl_types lms_plan_file lms_plan_out lms_serialization

@@ -73,7 +73,8 @@ void treat_all(CommandLine& line) {
   for (const Setting& setting : line.settings) {
     if (setting.value != default_value(*setting.flag)) {
       treat(*setting.flag, setting.value, line);
-    } else if (setting.given && is_of_older_releases(*setting.flag)) {
+    } else if (setting.given && !setting.flag->note.empty() &&
+               is_of_older_releases(*setting.flag)) {
       line.notices.push_back(
           fmt::format("--{} is a flag of older releases, and this is its "
                       "default; for another: {}",

@@ -72,12 +72,12 @@ TEST(Planned, FitsInExactlyItsFloor) {
 
 TEST(Planned, IsNeverSlowerInALargerBudget) {
   int faster = 0;
-  for_random_steps(25, 6, [&](StepCase& c) {
+  for_random_steps(12, 6, [&](StepCase& c) {
     const std::size_t smallest = min_feasible_bytes(c.request());
     const std::size_t need = c.peak(c.schedule).device_bytes;
     double seconds = std::numeric_limits<double>::infinity();
-    for (std::size_t part = 0; part <= 12; ++part) {
-      c.budget.device = smallest + (need - std::min(need, smallest)) * part / 12;
+    for (std::size_t part = 0; part <= 8; ++part) {
+      c.budget.device = smallest + (need - std::min(need, smallest)) * part / 8;
       const Outcome outcome =
           outcome_of(c.request(), find_policy("planned").plan(c.request()).schedule);
       ASSERT_LE(outcome.device_bytes, c.budget.device);
@@ -86,7 +86,7 @@ TEST(Planned, IsNeverSlowerInALargerBudget) {
       seconds = outcome.seconds;
     }
   });
-  EXPECT_GT(faster, 50);
+  EXPECT_GT(faster, 8);
 }
 
 TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {

@@ -189,11 +189,12 @@ TEST_F(FakeImageNet, EndsWithOneLineAtABrokenRecord) {
 }
 
 TEST_F(FakeImageNet, NamesWhatIsMissing) {
-  const TemporaryFolder empty;
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder.path() / "other");
   const Finished run =
-      run_program({"--device=cpu", "--data_name=imagenet", "--data_dir=" + empty.path().string()});
+      run_program({"--device=cpu", "--data_name=imagenet", "--data_dir=" + folder.path().string()});
   EXPECT_EQ(run.status, 1);
-  EXPECT_THAT(run.err, AllOf(HasSubstr(empty.path().string()), HasSubstr("train-*-of-*")));
+  EXPECT_THAT(run.err, AllOf(HasSubstr(folder.path().string()), HasSubstr("train-*-of-*")));
 }
 
 }  // namespace

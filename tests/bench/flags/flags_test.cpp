@@ -273,11 +273,7 @@ TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
   EXPECT_THAT(parse({"--num_omp_threads=2"}).notices,
               ElementsAre("--num_omp_threads is an older name of --num_intra_threads"));
   EXPECT_EQ(parse({"--gpu_mem_fraction=0.5"}, gpu).config.gpu.memory_fraction, 0.5);
-  EXPECT_EQ(refusal({"--nouse_nccl"}),
-            "--use_nccl=False is not supported: use --comm_backend=ring, or --comm_backend=nccl to "
-            "sum by NCCL");
-  EXPECT_THAT(parse({"--use_nccl"}).notices,
-              ElementsAre(AllOf(HasSubstr("older releases"), HasSubstr("--comm_backend=nccl"))));
+  EXPECT_FALSE(parse({"--nouse_nccl"}).config.comm.use_nccl);
   EXPECT_THAT(refusal({"--cpu=skl"}), HasSubstr("--cpu is a flag of older releases: use --device"));
   EXPECT_THAT(refusal({"--auto_mixed_precision"}), HasSubstr("use --precision=fp16"));
   EXPECT_THAT(refusal({"--input_data_format=NHWC"}), HasSubstr("use --data_format"));

@@ -87,7 +87,7 @@ TEST(Help, ShowsFlagsWithoutEffectLastInOneBlock) {
   }
   EXPECT_EQ(acting.size() + rest.size(), flags);
   EXPECT_THAT(acting, testing::Contains("learning_rate"));
-  EXPECT_THAT(rest, testing::Contains("cache_data"));  // an older name of one that does not act
+  EXPECT_THAT(rest, testing::Contains("use_data_sets"));  // an older name of one that does not act
   EXPECT_THAT(rest, testing::Contains("xla"));
 }
 

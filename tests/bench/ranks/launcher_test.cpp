@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <gtest/gtest.h>
 #include <optional>
+#include <unistd.h>
 
 namespace cnn::bench {
 namespace {
@@ -12,7 +13,10 @@ constexpr const char* rank_variable = "OMPI_COMM_WORLD_RANK";
 // The environment of a process that mpirun has started, with this further variable.
 class Launch {
  public:
+  // mpirun makes each rank the leader of a process group; whoever started this test may have made
+  // it a member of one whose leader has ended.
   Launch(const char* name, const char* value) : name_(name) {
+    ::setpgid(0, 0);
     setenv(rank_variable, "1", 1);
     setenv(name_, value, 1);
   }
