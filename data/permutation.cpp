@@ -13,11 +13,11 @@ namespace {
 constexpr int rounds = 8;
 
 std::uint64_t side_of(std::uint64_t size) {
-  auto side = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
-  while (side * side < size) {
-    ++side;
+  auto edge = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(size)));
+  while (edge * edge < size) {
+    ++edge;
   }
-  return side;
+  return edge;
 }
 
 }  // namespace

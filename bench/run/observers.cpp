@@ -134,6 +134,20 @@ std::unique_ptr<Observer> trace_observer(const Observed& run) {
   return std::make_unique<TraceWriter>(run.console, file, run.team.first().plan());
 }
 
+// Records of every step, and of what the machine did meanwhile.
+void add_step_records(const Observed& run, const StepRecord::Options& options, Observers& all) {
+  std::function<std::optional<std::uint64_t>()> throttled;
+  if (run.backend.telemetry) {
+    auto telemetry =
+        std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result);
+    throttled = [&record = *telemetry] { return record.throttled_samples(); };
+    all.push_back(std::move(telemetry));
+  }
+  all.push_back(std::make_unique<StepRecord>(run.result, options));
+  all.push_back(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled),
+                                                    run.console, run.result));
+}
+
 }  // namespace
 
 Observers make_observers(const Observed& run) {
@@ -149,17 +163,7 @@ Observers make_observers(const Observed& run) {
   if (run.turns != nullptr) {
     add(std::make_unique<TurnTaker>(*run.turns, run.result));
   }
-  std::function<std::optional<std::uint64_t>()> throttled;
-  if (run.backend.telemetry) {
-    auto telemetry =
-        std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result);
-    throttled = [&record = *telemetry] { return record.throttled_samples(); };
-    add(std::move(telemetry));
-  }
-  add(std::make_unique<StepRecord>(
-      run.result, StepRecord::Options{.accuracies = accuracies, .ewma_weight = ewma_weight}));
-  add(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled), run.console,
-                                          run.result));
+  add_step_records(run, {.accuracies = accuracies, .ewma_weight = ewma_weight}, all);
   if (job.train_data && config.data.row().has_image_files) {
     add(input_observer(run));
   }

@@ -313,6 +313,26 @@ void add_job(const Job& job, const Session& session, Json& result) {
   result["plan"] = session.plan_json();
 }
 
+// Runs what needs no training step: a search for sizes, or the input alone. False: the run is
+// another.
+bool ran_without_steps(const RunRequest& request, const Job& job, const Backend& backend,
+                       Console& console, Json& result) {
+  if (request.config.search.any()) {
+    report_search(job, backend, console, result);
+    return true;
+  }
+  for (const std::string& notice : job.notices) {
+    console.note(notice);
+  }
+  if (request.config.data.input_only) {
+    console.print(header_lines(header_for(job, backend)));
+    report_input(job, backend, request.interruption, console, result);
+    was_interrupted(request.interruption, console);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
@@ -322,17 +342,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
   const Job job = make_job(config, backend);
-  if (config.search.any()) {
-    report_search(job, backend, console, result);
-    return;
-  }
-  for (const std::string& notice : job.notices) {
-    console.note(notice);
-  }
-  if (config.data.input_only) {
-    console.print(header_lines(header_for(job, backend)));
-    report_input(job, backend, request.interruption, console, result);
-    was_interrupted(request.interruption, console);
+  if (ran_without_steps(request, job, backend, console, result)) {
     return;
   }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
