@@ -32,6 +32,15 @@ class Rank {
     device_.look_while_waiting([c = communicator_](bool waiting) { c->look(waiting); });
     stream_ = device_.make_stream(Lane::communicate);
   }
+  // An abort may still wait for a call under way, which uses the memory: it ends first.
+  ~Rank() {
+    stream_.reset();
+    recording_.reset();
+    device_.look_while_waiting([](bool) {});
+    communicator_.reset();
+  }
+  Rank(const Rank&) = delete;
+  Rank& operator=(const Rank&) = delete;
 
   void sum() {
     const std::span<float> piece(reinterpret_cast<float*>(memory_.data()), 4);
