@@ -15,7 +15,7 @@ namespace {
 
 // Small steps need no more plans looked at than large ones.
 std::size_t work_of(const PlanningProblem& problem) {
-  constexpr std::size_t most = 3'000'000, plans = 9'000;
+  constexpr std::size_t most = 6'000'000, plans = 18'000;
   return std::min(most, plans * problem.steps.size());
 }
 
@@ -39,9 +39,6 @@ class BudgetSearch {
     good_enough_ = near * lower_bound_at(request_, budget_);
     const Solution first = find({.device_bytes = budget_, .work = work()});
     approach(first);
-    if (first.evaluation.fits && is_far()) {
-      approach(find({.device_bytes = budget_, .work = work(), .exchanges = 10}));
-    }
     if (!fits_ && first.evaluation.fits) {
       start_lower();
     }
@@ -65,15 +62,9 @@ class BudgetSearch {
     return fits_ && best_.outcome.seconds <= as_evaluated * evaluated_;
   }
 
-  // From the bound: another way through the same plans may end at better ones.
-  bool is_far() const {
-    constexpr double far = 1.03;
-    return !fits_ || best_.outcome.seconds > far * good_enough_;
-  }
-
   // From a plan to others nearby that take a little less each time.
   void approach(Solution found) {
-    constexpr int attempts = 4;
+    constexpr int attempts = 6;
     constexpr double temperature = 0.003;
     evaluated_ =
         evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;

@@ -36,7 +36,7 @@ std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   };
   while (bytes() <= last) {
     series.push_back(bytes());
-    constexpr double near = 1.1, near_step = 1.04, far_step = 1.08;
+    constexpr double near = 1.1, near_step = 1.04, far_step = 1.03;
     ratio *= ratio < near ? near_step : far_step;
   }
   return series;

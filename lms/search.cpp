@@ -292,14 +292,14 @@ class Searcher {
   // Changes a plan that fits: mostly one moves in place of another, as nearly all else is slower or
   // does not fit.
   TensorDecisions exchanged(TensorDecisions decisions) {
-    constexpr std::size_t of = 20, others = 2;
+    constexpr std::size_t of = 20, exchanges = 8, others = 2;
     const std::size_t kind = random_.next() % of;
     const std::uint32_t moved = any(decisions, true);
-    if (kind < options_.exchanges) {
+    if (kind < exchanges) {
       const TensorDecision decision = decisions[any(decisions, true)];
       set(decisions, any(decisions, false), decision);
       decisions[moved] = TensorDecision::keep;
-    } else if (kind < options_.exchanges + others) {
+    } else if (kind < exchanges + others) {
       set(decisions, moved, random_.next() % 2 == 0 ? TensorDecision::keep : any_decision());
     } else {
       return changed(std::move(decisions));

@@ -21,7 +21,6 @@ struct SearchOptions {
   std::size_t work = 40'000'000;  // expanded steps that may be evaluated: bounds the time
   // Simulated annealing starts with steps that may be slower than the current one by this share.
   double temperature = 0.01;
-  std::size_t exchanges = 8;  // of 20 changes of a plan that fits: one moves for another
   // Decisions of a plan for nearly the same problem; null: many simple plans are tried.
   const TensorDecisions* start = nullptr;
   bool prune_moves = false;  // at last, keep the tensors whose moves gain no time

@@ -65,7 +65,9 @@ double compute_seconds(const LmsStep& step, const Backend& backend) {
 std::optional<LmsStep> with_divided_joins(const Job& job, const Backend& backend,
                                           const Sizes& sizes, const LmsStep& whole) {
   const LmsReport& report = whole.planner.report();
-  if (!may_divide(job) || !report.necessary) {
+  constexpr double near = 1.05;  // of the bound: little is gained by another step
+  if (!may_divide(job) || !report.necessary ||
+      (report.fits && report.predicted_seconds <= near * report.lower_bound_seconds)) {
     return std::nullopt;
   }
   Sizes divided = with_smaller_joins(sizes, report);

@@ -26,8 +26,9 @@ struct LmsStep {
 // as it is updates variables in the smallest parts, which may be all that it needs. The step is
 // planned once more with the largest gradients joined in nodes of their own, which takes less at
 // the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
-// the one that would be used, to the bit. Neither choice depends on the budget but through what
-// fits and what is faster, so that more memory is never slower. References must outlive it.
+// the one that would be used, to the bit. A plan within 5 % of its bound is taken as it is.
+// Neither choice depends on the budget otherwise, so that more memory is not slower but for cases
+// within these 5 %. References must outlive it.
 LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
 
 // Returns the bytes of the device that the thriftiest plan of that step takes: made again with
