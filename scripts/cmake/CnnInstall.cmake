@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 set(home ${CMAKE_INSTALL_LIBDIR}/cnn_benchmarks)
 set(shared ${CMAKE_INSTALL_DATADIR}/cnn_benchmarks/scripts)
-set(programs cnn_benchmarks cnn_compare all_reduce_benchmark)
+set(programs cnn_benchmarks cnn_compare all_reduce_benchmark make_records)
 set(rpath "$ORIGIN")
 foreach(library IN LISTS CUDNN_LIBRARY CUDA_cublasLt_LIBRARY)
   get_filename_component(folder ${library} DIRECTORY)
