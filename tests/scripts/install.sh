@@ -25,7 +25,7 @@ fi
 
 DESTDIR=$folder cmake --install "$build" >"$folder/install.log" || { cat "$folder/install.log" && exit 1; }
 prefix=$folder$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
-for file in bin/{cnn_benchmarks,cnn_compare,all_reduce_benchmark} share/man/man1/{cnn_benchmarks,cnn_compare,all_reduce_benchmark}.1 \
+for file in bin/{make_records,cnn_benchmarks,cnn_compare,all_reduce_benchmark} share/man/man1/{cnn_benchmarks,cnn_compare,all_reduce_benchmark}.1 \
   share/bash-completion/completions/cnn_benchmarks share/cnn_benchmarks/scripts/{suite.sh,suites/quick,machines/h200.json}; do
   [[ -s $prefix/$file ]] || fail "not installed: $file"
 done
