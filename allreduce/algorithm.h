@@ -14,7 +14,7 @@ namespace cnn::allreduce {
 struct Topology {
   std::vector<int> host_of;       // by rank, in any order
   std::vector<double> link = {};  // by rank, how fast its link is beside others; empty: all alike
-  // By rank, the NUMA node of its processors, numbered in each host. Empty: a host is one node, or
+  // The NUMA node of each rank's processors, numbered in each host. Empty: a host is one node, or
   // nothing is known of its nodes.
   std::vector<int> numa_node_of = {};
 

@@ -295,6 +295,18 @@ bool moves_only_stashed(const Request& request, const Schedule& schedule) {
   });
 }
 
+// The same request for another budget and other options, which it refers to.
+Request changed(const Request& request, const Budget& budget, const Options& options) {
+  return {.graph = request.graph,
+          .specs = request.specs,
+          .schedule = request.schedule,
+          .backward = request.backward,
+          .costs = request.costs,
+          .budget = budget,
+          .variable_bytes = request.variable_bytes,
+          .options = options};
+}
+
 }  // namespace
 
 double lower_bound_of(const Request& request, const Schedule& schedule) {
@@ -304,28 +316,12 @@ double lower_bound_of(const Request& request, const Schedule& schedule) {
     return std::accumulate(request.costs.seconds.begin(), request.costs.seconds.end(), 0.0);
   }
   const Options any;
-  return lower_bound({.graph = request.graph,
-                      .specs = request.specs,
-                      .schedule = request.schedule,
-                      .backward = request.backward,
-                      .costs = request.costs,
-                      .budget = request.budget,
-                      .variable_bytes = request.variable_bytes,
-                      .options = any})
-      .seconds;
+  return lower_bound(changed(request, request.budget, any)).seconds;
 }
 
 double lower_bound_at(const Request& request, std::size_t device_bytes) {
   const Budget budget{.device = device_bytes, .host = request.budget.host};
-  return lower_bound({.graph = request.graph,
-                      .specs = request.specs,
-                      .schedule = request.schedule,
-                      .backward = request.backward,
-                      .costs = request.costs,
-                      .budget = budget,
-                      .variable_bytes = request.variable_bytes,
-                      .options = request.options})
-      .seconds;
+  return lower_bound(changed(request, budget, request.options)).seconds;
 }
 
 Bound lower_bound(const Request& request) { return lower_bound(request, pressure(request)); }

@@ -80,9 +80,9 @@ std::vector<PlacedPlan> search_all(const Request& request, const PlanningProblem
   {
     const std::size_t threads =
         std::min<std::size_t>(budgets.size(), std::thread::hardware_concurrency());
-    std::vector<std::jthread> helpers;
+    std::vector<std::jthread> workers;
     for (std::size_t t = 1; t < threads; ++t) {
-      helpers.emplace_back(work);
+      workers.emplace_back(work);
     }
     work();
   }

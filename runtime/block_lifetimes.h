@@ -57,8 +57,8 @@ class BlockLifetimes {
   std::vector<VectorClock> known_;  // by StepId: its clock at its start, wherever data lies
   SyncPoints met_;                  // of compute steps
   SyncPoints asked_;                // of all steps, by the waits of the caller alone
-  // By StepId, for an Offload that ends a reservation: the next Fetch of the tensor, or the number
-  // of steps.
+  // The next Fetch of the tensor for each Offload that ends a reservation, by StepId; the number of
+  // steps where there is none.
   std::vector<std::optional<std::size_t>> back_;
 };
 

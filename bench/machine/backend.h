@@ -104,8 +104,8 @@ struct Backend {
   // Batches of real data then go ahead to the device while the step before them runs.
   bool has_own_memory() const { return host_memory_limit.has_value(); }
   std::optional<Link> link;  // to the host's memory, where the device has its own
-  // What kernels may be expected to reach, by which LMS plans before any has run. Nothing: as a
-  // processor of that many threads usually does.
+  // The speeds that kernels may be expected to reach, by which LMS plans before any has run.
+  // Nothing: those of a usual processor with that many threads.
   std::optional<Ceilings> expected;
   bool record_steps = true;         // where the device can
   bool wait_for_each_step = false;  // of the plan, so that an error names it

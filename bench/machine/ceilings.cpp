@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "bench/machine/disturbance_watch.h"
+#include "bench/machine/seconds_since.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "layers/initializer.h"
@@ -19,10 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr double mib = 1024 * 1024;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // One op with its operands in memory of its own, ready to be run again and again.
 class Bench {

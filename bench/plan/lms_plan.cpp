@@ -9,6 +9,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/lms_policy.h"
+#include "bench/machine/seconds_since.h"
 #include "bench/machine/step_costs.h"
 #include "bench/report/units.h"
 #include "lms/python_text.h"
@@ -72,10 +73,6 @@ lms::Options options_of(const LmsFlags& flags) {
           .tflms2 = {.swapout_threshold = flags.swapout_threshold,
                      .swapin_ahead = flags.swapin_ahead,
                      .swapin_groupby = flags.swapin_groupby}};
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 lms::PlannerOptions planner_options(const Config& config, const Backend& backend,

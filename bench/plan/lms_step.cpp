@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/flags/lms_policy.h"
+#include "bench/machine/seconds_since.h"
 #include "bench/plan/fitting.h"
 
 namespace cnn::bench {
@@ -82,10 +83,6 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const Backend& backend
   step.planner.use_joins(divided.largest_join, report);
   plan(step, backend);
   return step;
-}
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "bench/machine/backend.h"
 #include "bench/machine/machine_json.h"
+#include "bench/machine/seconds_since.h"
 #include "bench/plan/graph_dot.h"
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan.h"
@@ -38,10 +39,6 @@ namespace cnn::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // As the original names them. rank: of all ranks of all processes.
 std::string device_text(const Config& config, int processes, int rank) {

@@ -262,23 +262,20 @@ TEST_F(GpuExchange, SaysHowToNameTheOperationWhoseKernelFailsInAGraph) {
                                                HasSubstr("only with --sync_each_kernel")));
 }
 
-// The other device's kernels wait for the one that has failed.
-TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsForByTheHost) {
+// The kernels of device 0 wait for those of device 1, of which one fails.
+GpuRun run_with_a_failed_peer(const std::string& backend) {
   const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
-  const GpuRun run = run_on("gpu", 0,
-                            in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated",
-                                             "--num_batches=500", "--comm_backend=ring"})));
-  EXPECT_EQ(run.finished.status, 1);
-  EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure"));
+  return run_on("gpu", 0,
+                in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated",
+                                 "--num_batches=500", "--comm_backend=" + backend})));
 }
 
-TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsForByNccl) {
-  const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
-  const GpuRun run = run_on("gpu", 0,
-                            in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated",
-                                             "--num_batches=500", "--comm_backend=nccl"})));
-  EXPECT_EQ(run.finished.status, 1);
-  EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure"));
+TEST_F(GpuExchange, EndsWhenAKernelFailsThatTheOtherDeviceWaitsFor) {
+  for (const char* backend : {"ring", "nccl"}) {
+    const GpuRun run = run_with_a_failed_peer(backend);
+    EXPECT_EQ(run.finished.status, 1) << backend;
+    EXPECT_THAT(run.finished.err, HasSubstr("cudaErrorLaunchFailure")) << backend;
+  }
 }
 
 // Device d draws 400 + 50 d watts.

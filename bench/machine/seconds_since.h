@@ -1,0 +1,12 @@
+#pragma once
+
+#include <chrono>
+
+namespace cnn::bench {
+
+// Returns the wall time that has passed since then, in seconds.
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace cnn::bench
