@@ -163,6 +163,11 @@ void make_folder_of(const std::string& path) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
 }
 
+std::string with_folder(const std::string& path) {
+  make_folder_of(path);
+  return path;
+}
+
 void append_to_file(std::string_view flag, const std::string& path, std::string_view text) {
   const int descriptor =
       open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, read_and_write);

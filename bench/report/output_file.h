@@ -36,6 +36,8 @@ class OutputFile {
 
 // Makes the folders above a file that are missing; whoever opens the file tells what went wrong.
 void make_folder_of(const std::string& path);
+// Returns `path` after make_folder_of().
+std::string with_folder(const std::string& path);
 
 // Adds the text to the end of a file, which is made if it is missing; an empty text shows whether
 // that is possible. Throws Error, naming flag and path.

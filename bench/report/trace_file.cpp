@@ -3,15 +3,6 @@
 #include "bench/report/reporter.h"
 
 namespace cnn::bench {
-namespace {
-
-std::string with_folder(const std::string& path) {
-  make_folder_of(path);
-  return path;
-}
-
-}  // namespace
-
 TraceFile::TraceFile(const std::string& path) : file_("--trace_file", with_folder(path)) {}
 
 void TraceFile::write(const StepPlan& plan, const Timeline& timeline) const {

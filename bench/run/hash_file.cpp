@@ -9,11 +9,6 @@ namespace {
 
 constexpr std::string_view flag = "--hash_file";
 
-std::string with_folder(const std::string& path) {
-  make_folder_of(path);
-  return path;
-}
-
 std::string_view mode_text(const Job& job) {
   return job.mode == Mode::forward_only ? "forward_only" : "training";
 }

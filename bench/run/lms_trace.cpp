@@ -5,15 +5,6 @@
 #include "data/json/parse_json.h"
 
 namespace cnn::bench {
-namespace {
-
-std::string with_folder(const std::string& path) {
-  make_folder_of(path);
-  return path;
-}
-
-}  // namespace
-
 std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
                                  const Timeline& measured) {
   Json trace = data::parse_json<Json>(chrome_trace(plan, planned, "planned"));

@@ -310,6 +310,11 @@ void add_job(const Job& job, const Session& session, Json& result) {
   result["plan"] = session.plan_json();
 }
 
+// Seconds of the phases before the first timed step; those that are still to come fill in theirs.
+Json start_json(double plan_seconds) {
+  return {{"process_to_first_step", 0.0}, {"build", 0.0}, {"plan", plan_seconds}, {"warm_up", 0.0}};
+}
+
 // Runs what needs no training step: a search for sizes, or the input alone. False: the run is
 // another.
 bool ran_without_steps(const RunRequest& request, const Job& job, const Backend& backend,
@@ -360,10 +365,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   const Clock::time_point plan_start = Clock::now();
   Team team(job, backend, peers ? &*peers : nullptr);
   Json& start = result["start"];
-  start = {{"process_to_first_step", 0.0},
-           {"build", 0.0},
-           {"plan", seconds_since(plan_start)},
-           {"warm_up", 0.0}};
+  start = start_json(seconds_since(plan_start));
   add_job(job, team.first(), result);
   note_choices(job, backend, team, console);
   settle_exchange(job, backend, team.first(), peers ? &*peers : nullptr, console);

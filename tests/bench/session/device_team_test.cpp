@@ -35,7 +35,7 @@ Backend on_own_device(const Config& config, int rank, int ranks) {
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
-struct Trained {
+struct TeamTrained {
   std::vector<double> losses;
   std::vector<std::string> hashes;  // of the ranks' weights
   Json lms;
@@ -43,7 +43,7 @@ struct Trained {
 
 // Three steps of two ranks, with LMS by another plan after the second, as if copies were nearly
 // free.
-Trained train(const Flags& more) {
+TeamTrained train(const Flags& more) {
   Flags flags{"--device=cpu",           "--num_gpus=2",         "--model=resnet20",
               "--data_name=cifar10",    "--batch_size=8",       "--variable_update=replicated",
               "--comm_backend=ring",    "--comm_calibrate=off", "--num_batches=3",
@@ -55,7 +55,7 @@ Trained train(const Flags& more) {
   Team team(job, backend);
   team.allocate();
   team.start(0);
-  Trained trained;
+  TeamTrained trained;
   for (int step = 0; step < 3; ++step) {
     trained.losses.push_back(team.step(step, 0.1).base_loss);
     if (step == 1 && config.lms.enabled) {
@@ -75,10 +75,10 @@ Trained train(const Flags& more) {
 }
 
 TEST(DeviceTeam, WithLmsHasTheBitsOfTheRunWithoutIt) {
-  const Trained whole = train({"--device_memory_mb=1000"});
+  const TeamTrained whole = train({"--device_memory_mb=1000"});
   ASSERT_EQ(whole.hashes.size(), 2U);
   EXPECT_EQ(whole.hashes[0], whole.hashes[1]);
-  const Trained less = train({"--device_memory_mb=11", "--lms", "--emulate_link_gbps=4"});
+  const TeamTrained less = train({"--device_memory_mb=11", "--lms", "--emulate_link_gbps=4"});
   EXPECT_EQ(less.losses, whole.losses);
   EXPECT_EQ(less.hashes, whole.hashes);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>() + less.lms.at("recomputed_nodes").get<int>(),

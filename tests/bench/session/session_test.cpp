@@ -19,9 +19,9 @@ using tests::with;
 using tests::Words;
 
 // ResNet-20 at batch 4 on a device of the test.
-class DeviceRun : public tests::DeviceRun {
+class Resnet20Run : public tests::DeviceRun {
  public:
-  DeviceRun(const Words& more, std::size_t bytes, const CopyJitter& jitter = {})
+  Resnet20Run(const Words& more, std::size_t bytes, const CopyJitter& jitter = {})
       : tests::DeviceRun(with({"--data_name=cifar10", "--model=resnet20", "--batch_size=4",
                                "--lms_size_threshold=4"},
                               more),
@@ -33,24 +33,24 @@ const Words evaluating{"--eval_during_training_every_n_steps=2", "--eval_batch_s
                        "--num_eval_batches=1"};
 
 // Too few for a step without --lms.
-std::size_t some() { return DeviceRun({}, plenty).session().memory().total() / 8 * 7; }
+std::size_t some() { return Resnet20Run({}, plenty).session().memory().total() / 8 * 7; }
 
 std::size_t sum(const std::vector<std::size_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::size_t{0});
 }
 
-struct Trained {
+struct TrainedParts {
   std::vector<double> losses;  // of two steps, and of two more after a resume
   std::vector<double> evaluated;
 };
 
 // Trains, evaluates, saves, resumes and goes on, each time on a device of exactly so many bytes.
-Trained train_and_resume(const Words& more, std::size_t bytes) {
+TrainedParts train_and_resume(const Words& more, std::size_t bytes) {
   const tests::TemporaryFolder folder;
   const Words words = with(with(evaluating, more), {"--train_dir=" + folder.path().string()});
-  Trained trained;
+  TrainedParts trained;
   for (int part = 0; part < 2; ++part) {
-    DeviceRun run(words, bytes);
+    Resnet20Run run(words, bytes);
     const std::vector<double> losses = run.train(2);
     trained.losses.insert(trained.losses.end(), losses.begin(), losses.end());
     trained.evaluated.push_back(run.evaluate());
@@ -61,12 +61,12 @@ Trained train_and_resume(const Words& more, std::size_t bytes) {
 }
 
 TEST(Session, TakesExactlyTheBytesThatItSaysAndNotOneLess) {
-  const std::size_t bytes = DeviceRun(evaluating, plenty).session().memory().total();
-  const Trained whole = train_and_resume({}, plenty);
-  const Trained exact = train_and_resume({}, bytes);
+  const std::size_t bytes = Resnet20Run(evaluating, plenty).session().memory().total();
+  const TrainedParts whole = train_and_resume({}, plenty);
+  const TrainedParts exact = train_and_resume({}, bytes);
   EXPECT_EQ(exact.losses, whole.losses);
   EXPECT_EQ(exact.evaluated, whole.evaluated);
-  EXPECT_THAT([&] { DeviceRun(evaluating, bytes - 64); },
+  EXPECT_THAT([&] { Resnet20Run(evaluating, bytes - 64); },
               ThrowsMessage<DoesNotFit>(
                   AllOf(HasSubstr("OOM when allocating tensor"), HasSubstr("--lms trains"))));
 }
@@ -74,25 +74,25 @@ TEST(Session, TakesExactlyTheBytesThatItSaysAndNotOneLess) {
 TEST(Session, RunsThePlanOfAFileInExactlyTheBytesThatItWasMadeFor) {
   const tests::TemporaryFolder folder;
   const std::string file = folder / "plan.json";
-  const std::size_t need = DeviceRun(evaluating, plenty).session().memory().total();
+  const std::size_t need = Resnet20Run(evaluating, plenty).session().memory().total();
   const Words lms = with(evaluating, {"--lms"});
-  DeviceRun planned(with(lms, {"--lms_plan_out=" + file}), need / 2);
+  Resnet20Run planned(with(lms, {"--lms_plan_out=" + file}), need / 2);
   const std::size_t bytes = planned.session().memory().total();
   EXPECT_LE(bytes, need / 2);
   const Words loaded = {"--lms", "--lms_plan_file=" + file};
-  const Trained exact = train_and_resume(loaded, bytes);
-  const Trained whole = train_and_resume({}, plenty);
+  const TrainedParts exact = train_and_resume(loaded, bytes);
+  const TrainedParts whole = train_and_resume({}, plenty);
   EXPECT_EQ(exact.losses, whole.losses);
   EXPECT_EQ(exact.evaluated, whole.evaluated);
   EXPECT_THAT(
-      [&] { DeviceRun(with(evaluating, loaded), bytes - 64); },
+      [&] { Resnet20Run(with(evaluating, loaded), bytes - 64); },
       ThrowsMessage<DoesNotFit>(AllOf(
           HasSubstr("OOM when allocating tensor"), HasSubstr("the plan of " + file + " needs "),
           HasSubstr(std::to_string(bytes)), HasSubstr("--lms_plan_out"))));
 }
 
 TEST(Session, HasOneArenaOnTheHostForAllItsPrograms) {
-  DeviceRun run(with(evaluating, {"--lms", "--lms_policy=tflms1"}), some());
+  Resnet20Run run(with(evaluating, {"--lms", "--lms_policy=tflms1"}), some());
   EXPECT_TRUE(run.of_host().empty() && run.of_device().empty()) << "planned, not allocated";
   const std::size_t planned = run.session().plan().memory.host_bytes;
   EXPECT_GT(planned, std::size_t{1} << 19U);
@@ -107,18 +107,18 @@ TEST(Session, HasOneArenaOnTheHostForAllItsPrograms) {
 
 TEST(Session, IsRefusedBeforeAnythingIsAllocatedWhereTheHostHasTooLittle) {
   const Words words{"--lms", "--lms_policy=tflms1", "--lms_host_limit=1"};
-  EXPECT_THAT([&] { DeviceRun(words, some()); },
+  EXPECT_THAT([&] { Resnet20Run(words, some()); },
               ThrowsMessage<DoesNotFit>(AllOf(HasSubstr("the plan of tflms1 moves "),
                                               HasSubstr("raise --lms_host_limit"),
                                               HasSubstr("1.00 MiB (1048576 bytes)"))));
 }
 
 TEST(Session, ComputesTheSameBitsHoweverLongCopiesAreDelayed) {
-  const std::vector<double> whole = DeviceRun({}, plenty).train(2);
+  const std::vector<double> whole = Resnet20Run({}, plenty).train(2);
   for (const char* policy : {"planned", "tflms1", "window"}) {
     const Words words{"--lms", "--lms_policy=" + std::string(policy)};
     for (const unsigned seed : {1U, 2U}) {
-      DeviceRun run(words, some(), {.longest = std::chrono::microseconds(500), .seed = seed});
+      Resnet20Run run(words, some(), {.longest = std::chrono::microseconds(500), .seed = seed});
       EXPECT_EQ(run.train(2), whole) << policy << " " << seed;
     }
   }
@@ -131,22 +131,22 @@ TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
   const std::size_t budget = std::size_t{64} << 20U;
   const tests::TemporaryFolder folder;
   const std::string plan = folder / "plan.json";
-  DeviceRun run(with(words, {"--lms_plan_out=" + plan}), budget);
+  Resnet20Run run(with(words, {"--lms_plan_out=" + plan}), budget);
   EXPECT_FALSE(run.session().lms()->necessary);
   EXPECT_LE(run.session().lms()->need, budget);
   const std::vector<double> losses = run.train(2);
   EXPECT_LE(run.session().measured_peak_bytes(), budget);
-  EXPECT_EQ(DeviceRun(words, std::size_t{1} << 30U).train(2), losses);
-  DeviceRun again(with(words, {"--lms_plan_file=" + plan}), budget);
+  EXPECT_EQ(Resnet20Run(words, std::size_t{1} << 30U).train(2), losses);
+  Resnet20Run again(with(words, {"--lms_plan_file=" + plan}), budget);
   EXPECT_EQ(again.session().lms()->need, run.session().lms()->need) << "the file knows the parts";
   EXPECT_EQ(again.train(2), losses);
 }
 
 TEST(Session, LooksAfterItsMemoryWhereAsked) {
-  const std::vector<double> whole = DeviceRun({}, plenty).train(2);
+  const std::vector<double> whole = Resnet20Run({}, plenty).train(2);
   for (const char* policy : {"planned", "tflms1", "caffe", "vdnn_all", "recompute"}) {
     const Words words{"--lms", "--lms_verify", "--lms_policy=" + std::string(policy)};
-    EXPECT_EQ(DeviceRun(words, some()).train(2), whole) << policy;
+    EXPECT_EQ(Resnet20Run(words, some()).train(2), whole) << policy;
   }
 }
 

@@ -64,6 +64,7 @@ Strings in_buckets(const Strings& more) {
                 more);
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
 struct GpuRun {
   Finished finished;
   nlohmann::json result;
