@@ -1,5 +1,6 @@
 #include "allreduce/nccl/communicator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -10,6 +11,7 @@
 
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
+#include "runtime/shared_handle.h"
 
 namespace cnn::allreduce::nccl {
 namespace {
@@ -43,10 +45,11 @@ std::vector<std::span<float>> joined(std::span<const std::span<float>> pieces) {
 
 // A call of ncclCommAbort on a thread of its own. NCCL offers no way out of it: the destructor
 // waits for a while, which is more than enough where nothing holds it up, and then leaves it
-// behind.
+// behind, with the streams and the memory that NCCL may still use.
 class Communicator::Abort {
  public:
-  Abort(const Library& library, Comm comm) : state_(std::make_shared<State>()) {
+  Abort(const Library& library, Comm comm, std::vector<std::shared_ptr<void>> used)
+      : state_(std::make_shared<State>(std::move(used))) {
     std::thread([state = state_, abort = library.abort, comm] {
       static_cast<void>(abort(comm));
       const std::lock_guard lock(state->mutex);
@@ -57,13 +60,18 @@ class Communicator::Abort {
   ~Abort() {
     constexpr std::chrono::seconds longest{30};
     std::unique_lock lock(state_->mutex);
-    state_->changed.wait_for(lock, longest, [this] { return state_->ended; });
+    if (state_->changed.wait_for(lock, longest, [this] { return state_->ended; })) {
+      state_->used.clear();
+    }
   }
   Abort(const Abort&) = delete;
   Abort& operator=(const Abort&) = delete;
 
  private:
   struct State {
+    explicit State(std::vector<std::shared_ptr<void>> used_by_nccl)
+        : used(std::move(used_by_nccl)) {}
+    std::vector<std::shared_ptr<void>> used;
     std::mutex mutex;
     std::condition_variable changed;
     bool ended = false;
@@ -92,6 +100,9 @@ void Communicator::all_reduce(Stream& stream, std::size_t /*bucket*/,
   check(comm_ != nullptr, "NCCL: the exchange has failed before");
   const int operation = operation_for(factor);
   void* const native = team_.native(stream);
+  if (const auto* owner = dynamic_cast<const SharedHandle*>(&stream)) {
+    keep_in_abort(owner->shared_handle());
+  }
   settle(library_.group_start());
   for (const std::span<float>& row : joined(pieces)) {
     const Status status =
@@ -116,10 +127,21 @@ int Communicator::operation_for(float factor) {
   return place->second;
 }
 
-std::shared_ptr<void> Communicator::attach(std::span<std::byte> memory) {
+void Communicator::keep_in_abort(const std::shared_ptr<void>& used) {
+  std::erase_if(used_by_nccl_, [](const std::weak_ptr<void>& known) { return known.expired(); });
+  if (std::ranges::none_of(
+          used_by_nccl_, [&](const std::weak_ptr<void>& known) { return known.lock() == used; })) {
+    used_by_nccl_.push_back(used);
+  }
+}
+
+void Communicator::share(const std::shared_ptr<Buffer>& memory) { keep_in_abort(memory); }
+
+std::shared_ptr<void> Communicator::attach(const std::shared_ptr<Buffer>& memory) {
+  share(memory);
   void* handle = nullptr;
   if (library_.attach == nullptr || library_.detach == nullptr ||
-      library_.attach(comm_, memory.data(), memory.size(), &handle) != success) {
+      library_.attach(comm_, memory->data(), memory->bytes(), &handle) != success) {
     return nullptr;  // it copies then
   }
   return {handle, [this](void* attached) {
@@ -167,9 +189,16 @@ void Communicator::settle(Status status) {
 }
 
 void Communicator::abort() {
-  if (comm_ != nullptr) {
-    abort_ = std::make_unique<Abort>(library_, std::exchange(comm_, nullptr));
+  if (comm_ == nullptr) {
+    return;
   }
+  std::vector<std::shared_ptr<void>> used;
+  for (const std::weak_ptr<void>& known : used_by_nccl_) {
+    if (std::shared_ptr<void> alive = known.lock()) {
+      used.push_back(std::move(alive));
+    }
+  }
+  abort_ = std::make_unique<Abort>(library_, std::exchange(comm_, nullptr), std::move(used));
 }
 
 // NCCL may notice a lost rank first, but does not name it.

@@ -6,9 +6,11 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "allreduce/nccl/library.h"
 #include "runtime/communicator.h"
+#include "runtime/device.h"
 
 namespace cnn::allreduce::nccl {
 
@@ -30,7 +32,9 @@ UniqueId make_id(const Library& library);
 //
 // NCCL's abort first ends the kernels that wait for other ranks, then blocks until every CUDA graph
 // that has captured a sum is destroyed, and a capture under way has ended: that is up to the
-// caller, who learns of a lost rank by an exception. So a thread of its own calls it.
+// caller, who learns of a lost rank by an exception. So a thread of its own calls it. Until the
+// abort has ended, NCCL may launch on streams and use memory that it knows of: the communicator
+// shares their ownership for so long.
 class Communicator final : public StreamCommunicator {
  public:
   // All ranks make theirs at the same time. Throws Error, and what look_around throws.
@@ -44,9 +48,11 @@ class Communicator final : public StreamCommunicator {
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
-  // Tells NCCL of memory in which sums will be, so that it need not copy; until what is returned is
+  // Sums will be in this memory: an abort keeps it until it has ended.
+  void share(const std::shared_ptr<Buffer>& memory);
+  // The same, and tells NCCL of the memory, so that it need not copy, until what is returned is
   // gone. Null where NCCL does not offer that.
-  std::shared_ptr<void> attach(std::span<std::byte> memory);
+  std::shared_ptr<void> attach(const std::shared_ptr<Buffer>& memory);
 
   // For who waits for the device, which waits for other ranks: as Team::look_around. Ends what runs
   // on the device before it throws.
@@ -56,14 +62,16 @@ class Communicator final : public StreamCommunicator {
   class Abort;
 
   int operation_for(float factor);  // that multiplies by it and sums
-  void settle(Status status);       // blocks while it is under way
-  void abort();                     // does not wait for its end
+  void keep_in_abort(const std::shared_ptr<void>& used);
+  void settle(Status status);  // blocks while it is under way
+  void abort();                // does not wait for its end
   [[noreturn]] void fail(Status status);
 
   Library library_;
   Team team_;
-  Comm comm_ = nullptr;              // null: aborted
-  std::map<float, int> operations_;  // by factor
+  Comm comm_ = nullptr;                            // null: aborted
+  std::map<float, int> operations_;                // by factor
+  std::vector<std::weak_ptr<void>> used_by_nccl_;  // streams and memory
   std::unique_ptr<Abort> abort_;
 };
 

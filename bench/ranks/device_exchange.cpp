@@ -83,10 +83,11 @@ void look_around(allreduce::Transport& transport, bool waiting) {
 void take_memory(Backend& backend, nccl::Communicator& communicator) {
   constexpr std::size_t largest = std::size_t{16} << 20U;
   Device& device = *backend.device;
-  const Buffer memory = device.allocate(largest);
+  const auto memory = std::make_shared<Buffer>(device.allocate(largest));
+  communicator.share(memory);
   const auto stream = device.make_stream(Lane::communicate);
   for (const std::size_t bytes : {std::size_t{4} << 10U, std::size_t{1} << 20U, largest}) {
-    const std::span<float> piece(reinterpret_cast<float*>(memory.data()), bytes / sizeof(float));
+    const std::span<float> piece(reinterpret_cast<float*>(memory->data()), bytes / sizeof(float));
     communicator.all_reduce(*stream, 0, {&piece, 1}, 1);
     stream->synchronize();
   }
@@ -114,10 +115,9 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Inv
   backend.memory_text += fmt::format(" and {} MiB for NCCL", taken >> 20U);
   backend.shared_memory = [&own = *backend.device, communicator](std::size_t bytes) {
     auto memory = std::make_shared<Buffer>(own.allocate(bytes));
-    const std::span<std::byte> all(memory->data(), memory->bytes());
-    return Buffer(all.data(), all.size(),
+    return Buffer(memory->data(), memory->bytes(),
                   [memory, communicator,
-                   attached = communicator->attach(all)](std::byte* /*released*/) mutable {
+                   attached = communicator->attach(memory)](std::byte* /*released*/) mutable {
                     attached.reset();
                     memory.reset();
                   });

@@ -94,7 +94,7 @@ CudaStream::CudaStream(int priority, std::shared_ptr<DeviceClock> clock,
     : clock_(std::move(clock)), look_(std::move(look)) {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority));
-  stream_.reset(stream);
+  stream_.reset(stream, Destroy<cudaStreamDestroy>());
 }
 
 CudaStream::~CudaStream() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }

@@ -14,6 +14,7 @@
 
 #include "runtime/cuda/handle.h"
 #include "runtime/device.h"
+#include "runtime/shared_handle.h"
 
 namespace cnn::cuda {
 
@@ -74,7 +75,7 @@ using Look = std::function<void(bool waiting)>;
 
 // A stream of its own that does not wait for the default stream. Host work after an error of host
 // work is skipped until synchronize() has thrown it; kernels and copies are not.
-class CudaStream final : public Stream {
+class CudaStream final : public Stream, public SharedHandle {
  public:
   // look: shared with the device, which may set it later; empty: the host just waits.
   CudaStream(int priority, std::shared_ptr<DeviceClock> clock, std::shared_ptr<const Look> look);
@@ -90,6 +91,7 @@ class CudaStream final : public Stream {
   void synchronize() override;
 
   cudaStream_t native() const { return stream_.get(); }
+  std::shared_ptr<void> shared_handle() const override { return stream_; }
   // Where host work goes from now on while the stream is captured, to live as long as the graph;
   // null: the capture is over.
   void keep_host_work_in(std::deque<HostTask>* tasks) { recorded_ = tasks; }
@@ -113,7 +115,7 @@ class CudaStream final : public Stream {
   std::shared_ptr<const Look> look_;
   std::vector<Stamp> stamps_;  // those made so far, used again
   std::size_t stamped_ = 0;    // of them, since the last synchronize()
-  Handle<cudaStream_t, cudaStreamDestroy> stream_;
+  std::shared_ptr<CUstream_st> stream_;
 };
 
 // The CUDA stream behind a stream of a CudaDevice. Throws Error for a stream of another device.

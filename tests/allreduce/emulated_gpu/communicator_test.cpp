@@ -17,11 +17,12 @@ namespace {
 using testing::HasSubstr;
 using tests::emulated::Variable;
 
-// A rank as a run has it: a device that looks around while it is waited for.
+// A rank as a run has it: a device that looks around while it is waited for, and which ends in the
+// order of a session.
 class Rank {
  public:
   Rank(const UniqueId& id, int number, const std::atomic<bool>& lost)
-      : device_(number), memory_(device_.allocate(64)), lost_(lost) {
+      : device_(number), lost_(lost) {
     communicator_ = std::make_shared<Communicator>(
         open_library(CNN_EMULATED_NCCL),
         Team{.rank = number,
@@ -30,20 +31,13 @@ class Rank {
              .look_around = [this](bool waiting) { look_around(waiting); },
              .native = [](Stream& stream) -> void* { return cuda::native(stream); }});
     device_.look_while_waiting([c = communicator_](bool waiting) { c->look(waiting); });
+    memory_ = std::make_shared<Buffer>(device_.allocate(64));
+    attached_ = communicator_->attach(memory_);
     stream_ = device_.make_stream(Lane::communicate);
   }
-  // An abort may still wait for a call under way, which uses the memory: it ends first.
-  ~Rank() {
-    stream_.reset();
-    recording_.reset();
-    device_.look_while_waiting([](bool) {});
-    communicator_.reset();
-  }
-  Rank(const Rank&) = delete;
-  Rank& operator=(const Rank&) = delete;
 
   void sum() {
-    const std::span<float> piece(reinterpret_cast<float*>(memory_.data()), 4);
+    const std::span<float> piece(reinterpret_cast<float*>(memory_->data()), 4);
     communicator_->all_reduce(*stream_, 0, {&piece, 1}, 1);
   }
   void record() {
@@ -52,6 +46,9 @@ class Rank {
   }
   void replay() { recording_->replay(*stream_); }
   void synchronize() { stream_->synchronize(); }
+
+  std::shared_ptr<Communicator> communicator() const { return communicator_; }
+  std::unique_ptr<Recording> take_recording() { return std::move(recording_); }
 
  private:
   void look_around(bool waiting) const {
@@ -62,31 +59,36 @@ class Rank {
   }
 
   cuda::CudaDevice device_;
-  Buffer memory_;
   const std::atomic<bool>& lost_;
   std::shared_ptr<Communicator> communicator_;
+  std::shared_ptr<Buffer> memory_;
+  std::shared_ptr<void> attached_;
   std::unique_ptr<Recording> recording_;
   std::unique_ptr<Stream> stream_;
 };
 
 class NcclOnDevices : public tests::emulated::EmulatedNccl {
  protected:
+  // Rank 0 is told of a lost rank from when it says so itself, which is in none of its other waits.
+  const std::atomic<bool>& loss_told_to(int number) const { return number == 0 ? lost : never; }
+
   UniqueId made = make_id(open_library(CNN_EMULATED_NCCL));
   std::atomic<bool> lost = false;
+  const std::atomic<bool> never = false;
   // An abort that waits for longer than this ends the process with a message.
   const Variable shorter{"CNN_EMULATED_NCCL_ABORT_SECONDS", "10"};
 };
 
 TEST_F(NcclOnDevices, NamesARankThatIsLostWhileARecordedStepWaitsForIt) {
   on_ranks(2, [&](int number) {
-    Rank rank(made, number, lost);
+    Rank rank(made, number, loss_told_to(number));
     rank.record();
     rank.replay();
     rank.synchronize();
     if (number == 1) {
-      lost = true;
       return;
     }
+    lost = true;
     rank.replay();
     EXPECT_EQ(tests::error_of([&] { rank.synchronize(); }), "rank 1 is lost");
     EXPECT_THAT(tests::error_of([&] { rank.sum(); }), HasSubstr("has failed before"));
@@ -95,8 +97,7 @@ TEST_F(NcclOnDevices, NamesARankThatIsLostWhileARecordedStepWaitsForIt) {
 
 TEST_F(NcclOnDevices, NamesARankThatIsLostWhileAStepIsRecorded) {
   on_ranks(2, [&](int number) {
-    const std::atomic<bool> never = false;
-    Rank rank(made, number, number == 0 ? lost : never);
+    Rank rank(made, number, loss_told_to(number));
     rank.sum();
     rank.synchronize();
     if (number == 1) {
@@ -107,10 +108,43 @@ TEST_F(NcclOnDevices, NamesARankThatIsLostWhileAStepIsRecorded) {
   });
 }
 
+// NCCL launches on a thread of its own, which may still be about to use the stream.
+TEST_F(NcclOnDevices, KeepsTheStreamOfALateLaunchUntilItIsAborted) {
+  const Variable late("CNN_EMULATED_NCCL_FAULT", "late:0:1:300");
+  on_ranks(2, [&](int number) {
+    Rank rank(made, number, loss_told_to(number));
+    rank.sum();
+    rank.synchronize();
+    if (number == 0) {
+      lost = true;
+      EXPECT_EQ(tests::error_of([&] { rank.record(); }), "rank 1 is lost");
+    }
+  });
+}
+
+TEST_F(NcclOnDevices, KeepsMemoryUntilTheAbortThatWaitsForAGraphHasEnded) {
+  on_ranks(2, [&](int number) {
+    std::shared_ptr<Communicator> communicator;
+    std::unique_ptr<Recording> recording;
+    Rank rank(made, number, loss_told_to(number));
+    rank.record();
+    rank.replay();
+    rank.synchronize();
+    if (number == 1) {
+      return;
+    }
+    lost = true;
+    rank.replay();
+    EXPECT_EQ(tests::error_of([&] { rank.synchronize(); }), "rank 1 is lost");
+    communicator = rank.communicator();
+    recording = rank.take_recording();  // which outlives the rank's memory
+  });
+}
+
 TEST_F(NcclOnDevices, EndsAStepWhoseRecordingNcclRefuses) {
   const Variable fault("CNN_EMULATED_NCCL_FAULT", "refuse:0:1");
   on_ranks(2, [&](int number) {
-    Rank rank(made, number, lost);
+    Rank rank(made, number, loss_told_to(number));
     rank.sum();
     rank.synchronize();
     if (number == 0) {

@@ -350,13 +350,23 @@ TEST_F(EmulatedNccl, IsToldOfMemoryForAsLongAsItLives) {
   void* handle = nullptr;
   EXPECT_EQ(ncclCommRegister(rank.communicator, rank.data, 1U << 20U, &handle), ncclInvalidArgument)
       << "it leaves its block";
-  void* gone = nullptr;
-  ASSERT_EQ(cudaMalloc(&gone, 64), cudaSuccess);
-  ASSERT_EQ(ncclCommRegister(rank.communicator, gone, 64, &handle), ncclSuccess);
-  ASSERT_EQ(cudaFree(gone), cudaSuccess);
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
+  ASSERT_EQ(ncclCommRegister(rank.communicator, memory, 64, &handle), ncclSuccess);
+  EXPECT_EQ(cudaFree(memory), cudaErrorInvalidValue);
+  expect_one_violation("which a communicator knows of");
   EXPECT_EQ(ncclCommDeregister(rank.communicator, handle), ncclSuccess);
-  expect_one_violation("was freed while it was attached");
   EXPECT_EQ(ncclCommDeregister(rank.communicator, handle), ncclInvalidArgument);
+  EXPECT_EQ(cudaFree(memory), cudaSuccess);
+}
+
+TEST_F(EmulatedNccl, ForgetsMemoryWhenItIsAborted) {
+  NcclRank rank(0);
+  ASSERT_EQ(rank.join(id, 1), ncclSuccess);
+  void* handle = nullptr;
+  ASSERT_EQ(ncclCommRegister(rank.communicator, rank.data, 64, &handle), ncclSuccess);
+  ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
+  rank.communicator = nullptr;  // the end of the rank frees the memory
 }
 
 TEST_F(EmulatedNccl, TellsOfLostConnectionsOnAllRanks) {

@@ -259,11 +259,13 @@ TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {
 TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
   Library library = stand_in();
   int looks = 0;
-  std::vector<std::byte> memory(64);
+  std::vector<std::byte> bytes(64);
+  const auto memory =
+      std::make_shared<Buffer>(bytes.data(), bytes.size(), [](std::byte* /*released*/) {});
   {
     Communicator communicator(library, team_of(library, looks));
     const std::shared_ptr<void> attached = communicator.attach(memory);
-    EXPECT_EQ(attached.get(), memory.data());
+    EXPECT_EQ(attached.get(), bytes.data());
   }
   EXPECT_THAT(script().calls, ElementsAre("init 1 of 4", "attach", "detach"));
   EXPECT_EQ(aborts(), 1);

@@ -214,7 +214,11 @@ ncclResult_t ncclComm::launch(std::vector<Reduction> reductions) {
 
 ncclResult_t ncclComm::enqueue(const Reduction& reduction) {
   namespace emulated = cnn::tests::emulated;
-  if (strikes(InjectedFault::Kind::refuse, launched_++)) {
+  const std::uint64_t number = launched_++;
+  if (strikes(InjectedFault::Kind::late, number)) {
+    std::this_thread::sleep_for(settings_.fault->delay);
+  }
+  if (strikes(InjectedFault::Kind::refuse, number)) {
     return fail(ncclSystemError, "the launch was refused, as the test asks");
   }
   const std::size_t bytes = reduction.elements * sizeof(float);
@@ -398,6 +402,11 @@ ncclResult_t ncclComm::abort() {
   })
       .join();
   buffers_.clear();
+  const std::scoped_lock lock(driver().lock.mutex);
+  for (const auto& [memory, bytes] : attached_) {
+    driver().attached.erase(driver().attached.find(memory));
+  }
+  attached_.clear();
   destroyed_ = true;
   return ncclSuccess;
 }
@@ -410,6 +419,7 @@ ncclResult_t ncclComm::attach(void* memory, std::size_t bytes, void** handle) {
     return fail(ncclInvalidArgument, "memory to attach is not one block of the device");
   }
   attached_[memory] = bytes;
+  driver().attached.insert(memory);
   *handle = memory;
   return ncclSuccess;
 }
@@ -419,8 +429,6 @@ ncclResult_t ncclComm::detach(void* handle) {
   if (attached_.erase(handle) == 0) {
     return fail(ncclInvalidArgument, "memory to detach is not attached");
   }
-  if (driver().memory.find(handle) == nullptr) {
-    cnn::tests::emulated::violate("memory was freed while it was attached to a communicator");
-  }
+  driver().attached.erase(driver().attached.find(handle));
   return ncclSuccess;
 }

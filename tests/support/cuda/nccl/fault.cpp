@@ -1,6 +1,7 @@
 #include "tests/support/cuda/nccl/fault.h"
 
 #include <cstdlib>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -11,12 +12,14 @@ namespace {
 
 InjectedFault::Kind kind_of(const std::string& word) {
   using Kind = InjectedFault::Kind;
-  check(word == "kill" || word == "delay" || word == "error" || word == "refuse",
-        "CNN_EMULATED_NCCL_FAULT: no fault is called " + word);
-  return word == "kill"    ? Kind::kill
-         : word == "delay" ? Kind::delay
-         : word == "error" ? Kind::error
-                           : Kind::refuse;
+  static const std::map<std::string, Kind> kinds{{"kill", Kind::kill},
+                                                 {"delay", Kind::delay},
+                                                 {"error", Kind::error},
+                                                 {"refuse", Kind::refuse},
+                                                 {"late", Kind::late}};
+  const auto found = kinds.find(word);
+  check(found != kinds.end(), "CNN_EMULATED_NCCL_FAULT: no fault is called " + word);
+  return found->second;
 }
 
 }  // namespace

@@ -7,14 +7,16 @@
 namespace cnn::tests::emulated {
 
 // The fault that the environment variable CNN_EMULATED_NCCL_FAULT asks for, as KIND:RANK:REDUCTION
-// or delay:RANK:REDUCTION:MILLISECONDS. Reductions count from 0 on each rank: by their execution
-// for kill, delay and error, by their launch for refuse, where those of a capture count once.
+// or KIND:RANK:REDUCTION:MILLISECONDS for delay and late. Reductions count from 0 on each rank: by
+// their execution for kill, delay and error, by their launch for refuse and late, where those of a
+// capture count once.
 struct InjectedFault {
   enum class Kind : std::uint8_t {
     kill,    // the process of the rank is killed when it begins the reduction
     delay,   // the rank begins the reduction later
     error,   // the rank loses its connections: a system error there, a remote error elsewhere
     refuse,  // the launch of the reduction fails on the rank
+    late,    // NCCL's own thread launches the reduction later
   };
   Kind kind{};
   int rank = 0;

@@ -12,6 +12,11 @@
 namespace cnn::tests::emulated {
 namespace {
 
+bool is_attached(const Block& block) {
+  return std::ranges::any_of(driver().attached,
+                             [&](const void* begin) { return block.contains(begin); });
+}
+
 cudaError_t release(void* data, MemoryKind kind, const std::string& name) {
   const Call call(name);
   if (data == nullptr) {
@@ -20,6 +25,10 @@ cudaError_t release(void* data, MemoryKind kind, const std::string& name) {
   const Block* block = driver().memory.find(data);
   if (block != nullptr && driver().is_used(*block)) {
     violate(name + " of " + driver().memory.name_of(data) + ", which queued work uses");
+    return returned(cudaErrorInvalidValue);
+  }
+  if (block != nullptr && is_attached(*block)) {
+    violate(name + " of " + driver().memory.name_of(data) + ", which a communicator knows of");
     return returned(cudaErrorInvalidValue);
   }
   if (call.refused() != cudaSuccess) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,8 @@ class Driver {
   unsigned launches = 0;        // of kernels so far, those that were captured among them
   unsigned replays = 0;         // of graphs so far
   std::string capture_problem;  // why the last invalid capture became so
+  // Begins of the memory that communicators know of; with the lock.
+  std::multiset<const void*> attached;
 
   std::unique_ptr<Queue> make_queue(int device);
   // Needs the lock: adds work to a stream, or to the graph that it captures.
