@@ -34,8 +34,10 @@ class Setting:
 
     @property
     def flags(self) -> list[str]:
-        # The speed of the machine says nothing about losses.
-        return ["--nomeasure_ceilings", f"--device={self.device}", f"--precision={self.precision}",
+        # The speed of the machine says nothing about losses. Timing engines would take up to a minute of each run, and
+        # choose other ones each time.
+        return ["--nomeasure_ceilings", *(["--notune"] if self.device == "gpu" else []),
+                f"--device={self.device}", f"--precision={self.precision}",
                 *([f"--fusion={self.fusion}"] if self.fusion else []),
                 *([f"--num_intra_threads={self.threads}"] if self.threads else []),
                 *([f"--num_batches={self.steps}"] if self.steps else [])]  # of two the program takes the last

@@ -49,7 +49,7 @@ export LOSS=1.0005 TOTAL=1.2505
 fails --device cpu --models good --precision fp32
 fails --device gpu --models good --precision fp32_strict
 passes --device gpu --models good --precision fp32 --fusion none --threads 3
-says '--device=gpu --precision=fp32 --fusion=none --num_intra_threads=3' flags
+says '--notune --device=gpu --precision=fp32 --fusion=none --num_intra_threads=3' flags
 export LOSS=1.003 TOTAL=1.253
 fails --device gpu --models good --precision tf32
 passes --device gpu --models good --precision fp16
