@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint32_t no_root = ~std::uint32_t{0};
 
-class OutlineBuilder {
+class ProblemBuilder {
  public:
-  explicit OutlineBuilder(const Request& request)
+  explicit ProblemBuilder(const Request& request)
       : request_(request),
         graph_(request.graph),
         root_of_(request.graph.tensors().size(), no_root) {}
@@ -154,6 +154,6 @@ class OutlineBuilder {
 
 }  // namespace
 
-PlanningProblem planning_problem(const Request& request) { return OutlineBuilder(request).build(); }
+PlanningProblem planning_problem(const Request& request) { return ProblemBuilder(request).build(); }
 
 }  // namespace cnn::lms

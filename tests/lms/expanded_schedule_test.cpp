@@ -23,7 +23,7 @@ TensorDecisions decisions_of(const PlanningProblem& problem, const std::vector<V
 }
 
 // Its parts are a and b; b is made of s, and s of a.
-TEST(Unroll, MakesAgainOnceWhatStandsBetweenThePartsOfARoot) {
+TEST(ScheduleExpander, MakesAgainOnceWhatStandsBetweenThePartsOfARoot) {
   StepCase c;
   const Value a = c.make("conv", {c.images()});
   const Value s = c.make("relu", {a});
@@ -47,7 +47,7 @@ TEST(Unroll, MakesAgainOnceWhatStandsBetweenThePartsOfARoot) {
   EXPECT_EQ(again, (std::vector<std::uint32_t>{0, 1, 2, 3}));
 }
 
-TEST(Unroll, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
+TEST(ScheduleExpander, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
   StepCase c;
   const Value a = c.make("conv", {c.images()});
   const Value first = c.make("loss_backward", {c.make("relu", {a}, true)});

@@ -1,0 +1,88 @@
+#include "lms/budget_search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+#include <variant>
+
+#include "lms/plan_schedule.h"
+#include "lms/planning_problem.h"
+#include "tests/lms/problem.h"
+
+namespace cnn::lms {
+namespace {
+
+using tests::uniform_chain;
+using tests::unit;
+
+class BudgetSearchOfTenLayers : public ::testing::Test {
+ protected:
+  BudgetSearchOfTenLayers() { chain_.limit(10, 1, 1); }
+
+  PlacedPlan search(std::size_t device_units) {
+    const PlanningProblem problem = planning_problem(chain_.request());
+    return search_budget(chain_.request(), problem, minimize_memory(chain_.request(), problem),
+                         device_units * unit);
+  }
+  tests::Problem& chain() { return chain_; }
+
+ private:
+  tests::Problem chain_ = uniform_chain(10);
+};
+
+TEST_F(BudgetSearchOfTenLayers, LeavesTheScheduleAsItIsWhereItFits) {
+  const PlacedPlan plan = search(10);
+  EXPECT_EQ(plan.schedule.steps.size(), chain().schedule.steps.size());
+  EXPECT_EQ(plan.outcome.seconds, 30);
+}
+
+TEST_F(BudgetSearchOfTenLayers, FindsPlacedPlansWithinEveryBudget) {
+  for (const std::size_t units : {9, 6, 4, 3}) {
+    const PlacedPlan plan = search(units);
+    EXPECT_LE(plan.outcome.device_bytes, units * unit) << units;
+    EXPECT_GE(plan.outcome.seconds, 30) << units;
+    const Outcome placed = outcome_of(chain().request(), plan.schedule, plan.enough);
+    EXPECT_EQ(plan.outcome.device_bytes, placed.device_bytes) << units;
+    EXPECT_EQ(plan.outcome.seconds, placed.seconds) << units;
+  }
+  EXPECT_EQ(search(4).outcome.seconds, 30) << "copies at a unit per second cost nothing here";
+}
+
+TEST_F(BudgetSearchOfTenLayers, KeepsToTheBytesOfTheHost) {
+  chain().budget.host = 3 * unit;
+  const PlacedPlan plan = search(4);
+  EXPECT_LE(plan.outcome.device_bytes, 4 * unit);
+  EXPECT_LE(plan.outcome.host_bytes, 3 * unit);
+  EXPECT_GT(plan.outcome.seconds, 30) << "nodes run again";
+}
+
+TEST_F(BudgetSearchOfTenLayers, RunsNothingAgainWhereThatIsOff) {
+  chain().options.recompute = Recomputation::off;
+  const PlacedPlan plan = search(4);
+  std::size_t computes = 0;
+  for (const Step& step : plan.schedule.steps) {
+    computes += std::holds_alternative<Compute>(step.action) ? 1 : 0;
+  }
+  EXPECT_EQ(computes, chain().graph->nodes().size());
+  EXPECT_LE(plan.outcome.device_bytes, 4 * unit);
+}
+
+TEST_F(BudgetSearchOfTenLayers, ReturnsTheSmallestPlanWhereNothingFits) {
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SmallestPlan smallest = minimize_memory(chain().request(), problem);
+  const PlacedPlan plan = search_budget(chain().request(), problem, smallest, unit);
+  EXPECT_GT(plan.outcome.device_bytes, unit);
+  EXPECT_EQ(plan.outcome.device_bytes, smallest.placed.outcome.device_bytes);
+}
+
+TEST_F(BudgetSearchOfTenLayers, FindsTheSmallestPeak) {
+  const PlanningProblem problem = planning_problem(chain().request());
+  const SmallestPlan smallest = minimize_memory(chain().request(), problem);
+  EXPECT_EQ(smallest.placed.outcome.device_bytes, 2 * unit) << "a layer reads one and makes one";
+  EXPECT_GT(std::ranges::count_if(smallest.decisions,
+                                  [](TensorDecision d) { return d != TensorDecision::keep; }),
+            0);
+}
+
+}  // namespace
+}  // namespace cnn::lms

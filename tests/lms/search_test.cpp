@@ -1,0 +1,114 @@
+#include "lms/search.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <gtest/gtest.h>
+
+#include "lms/planning_problem.h"
+#include "tests/lms/problem.h"
+
+namespace cnn::lms {
+namespace {
+
+using tests::uniform_chain;
+using tests::unit;
+
+std::size_t count(const Solution& solution, TensorDecision decision) {
+  return static_cast<std::size_t>(std::ranges::count(solution.decisions, decision));
+}
+
+std::size_t moved(const Solution& solution) {
+  return solution.decisions.size() - count(solution, TensorDecision::keep);
+}
+
+PlanningProblem chain_of_ten(double out, double in) {
+  tests::Problem chain = uniform_chain(10);
+  chain.limit(0, out, in);
+  return planning_problem(chain.request());
+}
+
+TEST(Search, KeepsEverythingWhereEverythingFits) {
+  const Solution found = search(chain_of_ten(1, 1), {.device_bytes = 10 * unit});
+  EXPECT_EQ(moved(found), 0U);
+  EXPECT_EQ(found.evaluation.seconds, 30);
+}
+
+TEST(Search, FindsTheBestSwapsOfUniformChains) {
+  for (const tests::Fixture& fixture : tests::fixtures) {
+    tests::Problem chain = uniform_chain(fixture.layers);
+    chain.limit(fixture.device, fixture.out, fixture.in);
+    const Solution found =
+        search(planning_problem(chain.request()),
+               {.device_bytes = chain.budget.device, .drops = false, .work = 400'000});
+    EXPECT_TRUE(found.evaluation.fits) << fixture.layers << " layers in " << fixture.device;
+    EXPECT_GE(found.evaluation.seconds, fixture.seconds - 1e-9) << "of a proved optimum";
+    EXPECT_LE(found.evaluation.seconds, fixture.seconds * 1.05)
+        << fixture.layers << " layers in " << fixture.device << ", " << fixture.out << " out, "
+        << fixture.in << " in";
+    EXPECT_EQ(count(found, TensorDecision::drop) + count(found, TensorDecision::drop_often), 0U);
+  }
+}
+
+TEST(Search, RecomputesWhereNothingMayBeSwapped) {
+  const Solution found =
+      search(chain_of_ten(1, 1), {.device_bytes = 5 * unit, .swaps = false, .work = 200'000});
+  EXPECT_TRUE(found.evaluation.fits);
+  EXPECT_EQ(count(found, TensorDecision::swap), 0U);
+  EXPECT_GT(found.evaluation.seconds, 30);
+}
+
+TEST(Search, SwapsNoMoreThanTheHostHolds) {
+  const Solution found = search(
+      chain_of_ten(1, 1), {.device_bytes = 4 * unit, .host_bytes = 2 * unit, .work = 200'000});
+  EXPECT_TRUE(found.evaluation.fits);
+  EXPECT_LE(count(found, TensorDecision::swap), 2U);
+}
+
+TEST(Search, SaysThatNothingFitsAndComesNear) {
+  const Solution found = search(
+      chain_of_ten(1, 1), {.device_bytes = unit, .swaps = true, .drops = false, .work = 100'000});
+  EXPECT_FALSE(found.evaluation.fits);
+  EXPECT_EQ(found.evaluation.peak, 2 * unit) << "a layer reads one and makes one";
+}
+
+TEST(Search, MinimisesThePeakWhateverTheTime) {
+  const Solution found =
+      search(chain_of_ten(1, 1), {.device_bytes = 0, .minimize_memory = true, .work = 200'000});
+  EXPECT_EQ(found.evaluation.peak, 2 * unit);
+}
+
+TEST(Search, DependsOnItsArgumentsAlone) {
+  const PlanningProblem problem = chain_of_ten(0.25, 0.25);
+  const SearchOptions options{.device_bytes = 4 * unit, .work = 50'000};
+  const Solution one = search(problem, options), other = search(problem, options);
+  EXPECT_EQ(one.decisions, other.decisions);
+  EXPECT_EQ(one.evaluation.seconds, other.evaluation.seconds);
+}
+
+TEST(Search, RepairsAStartThatDoesNotFit) {
+  const PlanningProblem problem = chain_of_ten(1, 1);
+  const TensorDecisions start(problem.roots.size(), TensorDecision::keep);
+  const Solution found =
+      search(problem, {.device_bytes = 4 * unit, .work = 20'000, .start = &start});
+  EXPECT_TRUE(found.evaluation.fits);
+  EXPECT_GT(moved(found), 0U);
+}
+
+TEST(Search, PrunesMovesThatGainNothing) {
+  const PlanningProblem problem = chain_of_ten(1, 1);
+  TensorDecisions start(problem.roots.size(), TensorDecision::keep);
+  for (std::size_t root = 0; root < problem.roots.size(); ++root) {
+    start[root] = problem.roots[root].may_leave ? TensorDecision::swap : TensorDecision::keep;
+  }
+  // No work is left for annealing, so that the start stays but for what pruning takes out of it.
+  SearchOptions options{.device_bytes = 8 * unit, .work = 0, .start = &start};
+  const Solution all = search(problem, options);
+  options.prune_moves = true;
+  const Solution pruned = search(problem, options);
+  EXPECT_TRUE(pruned.evaluation.fits);
+  EXPECT_LT(moved(pruned), moved(all));
+  EXPECT_LE(pruned.evaluation.seconds, all.evaluation.seconds);
+}
+
+}  // namespace
+}  // namespace cnn::lms
