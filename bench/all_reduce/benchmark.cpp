@@ -17,6 +17,7 @@
 #include "bench/ranks/exchange_choice.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/interruption.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/ranks/rank_nodes.h"
 #include "bench/report/result_file.h"
@@ -279,7 +280,8 @@ class Benchmark {
 }  // namespace
 
 std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& backend) {
-  const Job job = make_job(config, backend);
+  const RankContext context = only_rank(backend);
+  const Job job = make_job(config, context);
   Graph graph({.training = true, .compute = job.compute});
   const Value images = graph.state(
       "images", {{1, job.model->channels, job.image_size, job.image_size}, job.compute}, {}, false);
@@ -322,7 +324,7 @@ int run_reductions(const ReduceRun& run, const Backend& backend) {
     benchmark.buckets = gradient_buckets(run.config, backend);
   }
   const bool on_device = backend.device_exchange != nullptr;
-  run_as_threads(run.config, backend, on_device ? room_of(run.options) : backend.memory_limit,
+  run_as_threads(run.config, backend, on_device ? room_of(run.options) : backend.memory.device,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }

@@ -13,6 +13,7 @@
 #include "bench/ranks/exchange.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/peers.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/ranks/rank_nodes.h"
 #include "bench/ranks/rank_thread.h"
@@ -21,17 +22,20 @@
 namespace cnn::bench {
 namespace {
 
-void do_work(const Config& config, RankPlace place, Backend& backend, const RankWork& work) {
+void do_work(const Config& config, RankPlace place, const Backend& backend, const RankWork& work) {
   if (backend.device_exchange == nullptr) {
     work(place);
     return;
   }
   RankExchange exchange(place.transport, place.topology, config, backend.instruction_sets);
-  exchange.serve(backend);
-  place.device = &backend;
+  const RankContext context = exchange.serve({.backend = backend,
+                                              .rank = place.transport.rank(),
+                                              .ranks = place.transport.ranks(),
+                                              .memory = backend.memory,
+                                              .kernels = backend.kernels});
+  place.device = &context;
   place.exchange = &exchange;
   work(place);
-  backend.kernels = {};  // they hold what exchanges, which uses the transport
 }
 
 // How many ranks before this one share its processors, and so its devices.
@@ -53,7 +57,7 @@ void run_as_process(const Config& config, allreduce::World& world, std::size_t r
   Config placed = config;
   placed.gpu.ordinal = place_on_host(seats, world.rank());
   allreduce::Connection connection(world, seats, peer_memory_options(config.comm, room));
-  Backend backend = make_backend(placed);
+  const Backend backend = make_backend(placed);
   do_work(config,
           {connection.transport(), loops_for(backend.instruction_sets),
            with_numa_nodes(allreduce::topology_of(seats), config.comm), &world},
@@ -76,7 +80,7 @@ void run_as_threads(const Config& config, const Backend& backend, std::size_t ro
         Config placed = config;
         placed.gpu.ordinal = rank;
         const std::unique_ptr<allreduce::Transport> transport = memory.join(rank);
-        Backend part = backend.for_rank(placed, rank, ranks);
+        const Backend part = backend.for_rank(placed, rank, ranks);
         do_work(config, {*transport, loops_for(part.instruction_sets), topology}, part, work);
       } catch (...) {
         errors[static_cast<std::size_t>(rank)] = std::current_exception();

@@ -12,6 +12,7 @@
 
 namespace cnn::bench {
 
+struct RankContext;
 class RankExchange;
 
 // One rank, as its work sees it.
@@ -21,7 +22,7 @@ struct RankPlace {
   allreduce::Topology topology;
   allreduce::World* world = nullptr;  // of processes that a launcher has started
   // Where buffers lie on a device with memory of its own, and how it exchanges them; else null.
-  Backend* device = nullptr;
+  const RankContext* device = nullptr;
   RankExchange* exchange = nullptr;
 };
 using RankWork = std::function<void(const RankPlace&)>;

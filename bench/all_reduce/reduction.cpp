@@ -8,6 +8,7 @@
 #include <string>
 
 #include "bench/ranks/interruption.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "runtime/error.h"
 
@@ -64,7 +65,7 @@ Reduction::Reduction(const RankPlace& place, const allreduce::Settings& settings
     room_ = {reinterpret_cast<float*>(transport_.room(bytes).data()), most};
     return;
   }
-  Device& device = *place.device->device;
+  Device& device = *place.device->backend.device;
   stream_ = device.make_stream(Lane::communicate);
   device_room_ =
       place.device->shared_memory ? place.device->shared_memory(bytes) : device.allocate(bytes);

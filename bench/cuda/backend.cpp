@@ -148,7 +148,7 @@ std::string memory_text() {
 
 // Makes the parts that a device and the description of one have in common.
 Backend start(const Config& config) {
-  Backend backend{.name = "cuda", .device_text = "/gpu:0"};
+  Backend backend{.name = "cuda"};
   const Arithmetic arithmetic = arithmetic_of(config);
   backend.compute = arithmetic.compute;
   backend.precision = arithmetic.products;
@@ -193,6 +193,25 @@ std::vector<std::string> tuning_notes(const Libraries::Counts& now, Libraries::C
   }
   told = now;
   return notes;
+}
+
+KernelTuning tuning_of(const std::shared_ptr<Libraries>& libraries) {
+  KernelTuning tuning;
+  tuning.stop = [libraries] { libraries->stop_tuning(); };
+  tuning.choices = [libraries] { return libraries->choices_text(); };
+  tuning.adopt = [libraries](const std::string& choices) { libraries->adopt(choices); };
+  tuning.take_notes = [libraries, told = Libraries::Counts()]() mutable {
+    std::vector<std::string> notes = libraries->take_notes();
+    std::ranges::move(tuning_notes(libraries->counts(), told), std::back_inserter(notes));
+    return notes;
+  };
+  if (libraries->options().tune) {
+    tuning.notice = fmt::format(
+        "tuning: cuDNN's engines are timed for what the plan cache has no choice for, for {:g} s "
+        "at most (--tune_seconds); --notune takes cuDNN's first proposals",
+        libraries->options().tune_seconds);
+  }
+  return tuning;
 }
 
 // Sets the speeds by which LMS plans the first steps. Ranks of a host may measure at one time: they
@@ -251,45 +270,28 @@ Backend make(const Config& config) {
   add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
   const auto libraries = libraries_for(config, *device, backend);
   layers::cuda::add_kernels(backend.kernels, libraries);
-  backend.stop_tuning = [libraries] { libraries->stop_tuning(); };
-  backend.choices = [libraries] { return libraries->choices_text(); };
-  backend.adopt_choices = [libraries](const std::string& choices) { libraries->adopt(choices); };
-  backend.later_notes = [libraries, told = Libraries::Counts()]() mutable {
-    std::vector<std::string> notes = libraries->take_notes();
-    std::ranges::move(tuning_notes(libraries->counts(), told), std::back_inserter(notes));
-    return notes;
-  };
-  if (libraries->options().tune) {
-    backend.before_compiling = fmt::format(
-        "tuning: cuDNN's engines are timed for what the plan cache has no choice for, for {:g} s "
-        "at most (--tune_seconds); --notune takes cuDNN's first proposals",
-        libraries->options().tune_seconds);
-  }
-  backend.memory_limit =
-      memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes);
-  backend.memory_text = memory_text();
-  backend.host_memory_limit = available_memory();
+  backend.tuning = tuning_of(libraries);
+  backend.memory = {
+      .device = memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes),
+      .host = available_memory(),
+      .text = memory_text()};
   add_speeds(config, *device, backend);
   add_telemetry(backend, device->facts());
   backend.device = std::move(device);
-  backend.matrix_side = 6144;
-  backend.images = 256;
+  backend.ceiling_work = {.matrix_side = 6144, .images = 256};
+  backend.steps = step_options(config);
+  std::ranges::copy(step_notes(backend.steps), std::back_inserter(backend.notes));
   return backend;
 }
 
-// A device of its own for each.
-Backend for_rank(const Config& config, int rank, int ranks) {
+// Each rank has a device of its own.
+Backend for_rank(const Config& config, int /*rank*/, int ranks) {
   const int devices = cuda::count_devices().devices, ordinal = ordinal_of(config);
   check(ordinal < devices,
         fmt::format("--num_gpus={}, but there are {} CUDA devices for number {} of this host's "
                     "ranks: each needs one",
                     ranks, devices, ordinal + 1));
-  Backend backend = make(config);
-  backend.rank = rank;
-  backend.ranks = ranks;
-  backend.device_text = fmt::format("/gpu:{}", rank);
-  take_part_of_memory(backend, free_bytes(backend), static_cast<std::size_t>(ranks));
-  return backend;
+  return make(config);
 }
 
 std::string missing() {

@@ -17,25 +17,25 @@ const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_
   return found == kinds.end() ? nullptr : &*found;
 }
 
-std::size_t free_bytes(const Backend& backend) {
-  const std::size_t host = backend.host_memory_limit.value_or(0);
-  return backend.device_exchange != nullptr ? host : backend.memory_limit + host;
+StepOptions step_options(const Config& config) {
+  return {.record = config.gpu.graph,
+          .wait_for_each = config.gpu.sync_each_kernel && config.device == DeviceKind::gpu,
+          .verify = config.lms.enabled && config.lms.verify};
 }
 
-void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks) {
-  const std::size_t part = bytes / ranks;
-  if (backend.device_exchange != nullptr) {  // each has a device
-    backend.host_memory_limit = part;
-    return;
+std::vector<std::string> step_notes(const StepOptions& options) {
+  std::vector<std::string> notes;
+  if (options.verify) {
+    notes.emplace_back(
+        "--lms_verify: bytes that are free are filled with NaNs, what comes back from the host is "
+        "compared with what left; times are not those of a normal run");
   }
-  if (!backend.host_memory_limit) {
-    backend.memory_limit = part;
-    return;
+  if (options.wait_for_each) {
+    notes.emplace_back(
+        "--sync_each_kernel: every kernel and copy is waited for, so that an error names it; times "
+        "are not those of a normal run");
   }
-  check(backend.memory_limit <= part,
-        fmt::format("--device_memory_mb={}: {} ranks share the {} MiB that are free",
-                    backend.memory_limit >> 20U, ranks, bytes >> 20U));
-  backend.host_memory_limit = part - backend.memory_limit;
+  return notes;
 }
 
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
@@ -50,21 +50,7 @@ Backend make_backend(const Config& config, std::span<const BackendKind> kinds) {
   if (const std::string missing = why_missing(*kind); !missing.empty()) {
     throw Error(fmt::format("--device={}: {}", device, missing));
   }
-  Backend backend = kind->make(config);
-  backend.record_steps = config.gpu.graph;
-  if (config.lms.enabled && config.lms.verify) {
-    backend.verify_steps = true;
-    backend.notes.emplace_back(
-        "--lms_verify: bytes that are free are filled with NaNs, what comes back from the host is "
-        "compared with what left; times are not those of a normal run");
-  }
-  if (config.gpu.sync_each_kernel && config.device == DeviceKind::gpu) {
-    backend.wait_for_each_step = true;
-    backend.notes.emplace_back(
-        "--sync_each_kernel: every kernel and copy is waited for, so that an error names it; times "
-        "are not those of a normal run");
-  }
-  return backend;
+  return kind->make(config);
 }
 
 }  // namespace cnn::bench

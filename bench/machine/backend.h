@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -79,76 +78,99 @@ struct DeviceExchange {
   void (*wait_for_flag)(Stream& stream, std::uint32_t* flag) = nullptr;
 };
 
-// A device, what it can run, and what the program says about it.
+// Memory that is free when a run starts, in bytes.
+struct MemoryLimits {
+  std::size_t device = 0;
+  // Host memory for swapped activations. Nothing: the device computes in the host's memory.
+  std::optional<std::size_t> host;
+  std::string text;  // says how `device` was found: "available memory and cgroup limit"
+};
+
+// How the executor runs the steps of a program, as the flags ask; see ExecutorOptions.
+struct StepOptions {
+  bool record = true;          // into a graph that the device replays, where it can
+  bool wait_for_each = false;  // after every kernel and copy, so that an error names it
+  bool verify = false;         // fills free memory with NaNs and checks swapped tensors
+};
+StepOptions step_options(const Config& config);
+// Returns lines that warn the user of options under which times are not those of a normal run.
+std::vector<std::string> step_notes(const StepOptions& options);
+
+// How a backend chooses among several kernels for one op, perhaps by timing them. All functions are
+// empty where nothing is chosen.
+struct KernelTuning {
+  std::string notice;  // tells the user, before programs are compiled, that it may take a while
+  // From now on kernels are described without timing anything.
+  std::function<void()> stop;
+  // Returns the choices for all programs compiled so far, as text for adopt() of another rank.
+  std::function<std::string()> choices;
+  // Makes the choices of rank 0, before any program is compiled. Throws Error, then or when a
+  // program is compiled, where this device cannot run one of them.
+  std::function<void(const std::string& of_first_rank)> adopt;
+  // Returns notes for the user that have come up since the last call.
+  std::function<std::vector<std::string>()> take_notes;
+};
+
+// The processors that compute; none where another device does.
+struct ComputeProcessors {
+  std::int64_t threads = 0;
+  std::vector<int> cpus;
+  std::vector<std::int64_t> caches;  // bytes of each level, of all processors; smallest first
+};
+
+// How much work shows the peak rates of a device: it must fill the device.
+struct CeilingWork {
+  std::int64_t matrix_side = 1536;  // of a matrix product
+  std::int64_t images = 64;         // copied at least, of 64 x 64 x 64 elements each
+};
+
+// A device with its kernels and limits. It is made once and does not change afterwards; a rank's
+// share of it and its exchange with other ranks are in RankContext.
 struct Backend {
-  std::string name;         // "cpu"
-  std::string device_text;  // for the header: "/cpu:0"
+  std::string name;  // "cpu"
   std::unique_ptr<Device> device;
   KernelTable kernels;
   DataType compute = DataType::f32;  // of activations, as --precision says
-  std::string precision;             // of products, for reports: "f32", "tf32", "f16"
-  std::string description;           // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
-  std::vector<std::string> notes;    // further lines that the user should see
-  std::int64_t threads = 0;          // of the processor that compute; 0: another device does
-  std::vector<int> cpus;             // these processors; empty: another device does
-  std::vector<std::int64_t> caches;  // bytes of each level, of all that compute; smallest first
-  std::string instruction_sets;      // "avx2 avx512"
-  std::optional<GpuInfo> gpu;
-  std::unique_ptr<TelemetrySource> telemetry;                  // null if nothing tells
-  std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
   Layout (*preferred_layout)(DataType) = nullptr;
-  std::size_t memory_limit = 0;  // bytes free for the run when it started
-  std::string memory_text;       // what these are: "available memory and cgroup limit"
-  // Bytes free on the host, for swapped activations; nothing: the device computes in that memory.
-  std::optional<std::size_t> host_memory_limit;
-  // Batches of real data then go ahead to the device while the step before them runs.
-  bool has_own_memory() const { return host_memory_limit.has_value(); }
+  MemoryLimits memory;
+  StepOptions steps;
+  KernelTuning tuning;
+
+  // For reports.
+  std::string precision;           // of products: "f32", "tf32", "f16"
+  std::string description;         // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
+  std::vector<std::string> notes;  // further lines that the user should see
+  std::string instruction_sets;    // "avx2 avx512"
+  std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
+  std::optional<GpuInfo> gpu;
+  ComputeProcessors processors;
+  std::unique_ptr<TelemetrySource> telemetry;  // null where nothing can be measured
+
   std::optional<Link> link;  // to the host's memory, where the device has its own
-  // The speeds that kernels may be expected to reach, by which LMS plans before any has run.
-  // Nothing: those of a usual processor with that many threads.
+  // The rates by which LMS plans before any kernel has run. Nothing: those of a usual processor
+  // with that many threads.
   std::optional<Ceilings> expected;
-  bool record_steps = true;         // where the device can
-  bool wait_for_each_step = false;  // of the plan, so that an error names it
+  std::optional<Described> described;  // if so, `device` is null and no kernel can be made
+  CeilingWork ceiling_work;
+
   // Hashes a tensor in host memory by all threads that compute; called in the order of lane
   // compute. Null: the host has one thread for it.
   std::uint64_t (*hash)(const TensorView& tensor, const HashKeys& keys) = nullptr;
-  bool verify_steps = false;  // look after their memory, see ExecutorOptions::verify
-  // Makes sure of memory that the device has given, before the first step: throws DoesNotFit where
-  // it is not there after all. Empty: what a device gives is there.
+  // Touches memory that the device has allocated, before the first step: throws DoesNotFit where
+  // the system cannot give all of it after all. Empty: what a device allocates is there.
   std::function<void(std::span<std::byte>)> secure;
-  // Says what compiling programs may take its time for, as a line for the user before it; empty:
-  // nothing.
-  std::string before_compiling;
-  // Nothing that a kernel table describes from now on is worth to be timed: it will not run. Empty
-  // where nothing is timed.
-  std::function<void()> stop_tuning;
-  // How the kernels of all programs compiled so far were chosen, as text; and the order to choose
-  // as that text of another rank says, before any program is compiled. Throws Error, then or when
-  // programs are compiled, where this device cannot. Empty where nothing is chosen.
-  std::function<std::string()> choices;
-  std::function<void(const std::string& of_first_rank)> adopt_choices;
-  // Further notes that have come up since `notes`, while programs were compiled and in steps.
-  // Empty: none ever.
-  std::function<std::vector<std::string>()> later_notes;
-  std::optional<Described> described;  // if so, `device` is null and no kernel can be made
 
-  // The number of this device among those that exchange gradients, and how many there are.
-  int rank = 0, ranks = 1;
-  // Memory for variables and steps that other ranks see. Empty: the device's own.
-  std::function<Buffer(std::size_t)> shared_memory;
-  // A backend on a part of this one's device, for one of several ranks; called on the rank's
-  // thread. Null: such a device is not divided.
+  // Makes a backend on the part of the machine that is that one's of several ranks in a process;
+  // called on the rank's thread. Its memory limits are still those of the whole machine. Null: such
+  // a device cannot be divided.
   Backend (*for_rank)(const Config& config, int rank, int ranks) = nullptr;
-  // Makes the table exchange with other ranks by a communicator, which must outlive it.
+  // Adds kernels to the table that exchange with other ranks by a communicator, which must outlive
+  // it.
   void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
   const DeviceExchange* device_exchange = nullptr;  // instead, where the device has own memory
-  // Where this rank writes how far it is, for those who wait for it (allreduce/progress.h). Null:
-  // nobody looks.
-  std::atomic<std::uint64_t>* progress = nullptr;
 
-  // How much work shows what the device reaches at best: it must fill the device.
-  std::int64_t matrix_side = 1536;  // of a matrix product
-  std::int64_t images = 64;         // copied at least, of 64 x 64 x 64 elements each
+  // Batches of real data then go ahead to the device while the step before them runs.
+  bool has_own_memory() const { return memory.host.has_value(); }
 };
 
 // A kind of backend that this build has.
@@ -170,13 +192,6 @@ std::string why_missing(const BackendKind& kind);
 
 // The kind for that device, or null if this build has none.
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
-
-// Bytes free that ranks of a machine share: the host's, with all that a processor plays to have.
-std::size_t free_bytes(const Backend& backend);
-// The backend becomes that of one of so many ranks which divide this memory. The memory of a device
-// of its own stays as large, and its host's part becomes smaller. Throws Error if that is too
-// little for what a processor plays to have.
-void take_part_of_memory(Backend& backend, std::size_t bytes, std::size_t ranks);
 
 // The backend that the flags ask for: of this machine's device, or of the one that --simulate
 // names. Throws Error if there is none.

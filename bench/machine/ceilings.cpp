@@ -117,8 +117,9 @@ class Measurement {
     Ceilings ceilings{.flops_per_second = flops_per_second(free / 2),
                       .bytes_per_second = bytes_per_second(*set)};
     double faster = ceilings.bytes_per_second;
-    for (std::size_t i = std::min(backend_.caches.size(), ceilings.caches.size()); i-- > 0;) {
-      const auto size = static_cast<double>(backend_.caches[i]);
+    for (std::size_t i = std::min(backend_.processors.caches.size(), ceilings.caches.size());
+         i-- > 0;) {
+      const auto size = static_cast<double>(backend_.processors.caches[i]);
       faster = std::max(faster, bytes_per_second(size / 2));
       ceilings.caches.at(i) = {.bytes = size, .bytes_per_second = faster};
     }
@@ -132,10 +133,12 @@ class Measurement {
     return static_cast<double>(TensorDesc{Shape{1}, compute_}.bytes());
   }
   double largest_cache() const {
-    return backend_.caches.empty() ? 0 : static_cast<double>(backend_.caches.back());
+    return backend_.processors.caches.empty()
+               ? 0
+               : static_cast<double>(backend_.processors.caches.back());
   }
   double wanted_bytes() const {
-    const double images = 2 * static_cast<double>(backend_.images) * 64 * 64 * 64;
+    const double images = 2 * static_cast<double>(backend_.ceiling_work.images) * 64 * 64 * 64;
     return std::max(images * element_bytes(), std::min(4 * largest_cache(), 1024 * mib));
   }
 
@@ -159,7 +162,7 @@ class Measurement {
     constexpr double longest = 0.08;
     const double fits = std::sqrt(memory / (4 * sizeof(float)));
     const double in_time = small * std::cbrt(longest / product_seconds(small, 0.005));
-    const double asked = static_cast<double>(backend_.matrix_side);
+    const double asked = static_cast<double>(backend_.ceiling_work.matrix_side);
     const auto side = 64 * std::max<std::int64_t>(
                                static_cast<std::int64_t>(std::min({asked, fits, in_time}) / 64), 1);
     return 2.0 * static_cast<double>(side * side * side) / product_seconds(side, 0.2);
@@ -228,7 +231,7 @@ std::optional<double> memory_set_bytes(double wanted, double largest_cache, doub
 MeasuredCeilings measure_ceilings(const Backend& backend, DataType compute) {
   MeasuredCeilings result;
   try {
-    DisturbanceWatch watch(SystemCounters(backend.cpus), 1);
+    DisturbanceWatch watch(SystemCounters(backend.processors.cpus), 1);
     watch.resume();
     const Clock::time_point start = Clock::now();
     Measurement measurement(backend, compute);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fstream>
+#include <iterator>
 
 #include "bench/machine/caches.h"
 #include "bench/machine/processors.h"
@@ -122,19 +123,18 @@ Link emulated_link(const Config& config) {
 void play_device(Backend& backend, int megabytes, const Link& link) {
   constexpr double copies = 4e9;  // bytes a second, one core beside another that computes
   const std::size_t device = static_cast<std::size_t>(megabytes) << 20U;
-  check(device <= backend.memory_limit,
+  check(device <= backend.memory.device,
         fmt::format("--device_memory_mb={} is more than the {} MiB that are free", megabytes,
-                    backend.memory_limit >> 20U));
-  backend.host_memory_limit = backend.memory_limit - device;
-  backend.memory_limit = device;
-  backend.memory_text = "--device_memory_mb";
+                    backend.memory.device >> 20U));
+  backend.memory = {
+      .device = device, .host = backend.memory.device - device, .text = "--device_memory_mb"};
   backend.link = link.out > 0 ? link : Link{.out = copies, .in = copies};
 }
 
 Backend for_rank(const Config& config, int rank, int ranks);
 
 Backend make(const Config& config) {
-  Backend backend{.name = "cpu", .device_text = "/cpu:0"};
+  Backend backend{.name = "cpu"};
   backend.for_rank = for_rank;
   backend.add_exchange = layers::cpu::add_exchange;
   backend.hash = layers::cpu::parallel_hash;
@@ -149,9 +149,8 @@ Backend make(const Config& config) {
   backend.device = std::make_unique<CpuDevice>(std::move(options));
   add_reference(backend.kernels);
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
-  backend.threads = team.threads;
-  backend.cpus = team.cpus;
-  backend.caches = cache_bytes(team.cpus);
+  backend.processors = {
+      .threads = team.threads, .cpus = team.cpus, .caches = cache_bytes(team.cpus)};
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =
       fmt::format("{}, {} threads, {}", processor_name(), team.threads, backend.instruction_sets);
@@ -170,28 +169,26 @@ Backend make(const Config& config) {
   backend.preferred_layout = [](DataType type) { return layers::cpu::preferred_layout(type); };
   const std::size_t available = backend.device->memory_bytes();
   const std::size_t kept = kept_free(available);
-  backend.memory_limit = available - kept;
-  backend.memory_text = fmt::format(
-      "available memory and cgroup limit, less {:.0f} MiB that stay free", std::ldexp(kept, -20));
+  backend.memory = {
+      .device = available - kept,
+      .text = fmt::format("available memory and cgroup limit, less {:.0f} MiB that stay free",
+                          std::ldexp(kept, -20))};
   backend.secure = [](std::span<std::byte> memory) {
     secure_memory(memory, [] { return available_memory(); });
   };
   if (config.lms.device_memory_mb) {
     play_device(backend, *config.lms.device_memory_mb, link);
   }
+  backend.steps = step_options(config);
+  std::ranges::copy(step_notes(backend.steps), std::back_inserter(backend.notes));
   return backend;
 }
 
-// Its part of the processors that the program may use, or one of them where ranks are more; and its
-// part of the memory. Threads that this one starts inherit the processors.
+// Computes on the rank's part of the processors that the program may use, or on one of them where
+// ranks are more. Threads that this one starts inherit the processors.
 Backend for_rank(const Config& config, int rank, int ranks) {
   stay_on(part_of(usable_processors(), rank, ranks));
-  Backend backend = make(config);
-  backend.rank = rank;
-  backend.ranks = ranks;
-  backend.device_text = fmt::format("/cpu:{}", rank);
-  take_part_of_memory(backend, free_bytes(backend), static_cast<std::size_t>(ranks));
-  return backend;
+  return make(config);
 }
 
 }  // namespace

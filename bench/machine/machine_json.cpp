@@ -35,7 +35,7 @@ Json machine_json(const MachineInfo& info, const Backend& backend) {
   }
   return {{"cpu",
            {{"name", info.cpu_name},
-            {"cores_used", backend.threads},
+            {"cores_used", backend.processors.threads},
             {"instruction_sets", backend.instruction_sets}}},
           {"gpu", backend.gpu ? gpu_json(*backend.gpu) : Json(nullptr)},
           {"memory_bytes", info.memory_total},

@@ -10,7 +10,7 @@ namespace cnn::bench {
 namespace {
 
 Backend assumed_backend(const Profile& profile, const Arithmetic& arithmetic) {
-  Backend backend{.name = "cuda", .device_text = "/gpu:0"};
+  Backend backend{.name = "cuda"};
   backend.description = fmt::format("{} as its profile describes it, none is used", profile.name);
   backend.preferred_layout = [](DataType /*type*/) { return Layout::nhwc; };
   if (!arithmetic.note.empty()) {
@@ -49,13 +49,13 @@ Backend simulated_backend(const Config& config, const BackendKind* kind) {
   Backend backend = asks ? kind->describe(config, profile) : assumed_backend(profile, arithmetic);
   if (!config.comm.simulate_ranks.empty()) {
     add_assumed_exchange(backend.kernels);
-    backend.ranks = 2;  // the steps of more have the same nodes
   }
   backend.compute = arithmetic.compute;
   backend.precision = arithmetic.products;
-  backend.memory_limit = usable_memory(config, profile);
-  backend.memory_text = "usable memory of its profile";
-  backend.host_memory_limit = profile.host_memory_bytes;
+  backend.memory = {.device = usable_memory(config, profile),
+                    .host = profile.host_memory_bytes,
+                    .text = "usable memory of its profile"};
+  backend.steps = step_options(config);
   backend.link = profile.link;
   backend.described = {
       .machine = profile.name,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/ranks/exchange_flags.h"
+#include "bench/ranks/rank_context.h"
 #include "layers/all_reduce.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
@@ -167,10 +168,10 @@ NetworkFacts facts_of(const Graph& graph, std::int64_t batch) {
 }
 
 // As far as asked, or as the backend can. Throws Error if it cannot do what is asked.
-layers::Fusion fusion_of(const CompileRequest& request, const Backend& backend, Layout layout) {
+layers::Fusion fusion_of(const CompileRequest& request, const RankContext& context, Layout layout) {
   const Config& config = request.config;
   check(config.graph.fusion != FusionChoice::conv ||
-            layers::fuses_convolutions(backend.kernels, request.compute, layout),
+            layers::fuses_convolutions(context.kernels, request.compute, layout),
         "--fusion=conv needs the CUDA backend (--device=gpu) and --precision=fp16; use auto or bn");
   if (!config.graph.optimize || config.graph.fusion == FusionChoice::none) {
     return layers::Fusion::none;
@@ -194,14 +195,15 @@ std::size_t Compiled::lower_bound_bytes() const {
   return std::max(plan.memory.lower_bound_bytes, prologue ? prologue->memory.lower_bound_bytes : 0);
 }
 
-Compiled compile(const CompileRequest& asked, const Backend& backend,
+Compiled compile(const CompileRequest& asked, const RankContext& context,
                  std::span<const TensorInfo> fixed) {
   const CompileRequest request = as_trained(asked);
   const Forward forward = build_forward(request);
   Compiled compiled{.batch = request.batch, .classes = request.model.classes};
   compiled.facts = facts_of(*forward.graph, request.batch);
-  compiled.layout = layers::image_layout(*forward.graph, backend.preferred_layout(request.compute));
-  layers::PipelineOptions options{.fusion = fusion_of(request, backend, compiled.layout),
+  compiled.layout =
+      layers::image_layout(*forward.graph, context.backend.preferred_layout(request.compute));
+  layers::PipelineOptions options{.fusion = fusion_of(request, context, compiled.layout),
                                   .layout = compiled.layout,
                                   .largest_join = request.largest_join,
                                   .fixed = fixed};
@@ -211,11 +213,11 @@ Compiled compile(const CompileRequest& asked, const Backend& backend,
     options.training.optimizer.bucket_bytes = request.bucket_bytes.value_or(usual_bucket_bytes());
     exchange(request, options.training);
   }
-  layers::PipelineResult made = layers::run_pipeline(*forward.graph, backend.kernels, options);
+  layers::PipelineResult made = layers::run_pipeline(*forward.graph, context.kernels, options);
   compiled.fusion = made.fusion;
-  compiled.plan = make_plan(std::move(made.graphs.step), backend.kernels);
+  compiled.plan = make_plan(std::move(made.graphs.step), context.kernels);
   if (made.graphs.prologue) {
-    compiled.prologue = make_plan(std::move(made.graphs.prologue), backend.kernels);
+    compiled.prologue = make_plan(std::move(made.graphs.prologue), context.kernels);
   }
   return compiled;
 }

@@ -6,12 +6,13 @@
 #include <span>
 
 #include "bench/flags/config.h"
-#include "bench/machine/backend.h"
 #include "layers/passes/pipeline.h"
 #include "models/model.h"
 #include "runtime/program.h"
 
 namespace cnn::bench {
+
+struct RankContext;
 
 enum class Phase : std::uint8_t { training, evaluation, forward_only };
 
@@ -74,7 +75,7 @@ constexpr std::size_t least_bucket_bytes = std::size_t{1} << 20U;
 // where no step changes them, or where the update keeps it up to date. fixed: variables of a
 // training program that this one shares, so their layouts are given and they change between its
 // runs. Throws Error for what the model or the backend cannot do.
-Compiled compile(const CompileRequest& request, const Backend& backend,
+Compiled compile(const CompileRequest& request, const RankContext& context,
                  std::span<const TensorInfo> fixed = {});
 
 }  // namespace cnn::bench

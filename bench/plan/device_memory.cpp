@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/plan/variable_io.h"
+#include "bench/ranks/rank_context.h"
 #include "runtime/input_stage.h"
 
 namespace cnn::bench {
@@ -35,13 +36,13 @@ std::size_t staged_bytes(const Graph& graph, const Backend& backend) {
   return InputStage::bytes_for(inputs);
 }
 
-DeviceMemory device_memory(const Programs& programs, const Backend& backend) {
+DeviceMemory device_memory(const Programs& programs, const RankContext& context) {
   const Variables variables = programs.variables();
-  const std::size_t io = variable_io_bytes(backend.kernels, variables);
+  const std::size_t io = variable_io_bytes(context.kernels, variables);
   DeviceMemory memory{.variables = variables.bytes(), .arena = io, .arena_lower_bound = io};
   for (const std::optional<Compiled>* compiled : {&programs.main, &programs.evaluation}) {
     if (*compiled) {
-      memory.staged += staged_bytes(*(*compiled)->plan.graph, backend);
+      memory.staged += staged_bytes(*(*compiled)->plan.graph, context.backend);
       memory.arena = std::max(memory.arena, (*compiled)->device_bytes());
       memory.arena_lower_bound =
           std::max(memory.arena_lower_bound, (*compiled)->lower_bound_bytes());
@@ -51,15 +52,15 @@ DeviceMemory device_memory(const Programs& programs, const Backend& backend) {
   return memory;
 }
 
-std::size_t host_bytes_left(const DeviceMemory& memory, const Backend& backend) {
-  if (backend.host_memory_limit) {
-    return *backend.host_memory_limit;
+std::size_t host_bytes_left(const DeviceMemory& memory, const RankContext& context) {
+  if (context.memory.host) {
+    return *context.memory.host;
   }
-  return backend.memory_limit - std::min(memory.total(), backend.memory_limit);
+  return context.memory.device - std::min(memory.total(), context.memory.device);
 }
 
-bool fits(const DeviceMemory& memory, const Backend& backend) {
-  return memory.total() <= backend.memory_limit && memory.host <= host_bytes_left(memory, backend);
+bool fits(const DeviceMemory& memory, const RankContext& context) {
+  return memory.total() <= context.memory.device && memory.host <= host_bytes_left(memory, context);
 }
 
 }  // namespace cnn::bench

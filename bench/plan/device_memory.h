@@ -4,11 +4,13 @@
 #include <optional>
 #include <vector>
 
-#include "bench/machine/backend.h"
 #include "bench/plan/compile.h"
 #include "runtime/variables.h"
 
 namespace cnn::bench {
+
+struct Backend;
+struct RankContext;
 
 // Every byte that a run takes of its device: its variables, what is staged for its steps, and
 // behind them one arena in which all that it does takes turns: the steps of its programs, their
@@ -38,11 +40,11 @@ std::vector<std::size_t> staged_inputs(const Graph& graph, const Backend& backen
 std::size_t staged_bytes(const Graph& graph, const Backend& backend);
 
 // Throws Error if no kernel of the backend brings a variable to the device.
-DeviceMemory device_memory(const Programs& programs, const Backend& backend);
+DeviceMemory device_memory(const Programs& programs, const RankContext& context);
 
 // Whether both kinds of memory suffice. A device that computes in the host's memory has one.
-bool fits(const DeviceMemory& memory, const Backend& backend);
+bool fits(const DeviceMemory& memory, const RankContext& context);
 // Returns the bytes that are left for swapped activations.
-std::size_t host_bytes_left(const DeviceMemory& memory, const Backend& backend);
+std::size_t host_bytes_left(const DeviceMemory& memory, const RankContext& context);
 
 }  // namespace cnn::bench

@@ -7,6 +7,7 @@
 #include "bench/plan/largest_size.h"
 #include "bench/plan/lms_plan.h"
 #include "bench/plan/lms_step.h"
+#include "bench/ranks/rank_context.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -67,7 +68,7 @@ Sizes with_batch(const Job& job, std::int64_t batch) {
   return sizes;
 }
 
-Programs compile_programs(const Job& job, const Backend& backend, const Sizes& sizes) {
+Programs compile_programs(const Job& job, const RankContext& context, const Sizes& sizes) {
   Programs programs;
   std::span<const TensorInfo> fixed;
   const bool as_one = repeats_on_all_ranks(*job.config);
@@ -81,9 +82,9 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
                     .input = job.input,
                     .largest_join = sizes.largest_join,
                     .bucket_bytes = sizes.bucket_bytes,
-                    .rank = as_one ? 0 : backend.rank,
-                    .ranks = as_one ? 1 : backend.ranks},
-                   backend, fixed);
+                    .rank = as_one ? 0 : context.rank,
+                    .ranks = as_one ? 1 : context.ranks},
+                   context, fixed);
   };
   if (job.mode != Mode::evaluation) {
     programs.main = compile_phase(main_phase(job), sizes.batch);
@@ -95,18 +96,18 @@ Programs compile_programs(const Job& job, const Backend& backend, const Sizes& s
   return programs;
 }
 
-Fitting::Fitting(const Job& job, const Backend& backend, bool with_lms)
-    : job_(job), backend_(backend), with_lms_(with_lms) {
-  if (backend.stop_tuning) {
-    backend.stop_tuning();  // by what is known: nothing is timed for sizes that do not run
+Fitting::Fitting(const Job& job, const RankContext& context, bool with_lms)
+    : job_(job), context_(context), with_lms_(with_lms) {
+  if (context.backend.tuning.stop) {
+    context.backend.tuning.stop();  // nothing is timed for sizes that do not run
   }
-  limit_ = with_lms ? LmsPlanner(*job.config, backend, 0).budget() : backend.memory_limit;
+  limit_ = with_lms ? LmsPlanner(*job.config, context, 0).budget() : context.memory.device;
 }
 
 std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {
   try {
-    const DeviceMemory memory = device_memory(compile_programs(job_, backend_, sizes), backend_);
-    const bool host_is_short = memory.host > host_bytes_left(memory, backend_);
+    const DeviceMemory memory = device_memory(compile_programs(job_, context_, sizes), context_);
+    const bool host_is_short = memory.host > host_bytes_left(memory, context_);
     return host_is_short ? std::nullopt : std::optional(memory.total());
   } catch (const Error&) {
     return std::nullopt;  // libraries bound the size of what they take
@@ -118,12 +119,12 @@ std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
     return need(sizes);
   }
   try {
-    Programs programs = compile_programs(job_, backend_, sizes);
-    const DeviceMemory memory = device_memory(programs, backend_);
+    Programs programs = compile_programs(job_, context_, sizes);
+    const DeviceMemory memory = device_memory(programs, context_);
     if (memory.total() <= limit_) {
       return memory.total();
     }
-    return least_step_bytes(job_, backend_, sizes, std::move(programs));
+    return least_step_bytes(job_, context_, sizes, std::move(programs));
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -131,28 +132,28 @@ std::optional<std::size_t> Fitting::least_bytes(const Sizes& sizes) const {
 
 bool Fitting::runs(const Sizes& sizes) const {
   try {
-    Programs programs = compile_programs(job_, backend_, sizes);
-    DeviceMemory memory = device_memory(programs, backend_);
+    Programs programs = compile_programs(job_, context_, sizes);
+    DeviceMemory memory = device_memory(programs, context_);
     if (!with_lms_) {
-      return fits(memory, backend_);
+      return fits(memory, context_);
     }
-    const LmsStep step = plan_step(job_, backend_, sizes, std::move(programs));
-    memory = device_memory(step.programs, backend_);
+    const LmsStep step = plan_step(job_, context_, sizes, std::move(programs));
+    memory = device_memory(step.programs, context_);
     return step.planner.report().fits && memory.total() <= step.planner.budget() &&
-           fits(memory, backend_);
+           fits(memory, context_);
   } catch (const Error&) {
     return false;
   }
 }
 
-std::int64_t largest_batch(const Job& job, const Backend& backend, bool with_lms) {
+std::int64_t largest_batch(const Job& job, const RankContext& context, bool with_lms) {
   const Sizes now = sizes_of(job);
-  return largest(Fitting(job, backend, with_lms), 1,
+  return largest(Fitting(job, context, with_lms), 1,
                  job.mode == Mode::evaluation ? now.eval_batch : now.batch,
                  [&](std::int64_t batch) { return with_batch(job, batch); });
 }
 
-std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms) {
+std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms) {
   const auto at = [&](std::int64_t steps) {
     Sizes sizes = sizes_of(job);
     sizes.image_size = image_step * steps;
@@ -160,7 +161,7 @@ std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms
   };
   // Networks have a least size of their own: the search begins at a half, a quarter... of the
   // job's.
-  const Fitting fitting(job, backend, with_lms);
+  const Fitting fitting(job, context, with_lms);
   for (std::int64_t least = std::max<std::int64_t>(job.image_size / image_step, 1); least > 0;
        least /= 2) {
     const std::optional<std::size_t> bytes = fitting.least_bytes(at(least));

@@ -4,12 +4,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "bench/machine/backend.h"
 #include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan_file.h"
 
 namespace cnn::bench {
+
+struct RankContext;
 
 // The sizes that make a run larger or smaller. eval_batch: of evaluations beside or instead of
 // training. largest_join, bucket_bytes: of CompileRequest.
@@ -29,14 +30,14 @@ Sizes with_batch(const Job& job, std::int64_t batch);
 
 // Compiles what the mode of the job needs, at these sizes. Throws Error for what the model or the
 // backend cannot do.
-Programs compile_programs(const Job& job, const Backend& backend, const Sizes& sizes);
+Programs compile_programs(const Job& job, const RankContext& context, const Sizes& sizes);
 
 // Whether runs of other sizes than the job's would fit: by planning alone, with the plans that
 // those runs would have. References must outlive it.
 class Fitting {
  public:
   // with_lms: by the plans of --lms.
-  Fitting(const Job& job, const Backend& backend, bool with_lms);
+  Fitting(const Job& job, const RankContext& context, bool with_lms);
 
   std::size_t limit() const { return limit_; }  // bytes of the device
   bool with_lms() const { return with_lms_; }
@@ -49,15 +50,15 @@ class Fitting {
 
  private:
   const Job& job_;
-  const Backend& backend_;
+  const RankContext& context_;
   bool with_lms_;
   std::size_t limit_ = 0;
 };
 
 // The largest --batch_size that runs; 0: not even one example does.
-std::int64_t largest_batch(const Job& job, const Backend& backend, bool with_lms);
+std::int64_t largest_batch(const Job& job, const RankContext& context, bool with_lms);
 // The largest --image_size that runs, in steps of 16 pixels; 0: none was found.
-std::int64_t largest_image(const Job& job, const Backend& backend, bool with_lms);
+std::int64_t largest_image(const Job& job, const RankContext& context, bool with_lms);
 constexpr std::int64_t image_step = 16;
 
 }  // namespace cnn::bench

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "bench/plan/training_ranks.h"
+#include "bench/ranks/rank_context.h"
 #include "data/catalog.h"
 #include "models/catalog.h"
 #include "runtime/error.h"
@@ -140,19 +141,19 @@ double Job::reported_loss(const StepValues& values) const {
   return config->report.loss_type == LossType::base ? values.base_loss : total_loss(values);
 }
 
-Job make_job(const Config& config, const Backend& backend) {
+Job make_job(const Config& config, const RankContext& context) {
   Job job;
   job.config = &config;
   const data::Row& row = network_data_set(config);
   job.model = &models::find(row.name, config.model.name);
   job.mode = mode_of(config);
   job.image_size = config.model.image_size.value_or(job.model->image_size);
-  job.compute = backend.compute;
+  job.compute = context.backend.compute;
   job.train_examples = row.training_examples;
   job.eval_examples = row.validation_examples;
   open_data(job);
 
-  job.ranks = backend.ranks * config.num_gpus;
+  job.ranks = context.ranks * config.num_gpus;
   job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size), job.ranks);
   job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch, job.ranks) : job.batch;
   const std::int64_t examples =

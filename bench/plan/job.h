@@ -7,7 +7,6 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/sizes.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/compile.h"
 #include "bench/report/observer.h"
 #include "data/dataset.h"
@@ -15,6 +14,8 @@
 #include "models/model.h"
 
 namespace cnn::bench {
+
+struct RankContext;
 
 // Examples of a step: of one device, and of all devices of the run together.
 struct BatchSize {
@@ -57,6 +58,6 @@ struct Job {
 
 // Backend::ranks counts the processes. Opens the data sets that the mode needs. Throws Error:
 // unknown model, damaged data, images that do not fit the model, contradictory lengths.
-Job make_job(const Config& config, const Backend& backend);
+Job make_job(const Config& config, const RankContext& context);
 
 }  // namespace cnn::bench

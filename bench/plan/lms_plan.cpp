@@ -11,6 +11,7 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/machine/seconds_since.h"
 #include "bench/machine/step_costs.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
 #include "lms/python_text.h"
 #include "lms/stalls.h"
@@ -21,8 +22,8 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
 
-std::size_t device_budget(const LmsFlags& flags, const Backend& backend) {
-  const auto whole = static_cast<double>(backend.memory_limit);
+std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
+  const auto whole = static_cast<double>(context.memory.device);
   const double left = whole - static_cast<double>(flags.exclude) * mib;
   check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
                               flags.exclude, whole / mib));
@@ -31,23 +32,23 @@ std::size_t device_budget(const LmsFlags& flags, const Backend& backend) {
 }
 
 // Nothing can leave a device that computes in the host's memory.
-std::size_t host_budget(const LmsFlags& flags, const Backend& backend) {
-  if (!backend.host_memory_limit) {
+std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
+  if (!context.memory.host) {
     return 0;
   }
   constexpr double usual_share = 0.8;  // of what is free
   if (flags.host_limit.value_or(0) > 0) {
-    return std::min(*flags.host_limit * megabyte, *backend.host_memory_limit);
+    return std::min(*flags.host_limit * megabyte, *context.memory.host);
   }
   if (const char* text = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
     const auto limit = static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) * megabyte;
     check(limit > 0, "TF_GPU_HOST_MEM_LIMIT_IN_MB is not a number of megabytes");
-    return std::min(limit, *backend.host_memory_limit);
+    return std::min(limit, *context.memory.host);
   }
-  if (backend.described) {
-    return *backend.host_memory_limit;  // what its profile lets be pinned
+  if (context.backend.described) {
+    return *context.memory.host;  // what its profile lets be pinned
   }
-  return static_cast<std::size_t>(usual_share * static_cast<double>(*backend.host_memory_limit));
+  return static_cast<std::size_t>(usual_share * static_cast<double>(*context.memory.host));
 }
 
 lms::Options options_of(const LmsFlags& flags) {
@@ -75,19 +76,19 @@ lms::Options options_of(const LmsFlags& flags) {
                      .swapin_groupby = flags.swapin_groupby}};
 }
 
-lms::PlannerOptions planner_options(const Config& config, const Backend& backend,
+lms::PlannerOptions planner_options(const Config& config, const RankContext& context,
                                     std::size_t resident_bytes) {
   return {.policy = policy_of(config.lms),
           .options = options_of(config.lms),
-          .budget = device_budget(config.lms, backend),
+          .budget = device_budget(config.lms, context),
           .resident_bytes = resident_bytes,
-          .host_bytes = host_budget(config.lms, backend)};
+          .host_bytes = host_budget(config.lms, context)};
 }
 
 }  // namespace
 
-LmsPlanner::LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes)
-    : planner_(planner_options(config, backend, resident_bytes)) {}
+LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes)
+    : planner_(planner_options(config, context, resident_bytes)) {}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
   largest_join_ = plan.largest_join;
@@ -176,7 +177,7 @@ Costs expected_costs(const StepPlan& plan, const Backend& backend) {
   // is made anew once steps were measured.
   constexpr double flops_of_core = 60e9, bytes_of_core = 12e9;
   constexpr double bytes_of_link = 12e9;  // PCIe 3
-  const auto cores = static_cast<double>(std::max<std::int64_t>(backend.threads, 1));
+  const auto cores = static_cast<double>(std::max<std::int64_t>(backend.processors.threads, 1));
   const Ceilings usual{.flops_per_second = cores * flops_of_core,
                        .bytes_per_second = cores * bytes_of_core};
   Costs costs{.out_bytes_per_second = bytes_of_link, .in_bytes_per_second = bytes_of_link};

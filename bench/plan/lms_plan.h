@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bench/flags/json.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/lms_plan_file.h"
 #include "layers/passes/fuse_gradients.h"
 #include "lms/planner.h"
@@ -18,7 +17,9 @@
 
 namespace cnn::bench {
 
+struct Backend;
 struct Config;
+struct RankContext;
 
 // A planned training step, and how it came about.
 struct LmsReport : lms::PlanReport {
@@ -39,7 +40,7 @@ class LmsPlanner {
  public:
   // resident_bytes: of variables and what is staged, beside the arena. References must outlive it.
   // Throws Error where the flags leave no memory.
-  LmsPlanner(const Config& config, const Backend& backend, std::size_t resident_bytes);
+  LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes);
 
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
   const lms::Budget& limits() const { return planner_.limits(); }   // of the arena

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/flags/number_text.h"
+#include "bench/ranks/rank_context.h"
 #include "runtime/floor.h"
 
 namespace cnn::bench {
@@ -26,10 +27,10 @@ std::string largest_op(const StepPlan& plan) {
 }  // namespace
 
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
-                        const Backend& backend) {
+                        const RankContext& context) {
   const LmsReport& report = planner.report();
   const std::string there =
-      fmt::format("{} are there ({})", amount(planner.budget()), backend.memory_text);
+      fmt::format("{} are there ({})", amount(planner.budget()), context.memory.text);
   if (report.floor > planner.budget()) {
     return fmt::format(
         "with all away that a step can do without it needs {}, {}; {}; {}: use a smaller "
@@ -37,7 +38,7 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
         amount(report.floor), fmt::format("{} of that for variables", amount(report.resident)),
         largest_op(plan), there);
   }
-  if (report.host > 0 && !backend.has_own_memory()) {
+  if (report.host > 0 && !context.backend.has_own_memory()) {
     return fmt::format(
         "the plan of {} moves {} to the host, and a CPU computes in the host's memory: "
         "--device_memory_mb plays a device that tensors can leave, --lms_policy=planned computes "

@@ -8,21 +8,22 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/machine/seconds_since.h"
 #include "bench/plan/fitting.h"
+#include "bench/ranks/rank_context.h"
 
 namespace cnn::bench {
 namespace {
 
-LmsStep step_of(const Job& job, const Backend& backend, Programs programs) {
-  const DeviceMemory memory = device_memory(programs, backend);
+LmsStep step_of(const Job& job, const RankContext& context, Programs programs) {
+  const DeviceMemory memory = device_memory(programs, context);
   StepPlan unlimited = programs.main.value().plan;
   return {.programs = std::move(programs),
           .unlimited = std::move(unlimited),
-          .planner = LmsPlanner(*job.config, backend, memory.variables + memory.staged)};
+          .planner = LmsPlanner(*job.config, context, memory.variables + memory.staged)};
 }
 
-void plan(LmsStep& step, const Backend& backend) {
+void plan(LmsStep& step, const RankContext& context) {
   step.programs.main.value().plan =
-      step.planner.plan(step.unlimited, expected_costs(step.unlimited, backend), false);
+      step.planner.plan(step.unlimited, expected_costs(step.unlimited, context.backend), false);
 }
 
 bool may_divide(const Job& job) {
@@ -37,33 +38,33 @@ Sizes with_smaller_joins(Sizes sizes, const LmsReport& report) {
   return sizes;
 }
 
-bool fits(const LmsStep& step, const Backend& backend) {
-  return device_memory(step.programs, backend).total() <= step.planner.budget();
+bool fits(const LmsStep& step, const RankContext& context) {
+  return device_memory(step.programs, context).total() <= step.planner.budget();
 }
 
 // The step of these sizes. One that does not fit as it is has the smallest updates, whatever the
 // budget: gradients wait in memory for the last of their update.
-LmsStep step_for_lms(const Job& job, const Backend& backend, const Sizes& sizes,
+LmsStep step_for_lms(const Job& job, const RankContext& context, const Sizes& sizes,
                      Programs programs) {
-  LmsStep step = step_of(job, backend, std::move(programs));
-  if (sizes.bucket_bytes || fits(step, backend)) {
+  LmsStep step = step_of(job, context, std::move(programs));
+  if (sizes.bucket_bytes || fits(step, context)) {
     return step;
   }
   Sizes small = sizes;
   small.bucket_bytes = least_bucket_bytes;
-  step = step_of(job, backend, compile_programs(job, backend, small));
+  step = step_of(job, context, compile_programs(job, context, small));
   step.bucket_bytes = small.bucket_bytes;
   return step;
 }
 
-double compute_seconds(const LmsStep& step, const Backend& backend) {
-  const Costs costs = expected_costs(step.unlimited, backend);
+double compute_seconds(const LmsStep& step, const RankContext& context) {
+  const Costs costs = expected_costs(step.unlimited, context.backend);
   return std::accumulate(costs.seconds.begin(), costs.seconds.end(), 0.0);
 }
 
 // The step with the largest gradients joined in nodes of their own, planned, if it can be faster
 // than the plan of the whole step.
-std::optional<LmsStep> with_divided_joins(const Job& job, const Backend& backend,
+std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& context,
                                           const Sizes& sizes, const LmsStep& whole) {
   const LmsReport& report = whole.planner.report();
   constexpr double near = 1.05;  // of the bound: little is gained by another step
@@ -73,25 +74,26 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const Backend& backend
   }
   Sizes divided = with_smaller_joins(sizes, report);
   divided.bucket_bytes = whole.bucket_bytes ? whole.bucket_bytes : sizes.bucket_bytes;
-  LmsStep step = step_of(job, backend, compile_programs(job, backend, divided));
+  LmsStep step = step_of(job, context, compile_programs(job, context, divided));
   step.bucket_bytes = whole.bucket_bytes;
   const bool differs =
       step.unlimited.graph->nodes().size() != whole.unlimited.graph->nodes().size();
-  if (!differs || (report.fits && compute_seconds(step, backend) >= report.predicted_seconds)) {
+  if (!differs || (report.fits && compute_seconds(step, context) >= report.predicted_seconds)) {
     return std::nullopt;
   }
   step.planner.use_joins(divided.largest_join, report);
-  plan(step, backend);
+  plan(step, context);
   return step;
 }
 
 }  // namespace
 
-LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs) {
+LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
+                  Programs programs) {
   const auto start = std::chrono::steady_clock::now();
-  LmsStep step = step_for_lms(job, backend, sizes, std::move(programs));
-  plan(step, backend);
-  if (std::optional<LmsStep> divided = with_divided_joins(job, backend, sizes, step)) {
+  LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
+  plan(step, context);
+  if (std::optional<LmsStep> divided = with_divided_joins(job, context, sizes, step)) {
     const LmsReport& whole = step.planner.report();
     const LmsReport& report = divided->planner.report();
     if (report.fits && (!whole.fits || report.predicted_seconds < whole.predicted_seconds)) {
@@ -102,11 +104,11 @@ LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Pr
   return step;
 }
 
-std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
+std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                              Programs programs) {
-  const LmsStep step = step_for_lms(job, backend, sizes, std::move(programs));
+  const LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
   const auto least_of = [&](const LmsStep& one) {
-    return one.planner.least_bytes(one.unlimited, expected_costs(one.unlimited, backend));
+    return one.planner.least_bytes(one.unlimited, expected_costs(one.unlimited, context.backend));
   };
   const std::size_t least = least_of(step);
   if (!may_divide(job) || least <= step.planner.budget()) {
@@ -117,7 +119,7 @@ std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes
   report.floor = least;
   Sizes divided = with_smaller_joins(sizes, report);
   divided.bucket_bytes = step.bucket_bytes ? step.bucket_bytes : sizes.bucket_bytes;
-  return std::min(least, least_of(step_of(job, backend, compile_programs(job, backend, divided))));
+  return std::min(least, least_of(step_of(job, context, compile_programs(job, context, divided))));
 }
 
 }  // namespace cnn::bench

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <optional>
 
-#include "bench/machine/backend.h"
 #include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan.h"
@@ -11,6 +10,7 @@
 
 namespace cnn::bench {
 
+struct RankContext;
 struct Sizes;
 
 // A training step as LMS has it.
@@ -29,11 +29,12 @@ struct LmsStep {
 // the one that would be used, to the bit. A plan within 5 % of its bound is taken as it is.
 // Neither choice depends on the budget otherwise, so that more memory is not slower but for cases
 // within these 5 %. References must outlive it.
-LmsStep plan_step(const Job& job, const Backend& backend, const Sizes& sizes, Programs programs);
+LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
+                  Programs programs);
 
 // Returns the bytes of the device that the thriftiest plan of that step takes: made again with
 // smaller joins only where it does not fit without.
-std::size_t least_step_bytes(const Job& job, const Backend& backend, const Sizes& sizes,
+std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                              Programs programs);
 
 }  // namespace cnn::bench

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "bench/plan/fitting.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
 #include "runtime/error.h"
 
@@ -21,14 +22,14 @@ struct Search {
   double seconds = 0;
 };
 
-Search search(const Job& job, const Backend& backend, bool with_lms) {
+Search search(const Job& job, const RankContext& context, bool with_lms) {
   const auto start = std::chrono::steady_clock::now();
   const bool images = job.config->search.image_size;
-  const Fitting fitting(job, backend, with_lms);
+  const Fitting fitting(job, context, with_lms);
   Search result{.flag = images ? "image_size" : "batch_size",
                 .step = images ? image_step : 1,
-                .largest = images ? largest_image(job, backend, with_lms)
-                                  : largest_batch(job, backend, with_lms),
+                .largest = images ? largest_image(job, context, with_lms)
+                                  : largest_batch(job, context, with_lms),
                 .limit = fitting.limit()};
   const auto bytes_of = [&](std::int64_t size) {
     Sizes sizes = images ? sizes_of(job) : with_batch(job, size);
@@ -67,12 +68,12 @@ std::string reason(const Search& search) {
 
 }  // namespace
 
-void report_search(const Job& job, const Backend& backend, Console& console, Json& result) {
+void report_search(const Job& job, const RankContext& context, Console& console, Json& result) {
   const bool with_lms = job.config->lms.enabled && job.trains();
-  const Search found = search(job, backend, with_lms);
+  const Search found = search(job, context, with_lms);
   result["search"] = to_json(found, with_lms);
   const std::string limit =
-      fmt::format("{:.1f} MiB ({})", in_mib(found.limit), backend.memory_text);
+      fmt::format("{:.1f} MiB ({})", in_mib(found.limit), context.memory.text);
   if (found.largest == 0) {
     throw DoesNotFit(fmt::format("search: no --{} of {} fits in {}{}", found.flag, job.model->name,
                                  limit, with_lms || !job.trains() ? "" : "; --lms needs less"));

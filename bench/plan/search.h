@@ -1,15 +1,16 @@
 #pragma once
 
 #include "bench/flags/json.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/job.h"
 #include "bench/report/console.h"
 
 namespace cnn::bench {
 
+struct RankContext;
+
 // --find_max_batch and --find_max_image_size: prints the largest size that the flags' run has
 // memory for, on this device or the simulated one, and fills the section "search" of the result.
 // Plans only; nothing is run. Throws DoesNotFit if no size fits.
-void report_search(const Job& job, const Backend& backend, Console& console, Json& result);
+void report_search(const Job& job, const RankContext& context, Console& console, Json& result);
 
 }  // namespace cnn::bench

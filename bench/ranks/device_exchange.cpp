@@ -11,7 +11,6 @@
 #include "allreduce/gathering.h"
 #include "allreduce/nccl/communicator.h"
 #include "allreduce/staged.h"
-#include "bench/machine/backend.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -80,9 +79,8 @@ void look_around(allreduce::Transport& transport, bool waiting) {
 
 // NCCL takes buffers on the device when it starts, and more when it first sums so many numbers by
 // an algorithm. All of them are taken here, before anything is planned by the memory that is free.
-void take_memory(Backend& backend, nccl::Communicator& communicator) {
+void take_memory(Device& device, nccl::Communicator& communicator) {
   constexpr std::size_t largest = std::size_t{16} << 20U;
-  Device& device = *backend.device;
   const auto memory = std::make_shared<Buffer>(device.allocate(largest));
   communicator.share(memory);
   const auto stream = device.make_stream(Lane::communicate);
@@ -93,10 +91,11 @@ void take_memory(Backend& backend, nccl::Communicator& communicator) {
   }
 }
 
-std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Invited& invited,
+std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context, const Invited& invited,
                                                      allreduce::Transport& transport) {
-  const DeviceExchange& device = *backend.device_exchange;
-  const std::size_t free_before = backend.device->memory_bytes();
+  Device& own = *context.backend.device;
+  const DeviceExchange& device = *context.backend.device_exchange;
+  const std::size_t free_before = own.memory_bytes();
   const auto communicator = std::make_shared<nccl::Communicator>(
       *invited.library,
       nccl::Team{.rank = transport.rank(),
@@ -104,16 +103,15 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Inv
                  .id = invited.invitation.id,
                  .look_around = [&](bool waiting) { look_around(transport, waiting); },
                  .native = device.native});
-  device.look_while_waiting(*backend.device,
-                            [communicator](bool waiting) { communicator->look(waiting); });
-  device.add(backend.kernels, communicator);
-  take_memory(backend, *communicator);
-  const std::size_t free_now = backend.device->memory_bytes();
+  device.look_while_waiting(own, [communicator](bool waiting) { communicator->look(waiting); });
+  device.add(context.kernels, communicator);
+  take_memory(own, *communicator);
+  const std::size_t free_now = own.memory_bytes();
   const std::size_t taken =
-      std::min(free_before - std::min(free_now, free_before), backend.memory_limit);
-  backend.memory_limit -= taken;
-  backend.memory_text += fmt::format(" and {} MiB for NCCL", taken >> 20U);
-  backend.shared_memory = [&own = *backend.device, communicator](std::size_t bytes) {
+      std::min(free_before - std::min(free_now, free_before), context.memory.device);
+  context.memory.device -= taken;
+  context.memory.text += fmt::format(" and {} MiB for NCCL", taken >> 20U);
+  context.shared_memory = [&own, communicator](std::size_t bytes) {
     auto memory = std::make_shared<Buffer>(own.allocate(bytes));
     return Buffer(memory->data(), memory->bytes(),
                   [memory, communicator,
@@ -125,10 +123,11 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(Backend& backend, const Inv
   return communicator;
 }
 
-std::shared_ptr<StreamCommunicator> exchange_by_host(Backend& backend,
+std::shared_ptr<StreamCommunicator> exchange_by_host(RankContext& context,
                                                      allreduce::Transport& transport,
                                                      Communicator& host) {
-  const DeviceExchange& device = *backend.device_exchange;
+  Device& own = *context.backend.device;
+  const DeviceExchange& device = *context.backend.device_exchange;
   const auto pinned = std::make_shared<std::vector<std::shared_ptr<void>>>();
   const auto communicator = std::make_shared<allreduce::StagedCommunicator>(
       host, allreduce::StagingTools{
@@ -139,16 +138,15 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(Backend& backend,
                       return std::span(reinterpret_cast<float*>(room.data()), elements);
                     },
                 .flag =
-                    [&own = *backend.device] {
+                    [&own] {
                       constexpr std::size_t bytes = 64;
                       Buffer flag = own.allocate_host(bytes);
                       std::fill_n(flag.data(), bytes, std::byte{});
                       return flag;
                     },
                 .wait_for = device.wait_for_flag});
-  device.look_while_waiting(*backend.device,
-                            [communicator](bool waiting) { communicator->look(waiting); });
-  device.add(backend.kernels, communicator);
+  device.look_while_waiting(own, [communicator](bool waiting) { communicator->look(waiting); });
+  device.add(context.kernels, communicator);
   return communicator;
 }
 
@@ -176,18 +174,20 @@ bool wants_nccl(const CommFlags& flags) {
   return false;
 }
 
-DeviceWay exchange_on_device(Backend& backend, const CommFlags& flags,
+DeviceWay exchange_on_device(RankContext context, const CommFlags& flags,
                              allreduce::Transport& transport, Communicator& host, OpenNccl open) {
   const Invited invited = invite(flags, transport, open);
   if (invited.library) {
-    const auto communicator = exchange_by_nccl(backend, invited, transport);
-    return {.text = fmt::format("comm: NCCL {} sums on the devices: flags that choose an algorithm "
+    const auto communicator = exchange_by_nccl(context, invited, transport);
+    return {.context = std::move(context),
+            .text = fmt::format("comm: NCCL {} sums on the devices: flags that choose an algorithm "
                                 "or a wire do not act",
                                 nccl::version_text(invited.library->version)),
             .communicator = communicator};
   }
-  const auto communicator = exchange_by_host(backend, transport, host);
-  return {.text = fmt::format("comm: gradients travel to the host and are summed there{}{}",
+  const auto communicator = exchange_by_host(context, transport, host);
+  return {.context = std::move(context),
+          .text = fmt::format("comm: gradients travel to the host and are summed there{}{}",
                               invited.why_not.empty() ? "" : ", since ", invited.why_not),
           .by_host = true,
           .communicator = communicator};

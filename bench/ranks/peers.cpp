@@ -7,11 +7,11 @@
 #include <string_view>
 #include <type_traits>
 
-#include "bench/machine/backend.h"
 #include "bench/machine/processors.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_consistency.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_nodes.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"
@@ -121,8 +121,8 @@ std::size_t Peers::least(std::size_t mine) {
 
 // Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
 // the least that a rank has.
-void Peers::divide_memory(Backend& backend) {
-  std::size_t bytes = free_bytes(backend);
+MemoryLimits Peers::divided_memory(const Backend& backend) {
+  std::size_t bytes = divisible_bytes(backend, backend.memory);
   const std::vector<std::string> all = gather(std::to_string(bytes));
   std::size_t sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
@@ -134,10 +134,11 @@ void Peers::divide_memory(Backend& backend) {
   if (config_.lms.enabled) {
     bytes = sharers * least(bytes / sharers);
   }
-  take_part_of_memory(backend, bytes, sharers);
+  MemoryLimits memory = share_of_memory(backend, bytes, sharers);
   if (backend.device_exchange == nullptr) {
-    backend.memory_text += ", divided among the ranks of this machine";
+    memory.text += ", divided among the ranks of this machine";
   }
+  return memory;
 }
 
 // Whole texts travel only where they differ, which ends the run.
@@ -150,34 +151,39 @@ void Peers::compare(const std::string& text) {
   check(difference.empty(), difference);
 }
 
-void Peers::connect(Backend& backend) {
-  backend.rank = rank();
-  backend.ranks = ranks();
-  divide_memory(backend);
-  const allreduce::PeerMemoryOptions memory = peer_memory_options(config_.comm, room_of(backend));
+RankContext Peers::connect(const Backend& backend) {
+  RankContext context{.backend = backend,
+                      .rank = rank(),
+                      .ranks = ranks(),
+                      .memory = divided_memory(backend),
+                      .kernels = backend.kernels};
+  const allreduce::PeerMemoryOptions memory =
+      peer_memory_options(config_.comm, room_of(context.memory));
   connection_ = std::make_unique<allreduce::Connection>(world_, seats_, memory);
   allreduce::Transport& transport = connection_->transport();
   gathering_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);
   if (config_.num_gpus == 1) {
-    exchange_by(transport, backend);
-    if (backend.device_exchange != nullptr && config_.lms.enabled) {
-      backend.memory_limit = least(backend.memory_limit);  // of what the exchange has left
-    }
-  } else if (exchanges_gradients(config_)) {
+    return exchanging(std::move(context));
+  }
+  if (exchanges_gradients(config_)) {
     towers_ = std::make_unique<allreduce::Connection>(world_, seats_, memory, config_.num_gpus);
   }
+  return context;
 }
 
-void Peers::exchange_by(allreduce::Transport& transport, Backend& backend) {
-  exchange_ =
-      std::make_unique<RankExchange>(transport, topology(), config_, backend.instruction_sets);
+RankContext Peers::exchanging(RankContext context) {
+  exchange_ = std::make_unique<RankExchange>(connection_->transport(), topology(), config_,
+                                             context.backend.instruction_sets);
   if (config_.comm.backend == CommBackend::mpi) {
     exchange_->reduce_by(world_);
   }
-  if (exchanges_gradients(config_)) {
-    exchange_->serve(backend);
+  RankContext served =
+      exchanges_gradients(config_) ? exchange_->serve(std::move(context)) : std::move(context);
+  if (served.backend.device_exchange != nullptr && config_.lms.enabled) {
+    served.memory.device = least(served.memory.device);  // of what the exchange has left
   }
+  return served;
 }
 
 std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t word) {

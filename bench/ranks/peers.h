@@ -19,6 +19,8 @@ namespace cnn::bench {
 struct Backend;
 struct Config;
 class Interruption;
+struct MemoryLimits;
+struct RankContext;
 
 // Throws Error if these processes cannot train by --variable_update, naming what can.
 // by_launcher: something like mpirun has started them.
@@ -47,9 +49,10 @@ class Peers {
   // Gathers what each rank has to say, by rank.
   std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
 
-  // The backend becomes that of this process: of its part of the memory that ranks of a machine
-  // share, and exchanging, unless several ranks of the process will.
-  void connect(Backend& backend);
+  // Returns the context of this process: with its share of the memory that ranks of a machine
+  // divide, and exchanging, unless several ranks of the process will. The backend and this must
+  // outlive it.
+  RankContext connect(const Backend& backend);
   // With --num_gpus: the way of that one of this process's ranks to all others, on its thread. All
   // ranks of all processes join at the same time.
   std::unique_ptr<allreduce::Transport> join(int number) { return towers_->join(number); }
@@ -65,8 +68,8 @@ class Peers {
   RankExchange* exchange() { return exchange_.get(); }  // null: ranks of this process have theirs
 
  private:
-  void divide_memory(Backend& backend);
-  void exchange_by(allreduce::Transport& transport, Backend& backend);
+  MemoryLimits divided_memory(const Backend& backend);
+  RankContext exchanging(RankContext context);
 
   allreduce::World& world_;
   const Config& config_;

@@ -5,10 +5,10 @@
 #include <ctime>
 #include <fmt/format.h>
 
-#include "bench/machine/backend.h"
 #include "bench/ranks/device_exchange.h"
 #include "bench/ranks/exchange.h"
 #include "bench/ranks/exchange_choice.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_lanes.h"
 
 namespace cnn::bench {
@@ -41,9 +41,9 @@ double thread_seconds() {
 
 }  // namespace
 
-std::size_t room_of(const Backend& backend) {
+std::size_t room_of(const MemoryLimits& memory) {
   constexpr std::size_t beside = std::size_t{64} << 20U;
-  return backend.memory_limit + beside;
+  return memory.device + beside;
 }
 
 RankExchange::RankExchange(allreduce::Transport& transport, const allreduce::Topology& topology,
@@ -100,11 +100,11 @@ void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span
   }
 }
 
-void RankExchange::serve(Backend& backend) {
-  backend.progress = transport_.progress();
-  if (backend.device_exchange != nullptr) {
-    const DeviceWay way = exchange_on_device(backend, flags_, transport_, *this,
-                                             [] { return allreduce::nccl::open_library(); });
+RankContext RankExchange::serve(RankContext context) {
+  context.progress = transport_.progress();
+  if (context.backend.device_exchange != nullptr) {
+    DeviceWay way = exchange_on_device(std::move(context), flags_, transport_, *this,
+                                       [] { return allreduce::nccl::open_library(); });
     timed_ = way.by_host;
     on_device_ = way.communicator;
     if (way.by_host) {
@@ -112,15 +112,16 @@ void RankExchange::serve(Backend& backend) {
     } else {
       rules_.by_device = way.text;
     }
-    return;
+    return std::move(way.context);
   }
   check(flags_.backend != CommBackend::nccl,
         "--comm_backend=nccl sums what GPUs have computed; with --device=cpu use ring");
-  backend.add_exchange(backend.kernels, *this);
-  backend.shared_memory = [this](std::size_t bytes) {
+  context.backend.add_exchange(context.kernels, *this);
+  context.shared_memory = [this](std::size_t bytes) {
     const allreduce::Bytes room = transport_.room(bytes);
     return Buffer(room.data(), room.size(), [](std::byte*) {});  // goes with the transport
   };
+  return context;
 }
 
 }  // namespace cnn::bench

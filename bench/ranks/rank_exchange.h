@@ -16,11 +16,12 @@
 
 namespace cnn::bench {
 
-struct Backend;
+struct MemoryLimits;
+struct RankContext;
 
 // Bytes of the memory that peers of a rank see: what its steps may take, and what ranks tell one
 // another beside them.
-std::size_t room_of(const Backend& backend);
+std::size_t room_of(const MemoryLimits& memory);
 
 // When a rank was in the reduction of a bucket, by its clock in seconds.
 struct ReductionTime {
@@ -69,9 +70,9 @@ class RankExchange final : public Communicator {
     return std::exchange(reductions_, {});
   }
 
-  // Steps of the backend exchange by this, in memory that the transport's peers see, or on their
-  // device, see exchange_on_device(). All ranks call it together.
-  void serve(Backend& backend);
+  // Returns the context with steps that exchange by this, in memory that the transport's peers see,
+  // or on the device, see exchange_on_device(). All ranks call it together. This must outlive it.
+  RankContext serve(RankContext context);
   // The communicator of a device with memory of its own, once it is served; null for others.
   StreamCommunicator* on_device() const { return on_device_.get(); }
   // Whether it hears of reductions: else they are a device's own.

@@ -12,6 +12,7 @@
 #include "bench/plan/job.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
@@ -89,7 +90,7 @@ class LateNotes final : public Observer {
 
 void note_hashes(const Observed& run) {
   if (run.team.hashed_tensors() != nullptr) {
-    const bool replays = run.backend.gpu && run.backend.record_steps;
+    const bool replays = run.context.backend.gpu && run.context.backend.steps.record;
     run.console.note(fmt::format(
         "hashes: a step takes longer by the hashes of its tensors{}: do not compare its speed",
         replays ? ", and is enqueued node by node, not replayed as a CUDA graph" : ""));
@@ -120,7 +121,7 @@ std::unique_ptr<Observer> input_observer(const Observed& run) {
   const int devices = run.job.config->num_gpus;
   return std::make_unique<InputRecord>(
       *run.job.train_data,
-      InputRecord::Options{.threads = input_threads(run.job, run.backend) * devices,
+      InputRecord::Options{.threads = input_threads(run.job, run.context) * devices,
                            .cores = static_cast<int>(std::thread::hardware_concurrency()),
                            .batch = run.job.batch.per_device * devices},
       run.console, run.result);
@@ -137,15 +138,15 @@ std::unique_ptr<Observer> trace_observer(const Observed& run) {
 // Records of every step, and of what the machine did meanwhile.
 void add_step_records(const Observed& run, const StepRecord::Options& options, Observers& all) {
   std::function<std::optional<std::uint64_t>()> throttled;
-  if (run.backend.telemetry) {
+  if (run.context.backend.telemetry) {
     auto telemetry =
-        std::make_unique<TelemetryRecord>(*run.backend.telemetry, run.console, run.result);
+        std::make_unique<TelemetryRecord>(*run.context.backend.telemetry, run.console, run.result);
     throttled = [&record = *telemetry] { return record.throttled_samples(); };
     all.push_back(std::move(telemetry));
   }
   all.push_back(std::make_unique<StepRecord>(run.result, options));
-  all.push_back(std::make_unique<DisturbanceRecord>(run.backend.cpus, std::move(throttled),
-                                                    run.console, run.result));
+  all.push_back(std::make_unique<DisturbanceRecord>(run.context.backend.processors.cpus,
+                                                    std::move(throttled), run.console, run.result));
 }
 
 }  // namespace

@@ -6,9 +6,9 @@
 
 namespace cnn::bench {
 
-struct Backend;
 class Interruption;
 struct Job;
+struct RankContext;
 class Team;
 class Turns;
 struct MeasuredProfile;
@@ -16,7 +16,7 @@ struct MeasuredProfile;
 // The values that the observers of a run read and write.
 struct Observed {
   const Job& job;
-  const Backend& backend;
+  const RankContext& context;
   Team& team;
   Console& console;
   Json& result;

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "bench/machine/backend.h"
 #include "bench/machine/machine_json.h"
 #include "bench/machine/seconds_since.h"
 #include "bench/plan/graph_dot.h"
@@ -17,6 +16,7 @@
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/peers.h"
 #include "bench/ranks/rank_consistency.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_lanes.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/reporter.h"
@@ -58,7 +58,7 @@ std::string device_text(const Config& config, int processes, int rank) {
   }
 }
 
-Header header_for(const Job& job, const Backend& backend) {
+Header header_for(const Job& job, int processes) {
   Header header = header_of(*job.config);
   const std::string_view full = build_version();
   header.version = std::string(full.substr(0, full.rfind('.')));  // major.minor, as the original's
@@ -71,9 +71,7 @@ Header header_for(const Job& job, const Backend& backend) {
   header.min_time = job.min_time;
   header.devices.clear();
   for (int rank = 0; rank < job.ranks; ++rank) {
-    header.devices.push_back(rank == 0 && backend.ranks == 1
-                                 ? backend.device_text
-                                 : device_text(*job.config, backend.ranks, rank));
+    header.devices.push_back(device_text(*job.config, processes, rank));
   }
   return header;
 }
@@ -222,14 +220,21 @@ bool first_says(std::optional<Peers>& peers, bool mine) {
   return peers ? peers->gather(mine ? "yes" : "no").front() == "yes" : mine;
 }
 
-Backend connected_backend(const RunRequest& request, std::optional<Peers>& peers) {
+Backend placed_backend(const RunRequest& request, const std::optional<Peers>& peers) {
   Config placed = request.config;
   placed.gpu.ordinal = peers ? peers->place_on_host() * placed.num_gpus : 0;
-  Backend backend = make_backend(placed, request.backends);
+  return make_backend(placed, request.backends);
+}
+
+// The place of this process in the run. Where --simulate_ranks asks for several, it is one of two:
+// the steps of more have the same nodes.
+RankContext context_for(const Config& config, const Backend& backend, std::optional<Peers>& peers) {
   if (peers) {
-    peers->connect(backend);
+    return peers->connect(backend);
   }
-  return backend;
+  RankContext context = only_rank(backend);
+  context.ranks = config.comm.simulate_ranks.empty() ? 1 : 2;
+  return context;
 }
 
 // Building and warming up are work too; null unless turns are asked for.
@@ -290,7 +295,7 @@ void report_speed(const Observed& run, const ProfileReport& profile, ResultFile&
   const Session& session = run.team.first();
   std::optional<Ceilings> ceilings;
   if (run.job.ranks == 1) {  // else a rank has a part of what would be measured
-    ceilings = add_roofline(run.job, run.backend, session.plan(), run.console, run.result);
+    ceilings = add_roofline(run.job, run.context.backend, session.plan(), run.console, run.result);
   }
   profile.finish(run.team, ceilings, run.console, run.result);
 }
@@ -317,18 +322,18 @@ Json start_json(double plan_seconds) {
 
 // Runs what needs no training step: a search for sizes, or the input alone. False: the run is
 // another.
-bool ran_without_steps(const RunRequest& request, const Job& job, const Backend& backend,
+bool ran_without_steps(const RunRequest& request, const Job& job, const RankContext& context,
                        Console& console, Json& result) {
   if (request.config.search.any()) {
-    report_search(job, backend, console, result);
+    report_search(job, context, console, result);
     return true;
   }
   for (const std::string& notice : job.notices) {
     console.note(notice);
   }
   if (request.config.data.input_only) {
-    console.print(header_lines(header_for(job, backend)));
-    report_input(job, backend, request.interruption, console, result);
+    console.print(header_lines(header_for(job, context.ranks)));
+    report_input(job, context, request.interruption, console, result);
     was_interrupted(request.interruption, console);
     return true;
   }
@@ -340,11 +345,12 @@ bool ran_without_steps(const RunRequest& request, const Job& job, const Backend&
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
   std::optional<Peers> peers = join_peers(request);
-  const Backend backend = connected_backend(request, peers);
+  const Backend backend = placed_backend(request, peers);
+  const RankContext context = context_for(config, backend, peers);
   const MachineInfo machine = read_machine_info();
   result["machine"] = machine_json(machine, backend);
-  const Job job = make_job(config, backend);
-  if (ran_without_steps(request, job, backend, console, result)) {
+  const Job job = make_job(config, context);
+  if (ran_without_steps(request, job, context, console, result)) {
     return;
   }
   const std::unique_ptr<data::FolderLock> lock = lock_folder(job);
@@ -355,15 +361,15 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   if (was_interrupted(request.interruption, console)) {  // while it waited
     return;
   }
-  const Header header = header_for(job, backend);
+  const Header header = header_for(job, context.ranks);
   console.print(header_lines(header));
   write_description(request, header, machine);
   print_phases(job, console);
-  if (!backend.before_compiling.empty()) {
-    console.note(backend.before_compiling);
+  if (!backend.tuning.notice.empty()) {
+    console.note(backend.tuning.notice);
   }
   const Clock::time_point plan_start = Clock::now();
-  Team team(job, backend, peers ? &*peers : nullptr);
+  Team team(job, context, peers ? &*peers : nullptr);
   Json& start = result["start"];
   start = start_json(seconds_since(plan_start));
   add_job(job, team.first(), result);
@@ -372,7 +378,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   note_exchange(job, team, console);
   write_graph(config, team.first(), console);
   if (config.gpu.simulate) {
-    report_simulation(job, backend, team.first(), console, result);
+    report_simulation(job, context, team.first(), console, result);
     return;
   }
   if ((config.lms.enabled && config.lms.simulate_only) || request.interruption.requested()) {
@@ -383,7 +389,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   team.allocate();
   start["build"] = seconds_since(build_start);
   const Observed run{.job = job,
-                     .backend = backend,
+                     .context = context,
                      .team = team,
                      .console = console,
                      .result = result,

@@ -7,6 +7,7 @@
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan.h"
 #include "bench/ranks/exchange.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/simulate_ranks.h"
 #include "bench/report/trace_file.h"
 #include "bench/report/units.h"
@@ -82,7 +83,7 @@ void note_ops(const Prediction& prediction, Console& console) {
   }
 }
 
-void note_prediction(const Simulation& result, const Backend& backend, Console& console) {
+void note_prediction(const Simulation& result, const RankContext& context, Console& console) {
   const Efficiency& reached = result.efficiency;
   const std::string speed =
       result.calibrated.empty()
@@ -104,12 +105,12 @@ void note_prediction(const Simulation& result, const Backend& backend, Console& 
                   "largest workspace {:.1f} MiB",
                   result.library_convolutions, result.own_convolutions,
                   static_cast<double>(result.workspace_bytes) / mib));
-  if (const std::string& assumed = backend.described.value().assumed; !assumed.empty()) {
+  if (const std::string& assumed = context.backend.described.value().assumed; !assumed.empty()) {
     console.note("simulate: " + assumed);
   }
   console.note(fmt::format("simulate: the largest --batch_size that fits{} is {} ({:.1f} MiB: {})",
                            result.with_lms ? " without --lms" : "", result.largest_batch,
-                           static_cast<double>(result.memory_limit) / mib, backend.memory_text));
+                           static_cast<double>(result.memory_limit) / mib, context.memory.text));
   console.note("simulate: launches, gaps between kernels and the input are not counted");
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
@@ -177,15 +178,15 @@ Convolutions count_convolutions(const StepPlan& plan) {
   return count;
 }
 
-void report_simulation(const Job& job, const Backend& backend, const Session& session,
+void report_simulation(const Job& job, const RankContext& context, const Session& session,
                        Console& console, Json& result) {
-  const Described& described = backend.described.value();
+  const Described& described = context.backend.described.value();
   const Ceilings& ceilings = described.ceilings;
   const StepPlan& plan = session.plan();
   const bool traced = !job.config->report.trace_file.empty();
   const std::optional<TraceFile> trace =
       traced ? std::optional<TraceFile>(job.config->report.trace_file) : std::nullopt;
-  const Prediction prediction = predict(plan, ceilings, expected_costs(plan, backend));
+  const Prediction prediction = predict(plan, ceilings, expected_costs(plan, context.backend));
   const Convolutions convolutions = count_convolutions(plan);
   const BatchSize size = job.mode == Mode::evaluation ? job.eval_batch : job.batch;
   const auto batch = static_cast<double>(size.per_device);
@@ -193,7 +194,7 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
                          .source = described.source,
                          .calibrated = described.calibrated,
                          .efficiency = described.efficiency,
-                         .link = backend.link.value(),
+                         .link = context.backend.link.value(),
                          .fusion = std::string(name_of(session.fusion())),
                          .flops_per_second = ceilings.flops_per_second,
                          .bytes_per_second = ceilings.bytes_per_second,
@@ -203,13 +204,13 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
                          .arithmetic_images_per_sec = batch / prediction.arithmetic_seconds,
                          .flops_per_image = prediction.flops / batch,
                          .bytes_per_image = prediction.bytes / batch,
-                         .memory_limit = static_cast<std::int64_t>(backend.memory_limit),
+                         .memory_limit = static_cast<std::int64_t>(context.memory.device),
                          .workspace_bytes = static_cast<std::int64_t>(session.workspace_bytes()),
                          .largest_batch = session.largest_batch(),
                          .library_convolutions = convolutions.by_library,
                          .own_convolutions = convolutions.own,
                          .with_lms = session.lms() != nullptr};
-  note_prediction(found, backend, console);
+  note_prediction(found, context, console);
   if (session.lms() != nullptr) {
     note_lms(*session.lms(), console);
   }
@@ -218,8 +219,8 @@ void report_simulation(const Job& job, const Backend& backend, const Session& se
   result["simulation"] = to_json(found, prediction.by_op);
   if (!job.config->comm.simulate_ranks.empty()) {
     note_exchange(*job.config, plan, console);
-    report_ranks(predict_ranks(plan, expected_costs(plan, backend), *job.config), batch, console,
-                 result["simulation"]["ranks"]);
+    report_ranks(predict_ranks(plan, expected_costs(plan, context.backend), *job.config), batch,
+                 console, result["simulation"]["ranks"]);
   }
   if (trace) {
     trace->write(plan, prediction.timeline);

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "bench/flags/json.h"
-#include "bench/machine/backend.h"
 #include "bench/machine/step_costs.h"
 #include "bench/report/console.h"
 #include "runtime/kernel.h"
@@ -13,6 +12,7 @@
 namespace cnn::bench {
 
 struct Job;
+struct RankContext;
 class Session;
 
 // The seconds of a step by given costs of its nodes and copies, beside the limits that the device
@@ -36,7 +36,7 @@ Convolutions count_convolutions(const StepPlan& plan);
 // --simulate: says what the planned step would do on the machine that `backend` describes, writes
 // the predicted timeline to --trace_file, and fills the sections "simulation" and "plan" of the
 // result.
-void report_simulation(const Job& job, const Backend& backend, const Session& session,
+void report_simulation(const Job& job, const RankContext& context, const Session& session,
                        Console& console, Json& result);
 
 }  // namespace cnn::bench

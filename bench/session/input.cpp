@@ -10,6 +10,7 @@
 #include "bench/flags/conditions.h"
 #include "bench/plan/training_ranks.h"
 #include "bench/ranks/interruption.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/report/input_use.h"
 #include "bench/report/reporter.h"
 #include "runtime/error.h"
@@ -46,7 +47,7 @@ struct Part {
   int number = 0, parts = 1;
 };
 
-std::unique_ptr<data::Feeder> feeder_of(const Job& job, const Backend& backend, Phase phase,
+std::unique_ptr<data::Feeder> feeder_of(const Job& job, const RankContext& context, Phase phase,
                                         std::int64_t first_step, const Part& part) {
   const bool evaluation = phase == Phase::evaluation;
   const data::Dataset* dataset = evaluation ? job.eval_data.get() : job.train_data.get();
@@ -57,14 +58,14 @@ std::unique_ptr<data::Feeder> feeder_of(const Job& job, const Backend& backend, 
   const auto seed = static_cast<std::uint64_t>(config.seed);
   data::FeederOptions options{
       .batch = evaluation ? job.eval_batch.per_device : job.batch.per_device,
-      .threads = input_threads(job, backend),
+      .threads = input_threads(job, context),
       .buffers = other_buffers + config.data.ready_batches,
       .order = phase == Phase::training ? data::Order::shuffled : data::Order::sequential,
       .seed = seed,
       .first_step = first_step,
       .shard = part.number,
       .shards = part.parts,
-      .device = backend.device.get()};
+      .device = context.backend.device.get()};
   // Image files are distorted while they are read.
   if (config.data.distortions && phase == Phase::training && !config.data.row().has_image_files) {
     options.transform = dataset->distortions(seed);
@@ -95,7 +96,7 @@ std::int64_t take(std::vector<std::unique_ptr<data::Feeder>>& feeders, std::int6
 // On a processor that computes, half of its threads read, since steps wait for the slowest of
 // their own; beside a GPU all that the rank's share of the host has, less one that launches kernels
 // and one that copies.
-int input_threads(const Job& job, const Backend& backend) {
+int input_threads(const Job& job, const RankContext& context) {
   const DataOptions& data = job.config->data;
   if (data.threads.value_or(0) > 0) {
     return *data.threads;
@@ -107,21 +108,21 @@ int input_threads(const Job& job, const Backend& backend) {
   if (data.input_only) {
     return std::max(1, cores / job.config->num_gpus);
   }
-  if (backend.threads > 0) {
-    return static_cast<int>(std::max<std::int64_t>(1, backend.threads / 2));
+  if (context.backend.processors.threads > 0) {
+    return static_cast<int>(std::max<std::int64_t>(1, context.backend.processors.threads / 2));
   }
-  return std::max(1, cores / std::max(1, backend.ranks) - 2);
+  return std::max(1, cores / std::max(1, context.ranks) - 2);
 }
 
-std::unique_ptr<data::Feeder> make_feeder(const Job& job, const Backend& backend, Phase phase,
+std::unique_ptr<data::Feeder> make_feeder(const Job& job, const RankContext& context, Phase phase,
                                           std::int64_t first_step) {
   const bool divided =
       !repeats_on_all_ranks(*job.config) && (phase != Phase::training || training_ranks(job) > 1);
-  return feeder_of(job, backend, phase, first_step,
-                   divided ? Part{backend.rank, backend.ranks} : Part{});
+  return feeder_of(job, context, phase, first_step,
+                   divided ? Part{context.rank, context.ranks} : Part{});
 }
 
-void report_input(const Job& job, const Backend& backend, const Interruption& interruption,
+void report_input(const Job& job, const RankContext& context, const Interruption& interruption,
                   Console& console, Json& result) {
   const Phase phase = phase_of(job);
   const bool evaluation = phase == Phase::evaluation;
@@ -129,7 +130,7 @@ void report_input(const Job& job, const Backend& backend, const Interruption& in
   std::vector<std::unique_ptr<data::Feeder>> feeders;
   feeders.reserve(static_cast<std::size_t>(job.config->num_gpus));
   for (int device = 0; device < job.config->num_gpus; ++device) {
-    feeders.push_back(feeder_of(job, backend, phase, 0, {device, job.config->num_gpus}));
+    feeders.push_back(feeder_of(job, context, phase, 0, {device, job.config->num_gpus}));
   }
   console.print("Running warm up");
   take(feeders, job.warm_up, 0, interruption);
@@ -143,7 +144,7 @@ void report_input(const Job& job, const Backend& backend, const Interruption& in
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const InputUse use{.read = since(dataset.statistics(), before),
                      .images = steps * batch,
-                     .threads = input_threads(job, backend) * job.config->num_gpus,
+                     .threads = input_threads(job, context) * job.config->num_gpus,
                      .cores = static_cast<int>(std::thread::hardware_concurrency()),
                      .seconds = seconds,
                      .waited = seconds,  // nothing else is done

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "bench/flags/json.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/compile.h"
 #include "bench/plan/job.h"
 #include "bench/report/console.h"
@@ -13,18 +12,19 @@
 namespace cnn::bench {
 
 class Interruption;
+struct RankContext;
 
 // Threads that read for each device: what --datasets_num_private_threads says, else as many as the
 // step leaves.
-int input_threads(const Job& job, const Backend& backend);
+int input_threads(const Job& job, const RankContext& context);
 
 // The batches of a phase, from that global step on; null: input is synthetic.
-std::unique_ptr<data::Feeder> make_feeder(const Job& job, const Backend& backend, Phase phase,
+std::unique_ptr<data::Feeder> make_feeder(const Job& job, const RankContext& context, Phase phase,
                                           std::int64_t first_step);
 
 // --input_only: reads and preprocesses the batches of the run, computes nothing, prints how fast
 // that was, and fills the section "input" of the result.
-void report_input(const Job& job, const Backend& backend, const Interruption& interruption,
+void report_input(const Job& job, const RankContext& context, const Interruption& interruption,
                   Console& console, Json& result);
 
 }  // namespace cnn::bench

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "bench/flags/conditions.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/session/step_runner.h"
 
 namespace cnn::bench {
@@ -70,16 +71,16 @@ std::string without_majority(const Difference& difference, std::span<const std::
 
 }  // namespace
 
-RankCheck::RankCheck(const Config& config, const Backend& backend, bool is_first,
+RankCheck::RankCheck(const Config& config, const RankContext& context, bool is_first,
                      StepRunner& runner)
-    : backend_(backend),
+    : context_(context),
       every_(config.report.hash_steps),
       finite_step_(config.report.check_finite_step) {
   if (flips_a_bit(config.comm.fault)) {
     const FaultSpec fault = parse_fault_spec(*config.comm.fault);
-    if (fault.rank == backend.rank) {
+    if (fault.rank == context.rank) {
       try {
-        flip_.emplace(fault, WrittenTensors(*runner.plan().graph), *backend.device);
+        flip_.emplace(fault, WrittenTensors(*runner.plan().graph), *context.backend.device);
       } catch (const Error& error) {
         throw Error(fmt::format("--comm_fault={}: {}", *config.comm.fault, error.what()));
       }
@@ -87,11 +88,11 @@ RankCheck::RankCheck(const Config& config, const Backend& backend, bool is_first
     }
   }
   if (wants_hashes(config, is_first)) {
-    hashes_.emplace(runner.plan(), backend);
+    hashes_.emplace(runner.plan(), context.backend);
     runner.observe(*hashes_);  // behind the flip: hashes see it
   }
   if (finite_step_) {
-    finite_.emplace(runner.plan(), backend);
+    finite_.emplace(runner.plan(), context.backend);
     runner.observe(*finite_);
   }
 }
@@ -111,14 +112,15 @@ void RankCheck::begin(std::int64_t global_step) {
 }
 
 std::string RankCheck::surroundings() const {
-  std::string text = fmt::format("{}\n", backend_.instruction_sets);
-  if (backend_.threads > 0) {
-    text += fmt::format("{} computing threads (--num_intra_threads)\n", backend_.threads);
+  std::string text = fmt::format("{}\n", context_.backend.instruction_sets);
+  if (context_.backend.processors.threads > 0) {
+    text += fmt::format("{} computing threads (--num_intra_threads)\n",
+                        context_.backend.processors.threads);
   }
-  if (backend_.gpu) {
-    text += backend_.gpu->name + "\n";
+  if (context_.backend.gpu) {
+    text += context_.backend.gpu->name + "\n";
   }
-  for (const auto& [name, version] : backend_.libraries) {
+  for (const auto& [name, version] : context_.backend.libraries) {
     text += fmt::format("{} {}\n", name, version);
   }
   for (const WrittenTensor& tensor : hashes_->tensors().all()) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/machine/backend.h"
 #include "bench/session/bit_flip.h"
 #include "bench/session/finite_check.h"
 #include "bench/session/tensor_hashes.h"
@@ -16,6 +15,7 @@
 
 namespace cnn::bench {
 
+struct RankContext;
 class StepRunner;
 
 // Implements --hash_file, --comm_check=majority, --check_finite_step and --comm_fault=what=flip in
@@ -23,7 +23,7 @@ class StepRunner;
 class RankCheck {
  public:
   // is_first: this is the rank whose files are written. References must outlive it.
-  RankCheck(const Config& config, const Backend& backend, bool is_first, StepRunner& runner);
+  RankCheck(const Config& config, const RankContext& context, bool is_first, StepRunner& runner);
 
   // Before a step; global_step: where the run will stand after it.
   void begin(std::int64_t global_step);
@@ -39,7 +39,7 @@ class RankCheck {
   std::string surroundings() const;
 
  private:
-  const Backend& backend_;
+  const RankContext& context_;
   std::int64_t every_;
   bool due_ = false, hashed_ = false;
   std::optional<BitFlip> flip_;

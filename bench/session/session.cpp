@@ -10,6 +10,7 @@
 #include "bench/plan/lms_refusal.h"
 #include "bench/plan/lms_step.h"
 #include "bench/plan/training_ranks.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/session/input.h"
 #include "bench/session/out_of_memory.h"
 #include "data/checkpoint.h"
@@ -64,21 +65,21 @@ Sizes sizes_by(const Job& job, const std::string& plan) {
 
 }  // namespace
 
-Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first)
-    : Session(job, backend, plan_of_first, sizes_by(job, plan_of_first)) {}
+Session::Session(const Job& job, const RankContext& context, const std::string& plan_of_first)
+    : Session(job, context, plan_of_first, sizes_by(job, plan_of_first)) {}
 
-Session::Session(const Job& job, const Backend& backend, const std::string& plan_of_first,
+Session::Session(const Job& job, const RankContext& context, const std::string& plan_of_first,
                  const Sizes& sizes)
     : job_(job),
-      backend_(backend),
+      context_(context),
       plan_bucket_bytes_(sizes.bucket_bytes),
-      programs_(compile_programs(job, backend, sizes)) {
+      programs_(compile_programs(job, context, sizes)) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
   facts_ = first.facts;
   layout_ = first.layout;
   fusion_ = first.fusion;
   variables_.emplace(programs_.variables());
-  memory_ = device_memory(programs_, backend);
+  memory_ = device_memory(programs_, context);
   if (job.config->lms.enabled && job.trains()) {
     plan_lms(plan_of_first);
   }
@@ -97,12 +98,12 @@ void Session::plan_lms(const std::string& plan_of_first) {
   }
   if (!plan_of_first.empty()) {
     unlimited_ = programs_.main.value().plan;
-    lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+    lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged);
     programs_.main->plan = plan_like(plan_of_first, false);
   } else if (flags.plan_file) {
     plan_from(*flags.plan_file);
   } else {
-    LmsStep step = plan_step(job_, backend_, sizes_of(job_), std::move(programs_));
+    LmsStep step = plan_step(job_, context_, sizes_of(job_), std::move(programs_));
     programs_ = std::move(step.programs);
     unlimited_ = std::move(step.unlimited);
     lms_.emplace(std::move(step.planner));
@@ -112,13 +113,14 @@ void Session::plan_lms(const std::string& plan_of_first) {
   }
   const StepPlan& plan = programs_.main.value().plan;
   variables_.emplace(programs_.variables());
-  memory_ = device_memory(programs_, backend_);
+  memory_ = device_memory(programs_, context_);
   // An evaluation and the transfer of variables take turns in the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
     throw DoesNotFit(fmt::format(
         "{}\n{} with --batch_size={} does not fit with --lms: {}{}",
-        tensorflow_oom_line(plan, lms_->limits().device, backend_.name != "cpu"), job_.model->name,
-        job_.batch.per_device, lms_refusal(*lms_, plan, memory_.total(), backend_),
+        tensorflow_oom_line(plan, lms_->limits().device, context_.backend.name != "cpu"),
+        job_.model->name, job_.batch.per_device,
+        lms_refusal(*lms_, plan, memory_.total(), context_),
         flags.plan_file ? "" : "; " + what_fits(true)));
   }
   save_plan();
@@ -127,7 +129,7 @@ void Session::plan_lms(const std::string& plan_of_first) {
 void Session::plan_from(const std::string& file) {
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
-  lms_.emplace(*job_.config, backend_, memory_.variables + memory_.staged);
+  lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged);
   lms_->use(load_plan(file, origin(), *plan.graph), file);
   plan = lms_->plan(*unlimited_, expected_costs(), false);
 }
@@ -161,6 +163,10 @@ SavedPlan Session::saved_plan() const {
   return plan;
 }
 
+Costs Session::expected_costs() const {
+  return bench::expected_costs(*unlimited_, context_.backend);
+}
+
 std::string Session::plan_text() const {
   return bench::plan_json(saved_plan(), origin(), *unlimited_->graph).dump();
 }
@@ -172,7 +178,7 @@ void Session::save_plan() const {
 }
 
 std::string Session::what_fits(bool with_lms) const {
-  const std::int64_t largest = bench::largest_batch(job_, backend_, with_lms);
+  const std::int64_t largest = bench::largest_batch(job_, context_, with_lms);
   return largest > 0
              ? fmt::format("the largest --batch_size that fits{} is {}",
                            with_lms ? " with --lms" : "", largest)
@@ -180,27 +186,27 @@ std::string Session::what_fits(bool with_lms) const {
 }
 
 void Session::check_memory() const {
-  if (fits(memory_, backend_)) {
+  if (fits(memory_, context_)) {
     return;
   }
   const std::string advice = what_fits(false);
-  const std::string device =
-      backend_.device ? std::string(backend_.device->name()) : backend_.described->machine;
+  const std::string device = context_.backend.device ? std::string(context_.backend.device->name())
+                                                     : context_.backend.described->machine;
   const std::string oom = tensorflow_oom_line(
       plan(),
-      backend_.memory_limit - std::min(backend_.memory_limit, memory_.variables + memory_.staged),
-      backend_.name != "cpu");
+      context_.memory.device - std::min(context_.memory.device, memory_.variables + memory_.staged),
+      context_.backend.name != "cpu");
   const std::string what =
       fmt::format("{}\n{} with --batch_size={}", oom, job_.model->name, job_.batch.per_device);
-  if (memory_.total() <= backend_.memory_limit) {
+  if (memory_.total() <= context_.memory.device) {
     throw DoesNotFit(fmt::format("{} swaps {} to the host, but {} are free there: {}", what,
                                  bytes_text(memory_.host),
-                                 bytes_text(host_bytes_left(memory_, backend_)), advice));
+                                 bytes_text(host_bytes_left(memory_, context_)), advice));
   }
   const std::string way = job_.trains() ? "; --lms trains larger ones" : "";
   throw DoesNotFit(fmt::format("{} needs {}, but {} are free on {} ({}): {}{}", what,
-                               bytes_text(memory_.total()), bytes_text(backend_.memory_limit),
-                               device, backend_.memory_text, advice, way));
+                               bytes_text(memory_.total()), bytes_text(context_.memory.device),
+                               device, context_.memory.text, advice, way));
 }
 
 bool Session::replan(const Costs& costs) {
@@ -222,7 +228,7 @@ bool Session::replan(const Costs& costs) {
 void Session::follow(const std::string& plan) {
   StepPlan next = plan_like(plan, true);
   if (!lms_->report().fits) {
-    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, backend_));
+    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, context_));
   }
   adopt(std::move(next));
 }
@@ -237,32 +243,33 @@ void Session::adopt(StepPlan next) {
 }
 
 std::int64_t Session::largest_batch() const {
-  return bench::largest_batch(job_, backend_, /*with_lms=*/false);
+  return bench::largest_batch(job_, context_, /*with_lms=*/false);
 }
 
 void Session::allocate() {
   const std::size_t bytes =
       std::max<std::size_t>(memory_.variables + memory_.staged + reserved_arena_, alignment);
-  storage_ =
-      backend_.shared_memory ? backend_.shared_memory(bytes) : backend_.device->allocate(bytes);
+  storage_ = context_.shared_memory ? context_.shared_memory(bytes)
+                                    : context_.backend.device->allocate(bytes);
   secure({storage_.data(), memory_.total()});
-  host_.emplace(*backend_.device);
+  host_.emplace(*context_.backend.device);
   secure(host_->at_least(memory_.host));
   variables_->attach(storage_.data());
-  io_.emplace(*backend_.device, backend_.kernels, *variables_, arena());
+  io_.emplace(*context_.backend.device, context_.kernels, *variables_, arena());
   io_->initialize(static_cast<std::uint64_t>(job_.config->seed));
 }
 
 void Session::secure(std::span<std::byte> memory) const {
-  if (!backend_.secure) {
+  if (!context_.backend.secure) {
     return;
   }
   try {
-    backend_.secure(memory);
+    context_.backend.secure(memory);
   } catch (const DoesNotFit& problem) {
-    throw DoesNotFit(fmt::format("{}\n{} with --batch_size={}: {}",
-                                 tensorflow_oom_line(plan(), memory_.arena, backend_.name != "cpu"),
-                                 job_.model->name, job_.batch.per_device, problem.what()));
+    throw DoesNotFit(
+        fmt::format("{}\n{} with --batch_size={}: {}",
+                    tensorflow_oom_line(plan(), memory_.arena, context_.backend.name != "cpu"),
+                    job_.model->name, job_.batch.per_device, problem.what()));
   }
 }
 
@@ -273,7 +280,7 @@ std::span<std::byte> Session::arena() const {
 ProgramMemory Session::memory_of(const Compiled& program, std::size_t staged_before) {
   return {.arena = arena(),
           .staged = {storage_.data() + memory_.variables + staged_before,
-                     staged_bytes(*program.plan.graph, backend_)},
+                     staged_bytes(*program.plan.graph, context_.backend)},
           .host = host_.value()};
 }
 
@@ -378,7 +385,7 @@ std::uint64_t Session::weights_hash() {
 }
 
 std::unique_ptr<data::Feeder> Session::feed(Phase phase, std::int64_t first_step) const {
-  return make_feeder(job_, backend_, phase, first_step);
+  return make_feeder(job_, context_, phase, first_step);
 }
 
 void Session::start(std::int64_t global_step) {
@@ -386,12 +393,12 @@ void Session::start(std::int64_t global_step) {
   if (auto program = std::exchange(programs_.main, std::nullopt)) {
     const ProgramMemory memory = memory_of(*program, staged);
     staged += memory.staged.size();
-    main_.emplace(*std::move(program), backend_, *variables_, memory,
+    main_.emplace(*std::move(program), context_, *variables_, memory,
                   feed(main_phase(job_), global_step));
   }
   if (auto program = std::exchange(programs_.evaluation, std::nullopt)) {
     const ProgramMemory memory = memory_of(*program, staged);
-    evaluation_.emplace(*std::move(program), backend_, *variables_, memory, nullptr);
+    evaluation_.emplace(*std::move(program), context_, *variables_, memory, nullptr);
   }
   prepare();
 }
@@ -420,7 +427,7 @@ const StepPlan& Session::plan() const {
 
 Json Session::plan_json() const {
   return {{"layout", name_of(layout_)},
-          {"precision", backend_.precision},
+          {"precision", context_.backend.precision},
           {"arena_bytes", memory_.total()},
           {"variable_bytes", memory_.variables + memory_.staged},
           {"lower_bound_bytes", memory_.lower_bound()},

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "bench/flags/json.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/device_memory.h"
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan.h"
@@ -23,6 +22,7 @@
 
 namespace cnn::bench {
 
+struct RankContext;
 struct Sizes;
 
 // One rank: its programs over one set of variables in one arena, and their checkpoints. Use it in
@@ -33,7 +33,7 @@ class Session {
   // saying how much is needed, how much there is and the largest batch that fits. plan_of_first:
   // with --lms, plan_text() of the run's first rank, by which this one goes; empty: it plans.
   // References must outlive it.
-  Session(const Job& job, const Backend& backend, const std::string& plan_of_first = {});
+  Session(const Job& job, const RankContext& context, const std::string& plan_of_first = {});
 
   // Allocates the arena and sets the variables to their starting values.
   void allocate();
@@ -71,7 +71,7 @@ class Session {
   // less memory.
   std::string plan_text() const;
   void follow(const std::string& plan);
-  Costs expected_costs() const { return bench::expected_costs(*unlimited_, backend_); }
+  Costs expected_costs() const;
   // The evaluation program, its data rewound to the first example.
   StepRunner& evaluation();
 
@@ -92,7 +92,7 @@ class Session {
   std::vector<std::string> take_notes();
 
  private:
-  Session(const Job& job, const Backend& backend, const std::string& plan_of_first,
+  Session(const Job& job, const RankContext& context, const std::string& plan_of_first,
           const Sizes& sizes);
 
   void plan_lms(const std::string& plan_of_first);
@@ -113,7 +113,7 @@ class Session {
   std::unique_ptr<data::Feeder> feed(Phase phase, std::int64_t first_step) const;
 
   const Job& job_;
-  const Backend& backend_;
+  const RankContext& context_;
   std::optional<std::size_t> plan_bucket_bytes_;  // of updates, if a plan says it
   Programs programs_;                             // until start()
   std::optional<Variables> variables_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bench/plan/device_memory.h"
+#include "bench/ranks/rank_context.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
@@ -32,9 +33,9 @@ std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, s
   return labels;
 }
 
-StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& variables,
+StepRunner::StepRunner(Compiled compiled, const RankContext& context, Variables& variables,
                        ProgramMemory memory, std::unique_ptr<data::Feeder> feeder)
-    : backend_(backend),
+    : context_(context),
       variables_(variables),
       arena_(memory.arena),
       host_(memory.host),
@@ -43,23 +44,25 @@ StepRunner::StepRunner(Compiled compiled, const Backend& backend, Variables& var
   const std::shared_ptr<const Graph> graph = compiled.plan.graph;
   const std::vector<std::int32_t> fixed =
       fixed_labels(batch_, static_cast<std::int32_t>(compiled.classes - 1), graph->traits().seed);
-  small_inputs_ = backend.device->allocate_host(2 * alignment + fixed.size() * sizeof(fixed[0]));
+  small_inputs_ =
+      context.backend.device->allocate_host(2 * alignment + fixed.size() * sizeof(fixed[0]));
   place_inputs(*graph, fixed);
-  staged_ = staged_inputs(*graph, backend);
+  staged_ = staged_inputs(*graph, context.backend);
   if (!staged_.empty()) {
     std::vector<TensorDesc> inputs;
     for (const std::size_t input : staged_) {
       inputs.push_back(inputs_[input].desc);
     }
-    stage_ = std::make_unique<InputStage>(*backend.device, inputs, memory.staged);
+    stage_ = std::make_unique<InputStage>(*context.backend.device, inputs, memory.staged);
   }
   const std::size_t host_bytes = compiled.plan.memory.host_bytes;
-  executor_.emplace(make_program(std::move(compiled.plan), backend.kernels), *backend.device,
-                    variables, arena_, options(host_bytes));
+  executor_.emplace(make_program(std::move(compiled.plan), context.kernels),
+                    *context.backend.device, variables, arena_, options(host_bytes));
   if (compiled.prologue) {
     prologue_.emplace(
-        make_program(*std::move(compiled.prologue), backend.kernels), *backend.device, variables,
-        arena_, ExecutorOptions{.record = false, .wait_for_each = backend.wait_for_each_step});
+        make_program(*std::move(compiled.prologue), context.kernels), *context.backend.device,
+        variables, arena_,
+        ExecutorOptions{.record = false, .wait_for_each = context.backend.steps.wait_for_each});
   }
 }
 
@@ -94,9 +97,9 @@ void StepRunner::replace_feeder(std::unique_ptr<data::Feeder> feeder) {
 }
 
 ExecutorOptions StepRunner::options(std::size_t host_bytes) {
-  return {.record = backend_.record_steps,
-          .wait_for_each = backend_.wait_for_each_step,
-          .verify = backend_.verify_steps,
+  return {.record = context_.backend.steps.record,
+          .wait_for_each = context_.backend.steps.wait_for_each,
+          .verify = context_.backend.steps.verify,
           .host_arena = host_.at_least(host_bytes)};
 }
 
@@ -106,7 +109,8 @@ void StepRunner::replan(StepPlan plan) {
   executor_.reset();
   program.plan = std::move(plan);
   const std::size_t host_bytes = program.plan.memory.host_bytes;
-  executor_.emplace(std::move(program), *backend_.device, variables_, arena_, options(host_bytes));
+  executor_.emplace(std::move(program), *context_.backend.device, variables_, arena_,
+                    options(host_bytes));
   for (NodeObserver* observer : observers_) {
     executor_->observe(*observer);
   }
@@ -185,13 +189,13 @@ double StepRunner::result(std::string_view name) const {
 }
 
 void StepRunner::tell(allreduce::Phase phase, std::int64_t global_step) const {
-  if (backend_.progress != nullptr) {
-    backend_.progress->store(allreduce::progress_at(phase, global_step), std::memory_order_relaxed);
+  if (context_.progress != nullptr) {
+    context_.progress->store(allreduce::progress_at(phase, global_step), std::memory_order_relaxed);
   }
 }
 
 std::optional<NonFiniteTensor> StepRunner::first_non_finite() const {
-  NonFiniteReader reader(*backend_.device);
+  NonFiniteReader reader(*context_.backend.device);
   const Graph& graph = *plan().graph;
   for (std::size_t i = 0; i < inputs_.size(); ++i) {
     if (const std::int64_t count = reader.count(inputs_[i]); count > 0) {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "allreduce/progress.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/compile.h"
 #include "bench/report/observer.h"
 #include "bench/session/host_arena.h"
@@ -23,6 +22,8 @@
 
 namespace cnn::bench {
 
+struct RankContext;
+
 // The memory of one program on the device, and on the host for what leaves it.
 struct ProgramMemory {
   std::span<std::byte> arena;   // as Executor takes it
@@ -34,8 +35,8 @@ struct ProgramMemory {
 class StepRunner {
  public:
   // feeder: null for synthetic input. References and memory must outlive the runner.
-  StepRunner(Compiled compiled, const Backend& backend, Variables& variables, ProgramMemory memory,
-             std::unique_ptr<data::Feeder> feeder);
+  StepRunner(Compiled compiled, const RankContext& context, Variables& variables,
+             ProgramMemory memory, std::unique_ptr<data::Feeder> feeder);
 
   // Makes what is derived of the variables: before the first run, and after every change of them
   // that is not this runner's own.
@@ -77,7 +78,7 @@ class StepRunner {
   double result(std::string_view name) const;  // 0 if there is no such output
   void tell(allreduce::Phase phase, std::int64_t global_step) const;  // other ranks
 
-  const Backend& backend_;
+  const RankContext& context_;
   Variables& variables_;
   std::span<std::byte> arena_;
   HostArena& host_;

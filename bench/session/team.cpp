@@ -9,11 +9,11 @@
 #include "allreduce/peer_memory.h"
 #include "allreduce/transport.h"
 #include "bench/flags/conditions.h"
-#include "bench/machine/backend.h"
 #include "bench/plan/compile.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/peers.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/ranks/rank_lanes.h"
 #include "bench/ranks/rank_nodes.h"
@@ -43,8 +43,8 @@ StepValues merge(std::span<const StepValues> ranks) {
   return sum;
 }
 
-Team::Team(const Job& job, const Backend& backend, Peers* peers)
-    : job_(job), backend_(backend), peers_(peers), topology_(topology_of_run(*job.config, peers)) {
+Team::Team(const Job& job, const RankContext& context, Peers* peers)
+    : job_(job), context_(context), peers_(peers), topology_(topology_of_run(*job.config, peers)) {
   const int count = job.config->num_gpus;
   for (int number = 0; number < count; ++number) {
     ranks_.push_back(std::make_unique<Rank>());
@@ -57,11 +57,11 @@ Team::Team(const Job& job, const Backend& backend, Peers* peers)
 
 void Team::start_ranks() {
   const int count = job_.config->num_gpus;
-  check(backend_.for_rank != nullptr,
+  check(context_.backend.for_rank != nullptr,
         "--num_gpus: this device cannot be divided; use --device=cpu");
   if (peers_ == nullptr && exchanges_gradients(*job_.config)) {
     memory_ = std::make_unique<allreduce::PeerMemory>(allreduce::PeerMemory::of_threads(
-        count, peer_memory_options(job_.config->comm, room_of(backend_))));
+        count, peer_memory_options(job_.config->comm, room_of(context_.memory))));
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread = std::make_unique<RankThread>();
@@ -103,38 +103,41 @@ void Team::build(Rank& rank, int number) {
   const int count = job_.config->num_gpus;
   Config placed = *job_.config;
   placed.gpu.ordinal = (peers_ != nullptr ? peers_->place_on_host() * count : 0) + number;
-  rank.part = backend_.for_rank(placed, number, count);
-  if (peers_ != nullptr) {  // what is free is divided already among processes
-    rank.part->rank += count * peers_->rank();
-    rank.part->ranks *= peers_->ranks();
-    take_part_of_memory(*rank.part, free_bytes(backend_), static_cast<std::size_t>(count));
-  }
+  const Backend& backend = rank.backend.emplace(context_.backend.for_rank(placed, number, count));
+  const std::size_t bytes = divisible_bytes(context_.backend, context_.memory);
+  rank.context.emplace(
+      RankContext{.backend = backend,
+                  .rank = context_.rank * count + number,
+                  .ranks = context_.ranks * count,
+                  .memory = share_of_memory(backend, bytes, static_cast<std::size_t>(count)),
+                  .kernels = backend.kernels});
 }
 
 // A plan of --lms is one for all: it is made for the least that a rank has.
 void Team::level_memory() {
   std::size_t device = std::numeric_limits<std::size_t>::max(), host = device;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    device = std::min(device, rank->part->memory_limit);
-    host = std::min(host, rank->part->host_memory_limit.value_or(0));
+    device = std::min(device, rank->context->memory.device);
+    host = std::min(host, rank->context->memory.host.value_or(0));
   }
   if (peers_ != nullptr) {
     device = peers_->least(device);
     host = peers_->least(host);
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    rank->part->memory_limit = device;
-    if (rank->part->host_memory_limit) {
-      rank->part->host_memory_limit = host;
-    }
+    RankContext level = *std::move(rank->context);
+    level.memory.device = device;
+    level.memory.host = level.memory.host ? std::optional(host) : std::nullopt;
+    rank->context.emplace(std::move(level));
   }
 }
 
 void Team::connect(Rank& rank, int number) {
   rank.transport = peers_ != nullptr ? peers_->join(number) : memory_->join(number);
   rank.exchange = std::make_unique<RankExchange>(*rank.transport, topology_, *job_.config,
-                                                 rank.part->instruction_sets);
-  rank.exchange->serve(*rank.part);
+                                                 rank.backend->instruction_sets);
+  RankContext exchanging = rank.exchange->serve(*std::move(rank.context));
+  rank.context.emplace(std::move(exchanging));
 }
 
 void Team::leave(Rank& rank, int culprit) {

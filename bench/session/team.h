@@ -21,10 +21,10 @@ class PeerMemory;
 
 namespace cnn::bench {
 
-struct Backend;
 struct Config;
 struct Job;
 class Peers;
+struct RankContext;
 class RankExchange;
 class Session;
 class TensorHashes;
@@ -44,8 +44,9 @@ std::string exchange_text(const Config& config, const Peers* peers);
 // wanted, follow_first, start, then step. All processes call the same.
 class Team {
  public:
-  // As Session. peers: the other processes; null: there are none. References must outlive the team.
-  Team(const Job& job, const Backend& backend, Peers* peers = nullptr);
+  // As Session. context: of this process. peers: the other processes; null: there are none.
+  // References must outlive the team.
+  Team(const Job& job, const RankContext& context, Peers* peers = nullptr);
   ~Team();
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -131,7 +132,7 @@ class Team {
   struct FirstRank;  // what the others go by
   FirstRank first_rank(bool one_plan);
   bool is_first(const Rank& rank) const;  // of all ranks
-  const Backend& backend_of(const Rank& rank) const;
+  const RankContext& context_of(const Rank& rank) const;
   void check_plans();
   // Does it for each rank, at the same time; returns when all are done. Throws what the first one
   // threw that failed by itself.
@@ -155,7 +156,7 @@ class Team {
   std::vector<Record> records(double own_images_per_sec);                        // of all ranks
 
   const Job& job_;
-  const Backend& backend_;
+  const RankContext& context_;
   Peers* peers_;
   allreduce::Topology topology_;  // of all ranks
   StepValues own_;

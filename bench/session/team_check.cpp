@@ -25,8 +25,8 @@ void Team::start_checks() {
       !repeats || job_.ranks > 1,
       "--comm_check=majority compares ranks, and this is one: start several, such as mpirun -np 3");
   each([&](Rank& rank) {
-    rank.check = std::make_unique<RankCheck>(config, rank.part ? *rank.part : backend_,
-                                             is_first(rank), rank.session->main());
+    rank.check =
+        std::make_unique<RankCheck>(config, context_of(rank), is_first(rank), rank.session->main());
   });
   if (repeats) {
     const std::string difference =

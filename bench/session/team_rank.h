@@ -3,7 +3,7 @@
 #include <memory>
 #include <optional>
 
-#include "bench/machine/backend.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/report/observer.h"
 #include "bench/session/team.h"
 #include "runtime/timeline.h"
@@ -21,9 +21,11 @@ class StepRunner;
 
 // One session with what it computes by. Each of several has a thread, on which all is done.
 struct Team::Rank {
-  std::optional<Backend> part;  // of the backend, with several ranks
+  // With several ranks: the part of the machine that is this one's.
+  std::optional<Backend> backend;
   std::unique_ptr<allreduce::Transport> transport;
   std::unique_ptr<RankExchange> exchange;
+  std::optional<RankContext> context;  // with several ranks; its kernels use the exchange
   std::unique_ptr<Session> session;
   StepRunner* evaluation = nullptr;  // since begin_evaluation()
   StepValues values;                 // in the step that runs

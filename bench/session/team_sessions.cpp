@@ -21,8 +21,8 @@ struct Team::FirstRank {
   std::string choices;  // of kernels; empty: each chooses for itself
 };
 
-const Backend& Team::backend_of(const Rank& rank) const {
-  return rank.part ? *rank.part : backend_;
+const RankContext& Team::context_of(const Rank& rank) const {
+  return rank.context ? *rank.context : context_;
 }
 
 // Gradients that ranks exchange lie at the same places with all of them: with --lms they go by one
@@ -30,15 +30,15 @@ const Backend& Team::backend_of(const Rank& rank) const {
 // workspace of its own.
 void Team::make_sessions() {
   const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
-  const bool one_choice = backend_of(*ranks_.front()).adopt_choices && job_.ranks > 1;
+  const bool one_choice = context_of(*ranks_.front()).backend.tuning.adopt && job_.ranks > 1;
   const FirstRank first = one_plan || one_choice ? first_rank(one_plan) : FirstRank();
   each([&](Rank& rank) {
-    const Backend& backend = backend_of(rank);
+    const RankContext& context = context_of(rank);
     if (rank.session == nullptr) {
       if (!first.choices.empty()) {
-        backend.adopt_choices(first.choices);
+        context.backend.tuning.adopt(first.choices);
       }
-      rank.session = std::make_unique<Session>(job_, backend, first.plan);
+      rank.session = std::make_unique<Session>(job_, context, first.plan);
     }
     if (const RankExchange* const exchange = exchange_of(rank)) {
       exchange->check_buckets(*job_.config, rank.session->plan());
@@ -51,7 +51,8 @@ void Team::make_sessions() {
 void Team::check_plans() {
   std::vector<std::string> plans;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    plans.push_back(exchange_plan(rank->session->plan(), backend_of(*rank).has_own_memory()));
+    plans.push_back(
+        exchange_plan(rank->session->plan(), context_of(*rank).backend.has_own_memory()));
   }
   const std::string difference = first_difference(plans);
   check(difference.empty(), difference);
@@ -65,10 +66,11 @@ Team::FirstRank Team::first_rank(bool one_plan) {
   if (is_first(mine)) {
     try {
       only(mine, [&](Rank& rank) {
-        const Backend& backend = backend_of(rank);
-        rank.session = std::make_unique<Session>(job_, backend);
+        const RankContext& context = context_of(rank);
+        rank.session = std::make_unique<Session>(job_, context);
         first.plan = one_plan ? rank.session->plan_text() : std::string();
-        first.choices = backend.choices ? backend.choices() : std::string();
+        const KernelTuning& tuning = context.backend.tuning;
+        first.choices = tuning.choices ? tuning.choices() : std::string();
       });
     } catch (const DoesNotFit& problem) {  // for none of the ranks
       failure = problem.what();
@@ -88,13 +90,14 @@ Team::FirstRank Team::first_rank(bool one_plan) {
 std::vector<std::string> Team::take_notes() {
   std::vector<std::string> notes;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
-    const Backend& backend = backend_of(*rank);
+    const RankContext& context = context_of(*rank);
+    const KernelTuning& tuning = context.backend.tuning;
     std::vector<std::string> own =
-        backend.later_notes ? backend.later_notes() : std::vector<std::string>();
+        tuning.take_notes ? tuning.take_notes() : std::vector<std::string>();
     std::ranges::move(rank->session->take_notes(), std::back_inserter(own));
     for (std::string& note : own) {
       notes.push_back(ranks_.size() == 1 ? std::move(note)
-                                         : fmt::format("rank {}: {}", backend.rank, note));
+                                         : fmt::format("rank {}: {}", context.rank, note));
     }
   }
   return notes;

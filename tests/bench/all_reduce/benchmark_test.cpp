@@ -42,10 +42,8 @@ Backend on_processors(const Config& config) {
 }
 
 // A processor that plays a device with memory of its own.
-Backend on_played_device(const Config& config, int rank, int ranks) {
+Backend on_played_device(const Config& config, int /*rank*/, int /*ranks*/) {
   Backend backend = cpu_backend().make(config);
-  backend.rank = rank;
-  backend.ranks = ranks;
   backend.for_rank = on_played_device;
   backend.device_exchange = &tests::played_device;
   return backend;

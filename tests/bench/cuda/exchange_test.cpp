@@ -2,6 +2,7 @@
 // replayed. Without enough devices, or without NCCL, they are skipped by name.
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <optional>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -11,6 +12,7 @@
 #include "allreduce/world.h"
 #include "bench/cuda/backend.h"
 #include "bench/ranks/device_exchange.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "layers/all_reduce.h"
 #include "runtime/cuda/device.h"
@@ -29,10 +31,11 @@ class DeviceRank {
       : host_(transport, allreduce::ranks_on_hosts(1, transport.ranks()), config, "") {
     config.gpu.ordinal = transport.rank();
     backend_ = cuda_backend().make(config);
-    exchange_on_device(backend_, config.comm, transport, host_,
-                       [] { return allreduce::nccl::open_library(); });
+    DeviceWay way = exchange_on_device(only_rank(backend_), config.comm, transport, host_,
+                                       [] { return allreduce::nccl::open_library(); });
+    const RankContext& context = context_.emplace(std::move(way.context));
     memory_ =
-        backend_.shared_memory ? backend_.shared_memory(bytes) : backend_.device->allocate(bytes);
+        context.shared_memory ? context.shared_memory(bytes) : backend_.device->allocate(bytes);
     pinned_ = backend_.device->allocate_host(bytes);
     stream_ = backend_.device->make_stream(Lane::communicate);
     Signature signature;
@@ -44,7 +47,7 @@ class DeviceRank {
     }
     operands_.out = operands_.in;
     signature.out = signature.in;
-    kernel_ = backend_.kernels.make(layers::AllReduce(0, 1), signature);
+    kernel_ = context.kernels.make(layers::AllReduce(0, 1), signature);
   }
 
   // Sums value + the place in the memory over all ranks; what is where the numbers are then.
@@ -73,6 +76,7 @@ class DeviceRank {
 
   RankExchange host_;
   Backend backend_;
+  std::optional<RankContext> context_;
   Buffer memory_, pinned_;
   std::unique_ptr<Stream> stream_;
   Operands operands_;

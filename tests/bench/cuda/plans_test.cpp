@@ -13,6 +13,7 @@
 #include "bench/cuda/machines.h"
 #include "bench/machine/assumed_kernels.h"
 #include "bench/plan/compile.h"
+#include "bench/ranks/rank_context.h"
 #include "layers/conv.h"
 #include "layers/cuda/library/kernels.h"
 #include "layers/passes/concat_in_place.h"
@@ -70,7 +71,7 @@ Compiled compiled(const models::Model& model, const Backend& backend, const Aske
                   .image_size = model.image_size,
                   .compute = asked.compute,
                   .input = {}},
-                 backend);
+                 only_rank(backend));
 }
 
 Found plan(const models::Model& model, const Backend& backend, const Asked& asked) {

@@ -71,35 +71,32 @@ TEST(Backend, IsAssumedWhereNoLibraryDescribesTheMachine) {
   const Backend backend = make_backend(config, kinds);
   EXPECT_EQ(backend.name, "cuda");
   EXPECT_EQ(backend.precision, "f32");
-  EXPECT_EQ(backend.memory_limit, 16'320'875'724U);
-  EXPECT_EQ(backend.host_memory_limit, std::size_t{64} << 30U);
+  EXPECT_EQ(backend.memory.device, 16'320'875'724U);
+  EXPECT_EQ(backend.memory.host, std::size_t{64} << 30U);
   EXPECT_THAT(backend.described->assumed, testing::StartsWith("cuDNN does not describe"));
   config.gpu.simulate = "h100";
   EXPECT_THAT(make_backend(config, {}).described->assumed,
               testing::StartsWith("this build has no cuDNN"));
   config.gpu.memory_fraction = 0.5;
-  EXPECT_EQ(make_backend(config, {}).memory_limit, 85'045'346'304U / 2);
+  EXPECT_EQ(make_backend(config, {}).memory.device, 85'045'346'304U / 2);
 }
 
 TEST(Backend, WaitsForEachKernelOfAGpuIfAFlagAsksForIt) {
-  const std::array<BackendKind, 2> kinds{BackendKind{.device = "cpu", .make = make_named},
-                                         BackendKind{.device = "gpu", .make = make_named}};
   Config config{.device = DeviceKind::gpu};
-  EXPECT_FALSE(make_backend(config, kinds).wait_for_each_step);
+  EXPECT_FALSE(step_options(config).wait_for_each);
   config.gpu.sync_each_kernel = true;
-  const Backend waiting = make_backend(config, kinds);
-  EXPECT_TRUE(waiting.wait_for_each_step);
-  EXPECT_THAT(waiting.notes, testing::ElementsAre(testing::StartsWith("--sync_each_kernel: ")));
+  const StepOptions waiting = step_options(config);
+  EXPECT_TRUE(waiting.wait_for_each);
+  EXPECT_THAT(step_notes(waiting), testing::ElementsAre(testing::StartsWith("--sync_each_kernel")));
   config.device = DeviceKind::cpu;
-  EXPECT_FALSE(make_backend(config, kinds).wait_for_each_step);
+  EXPECT_FALSE(step_options(config).wait_for_each);
 }
 
 TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
-  const std::array<BackendKind, 1> kinds{BackendKind{.device = "gpu", .make = make_named}};
   Config config;
-  EXPECT_TRUE(make_backend(config, kinds).record_steps);
+  EXPECT_TRUE(step_options(config).record);
   config.gpu.graph = false;
-  EXPECT_FALSE(make_backend(config, kinds).record_steps);
+  EXPECT_FALSE(step_options(config).record);
 }
 
 TEST(CpuBackend, DescribesItself) {
@@ -109,13 +106,25 @@ TEST(CpuBackend, DescribesItself) {
   config.cpu.intra_threads = 1;
   const Backend backend = make_backend(config, kinds);
   EXPECT_EQ(backend.name, "cpu");
-  EXPECT_EQ(backend.device_text, "/cpu:0");
-  EXPECT_EQ(backend.threads, 1);
+  EXPECT_EQ(backend.processors.threads, 1);
   EXPECT_THAT(backend.description, testing::HasSubstr(", 1 threads, "));
   EXPECT_EQ(backend.compute, DataType::f32);
   EXPECT_EQ(backend.precision, "f32");
   EXPECT_FALSE(backend.gpu.has_value());
-  EXPECT_GT(backend.memory_limit, 0U);
+  EXPECT_GT(backend.memory.device, 0U);
+}
+
+TEST(CpuBackend, ObeysFlagsOfStepsOnEachOfSeveralRanks) {
+  Config config{.device = DeviceKind::cpu};
+  config.gpu.graph = false;
+  config.lms.enabled = config.lms.verify = true;
+  const Backend whole = make_backend(config, std::array{cpu_backend()});
+  EXPECT_TRUE(whole.steps.verify);
+  EXPECT_FALSE(whole.steps.record);
+  EXPECT_THAT(whole.notes, testing::Contains(testing::StartsWith("--lms_verify: ")));
+  const Backend part = whole.for_rank(config, 1, 2);
+  EXPECT_TRUE(part.steps.verify);
+  EXPECT_FALSE(part.steps.record);
 }
 
 TEST(CpuBackend, RefusesFp16) {

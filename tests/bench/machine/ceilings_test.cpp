@@ -74,7 +74,7 @@ class Sleeping final : public Kernel {
 TEST(Ceilings, CountWeightsInTheTypeInWhichTheKernelTakesThem) {
   Backend backend = cpu();
   std::size_t largest = 0;
-  backend.caches.clear();
+  backend.processors.caches.clear();
   backend.kernels = {};
   backend.kernels.add<layers::Dense>(
       [&largest](const layers::Dense& /*op*/, const Signature& asked) {

@@ -20,7 +20,7 @@ std::vector<std::string> keys(const Json& json) {
 
 TEST(MachineJson, DescribesTheProcessorAndItsLibraries) {
   Backend backend;
-  backend.threads = 2;
+  backend.processors.threads = 2;
   backend.libraries = {{"oneDNN", "3.2"}};
   const Json json = machine_json({.host = "box"}, backend);
   EXPECT_THAT(keys(json), ElementsAre("cpu", "gpu", "memory_bytes", "host", "libraries"));

@@ -55,8 +55,8 @@ TEST(SecureMemory, LeavesATenthFreeWhereThatIsLessThanHalfAGibibyte) {
 
 TEST(SecureMemory, OfACpuIsThereButForWhatStaysFree) {
   const Backend backend = cpu_backend().make({});
-  EXPECT_LE(backend.memory_limit, available_memory() + 256 * mebibyte);
-  EXPECT_THAT(backend.memory_text, HasSubstr(" MiB that stay free"));
+  EXPECT_LE(backend.memory.device, available_memory() + 256 * mebibyte);
+  EXPECT_THAT(backend.memory.text, HasSubstr(" MiB that stay free"));
   EXPECT_TRUE(backend.secure);
 }
 

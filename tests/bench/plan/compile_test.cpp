@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "bench/ranks/rank_context.h"
 #include "layers/batch_norm.h"
 #include "layers/passes/concat_in_place.h"
 #include "models/catalog.h"
@@ -79,7 +80,7 @@ Compiled compiled(const Asked& asked) {
                   .image_size = model.image_size,
                   .compute = asked.compute,
                   .input = {}},
-                 backend_like(asked.device));
+                 only_rank(backend_like(asked.device)));
 }
 
 std::map<std::string, std::size_t> counts(const Compiled& of) {
@@ -96,7 +97,7 @@ std::size_t updates(std::size_t memory, const LmsFlags& lms) {
   config.lms = lms;
   const models::Model& model = models::find("imagenet", "resnet50");
   Backend backend = backend_like("cpu");
-  backend.memory_limit = memory;
+  backend.memory.device = memory;
   return counts(compile({.config = config,
                          .model = model,
                          .phase = Phase::training,
@@ -104,7 +105,7 @@ std::size_t updates(std::size_t memory, const LmsFlags& lms) {
                          .image_size = 64,
                          .compute = DataType::f32,
                          .input = {}},
-                        backend))["update"];
+                        only_rank(backend)))["update"];
 }
 
 // The step is the same whatever the memory is; what LMS changes where it does not fit is in

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 
+#include "bench/ranks/rank_context.h"
 #include "runtime/cpu/reference_kernel.h"
 
 namespace cnn::bench {
@@ -22,7 +23,7 @@ Compiled program(const char* variable, std::size_t device_bytes, std::size_t hos
 
 Backend backend_with(std::size_t bytes) {
   Backend backend;
-  backend.memory_limit = bytes;
+  backend.memory.device = bytes;
   return backend;
 }
 
@@ -30,16 +31,16 @@ TEST(DeviceMemory, IsVariablesAndOneArenaForAllPrograms) {
   Programs programs;
   programs.main = program("w", 1000);
   programs.evaluation = program("w", 700);
-  const DeviceMemory memory = device_memory(programs, backend_with(0));
+  const DeviceMemory memory = device_memory(programs, only_rank(backend_with(0)));
   EXPECT_EQ(memory.variables, 64U) << "they share it";
   EXPECT_EQ(memory.arena, 1000U);
   EXPECT_EQ(memory.total(), 1064U);
   EXPECT_EQ(memory.lower_bound(), 1054U);
 
   programs.evaluation = program("eval_images", 1300);
-  EXPECT_EQ(device_memory(programs, backend_with(0)).total(), 128U + 1300U);
+  EXPECT_EQ(device_memory(programs, only_rank(backend_with(0))).total(), 128U + 1300U);
   programs.main.reset();
-  EXPECT_EQ(device_memory(programs, backend_with(0)).total(), 64U + 1300U);
+  EXPECT_EQ(device_memory(programs, only_rank(backend_with(0))).total(), 64U + 1300U);
 }
 
 TEST(DeviceMemory, CountsTheTransfersOfVariablesBetweenSteps) {
@@ -54,9 +55,9 @@ TEST(DeviceMemory, CountsTheTransfersOfVariablesBetweenSteps) {
         return KernelSpec{.workspace = 500, .in = asked.in, .out = asked.out};
       },
       [](const Op& op, const Signature&) { return std::make_unique<ReferenceKernel>(op); });
-  EXPECT_EQ(device_memory(programs, backend).arena, 4032U + 500)
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).arena, 4032U + 500)
       << "a thousand plain values and the workspace of their conversion, more than the step takes";
-  EXPECT_EQ(device_memory(programs, backend).lower_bound(), 2048U + 4532);
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).lower_bound(), 2048U + 4532);
 }
 
 Compiled program_of_real_data() {
@@ -74,32 +75,33 @@ TEST(DeviceMemory, CountsTwoBatchesOfRealDataForEachProgramOnADeviceWithMemoryOf
   programs.main = program_of_real_data();
   programs.evaluation = program_of_real_data();
   Backend backend = backend_with(0);
-  EXPECT_EQ(device_memory(programs, backend).total(), 1000U);
-  backend.host_memory_limit = 0;
-  EXPECT_EQ(device_memory(programs, backend).staged, 2 * 2 * (64U + 64U));
-  EXPECT_EQ(device_memory(programs, backend).total(), 1000U + 512U);
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).total(), 1000U);
+  backend.memory.host = 0;
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).staged, 2 * 2 * (64U + 64U));
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).total(), 1000U + 512U);
   programs.evaluation = program("w", 700);
-  EXPECT_EQ(device_memory(programs, backend).staged, 256U) << "synthetic images are there already";
+  EXPECT_EQ(device_memory(programs, only_rank(backend)).staged, 256U)
+      << "synthetic images are there already";
 }
 
 TEST(DeviceMemory, FitsWhereBothKindsDo) {
   const DeviceMemory memory{.variables = 100, .arena = 900, .arena_lower_bound = 0, .host = 400};
   Backend gpu = backend_with(1000);
-  gpu.host_memory_limit = 400;
-  EXPECT_TRUE(fits(memory, gpu));
-  gpu.host_memory_limit = 399;
-  EXPECT_FALSE(fits(memory, gpu));
-  gpu.host_memory_limit = 400;
-  gpu.memory_limit = 999;
-  EXPECT_FALSE(fits(memory, gpu));
+  gpu.memory.host = 400;
+  EXPECT_TRUE(fits(memory, only_rank(gpu)));
+  gpu.memory.host = 399;
+  EXPECT_FALSE(fits(memory, only_rank(gpu)));
+  gpu.memory.host = 400;
+  gpu.memory.device = 999;
+  EXPECT_FALSE(fits(memory, only_rank(gpu)));
 }
 
 TEST(DeviceMemory, IsSharedWithTheHostByADeviceThatComputesThere) {
   const DeviceMemory memory{.variables = 100, .arena = 900, .arena_lower_bound = 0, .host = 400};
-  EXPECT_TRUE(fits(memory, backend_with(1400)));
-  EXPECT_FALSE(fits(memory, backend_with(1399)));
-  EXPECT_EQ(host_bytes_left(memory, backend_with(1100)), 100U);
-  EXPECT_EQ(host_bytes_left(memory, backend_with(500)), 0U);
+  EXPECT_TRUE(fits(memory, only_rank(backend_with(1400))));
+  EXPECT_FALSE(fits(memory, only_rank(backend_with(1399))));
+  EXPECT_EQ(host_bytes_left(memory, only_rank(backend_with(1100))), 100U);
+  EXPECT_EQ(host_bytes_left(memory, only_rank(backend_with(500))), 0U);
 }
 
 }  // namespace

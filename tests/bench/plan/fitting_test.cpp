@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "bench/ranks/rank_context.h"
+
 namespace cnn::bench {
 namespace {
 
@@ -13,9 +15,10 @@ struct Simulated {
 
   explicit Simulated(const char* model, std::int64_t batch) : config(config_of(model, batch)) {
     backend = make_backend(config, {});
-    job = make_job(config, backend);
+    job = make_job(config, context());
   }
 
+  RankContext context() const { return only_rank(backend); }
   static Config config_of(const char* model, std::int64_t batch) {
     Config config;
     config.model.name = model;
@@ -32,26 +35,28 @@ struct Simulated {
 
 TEST(Fitting, FindsTheLastBatchThatRuns) {
   const Simulated run("resnet50", 64);
-  const Fitting fitting(run.job, run.backend, false);
-  const std::int64_t largest = largest_batch(run.job, run.backend, false);
+  const RankContext context = run.context();
+  const Fitting fitting(run.job, context, false);
+  const std::int64_t largest = largest_batch(run.job, run.context(), false);
   EXPECT_EQ(largest, 209);
   EXPECT_TRUE(fitting.runs(with_batch(run.job, largest)));
   EXPECT_FALSE(fitting.runs(with_batch(run.job, largest + 1)));
-  EXPECT_EQ(fitting.limit(), run.backend.memory_limit);
+  EXPECT_EQ(fitting.limit(), run.backend.memory.device);
   EXPECT_LE(fitting.least_bytes(with_batch(run.job, largest)), fitting.limit());
 }
 
 TEST(Fitting, FindsTheSameWhereverItStarts) {
   const Simulated small("resnet50", 1);
   const Simulated large("resnet50", 3000);
-  EXPECT_EQ(largest_batch(small.job, small.backend, false), 209);
-  EXPECT_EQ(largest_batch(large.job, large.backend, false), 209);
+  EXPECT_EQ(largest_batch(small.job, small.context(), false), 209);
+  EXPECT_EQ(largest_batch(large.job, large.context(), false), 209);
 }
 
 TEST(Fitting, FindsTheLastImageThatRunsInStepsOfSixteenPixels) {
   const Simulated run("googlenet", 1);
-  const Fitting fitting(run.job, run.backend, false);
-  const std::int64_t largest = largest_image(run.job, run.backend, false);
+  const RankContext context = run.context();
+  const Fitting fitting(run.job, context, false);
+  const std::int64_t largest = largest_image(run.job, run.context(), false);
   EXPECT_EQ(largest % image_step, 0);
   EXPECT_GT(largest, 6944);  // where TensorFlow ran out of such a memory
   EXPECT_TRUE(fitting.runs(run.of_image(largest)));
@@ -61,26 +66,27 @@ TEST(Fitting, FindsTheLastImageThatRunsInStepsOfSixteenPixels) {
 TEST(Fitting, FindsAnImageBelowOneThatDoesNotFit) {
   Simulated run("googlenet", 1);
   run.job.image_size = 20'000;
-  EXPECT_EQ(largest_image(run.job, run.backend, false),
-            largest_image(Simulated("googlenet", 1).job, run.backend, false));
+  EXPECT_EQ(largest_image(run.job, run.context(), false),
+            largest_image(Simulated("googlenet", 1).job, run.context(), false));
 }
 
 TEST(Fitting, FindsNothingWhereMemoryIsTooSmallForOneExample) {
   Simulated run("resnet50", 8);
-  run.backend.memory_limit = std::size_t{100} << 20U;
-  EXPECT_EQ(largest_batch(run.job, run.backend, false), 0);
-  EXPECT_EQ(largest_batch(run.job, run.backend, true), 0);
-  run.backend.memory_limit = std::size_t{1} << 20U;
-  EXPECT_EQ(largest_image(run.job, run.backend, false), 0);
+  run.backend.memory.device = std::size_t{100} << 20U;
+  EXPECT_EQ(largest_batch(run.job, run.context(), false), 0);
+  EXPECT_EQ(largest_batch(run.job, run.context(), true), 0);
+  run.backend.memory.device = std::size_t{1} << 20U;
+  EXPECT_EQ(largest_image(run.job, run.context(), false), 0);
 }
 
 TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
   Simulated run("alexnet", 8);
-  run.backend.memory_limit = std::size_t{1500} << 20U;
-  const std::int64_t without = largest_batch(run.job, run.backend, false);
-  const std::int64_t with = largest_batch(run.job, run.backend, true);
+  run.backend.memory.device = std::size_t{1500} << 20U;
+  const std::int64_t without = largest_batch(run.job, run.context(), false);
+  const std::int64_t with = largest_batch(run.job, run.context(), true);
   EXPECT_GT(with, without);
-  const Fitting fitting(run.job, run.backend, true);
+  const RankContext context = run.context();
+  const Fitting fitting(run.job, context, true);
   EXPECT_TRUE(fitting.runs(with_batch(run.job, with)));
   EXPECT_FALSE(fitting.runs(with_batch(run.job, with + 1)));
 }
@@ -88,21 +94,21 @@ TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
 TEST(Fitting, ObeysTheLimitOfTheHost) {
   Simulated run("alexnet", 8);
   run.config.lms.recompute = lms::Recomputation::off;
-  run.backend.memory_limit = std::size_t{1500} << 20U;
-  const std::int64_t roomy = largest_batch(run.job, run.backend, true);
-  run.backend.host_memory_limit = std::size_t{100} << 20U;
-  const std::int64_t tight = largest_batch(run.job, run.backend, true);
+  run.backend.memory.device = std::size_t{1500} << 20U;
+  const std::int64_t roomy = largest_batch(run.job, run.context(), true);
+  run.backend.memory.host = std::size_t{100} << 20U;
+  const std::int64_t tight = largest_batch(run.job, run.context(), true);
   EXPECT_LT(tight, roomy);
-  EXPECT_GE(tight, largest_batch(run.job, run.backend, false));
-  EXPECT_TRUE(Fitting(run.job, run.backend, true).runs(with_batch(run.job, tight)));
+  EXPECT_GE(tight, largest_batch(run.job, run.context(), false));
+  EXPECT_TRUE(Fitting(run.job, run.context(), true).runs(with_batch(run.job, tight)));
 }
 
 TEST(Fitting, ObeysTheLimitOfTheFlags) {
   Simulated run("alexnet", 8);
   run.config.lms.limit = 1500;
-  const std::int64_t with = largest_batch(run.job, run.backend, true);
-  EXPECT_LT(with, largest_batch(run.job, run.backend, false));
-  EXPECT_TRUE(Fitting(run.job, run.backend, true).runs(with_batch(run.job, with)));
+  const std::int64_t with = largest_batch(run.job, run.context(), true);
+  EXPECT_LT(with, largest_batch(run.job, run.context(), false));
+  EXPECT_TRUE(Fitting(run.job, run.context(), true).runs(with_batch(run.job, with)));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "bench/plan/fitting.h"
+#include "bench/ranks/rank_context.h"
 
 namespace cnn::bench {
 namespace {
@@ -21,11 +22,12 @@ struct LimitedStep {
     config.lms.enabled = true;
     config.lms.limit = limit;
     backend = make_backend(config, {});
-    job = make_job(config, backend);
+    job = make_job(config, only_rank(backend));
   }
   LmsStep planned() const {
     const Sizes sizes = sizes_of(job);
-    return plan_step(job, backend, sizes, compile_programs(job, backend, sizes));
+    const RankContext context = only_rank(backend);
+    return plan_step(job, context, sizes, compile_programs(job, context, sizes));
   }
 };
 

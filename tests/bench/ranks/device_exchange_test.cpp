@@ -92,9 +92,9 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
     backend.device = std::make_unique<CpuDevice>();
     backend.device_exchange = &played;
     Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    outcome.text = exchange_on_device(backend, config.comm, *transport, host,
-                                      rank == 0 ? open_of_first : open_of_second)
-                       .text;
+    const DeviceWay way = exchange_on_device(only_rank(backend), config.comm, *transport, host,
+                                             rank == 0 ? open_of_first : open_of_second);
+    outcome.text = way.text;
     std::vector<float> values(5);
     const std::span<float> piece(values);
     given()->prepare(0, values.size());

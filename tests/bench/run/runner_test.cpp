@@ -82,7 +82,7 @@ TEST(Run, TellsTheEnergyOfItsTimedSteps) {
 
 Backend backend_with_memory_apart(const Config& config) {
   Backend backend = silent_backend(config);
-  backend.host_memory_limit = backend.memory_limit;
+  backend.memory.host = backend.memory.device;
   return backend;
 }
 

@@ -6,6 +6,7 @@
 
 #include "bench/flags/flags.h"
 #include "bench/machine/cpu_backend.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/session/session.h"
 
 namespace cnn::tests {
@@ -46,23 +47,23 @@ struct DeviceRun::Parts {
   bench::Config config;
   std::vector<std::size_t> of_device, of_host;
   bench::Backend backend;
+  std::optional<bench::RankContext> context;
   bench::Job job;
   std::optional<bench::Session> session;
 };
 
 DeviceRun::DeviceRun(const Words& flags, std::size_t bytes, const CopyJitter& jitter)
     : parts_(std::make_unique<Parts>()) {
-  auto& [config, of_device, of_host, backend, job, session] = *parts_;
+  auto& [config, of_device, of_host, backend, context, job, session] = *parts_;
   const Words words = with({"--device=cpu", "--num_warmup_batches=0", "--num_batches=9"}, flags);
   config = bench::parse_flags(words, {}).config;
   backend = bench::make_backend(config, std::array{bench::cpu_backend()});
-  backend.host_memory_limit = backend.memory_limit;
-  backend.memory_limit = bytes;
-  backend.memory_text = "a device of the test";
+  backend.memory = {.device = bytes, .host = backend.memory.device, .text = "a device of the test"};
   CpuOptions options{.memory_limit = bytes, .copy_jitter = jitter, .compute_on_caller = true};
   backend.device = std::make_unique<NotingDevice>(std::move(options), of_device, of_host);
-  job = bench::make_job(config, backend);
-  session.emplace(job, backend);
+  context.emplace(bench::only_rank(backend));
+  job = bench::make_job(config, *context);
+  session.emplace(job, *context);
 }
 
 DeviceRun::~DeviceRun() = default;

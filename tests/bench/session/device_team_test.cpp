@@ -11,6 +11,7 @@
 #include "bench/flags/flags.h"
 #include "bench/machine/cpu_backend.h"
 #include "bench/plan/job.h"
+#include "bench/ranks/rank_context.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
 #include "layers/conv.h"
@@ -23,19 +24,17 @@ namespace {
 using Flags = std::vector<std::string>;
 
 // Each has a megabyte less than the one before it.
-Backend on_own_device(const Config& config, int rank, int ranks) {
+Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
   Config own = config;
   own.lms.device_memory_mb = config.lms.device_memory_mb.value() - rank;
   Backend backend = cpu_backend().make(own);
-  backend.rank = rank;
-  backend.ranks = ranks;
   backend.for_rank = on_own_device;
   backend.device_exchange = &tests::played_device;
   return backend;
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
-struct TeamTrained {
+struct TrainedTeam {
   std::vector<double> losses;
   std::vector<std::string> hashes;  // of the ranks' weights
   Json lms;
@@ -43,7 +42,7 @@ struct TeamTrained {
 
 // Three steps of two ranks, with LMS by another plan after the second, as if copies were nearly
 // free.
-TeamTrained train(const Flags& more) {
+TrainedTeam train(const Flags& more) {
   Flags flags{"--device=cpu",           "--num_gpus=2",         "--model=resnet20",
               "--data_name=cifar10",    "--batch_size=8",       "--variable_update=replicated",
               "--comm_backend=ring",    "--comm_calibrate=off", "--num_batches=3",
@@ -51,11 +50,12 @@ TeamTrained train(const Flags& more) {
   flags.insert(flags.end(), more.begin(), more.end());
   const Config config = parse_flags(flags, {}).config;
   const Backend backend = on_own_device(config, 0, 1);
-  const Job job = make_job(config, backend);
-  Team team(job, backend);
+  const RankContext context = only_rank(backend);
+  const Job job = make_job(config, context);
+  Team team(job, context);
   team.allocate();
   team.start(0);
-  TeamTrained trained;
+  TrainedTeam trained;
   for (int step = 0; step < 3; ++step) {
     trained.losses.push_back(team.step(step, 0.1).base_loss);
     if (step == 1 && config.lms.enabled) {
@@ -75,10 +75,10 @@ TeamTrained train(const Flags& more) {
 }
 
 TEST(DeviceTeam, WithLmsHasTheBitsOfTheRunWithoutIt) {
-  const TeamTrained whole = train({"--device_memory_mb=1000"});
+  const TrainedTeam whole = train({"--device_memory_mb=1000"});
   ASSERT_EQ(whole.hashes.size(), 2U);
   EXPECT_EQ(whole.hashes[0], whole.hashes[1]);
-  const TeamTrained less = train({"--device_memory_mb=11", "--lms", "--emulate_link_gbps=4"});
+  const TrainedTeam less = train({"--device_memory_mb=11", "--lms", "--emulate_link_gbps=4"});
   EXPECT_EQ(less.losses, whole.losses);
   EXPECT_EQ(less.hashes, whole.hashes);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>() + less.lms.at("recomputed_nodes").get<int>(),
@@ -115,8 +115,8 @@ Backend choosing_device(const Config& config, int rank, int ranks) {
   backend.kernels.otherwise(
       [plain](const Op& op, const Signature& asked) { return plain.describe(op, asked); },
       [plain](const Op& op, const Signature& signature) { return plain.make(op, signature); });
-  backend.choices = [megabytes] { return std::to_string(*megabytes); };
-  backend.adopt_choices = [megabytes, rank](const std::string& choices) {
+  backend.tuning.choices = [megabytes] { return std::to_string(*megabytes); };
+  backend.tuning.adopt = [megabytes, rank](const std::string& choices) {
     *megabytes = std::stoul(choices);
     const std::scoped_lock lock(told().mutex);
     told().adopted.push_back(fmt::format("rank {}: {}", rank, choices));
@@ -127,7 +127,7 @@ Backend choosing_device(const Config& config, int rank, int ranks) {
 Backend stubborn_device(const Config& config, int rank, int ranks) {
   Backend backend = choosing_device(config, rank, ranks);
   backend.for_rank = stubborn_device;
-  backend.adopt_choices = [](const std::string&) {};
+  backend.tuning.adopt = [](const std::string&) {};
   return backend;
 }
 
@@ -144,17 +144,19 @@ TEST(DeviceTeam, LetsAllRanksAdoptTheChoicesOfTheFirst) {
   told().adopted.clear();
   const Config config = two_ranks();
   const Backend backend = choosing_device(config, 0, 1);
-  const Job job = make_job(config, backend);
-  const Team team(job, backend);
+  const RankContext context = only_rank(backend);
+  const Job job = make_job(config, context);
+  const Team team(job, context);
   EXPECT_EQ(told().adopted, std::vector<std::string>{"rank 1: 1"});
 }
 
 TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {
   const Config config = two_ranks();
   const Backend backend = stubborn_device(config, 0, 1);
-  const Job job = make_job(config, backend);
+  const RankContext context = only_rank(backend);
+  const Job job = make_job(config, context);
   try {
-    const Team team(job, backend);
+    const Team team(job, context);
     FAIL() << "the plans are taken for equal";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("rank 0 has bucket "),

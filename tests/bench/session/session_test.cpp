@@ -39,16 +39,16 @@ std::size_t sum(const std::vector<std::size_t>& numbers) {
   return std::accumulate(numbers.begin(), numbers.end(), std::size_t{0});
 }
 
-struct TrainedParts {
+struct TrainedAndResumed {
   std::vector<double> losses;  // of two steps, and of two more after a resume
   std::vector<double> evaluated;
 };
 
 // Trains, evaluates, saves, resumes and goes on, each time on a device of exactly so many bytes.
-TrainedParts train_and_resume(const Words& more, std::size_t bytes) {
+TrainedAndResumed train_and_resume(const Words& more, std::size_t bytes) {
   const tests::TemporaryFolder folder;
   const Words words = with(with(evaluating, more), {"--train_dir=" + folder.path().string()});
-  TrainedParts trained;
+  TrainedAndResumed trained;
   for (int part = 0; part < 2; ++part) {
     Resnet20Run run(words, bytes);
     const std::vector<double> losses = run.train(2);
@@ -62,8 +62,8 @@ TrainedParts train_and_resume(const Words& more, std::size_t bytes) {
 
 TEST(Session, TakesExactlyTheBytesThatItSaysAndNotOneLess) {
   const std::size_t bytes = Resnet20Run(evaluating, plenty).session().memory().total();
-  const TrainedParts whole = train_and_resume({}, plenty);
-  const TrainedParts exact = train_and_resume({}, bytes);
+  const TrainedAndResumed whole = train_and_resume({}, plenty);
+  const TrainedAndResumed exact = train_and_resume({}, bytes);
   EXPECT_EQ(exact.losses, whole.losses);
   EXPECT_EQ(exact.evaluated, whole.evaluated);
   EXPECT_THAT([&] { Resnet20Run(evaluating, bytes - 64); },
@@ -80,8 +80,8 @@ TEST(Session, RunsThePlanOfAFileInExactlyTheBytesThatItWasMadeFor) {
   const std::size_t bytes = planned.session().memory().total();
   EXPECT_LE(bytes, need / 2);
   const Words loaded = {"--lms", "--lms_plan_file=" + file};
-  const TrainedParts exact = train_and_resume(loaded, bytes);
-  const TrainedParts whole = train_and_resume({}, plenty);
+  const TrainedAndResumed exact = train_and_resume(loaded, bytes);
+  const TrainedAndResumed whole = train_and_resume({}, plenty);
   EXPECT_EQ(exact.losses, whole.losses);
   EXPECT_EQ(exact.evaluated, whole.evaluated);
   EXPECT_THAT(
