@@ -300,8 +300,8 @@ std::string missing() {
 }
 
 // Its memory and speed are the caller's to tell.
-Backend describe(const Config& config, const Profile& profile) {
-  const layers::cuda::Machine machine = machine_of(profile);
+Backend describe(const Config& config, const MachineModel& model) {
+  const layers::cuda::Machine machine = machine_of(model);
   Backend backend = start(config);
   const std::string capability =
       fmt::format("{}.{}", machine.capability / 10, machine.capability % 10);

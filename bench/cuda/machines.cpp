@@ -7,17 +7,17 @@
 
 namespace cnn::bench {
 
-layers::cuda::Machine machine_of(const Profile& profile) {
-  check(profile.cudnn.has_value(), profile.name + ": its profile has no section cudnn");
+layers::cuda::Machine machine_of(const MachineModel& model) {
+  check(model.cudnn.has_value(), model.name + ": its profile has no section cudnn");
   try {
-    const auto device = data::parse_json<nlohmann::json>(*profile.cudnn);
-    return {.name = profile.name,
-            .device_json = *profile.cudnn,
+    const auto device = data::parse_json<nlohmann::json>(*model.cudnn);
+    return {.name = model.name,
+            .device_json = *model.cudnn,
             .capability = device.at("deviceVer").get<int>() / 10,
             .multiprocessors = device.at("multiProcessorCount").get<int>(),
             .memory_bytes = device.at("totalGlobalMem").get<std::size_t>()};
   } catch (const nlohmann::json::exception& error) {
-    throw Error(profile.name + ": section cudnn of its profile cannot be read: " + error.what());
+    throw Error(model.name + ": section cudnn of its profile cannot be read: " + error.what());
   }
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 #include "layers/cuda/library/machine.h"
 
 namespace cnn::bench {
 
 // Returns what the libraries ask of a device that is only described. Throws Error where the profile
 // does not have it, saying what is missing.
-layers::cuda::Machine machine_of(const Profile& profile);
+layers::cuda::Machine machine_of(const MachineModel& model);
 
 }  // namespace cnn::bench

@@ -34,12 +34,12 @@ bool has_word(std::string_view text, std::string_view word) {
 
 }  // namespace
 
-std::optional<Profile> profile_for(std::string_view device_name,
-                                   std::span<const Profile> profiles) {
-  const auto found = std::ranges::find_if(profiles, [&](const Profile& profile) {
-    return has_word(device_name, std::string_view(profile.name).substr(0, profile.name.find('-')));
+std::optional<MachineModel> machine_for(std::string_view device_name,
+                                        std::span<const MachineModel> machines) {
+  const auto found = std::ranges::find_if(machines, [&](const MachineModel& model) {
+    return has_word(device_name, std::string_view(model.name).substr(0, model.name.find('-')));
   });
-  return found == profiles.end() ? std::nullopt : std::optional(*found);
+  return found == machines.end() ? std::nullopt : std::optional(*found);
 }
 
 double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
@@ -56,16 +56,16 @@ double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
 Ceilings expected_ceilings(cuda::CudaDevice& device, Precision precision) {
   constexpr double usual_part = 0.7;          // of the peak, that large products reach
   constexpr double flops_for_each_byte = 50;  // of f32, where nothing is known of the memory
-  const std::optional<Profile> profile = profile_for(device.facts().name, known_profiles());
+  const std::optional<MachineModel> model = machine_for(device.facts().name, known_machines());
   const Arithmetic arithmetic = arithmetic_of(precision, /*has_tf32=*/true);
   Ceilings ceilings;
   ceilings.flops_per_second = usual_part * peak_flops(device.facts(), arithmetic.products);
   ceilings.bytes_per_second = peak_flops(device.facts(), "f32") / flops_for_each_byte;
-  if (profile) {
-    ceilings.flops_per_second = profile->has_tf32() || arithmetic.products == "f32"
-                                    ? profile->efficiency.products * profile->flops(precision)
+  if (model) {
+    ceilings.flops_per_second = model->has_tf32() || arithmetic.products == "f32"
+                                    ? model->efficiency.products * model->flops(precision)
                                     : ceilings.flops_per_second;
-    ceilings.bytes_per_second = profile->efficiency.bytes * profile->bandwidth;
+    ceilings.bytes_per_second = model->efficiency.bytes * model->bandwidth;
   }
   ceilings.bytes_per_second = measure_memory_speed(device).value_or(ceilings.bytes_per_second);
   return ceilings;

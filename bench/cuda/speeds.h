@@ -4,14 +4,15 @@
 #include <span>
 #include <string_view>
 
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 #include "runtime/cuda/device.h"
 
 namespace cnn::bench {
 
 // The profile of the machine with such a device: that whose name, up to a hyphen, is a word of the
 // device's: "V100-NVLink2" for "Tesla V100-SXM2-16GB". Nothing: there is none.
-std::optional<Profile> profile_for(std::string_view device_name, std::span<const Profile> profiles);
+std::optional<MachineModel> machine_for(std::string_view device_name,
+                                        std::span<const MachineModel> machines);
 
 // Returns what multiprocessors of this kind compute in a second at their highest clock, in these
 // products

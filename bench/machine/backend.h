@@ -62,7 +62,7 @@ struct Described {
   }
 };
 
-struct Profile;
+struct MachineModel;
 
 // How steps of a device whose memory the host does not see exchange with other ranks.
 struct DeviceExchange {
@@ -184,7 +184,7 @@ struct BackendKind {
   Backend (*make)(const Config& config) = nullptr;
   // For a machine whose profile has what the libraries ask of a device, without one: what they and
   // our kernels would do there. Null: this kind cannot.
-  Backend (*describe)(const Config& config, const Profile& profile) = nullptr;
+  Backend (*describe)(const Config& config, const MachineModel& model) = nullptr;
 };
 
 // BackendKind::missing of this kind.

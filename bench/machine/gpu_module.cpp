@@ -69,8 +69,8 @@ std::string missing() {
 }
 
 Backend make_gpu(const Config& config) { return open_module().make(config); }
-Backend describe_gpu(const Config& config, const Profile& profile) {
-  return open_module().describe(config, profile);
+Backend describe_gpu(const Config& config, const MachineModel& model) {
+  return open_module().describe(config, model);
 }
 
 }  // namespace

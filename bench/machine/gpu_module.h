@@ -14,7 +14,7 @@ namespace cnn::bench {
 struct GpuBackend {
   std::string (*missing)() = nullptr;  // why there is no device; empty if there is one
   Backend (*make)(const Config& config) = nullptr;
-  Backend (*describe)(const Config& config, const Profile& profile) = nullptr;
+  Backend (*describe)(const Config& config, const MachineModel& model) = nullptr;
 };
 // The one function of the module that is looked up by name.
 inline constexpr const char* gpu_entry_name = "cnn_gpu_backend";

@@ -1,4 +1,4 @@
-# The profiles of scripts/machines as a source of bench/machine (see profile.h): the program travels alone.
+# The machines of scripts/machines as a source of bench/machine (see machine_model.h): the program travels alone.
 function(cnn_machines)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/scripts/machines/*.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
@@ -6,13 +6,13 @@ function(cnn_machines)
     file(READ ${file} text)
     string(APPEND texts "R\"json(${text})json\",\n")
   endforeach()
-  set(output ${PROJECT_BINARY_DIR}/profile_texts.cpp)
+  set(output ${PROJECT_BINARY_DIR}/machine_texts.cpp)
   file(CONFIGURE OUTPUT ${output} @ONLY CONTENT [[
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 
 namespace cnn::bench {
 
-std::vector<std::string_view> profile_texts() {
+std::vector<std::string_view> machine_texts() {
   return {@texts@};
 }
 

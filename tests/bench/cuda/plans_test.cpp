@@ -27,7 +27,7 @@ using layers::cuda::Libraries;
 Backend backend_for(const std::string& machine) {
   Backend backend{.name = "cuda"};
   layers::cuda::add_kernels(backend.kernels,
-                            std::make_shared<Libraries>(machine_of(find_profile(machine)),
+                            std::make_shared<Libraries>(machine_of(find_machine(machine)),
                                                         layers::cuda::LibraryOptions{}));
   backend.preferred_layout = layers::cuda::preferred_layout;
   return backend;

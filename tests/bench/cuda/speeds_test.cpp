@@ -7,10 +7,10 @@
 namespace cnn::bench {
 namespace {
 
-TEST(ProfileFor, GoesByTheNameOfTheDevice) {
-  const std::vector<Profile> profiles = known_profiles();
+TEST(MachineFor, GoesByTheNameOfTheDevice) {
+  const std::vector<MachineModel> machines = known_machines();
   const auto name = [&](std::string_view device) {
-    const std::optional<Profile> found = profile_for(device, profiles);
+    const std::optional<MachineModel> found = machine_for(device, machines);
     return found ? found->name : std::string("none");
   };
   EXPECT_EQ(name("NVIDIA H200"), "H200");

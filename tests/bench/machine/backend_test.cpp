@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "bench/machine/cpu_backend.h"
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -46,8 +46,8 @@ TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   EXPECT_EQ(refusal(DeviceKind::cpu, kinds), "--device=cpu: this build has no backend for cpu");
 }
 
-Backend describe_named(const Config& /*config*/, const Profile& profile) {
-  return Backend{.name = "described for " + profile.name};
+Backend describe_named(const Config& /*config*/, const MachineModel& model) {
+  return Backend{.name = "described for " + model.name};
 }
 
 TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {

@@ -1,4 +1,4 @@
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 
 #include <fstream>
 #include <gmock/gmock.h>
@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 std::string text_of(std::string_view name) {
-  for (const std::string_view text : profile_texts()) {
+  for (const std::string_view text : machine_texts()) {
     if (json::parse(text).at("name") == name) {
       return std::string(text);
     }
@@ -30,7 +30,7 @@ std::string problem_of(const Change& change) {
   json profile = json::parse(text_of("P100-PCIe3"));
   change(profile);
   try {
-    read_profile(profile.dump(), "p.json");
+    read_machine(profile.dump(), "p.json");
   } catch (const Error& error) {
     return error.what();
   }
@@ -39,18 +39,18 @@ std::string problem_of(const Change& change) {
 
 std::string problem_of_name(const std::string& name) {
   try {
-    find_profile(name);
+    find_machine(name);
   } catch (const Error& error) {
     return error.what();
   }
   return "none";
 }
 
-TEST(Profiles, AreInTheProgram) {
+TEST(MachineModels, AreInTheProgram) {
   std::vector<std::string> names;
-  for (const Profile& profile : known_profiles()) {
-    names.push_back(profile.name);
-    EXPECT_THAT(profile.source,
+  for (const MachineModel& model : known_machines()) {
+    names.push_back(model.name);
+    EXPECT_THAT(model.source,
                 testing::AnyOf(testing::HasSubstr("measured"), testing::HasSubstr("estimated"),
                                testing::HasSubstr("published")));
   }
@@ -58,55 +58,55 @@ TEST(Profiles, AreInTheProgram) {
                                              "V100-NVLink2"}));
 }
 
-TEST(Profiles, AreFoundInAnyCase) {
-  const Profile p100 = find_profile("p100-pcie3");
+TEST(MachineModels, AreFoundInAnyCase) {
+  const MachineModel p100 = find_machine("p100-pcie3");
   EXPECT_EQ(p100.flops(Precision::fp32), 9.3e12);
   EXPECT_EQ(p100.bandwidth, 0.55e12);
   EXPECT_EQ(p100.link.out, 12e9);
   EXPECT_EQ(p100.link.in, 12e9);
   EXPECT_NEAR(static_cast<double>(p100.usable_memory_bytes), 15.2 * 1024 * 1024 * 1024, 1);
   EXPECT_EQ(p100.host_memory_bytes, std::size_t{64} << 30U);
-  EXPECT_EQ(find_profile("P100-NVLINK1").link.in, 33e9);
-  const Profile h200 = find_profile("h200");
+  EXPECT_EQ(find_machine("P100-NVLINK1").link.in, 33e9);
+  const MachineModel h200 = find_machine("h200");
   EXPECT_EQ(h200.bandwidth, 4.3e12);
   EXPECT_EQ(h200.flops(Precision::bf16), 790e12);
   EXPECT_EQ(h200.flops(Precision::fp32), 395e12);
   EXPECT_EQ(h200.flops(Precision::fp32_strict), 60e12);
 }
 
-TEST(Profiles, AreReadFromAFile) {
+TEST(MachineModels, AreReadFromAFile) {
   const tests::TemporaryFolder folder;
   json profile = json::parse(text_of("P100-PCIe3"));
   profile["name"] = "mine";
   profile["link"]["out_bytes_per_second"] = 7e9;
   std::ofstream(folder / "mine.json") << profile;
-  const Profile mine = find_profile(folder / "mine.json");
+  const MachineModel mine = find_machine(folder / "mine.json");
   EXPECT_EQ(mine.name, "mine");
   EXPECT_EQ(mine.link.out, 7e9);
 }
 
-TEST(Profiles, AreListedToWhoAsksForAnother) {
+TEST(MachineModels, AreListedToWhoAsksForAnother) {
   EXPECT_EQ(problem_of_name("mi300"),
             "--simulate=mi300: there is no profile of that name and no such file; there are a100, "
             "h100, h200, p100-nvlink1, p100-pcie3, v100-nvlink2");
   EXPECT_THAT(problem_of_name("/"), testing::HasSubstr("no such file"));
 }
 
-TEST(Profiles, AreSuggestedToWhoMisspellsOne) {
+TEST(MachineModels, AreSuggestedToWhoMisspellsOne) {
   EXPECT_THAT(problem_of_name("h20"), testing::EndsWith("; did you mean h200?"));
 }
 
-TEST(Profiles, AreTheNamesThatTheCompletionOfTheFlagOffers) {
+TEST(MachineModels, AreTheNamesThatTheCompletionOfTheFlagOffers) {
   const Flag* const flag = find_flag("simulate");
   ASSERT_NE(flag, nullptr);
   const std::vector<std::string> offered = flag->known();
   for (const std::string& name : offered) {
-    EXPECT_NO_THROW(find_profile(name)) << name;
+    EXPECT_NO_THROW(find_machine(name)) << name;
   }
-  EXPECT_EQ(offered.size(), known_profiles().size());
+  EXPECT_EQ(offered.size(), known_machines().size());
 }
 
-TEST(Profiles, SayWhatIsWrongWithAFile) {
+TEST(MachineModels, SayWhatIsWrongWithAFile) {
   EXPECT_EQ(problem_of([](json& p) { p.erase("link"); }),
             "--simulate: the profile p.json: link is missing");
   EXPECT_EQ(problem_of([](json& p) { p["link"].erase("in_bytes_per_second"); }),
@@ -131,7 +131,7 @@ TEST(Profiles, SayWhatIsWrongWithAFile) {
   EXPECT_EQ(problem_of([](json& p) { p = 7; }),
             "--simulate: the profile p.json: is no JSON object");
   const auto refusal_of = [](const std::string& text) {
-    return tests::error_of([&] { read_profile(text, "p.json"); });
+    return tests::error_of([&] { read_machine(text, "p.json"); });
   };
   const std::string start = "--simulate: the profile p.json is ";
   EXPECT_EQ(refusal_of("{").substr(0, start.size() + 28), start + "not JSON at line 1, column 2");
@@ -141,8 +141,8 @@ TEST(Profiles, SayWhatIsWrongWithAFile) {
             start + "not readable: a number ");
 }
 
-TEST(Profiles, RefuseAPrecisionThatTheMachineLacks) {
-  const Profile p100 = find_profile("p100-pcie3");
+TEST(MachineModels, RefuseAPrecisionThatTheMachineLacks) {
+  const MachineModel p100 = find_machine("p100-pcie3");
   try {
     (void)p100.flops(Precision::bf16);
     FAIL() << "a P100 that computes in bf16";

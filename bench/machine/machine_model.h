@@ -19,7 +19,7 @@ struct Calibration {
 
 // A machine with a GPU as a file of scripts/machines describes it: enough to plan a step for it and
 // to say how long it takes. Rates in bytes or floating-point operations a second.
-struct Profile {
+struct MachineModel {
   std::string name;    // "P100-PCIe3"
   std::string source;  // where the figures come from
   // Of a matrix product, a multiply-add counted as two; 0: the machine does not compute in it. f32:
@@ -40,18 +40,18 @@ struct Profile {
 };
 
 // The files of scripts/machines, as they were when the program was built.
-std::vector<std::string_view> profile_texts();
+std::vector<std::string_view> machine_texts();
 
 // Reads one of these files; where: its name, for errors. Throws Error that says what is missing or
 // wrong.
-Profile read_profile(std::string_view json, std::string_view where);
+MachineModel read_machine(std::string_view json, std::string_view where);
 
-// Returns the profiles in the order of their names.
-std::vector<Profile> known_profiles();
+// Returns the machines of these files, in the order of their names.
+std::vector<MachineModel> known_machines();
 
 // "h200" in any case, or the path of such a file. Throws Error that lists the names if there is
 // neither.
-Profile find_profile(const std::string& name_or_file);
+MachineModel find_machine(const std::string& name_or_file);
 
 // The types that the flags' precision means: of activations, and of products ("tf32").
 struct Arithmetic {

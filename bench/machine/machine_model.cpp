@@ -1,4 +1,4 @@
-#include "bench/machine/profile.h"
+#include "bench/machine/machine_model.h"
 
 #include <algorithm>
 #include <cctype>
@@ -120,39 +120,39 @@ Efficiency read_efficiency(const Section& efficiency) {
   return read;
 }
 
-void read_flops(const Section& flops, Profile& profile) {
+void read_flops(const Section& flops, MachineModel& model) {
   flops.allow({"f16", "bf16", "tf32", "f32"});
-  profile.flops_f32 = flops.number("f32");
-  profile.flops_f16 = flops.number_or("f16", 0);
-  profile.flops_bf16 = flops.number_or("bf16", 0);
-  profile.flops_tf32 = flops.number_or("tf32", 0);
+  model.flops_f32 = flops.number("f32");
+  model.flops_f16 = flops.number_or("f16", 0);
+  model.flops_bf16 = flops.number_or("bf16", 0);
+  model.flops_tf32 = flops.number_or("tf32", 0);
 }
 
-Profile profile_of(const Section& file) {
+MachineModel model_of(const Section& file) {
   file.allow({"name", "source", "flops_per_second", "bandwidth_bytes_per_second", "efficiency",
               "calibration", "memory_bytes", "usable_memory_bytes", "host_memory_bytes", "link",
               "cudnn"});
-  Profile profile{.name = file.text("name"),
-                  .source = file.text("source"),
-                  .bandwidth = file.number("bandwidth_bytes_per_second"),
-                  .memory_bytes = file.bytes("memory_bytes"),
-                  .usable_memory_bytes = file.bytes("usable_memory_bytes"),
-                  .host_memory_bytes = file.bytes("host_memory_bytes"),
-                  .link = read_link(file.section("link"))};
-  read_flops(file.section("flops_per_second"), profile);
-  if (profile.usable_memory_bytes > profile.memory_bytes) {
+  MachineModel model{.name = file.text("name"),
+                     .source = file.text("source"),
+                     .bandwidth = file.number("bandwidth_bytes_per_second"),
+                     .memory_bytes = file.bytes("memory_bytes"),
+                     .usable_memory_bytes = file.bytes("usable_memory_bytes"),
+                     .host_memory_bytes = file.bytes("host_memory_bytes"),
+                     .link = read_link(file.section("link"))};
+  read_flops(file.section("flops_per_second"), model);
+  if (model.usable_memory_bytes > model.memory_bytes) {
     file.fail("usable_memory_bytes is more than memory_bytes");
   }
   if (file.has("efficiency")) {
-    profile.efficiency = read_efficiency(file.section("efficiency"));
+    model.efficiency = read_efficiency(file.section("efficiency"));
   }
   if (file.has("calibration")) {
-    profile.calibration = read_calibration(file.section("calibration"));
+    model.calibration = read_calibration(file.section("calibration"));
   }
   if (file.has("cudnn")) {
-    profile.cudnn = file.dump("cudnn");
+    model.cudnn = file.dump("cudnn");
   }
-  return profile;
+  return model;
 }
 
 std::string read_text(const std::string& path) {
@@ -165,7 +165,7 @@ std::string read_text(const std::string& path) {
 
 }  // namespace
 
-double Profile::flops(Precision precision) const {
+double MachineModel::flops(Precision precision) const {
   const Arithmetic arithmetic = arithmetic_of(precision, has_tf32());
   const double rate = arithmetic.products == "f16"    ? flops_f16
                       : arithmetic.products == "bf16" ? flops_bf16
@@ -177,38 +177,38 @@ double Profile::flops(Precision precision) const {
   return rate;
 }
 
-Profile read_profile(std::string_view text, std::string_view where) {
+MachineModel read_machine(std::string_view text, std::string_view where) {
   try {
     const auto parsed = data::parse_json<json>(text);
-    return profile_of(Section(parsed, "", where));
+    return model_of(Section(parsed, "", where));
   } catch (const data::JsonError& problem) {
     throw Error(fmt::format("--simulate: the profile {} is {}", where, problem.what()));
   }
 }
 
-std::vector<Profile> known_profiles() {
-  std::vector<Profile> profiles;
-  for (const std::string_view text : profile_texts()) {
-    profiles.push_back(read_profile(text, "of the program"));
+std::vector<MachineModel> known_machines() {
+  std::vector<MachineModel> machines;
+  for (const std::string_view text : machine_texts()) {
+    machines.push_back(read_machine(text, "of the program"));
   }
-  std::ranges::sort(profiles, {}, &Profile::name);
-  return profiles;
+  std::ranges::sort(machines, {}, &MachineModel::name);
+  return machines;
 }
 
-Profile find_profile(const std::string& name_or_file) {
+MachineModel find_machine(const std::string& name_or_file) {
   std::vector<std::string> names;
-  for (Profile& profile : known_profiles()) {
-    if (lower(profile.name) == lower(name_or_file)) {
-      return std::move(profile);
+  for (MachineModel& model : known_machines()) {
+    if (lower(model.name) == lower(name_or_file)) {
+      return std::move(model);
     }
-    names.push_back(lower(profile.name));
+    names.push_back(lower(model.name));
   }
   std::error_code ignored;
   check(std::filesystem::is_regular_file(name_or_file, ignored),
         fmt::format("--simulate={}: there is no profile of that name and no such file; there are "
                     "{}{}",
                     name_or_file, fmt::join(names, ", "), did_you_mean(name_or_file, names)));
-  return read_profile(read_text(name_or_file), name_or_file);
+  return read_machine(read_text(name_or_file), name_or_file);
 }
 
 Arithmetic arithmetic_of(Precision asked, bool has_tf32) {
