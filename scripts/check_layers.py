@@ -25,7 +25,7 @@ ARROWS = {
     "layers/cpu/simd": [],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
     # The code that talks to cuDNN and cuBLAS; our own kernels are above it.
-    "layers/cuda/library": ["layers/cuda", "layers", "runtime", "runtime/cuda"],
+    "layers/cuda/cudnn": ["layers/cuda", "layers", "runtime", "runtime/cuda"],
     "models": ["layers", "runtime"],
     "lms": ["runtime"],
     "allreduce": ["allreduce/simd", "runtime"],
@@ -91,7 +91,7 @@ ARROWS = {
     "tests/support/cuda/include/runtime/cuda": ["runtime", "runtime/cuda", "tests/support/grid", "tests/support/cuda/runtime"],
     "tests/layers/cuda_grid": ["layers", "layers/cuda", "layers/passes", "runtime", "runtime/cuda", "tests/layers", "tests/support",
                                "tests/support/grid"],
-    "tests/layers/emulated_gpu": ["layers", "layers/cuda", "layers/cuda/library", "runtime", "runtime/cuda",
+    "tests/layers/emulated_gpu": ["layers", "layers/cuda", "layers/cuda/cudnn", "runtime", "runtime/cuda",
                                   "tests/support", "tests/support/cuda/runtime"],
     # The program on the emulated GPU.
     "tests/program/emulated_gpu": ["tests/program", "tests/support", "runtime"],
@@ -128,7 +128,7 @@ MORE_FOR_TESTS = {
     "tests/layers/cpu/onednn": ["tests/layers/cpu"],
     # The same cases on a device.
     "tests/layers/cuda": ["layers/passes", "tests/layers"],
-    "tests/layers/cuda/library": ["layers/passes", "tests/layers", "tests/layers/cuda"],
+    "tests/layers/cuda/cudnn": ["layers/passes", "tests/layers", "tests/layers/cuda"],
     "tests/bench/cuda": ["tests/bench/cuda/fake_nvml"],
     "tests/bench/page": ["tests/bench/compare"],
     "tests/bench/session": ["tests/bench/ranks", "allreduce/simd"],
@@ -140,11 +140,11 @@ MORE_FOR_TESTS = {
 LIBRARIES = {
     r"(oneapi/)?dnnl": ["layers/cpu/onednn"],
     r"omp\.h": ["layers/cpu", "layers/cpu/openmp", "layers/cpu/onednn"],
-    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/library", "bench/cuda",
+    r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/cudnn", "bench/cuda",
                                                "tests/support/grid", "tests/support/cuda/runtime", "tests/support/cuda/blas",
                                                "tests/support/cuda/include/runtime/cuda", "tests/runtime/emulated_gpu",
                                                "tests/support/cuda/nccl", "tests/allreduce/emulated_gpu"],
-    r"cudnn": ["layers/cuda/library", "tests/support/cuda/dnn", "tests/layers/emulated_gpu"],
+    r"cudnn": ["layers/cuda/cudnn", "tests/support/cuda/dnn", "tests/layers/emulated_gpu"],
     r"nccl\.h": ["tests/support/cuda/nccl", "tests/support/cuda/nccl/library", "tests/allreduce/emulated_gpu"],
     r"mpi\.h": ["allreduce/mpi"],
     r"jpeglib|jerror": ["data/images/jpeg", "tests/data/images"],

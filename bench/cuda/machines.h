@@ -1,7 +1,7 @@
 #pragma once
 
 #include "bench/machine/machine_model.h"
-#include "layers/cuda/library/machine.h"
+#include "layers/cuda/cudnn/machine.h"
 
 namespace cnn::bench {
 

@@ -56,11 +56,11 @@ STREAM = "runtime/cuda/stream.cpp"
 DEVICE = "runtime/cuda/device.cpp"
 RECORDING = "runtime/cuda/recording.cpp"
 EXECUTOR = "runtime/executor.cpp"
-GRAPH = "layers/cuda/library/native_graph.cpp"
-PLAN = "layers/cuda/library/plan.cpp"
-PRODUCT = "layers/cuda/library/cublas.cpp"
-DENSE = "layers/cuda/library/dense.cpp"
-LIBRARIES = "layers/cuda/library/libraries.cpp"
+GRAPH = "layers/cuda/cudnn/native_graph.cpp"
+PLAN = "layers/cuda/cudnn/plan.cpp"
+PRODUCT = "layers/cuda/cudnn/cublas.cpp"
+DENSE = "layers/cuda/cudnn/dense.cpp"
+LIBRARIES = "layers/cuda/cudnn/libraries.cpp"
 EXCHANGE = "allreduce/staged.cpp"
 COMMUNICATOR = "allreduce/nccl/communicator.cpp"
 OPTIMIZER = "layers/cuda/optimizer.cu"
@@ -193,7 +193,7 @@ FAULTS = (
           "descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{16});",
           "descriptor.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, std::int64_t{128});",
           (kernels("conv_*"),)),
-    Fault("weights and image of a convolution swapped", "layers/cuda/library/conv.cpp",
+    Fault("weights and image of a convolution swapped", "layers/cuda/cudnn/conv.cpp",
           "const std::array<void*, 3> without{o.x, o.w, o.y};",
           "const std::array<void*, 3> without{o.w, o.x, o.y};",
           (kernels("conv_3x3*"),)),

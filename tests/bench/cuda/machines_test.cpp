@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/cuda/library/target.h"
+#include "layers/cuda/cudnn/target.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {

@@ -15,7 +15,7 @@
 #include "bench/plan/compile.h"
 #include "bench/ranks/rank_context.h"
 #include "layers/conv.h"
-#include "layers/cuda/library/kernels.h"
+#include "layers/cuda/cudnn/kernels.h"
 #include "layers/passes/concat_in_place.h"
 #include "models/catalog.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "layers/cuda/library/kernels.h"
+#include "layers/cuda/cudnn/kernels.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/layers/cuda/device_runner.h"

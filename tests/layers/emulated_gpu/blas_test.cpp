@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <vector>
 
-#include "layers/cuda/library/cublas.h"
-#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/cudnn/cublas.h"
+#include "layers/cuda/cudnn/libraries.h"
 #include "runtime/cuda/device.h"
 #include "runtime/error.h"
 #include "tests/support/cuda/runtime/violation.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "layers/cuda/conv_graph.h"
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 #include "runtime/cuda/device.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/error.h"

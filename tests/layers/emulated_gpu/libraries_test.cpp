@@ -1,7 +1,7 @@
 // How live libraries choose engines, on the emulated GPU: by time, as another rank has, and where
 // an engine refuses to run.
 
-#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/cudnn/libraries.h"
 
 #include <cstdlib>
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "layers/cuda/conv_graph.h"
-#include "layers/cuda/library/plan_runner.h"
+#include "layers/cuda/cudnn/plan_runner.h"
 #include "runtime/cuda/device.h"
 #include "runtime/error.h"
 #include "tests/support/files.h"

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/tuner.h"
+#include "layers/cuda/cudnn/tuner.h"
 
 #include <algorithm>
 #include <chrono>

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 
 // Choices of engines as text, for files and for other ranks.
 namespace cnn::layers::cuda {

@@ -1,6 +1,6 @@
-#include "layers/cuda/library/kernels.h"
+#include "layers/cuda/cudnn/kernels.h"
 
-#include "layers/cuda/library/library_rows.h"
+#include "layers/cuda/cudnn/library_rows.h"
 #include "layers/cuda/own_kernels.h"
 
 namespace cnn::layers::cuda {

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/target.h"
+#include "layers/cuda/cudnn/target.h"
 
 #include <cstdint>
 #include <span>

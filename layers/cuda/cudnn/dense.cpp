@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "layers/cuda/conv_parts.h"
-#include "layers/cuda/library/cublas.h"
-#include "layers/cuda/library/library_rows.h"
+#include "layers/cuda/cudnn/cublas.h"
+#include "layers/cuda/cudnn/library_rows.h"
 #include "layers/device_layout.h"
 
 namespace cnn::layers::cuda {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/cuda/library/cudnn_descriptor.h"
+#include "layers/cuda/cudnn/cudnn_descriptor.h"
 #include "runtime/cuda/handle.h"
 
 namespace cnn::layers::cuda {

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/plan_runner.h"
+#include "layers/cuda/cudnn/plan_runner.h"
 
 #include <utility>
 

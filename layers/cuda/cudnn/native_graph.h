@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "layers/cuda/library/target.h"
+#include "layers/cuda/cudnn/target.h"
 #include "layers/cuda/operation_graph.h"
 
 namespace cnn::layers::cuda {

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/choice_text.h"
+#include "layers/cuda/cudnn/choice_text.h"
 
 #include <charconv>
 

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 #include "runtime/device.h"
 
 namespace cnn::layers::cuda {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 
 namespace cnn::layers::cuda {
 

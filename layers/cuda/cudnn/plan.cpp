@@ -1,4 +1,4 @@
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/plan_cache.h"
+#include "layers/cuda/cudnn/plan_cache.h"
 
 #include <cerrno>
 #include <charconv>
@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include <utility>
 
-#include "layers/cuda/library/choice_text.h"
+#include "layers/cuda/cudnn/choice_text.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {

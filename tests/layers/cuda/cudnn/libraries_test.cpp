@@ -1,14 +1,14 @@
-#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/cudnn/libraries.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "layers/conv.h"
 #include "layers/cuda/conv_graph.h"
-#include "layers/cuda/library/kernels.h"
+#include "layers/cuda/cudnn/kernels.h"
 #include "layers/dense.h"
 #include "runtime/error.h"
-#include "tests/layers/cuda/library/h200.h"
+#include "tests/layers/cuda/cudnn/h200.h"
 #include "tests/support/files.h"
 
 namespace cnn::tests {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "layers/cuda/library/machine.h"
+#include "layers/cuda/cudnn/machine.h"
 
 namespace cnn::tests {
 

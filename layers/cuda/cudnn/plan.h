@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "layers/cuda/library/cudnn_descriptor.h"
-#include "layers/cuda/library/native_graph.h"
+#include "layers/cuda/cudnn/cudnn_descriptor.h"
+#include "layers/cuda/cudnn/native_graph.h"
 
 // The engines of cuDNN that can run a graph, and plans of them. Choices need no device.
 namespace cnn::layers::cuda {

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/plan.h"
 
 #include <algorithm>
 #include <gmock/gmock.h>
@@ -6,7 +6,7 @@
 
 #include "layers/cuda/conv_graph.h"
 #include "runtime/error.h"
-#include "tests/layers/cuda/library/h200.h"
+#include "tests/layers/cuda/cudnn/h200.h"
 
 namespace cnn::tests {
 namespace {

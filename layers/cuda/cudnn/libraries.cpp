@@ -1,4 +1,4 @@
-#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/cudnn/libraries.h"
 
 #include <algorithm>
 #include <chrono>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "layers/cuda/library/choice_text.h"
+#include "layers/cuda/cudnn/choice_text.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/error.h"
 

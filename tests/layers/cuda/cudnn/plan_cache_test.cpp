@@ -1,4 +1,4 @@
-#include "layers/cuda/library/plan_cache.h"
+#include "layers/cuda/cudnn/plan_cache.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,10 +3,10 @@
 #include <memory>
 #include <utility>
 
+#include "layers/cuda/cudnn/libraries.h"
+#include "layers/cuda/cudnn/library_rows.h"
+#include "layers/cuda/cudnn/plan_runner.h"
 #include "layers/cuda/fused_steps.h"
-#include "layers/cuda/library/libraries.h"
-#include "layers/cuda/library/library_rows.h"
-#include "layers/cuda/library/plan_runner.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cuda {

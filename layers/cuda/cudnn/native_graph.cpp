@@ -1,4 +1,4 @@
-#include "layers/cuda/library/native_graph.h"
+#include "layers/cuda/cudnn/native_graph.h"
 
 #include <algorithm>
 #include <array>

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "layers/cuda/library/cublas.h"
-#include "layers/cuda/library/machine.h"
-#include "layers/cuda/library/native_graph.h"
-#include "layers/cuda/library/plan.h"
-#include "layers/cuda/library/plan_cache.h"
-#include "layers/cuda/library/target.h"
-#include "layers/cuda/library/tuner.h"
+#include "layers/cuda/cudnn/cublas.h"
+#include "layers/cuda/cudnn/machine.h"
+#include "layers/cuda/cudnn/native_graph.h"
+#include "layers/cuda/cudnn/plan.h"
+#include "layers/cuda/cudnn/plan_cache.h"
+#include "layers/cuda/cudnn/target.h"
+#include "layers/cuda/cudnn/tuner.h"
 #include "runtime/cuda/handle.h"
 #include "runtime/device.h"
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "layers/cuda/library/libraries.h"
-#include "layers/cuda/library/plan.h"
+#include "layers/cuda/cudnn/libraries.h"
+#include "layers/cuda/cudnn/plan.h"
 
 namespace cnn::layers::cuda {
 

@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "layers/cuda/library/libraries.h"
+#include "layers/cuda/cudnn/libraries.h"
 #include "runtime/kernel.h"
 
 // The rows whose work a library does; kernels.cpp lists them.

@@ -1,4 +1,4 @@
-#include "layers/cuda/library/cudnn_descriptor.h"
+#include "layers/cuda/cudnn/cudnn_descriptor.h"
 
 #include <array>
 

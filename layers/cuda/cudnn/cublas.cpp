@@ -1,4 +1,4 @@
-#include "layers/cuda/library/cublas.h"
+#include "layers/cuda/cudnn/cublas.h"
 
 #include <string>
 

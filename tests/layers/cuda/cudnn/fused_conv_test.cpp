@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "layers/cuda/cudnn/kernels.h"
 #include "layers/cuda/fused_graph.h"
-#include "layers/cuda/library/kernels.h"
-#include "tests/layers/cuda/library/h200.h"
+#include "tests/layers/cuda/cudnn/h200.h"
 
 namespace cnn::tests {
 namespace {
