@@ -45,7 +45,7 @@ ARROWS = {
     "data/imagenet": ["data", "data/images", "data/records", "runtime"],
     # The one reader of JSON, for all programs.
     "data/json": ["runtime"],
-    "bench/flags": ["data", "lms", "models", "layers", "runtime"],
+    "bench/flags": ["allreduce", "data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "data/json", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
     "bench/report": ["bench/version", "bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
     # The commit that a program was built from: apart, so that a new commit compiles one file.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "allreduce/step_list.h"
 #include "bench/flags/words.h"
 #include "data/catalog.h"
 #include "layers/update_rule.h"
@@ -37,9 +38,7 @@ enum class VariableUpdate : std::uint8_t {
 
 enum class CommTransport : std::uint8_t { automatic, mpi };
 enum class CommBackend : std::uint8_t { automatic, own, mpi, nccl };
-enum class CommOrder : std::uint8_t { fast, rank, tree };
 enum class CommCheck : std::uint8_t { off, hash, exact, majority };
-enum class CommWire : std::uint8_t { automatic, fp32, bf16, fp16 };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
 enum class HelpFormat : std::uint8_t { text, man, bash };
@@ -102,15 +101,16 @@ inline constexpr auto words<CommBackend> =
                                       {"nccl", CommBackend::nccl}});
 
 template <>
-inline constexpr auto words<CommOrder> = std::to_array<Word<CommOrder>>(
-    {{"fast", CommOrder::fast}, {"rank", CommOrder::rank}, {"tree", CommOrder::tree}});
+inline constexpr auto words<allreduce::Order> =
+    std::to_array<Word<allreduce::Order>>({{"fast", allreduce::Order::fast},
+                                           {"rank", allreduce::Order::rank},
+                                           {"tree", allreduce::Order::tree}});
 
 template <>
-inline constexpr auto words<CommWire> = std::to_array<Word<CommWire>>({{"auto",
-                                                                        CommWire::automatic},
-                                                                       {"fp32", CommWire::fp32},
-                                                                       {"bf16", CommWire::bf16},
-                                                                       {"fp16", CommWire::fp16}});
+inline constexpr auto words<allreduce::Wire> =
+    std::to_array<Word<allreduce::Wire>>({{"fp32", allreduce::Wire::f32},
+                                          {"bf16", allreduce::Wire::bf16},
+                                          {"fp16", allreduce::Wire::f16}});
 
 template <>
 inline constexpr auto words<VariableConsistency> = std::to_array<Word<VariableConsistency>>(
@@ -300,24 +300,15 @@ struct GraphOptions {
   FusionChoice fusion = FusionChoice::automatic;
 };
 
-// Large Model Support. The meaning of most is in lms/options.h.
+// Large Model Support.
 struct LmsFlags {
   bool enabled = false;
   std::optional<std::string> policy;  // not set: see policy_of() in bench/flags/lms_policy.h
   bool tflms1_is_given = false, tflms2_is_given = false;  // a flag of that policy alone
-  int n_tensors = -1;
-  int lb = 1, ub = 10'000;
-  bool fuse_swapins = false, swap_branches = false;
-  int branch_threshold = 0;
-  TriggerRule ctrld_strategy = TriggerRule::chain_rule;
-  int swapout_threshold = -1, swapin_ahead = -1, swapin_groupby = -1;
-  int sync_mode = 0;
-  std::vector<std::string> excluded_ops, included_ops, excluded_types, included_types;
+  lms::Options options;               // without size_threshold, which depends on the policy
   std::optional<int> size_threshold;  // KB
   int exclude = 0, limit = 0;         // MB of the device
-  double frac = 0, mem_ratio = 1;
-  std::optional<int> host_limit;  // MB
-  Recomputation recompute = Recomputation::automatic;
+  std::optional<int> host_limit;      // MB
   bool simulate_only = false;
   std::optional<std::string> plan_file, plan_out, trace;  // paths
   bool verify = false;
@@ -347,8 +338,8 @@ struct CommFlags {
   int repacking = 0;  // pieces of all gradients together; 0: off
   bool compact = true;
   int small_bytes = 0, small_group = 10;  // of gradients that travel together; 0 bytes: off
-  CommOrder order = CommOrder::fast;
-  CommWire wire = CommWire::automatic;
+  allreduce::Order order = allreduce::Order::fast;
+  std::optional<allreduce::Wire> wire;  // not set: auto
   bool overlap = true;
   int bucket_mb = 8, first_bucket_kb = 1024, last_bucket_kb = 1024;
   bool print_plan = false;

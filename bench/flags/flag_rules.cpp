@@ -46,7 +46,9 @@ constexpr Rule rules[] = {
      },
      "flags of two LMS policies are set, tflms1 and tflms2: leave out those of one, or name one by "
      "--lms_policy"},
-    {[](const Config& c) { return c.lms.swapout_threshold == 0 || c.lms.swapin_ahead == 0; },
+    {[](const Config& c) {
+       return c.lms.options.tflms2.swapout_threshold == 0 || c.lms.options.tflms2.swapin_ahead == 0;
+     },
      "--lms_swapout_threshold and --lms_swapin_ahead are at least 1, or -1 to be found"},
     {[](const Config& c) { return c.mode.forward_only && c.mode.eval; },
      "--forward_only and --eval exclude each other: the first times inference, the second "

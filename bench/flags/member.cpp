@@ -8,6 +8,11 @@
 #include "runtime/spelling.h"
 
 namespace cnn::bench {
+namespace {
+
+constexpr const char* automatic_wire = "auto";
+
+}  // namespace
 
 Plain load(bool from) { return from; }
 Plain load(int from) { return std::int64_t{from}; }
@@ -34,6 +39,12 @@ Plain load(const std::vector<double>& from) {
 }
 
 Plain load(layers::Rule from) { return std::string(layers::row_of(from).name); }
+
+Plain load(lms::SyncMode from) { return std::int64_t{static_cast<std::uint8_t>(from)}; }
+
+Plain load(const std::optional<allreduce::Wire>& from) {
+  return from ? std::string(word_of(*from)) : automatic_wire;
+}
 
 Plain load(const data::Row* from) { return from == nullptr ? Plain() : std::string(from->name); }
 
@@ -71,6 +82,17 @@ void store(layers::Rule& to, const Plain& value) {
   to = layers::find_rule(std::get<std::string>(value)).rule;
 }
 
+void store(lms::SyncMode& to, const Plain& value) {
+  to = static_cast<lms::SyncMode>(std::get<std::int64_t>(value));
+}
+
+void store(std::optional<allreduce::Wire>& to, const Plain& value) {
+  to.reset();
+  if (std::get<std::string>(value) != automatic_wire) {
+    store(to.emplace(), value);
+  }
+}
+
 void store(const data::Row*& to, const Plain& value) {
   const auto* const name = std::get_if<std::string>(&value);
   if (name == nullptr) {
@@ -98,6 +120,13 @@ std::vector<std::string> words_for<layers::Rule>() {
     names.emplace_back(row.name);
   }
   return names;
+}
+
+template <>
+std::vector<std::string> words_for<std::optional<allreduce::Wire>>() {
+  std::vector<std::string> texts = words_for<allreduce::Wire>();
+  texts.insert(texts.begin(), automatic_wire);
+  return texts;
 }
 
 void store(std::vector<std::string>& to, const Plain& value) {

@@ -45,7 +45,9 @@ Plain load(const std::string& from);
 Plain load(const std::vector<std::int64_t>& from);
 Plain load(const std::vector<double>& from);
 Plain load(layers::Rule from);
-Plain load(const data::Row* from);  // its name; null is unset
+Plain load(lms::SyncMode from);                          // its number
+Plain load(const std::optional<allreduce::Wire>& from);  // "auto" where it is not set
+Plain load(const data::Row* from);                       // its name; null is unset
 Plain load(const models::RatePieces& from);
 Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
@@ -56,6 +58,8 @@ void store(std::string& to, const Plain& value);
 void store(std::vector<std::int64_t>& to, const Plain& value);
 void store(std::vector<double>& to, const Plain& value);
 void store(layers::Rule& to, const Plain& value);
+void store(lms::SyncMode& to, const Plain& value);
+void store(std::optional<allreduce::Wire>& to, const Plain& value);
 void store(const data::Row*& to, const Plain& value);  // throws Error if there is none of that name
 void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be read
 void store(std::vector<std::string>& to, const Plain& value);
@@ -106,6 +110,8 @@ template <>
 inline constexpr Type type_for<std::vector<double>> = Type::reals;
 template <>
 inline constexpr Type type_for<std::vector<std::string>> = Type::texts;
+template <>
+inline constexpr Type type_for<lms::SyncMode> = Type::integer;
 template <class Value>
 inline constexpr Type type_for<std::optional<Value>> = type_for<Value>;
 
@@ -122,6 +128,8 @@ std::vector<std::string> words_for() {
 
 template <>
 std::vector<std::string> words_for<layers::Rule>();
+template <>
+std::vector<std::string> words_for<std::optional<allreduce::Wire>>();
 
 // at<&Config::size, &SizeOptions::batch> is config.size.batch.
 template <auto... path>

@@ -27,7 +27,7 @@ std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
   const double left = whole - static_cast<double>(flags.exclude) * mib;
   check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
                               flags.exclude, whole / mib));
-  const auto budget = static_cast<std::size_t>(left * flags.mem_ratio);
+  const auto budget = static_cast<std::size_t>(left * flags.options.mem_ratio);
   return flags.limit > 0 ? std::min(budget, flags.limit * megabyte) : budget;
 }
 
@@ -54,26 +54,10 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
 lms::Options options_of(const LmsFlags& flags) {
   constexpr int usual_threshold = 1024, threshold_of_caffe = 1000;  // KB
   const int threshold = policy_of(flags) == "caffe" ? threshold_of_caffe : usual_threshold;
-  return {.n_tensors = flags.n_tensors,
-          .sync_mode = static_cast<lms::SyncMode>(flags.sync_mode),
-          .recompute = flags.recompute,
-          .size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
-                            << 10U,
-          .frac = flags.frac,
-          .excluded_ops = flags.excluded_ops,
-          .included_ops = flags.included_ops,
-          .excluded_types = flags.excluded_types,
-          .included_types = flags.included_types,
-          .mem_ratio = flags.mem_ratio,
-          .tflms1 = {.lb = flags.lb,
-                     .ub = flags.ub,
-                     .fuse_swapins = flags.fuse_swapins,
-                     .swap_branches = flags.swap_branches,
-                     .branch_threshold = flags.branch_threshold,
-                     .ctrld_strategy = flags.ctrld_strategy},
-          .tflms2 = {.swapout_threshold = flags.swapout_threshold,
-                     .swapin_ahead = flags.swapin_ahead,
-                     .swapin_groupby = flags.swapin_groupby}};
+  lms::Options options = flags.options;
+  options.size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
+                           << 10U;
+  return options;
 }
 
 lms::PlannerOptions planner_options(const Config& config, const RankContext& context,

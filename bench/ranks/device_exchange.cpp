@@ -156,9 +156,9 @@ bool wants_nccl(const CommFlags& flags) {
   const bool by_nccl = !flags.spec || flags.spec->starts_with("nccl");
   switch (flags.backend) {
     case CommBackend::automatic:
-      return by_nccl && flags.order == CommOrder::fast;
+      return by_nccl && flags.order == allreduce::Order::fast;
     case CommBackend::nccl:
-      check(flags.order == CommOrder::fast,
+      check(flags.order == allreduce::Order::fast,
             "--comm_order: NCCL adds in an order of its own; use --comm_order=fast, or "
             "--comm_backend=ring");
       check(by_nccl,

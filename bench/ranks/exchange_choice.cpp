@@ -179,10 +179,11 @@ std::vector<Alternatives> alternatives(const Config& config, const Request& requ
   offer(flags.check == CommCheck::exact, [&] {
     return one("--comm_check=hash", [](Config& c) { c.comm.check = CommCheck::hash; });
   });
-  offer(flags.wire != CommWire::fp32,
-        [&] { return one("--comm_wire=fp32", [](Config& c) { c.comm.wire = CommWire::fp32; }); });
-  offer(flags.order != CommOrder::fast, [&] {
-    return one("--comm_order=fast", [](Config& c) { c.comm.order = CommOrder::fast; });
+  offer(flags.wire != allreduce::Wire::f32, [&] {
+    return one("--comm_wire=fp32", [](Config& c) { c.comm.wire = allreduce::Wire::f32; });
+  });
+  offer(flags.order != allreduce::Order::fast, [&] {
+    return one("--comm_order=fast", [](Config& c) { c.comm.order = allreduce::Order::fast; });
   });
   return all;
 }
@@ -232,8 +233,8 @@ std::string asked_text(const Config& config) {
   add(flags.rings > 0, "comm_rings", flags.rings);
   add(flags.chunk_kb > 0, "comm_chunk_kb", flags.chunk_kb);
   add(flags.repacking > 0, "gradient_repacking", flags.repacking);
-  add(flags.wire != CommWire::automatic, "comm_wire", word_of(flags.wire));
-  add(flags.order != CommOrder::fast, "comm_order", word_of(flags.order));
+  add(flags.wire.has_value(), "comm_wire", word_of(flags.wire.value_or(allreduce::Wire::f32)));
+  add(flags.order != allreduce::Order::fast, "comm_order", word_of(flags.order));
   return text;
 }
 

@@ -179,26 +179,13 @@ std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& pl
            .options = {.dims = mode.dims, .chunks = chunks, .window = chunks}}};
 }
 
-allreduce::Order order_of(CommOrder order) {
-  return order == CommOrder::rank   ? allreduce::Order::rank
-         : order == CommOrder::tree ? allreduce::Order::tree
-                                    : allreduce::Order::fast;
-}
-
 // A run that computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
 // place.
 allreduce::Wire wire_of(const Config& config, const Places& places) {
-  const bool compact = config.comm.compact && !places.one_host();
-  switch (config.comm.wire) {
-    case CommWire::fp32:
-      return allreduce::Wire::f32;
-    case CommWire::bf16:
-      return allreduce::Wire::bf16;
-    case CommWire::fp16:
-      return allreduce::Wire::f16;
-    case CommWire::automatic:
-      break;
+  if (config.comm.wire) {
+    return *config.comm.wire;
   }
+  const bool compact = config.comm.compact && !places.one_host();
   const Precision computes = config.precision.type;
   return compact && computes == Precision::bf16   ? allreduce::Wire::bf16
          : compact && computes == Precision::fp16 ? allreduce::Wire::f16
@@ -216,11 +203,11 @@ void drop_wire_in_memory(const Config& config, const Places& places, Exchange& e
   if (settings.wire == allreduce::Wire::f32 || !places.one_host() || by_messages) {
     return;
   }
-  exchange.settings.wire = allreduce::Wire::f32;
+  const allreduce::Wire asked = std::exchange(exchange.settings.wire, allreduce::Wire::f32);
   exchange.notes.push_back(
       fmt::format("--comm_wire={} has no effect: on one host gradients are summed where they lie; "
                   "--comm_transport=mpi sends them",
-                  word_of(config.comm.wire)));
+                  word_of(asked)));
 }
 
 std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& places) {
@@ -331,7 +318,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
   const Places places = places_of(topology);
   Exchange exchange{
       .settings = {.topology = topology,
-                   .order = order_of(flags.order),
+                   .order = flags.order,
                    .wire = wire_of(config, places),
                    .peers_memory = peers_memory,
                    .links = with_flags(places.one_host() ? within_host : between_hosts, flags),
@@ -351,14 +338,14 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
             topology.ranks() <= exact_in_bf16,
         fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}",
                     exact_in_bf16, topology.ranks()));
-  if (flags.order != CommOrder::fast && !hosts_are_contiguous(topology)) {
+  if (flags.order != allreduce::Order::fast && !hosts_are_contiguous(topology)) {
     exchange.notes.push_back(fmt::format(
         "--comm_order={}: sums keep to the order of ranks, which are not numbered host by host, so "
         "that more than needed goes between hosts: start mpirun with --map-by slot, or use "
         "--comm_order=fast",
         word_of(flags.order)));
   }
-  if (flags.order != CommOrder::fast && hosts_are_contiguous(topology) &&
+  if (flags.order != allreduce::Order::fast && hosts_are_contiguous(topology) &&
       !nodes_are_contiguous(topology)) {
     exchange.notes.push_back(fmt::format(
         "--comm_order={}: sums keep to the order of ranks, which are not numbered by NUMA node, so "

@@ -146,7 +146,7 @@ TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
     const Said said = reduce(config, options);
     EXPECT_EQ(said.status, 0) << spec << said.out << said.err;
   }
-  config.comm.wire = CommWire::bf16;
+  config.comm.wire = allreduce::Wire::bf16;
   config.comm.spec = "direct";
   EXPECT_THAT(reduce(config, options).out, HasSubstr(" bf16 "));
   config.comm.spec.reset();  // nothing is sent

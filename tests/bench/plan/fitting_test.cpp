@@ -93,7 +93,7 @@ TEST(Fitting, FindsWithLmsWhatAPlanRuns) {
 
 TEST(Fitting, ObeysTheLimitOfTheHost) {
   Simulated run("alexnet", 8);
-  run.config.lms.recompute = lms::Recomputation::off;
+  run.config.lms.options.recompute = lms::Recomputation::off;
   run.backend.memory.device = std::size_t{1500} << 20U;
   const std::int64_t roomy = largest_batch(run.job, run.context(), true);
   run.backend.memory.host = std::size_t{100} << 20U;

@@ -171,11 +171,11 @@ TEST(DeviceExchange, NamesTheRankWhoseNcclIsAnother) {
 TEST(DeviceExchange, RefusesFlagsThatContradictNccl) {
   CommFlags flags;
   EXPECT_TRUE(wants_nccl(flags));
-  flags.order = CommOrder::tree;
+  flags.order = allreduce::Order::tree;
   EXPECT_FALSE(wants_nccl(flags));
   flags.backend = CommBackend::nccl;
   EXPECT_THAT(tests::error_of([&] { wants_nccl(flags); }), HasSubstr("--comm_order=fast"));
-  flags.order = CommOrder::fast;
+  flags.order = allreduce::Order::fast;
   flags.spec = "nccl/xring";
   EXPECT_TRUE(wants_nccl(flags));
   flags.spec = "pscpu";

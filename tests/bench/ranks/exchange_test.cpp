@@ -90,7 +90,7 @@ TEST(Exchange, SaysWhatAnOrderOfSumsCostsRanksThatAreNotNumberedByHost) {
   };
   const Topology dealt{{0, 1, 0, 1}};
   EXPECT_THAT(notes(dealt), IsEmpty());
-  config.comm.order = CommOrder::tree;
+  config.comm.order = allreduce::Order::tree;
   EXPECT_THAT(notes(dealt), ElementsAre(HasSubstr("--comm_order=tree")));
   EXPECT_THAT(notes(dealt), ElementsAre(HasSubstr("--map-by slot")));
   EXPECT_THAT(notes(ranks_on_hosts(2, 2)), IsEmpty());
@@ -117,7 +117,7 @@ TEST(Exchange, SendsWhatIsComputedBetweenHostsOnly) {
   EXPECT_EQ(wire(ranks_on_hosts(1, 2)), allreduce::Wire::f32);
   config.comm.compact = false;
   EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f32);
-  config.comm.wire = CommWire::fp16;
+  config.comm.wire = allreduce::Wire::f16;
   EXPECT_EQ(wire(ranks_on_hosts(2, 1)), allreduce::Wire::f16);
 }
 
@@ -125,7 +125,7 @@ TEST(Exchange, SendsWhatIsComputedBetweenHostsOnly) {
 TEST(Exchange, SumsInPlaceOnOneHostWhateverTheWire) {
   const Topology two = ranks_on_hosts(1, 2);
   Config config;
-  config.comm.wire = CommWire::bf16;
+  config.comm.wire = allreduce::Wire::bf16;
   const Exchange exchange = make_exchange(config, two, true);
   EXPECT_EQ(exchange.settings.wire, allreduce::Wire::f32);
   EXPECT_EQ(ways_of(exchange.settings, 1 << 20U).front().algorithm->name, "shared");

@@ -104,7 +104,7 @@ TEST(RankNodes, ChooseASumByNodeWhereTheSpeedsSaySo) {
 
 TEST(RankNodes, AreNotedWhereAnOrderOfSumsGoesAcrossThem) {
   Config config;
-  config.comm.order = CommOrder::rank;
+  config.comm.order = allreduce::Order::rank;
   const auto notes = [&](std::vector<std::int64_t> nodes) {
     const Topology topology = with_numa_nodes(ranks_on_hosts(1, 4), with_nodes(std::move(nodes)));
     return make_exchange(config, topology, true).notes;
