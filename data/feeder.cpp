@@ -8,15 +8,13 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::data {
 namespace {
 
-constexpr std::size_t alignment = 64;
 // Examples that a thread takes at once: few locks for small images, no idle threads for large ones.
 constexpr std::size_t piece_bytes = 256U << 10;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
 Buffer plain_memory(std::size_t bytes) {
   auto* data = static_cast<std::byte*>(::operator new (bytes, std::align_val_t{alignment}));

@@ -11,6 +11,7 @@
 #include "lms/stash.h"
 #include "runtime/access.h"
 #include "runtime/memory_plan.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::lms {
 namespace {
@@ -84,7 +85,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs) {
   start_report(unlimited, costs);
   const bool moves = report_.necessary && options_.options.n_tensors != 0;
   Plan made = moves ? find_policy(options_.policy).plan(request) : Plan{given, {}};
-  policy_seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  policy_seconds_ = seconds_since(start);
   schedule_ = std::move(made.schedule);
   report_.notes = std::move(made.notes);
   floor_ = made.floor > 0 ? made.floor : floor_;

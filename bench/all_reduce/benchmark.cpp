@@ -24,6 +24,7 @@
 #include "models/model.h"
 #include "runtime/error.h"
 #include "runtime/graph.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -227,8 +228,7 @@ class Benchmark {
     say(reduction, "Running all-reduce ops");
     const Clock::time_point start = Clock::now();
     const auto average = [&](std::int64_t done) {
-      return std::chrono::duration<double>(Clock::now() - start).count() /
-             static_cast<double>(done);
+      return seconds_since(start) / static_cast<double>(done);
     };
     std::int64_t done = 0;
     for (; done < count && !reduction.stops(); ++done) {

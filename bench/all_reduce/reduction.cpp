@@ -11,6 +11,7 @@
 #include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_exchange.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -203,8 +204,7 @@ std::vector<Timing> Reduction::time(const Contest& contest) {
       for (int time = 0; time < contest.in_a_row; ++time) {
         contest.contestants[i]();
       }
-      const double mine =
-          std::chrono::duration<double>(Clock::now() - start).count() / contest.in_a_row;
+      const double mine = seconds_since(start) / contest.in_a_row;
       const std::array<double, 2> told{mine, wish()};
       const std::span<const double> all = numbers_.gather(told);
       double slowest = 0;

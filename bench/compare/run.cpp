@@ -13,6 +13,7 @@
 
 #include "data/json/parse_json.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace cnn::compare {
 namespace {
@@ -230,14 +231,6 @@ std::string read_text(const std::string& path) {
 
 Run read_run(const std::string& path) { return parse_run(path, read_text(path)); }
 
-double median_of(std::vector<double> values) {
-  check(!values.empty(), "nothing has no median");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return values.size() % 2 == 1 ? *middle
-                                : (*std::max_element(values.begin(), middle) + *middle) / 2;
-}
-
 RunSummary summarise(const std::vector<TimedStep>& steps) {
   check(!steps.empty(), "a run without steps has no summary");
   std::vector<double> counted;
@@ -255,7 +248,7 @@ RunSummary summarise(const std::vector<TimedStep>& steps) {
       counted.push_back(step.seconds);
     }
   }
-  summary.seconds = median_of(std::move(counted));
+  summary.seconds = median(std::move(counted));
   return summary;
 }
 

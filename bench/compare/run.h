@@ -64,7 +64,4 @@ struct RunSummary {
 // the run recorded as disturbed do not count where enough others are left.
 RunSummary summarise(const std::vector<TimedStep>& steps);
 
-// Throws Error if there are no values.
-double median_of(std::vector<double> values);
-
 }  // namespace cnn::compare

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/median.h"
+
 namespace cnn::compare {
 namespace {
 
@@ -81,7 +83,7 @@ std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
   if (longer.size() < least_comparisons) {
     return std::nullopt;
   }
-  return median_of(std::move(longer));
+  return median(std::move(longer));
 }
 
 bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {

@@ -9,11 +9,11 @@
 #include <utility>
 
 #include "bench/machine/disturbance_watch.h"
-#include "bench/machine/seconds_since.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "layers/initializer.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {

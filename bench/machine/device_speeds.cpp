@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -22,7 +23,7 @@ double best_seconds(const Copies& copies) {
   for (int run = 0; run < runs; ++run) {
     const Clock::time_point start = Clock::now();
     copies();
-    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    const double seconds = seconds_since(start);
     best = run == 0 ? seconds : std::min(best, seconds);
   }
   return best;

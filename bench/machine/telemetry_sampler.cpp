@@ -1,5 +1,7 @@
 #include "bench/machine/telemetry_sampler.h"
 
+#include "runtime/seconds_since.h"
+
 namespace cnn::bench {
 
 TelemetrySampler::TelemetrySampler(TelemetrySource& source, std::chrono::milliseconds every)
@@ -18,9 +20,7 @@ TelemetrySampler::~TelemetrySampler() {
   thread_.join();
 }
 
-double TelemetrySampler::seconds() const {
-  return std::chrono::duration<double>(Clock::now() - start_).count();
-}
+double TelemetrySampler::seconds() const { return seconds_since(start_); }
 
 Reading TelemetrySampler::read() {
   const Reading reading = source_.read();

@@ -9,13 +9,13 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/lms_policy.h"
-#include "bench/machine/seconds_since.h"
 #include "bench/machine/step_costs.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
 #include "lms/python_text.h"
 #include "lms/stalls.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {

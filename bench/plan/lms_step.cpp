@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "bench/flags/lms_policy.h"
-#include "bench/machine/seconds_since.h"
 #include "bench/plan/fitting.h"
 #include "bench/ranks/rank_context.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {

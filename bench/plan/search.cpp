@@ -7,6 +7,7 @@
 #include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -40,7 +41,7 @@ Search search(const Job& job, const RankContext& context, bool with_lms) {
     result.bytes = bytes_of(result.largest);
     result.further = bytes_of(result.largest + result.step);
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  result.seconds = seconds_since(start);
   return result;
 }
 

@@ -1,7 +1,6 @@
 #include "bench/ranks/rank_lanes.h"
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <fmt/format.h>
 #include <limits>
@@ -9,6 +8,7 @@
 
 #include "bench/ranks/peers.h"
 #include "data/json/parse_json.h"
+#include "runtime/median.h"
 
 namespace cnn::bench {
 namespace {
@@ -56,18 +56,17 @@ std::vector<double> clocks_ahead(Peers& peers) {
                           [&](const auto& seat) { return seat.kernel == seats[0].kernel; })) {
     return ahead;
   }
-  std::vector<std::array<double, meetings>> differences(seats.size());
+  std::vector<std::vector<double>> differences(seats.size());
   for (std::size_t meeting = 0; meeting < meetings; ++meeting) {
     peers.gather("meet");
     const double mine = seconds_of(std::chrono::steady_clock::now());
     const std::vector<std::string> all = peers.gather(fmt::format("{:.9f}", mine));
     for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-      differences[rank][meeting] = std::stod(all[rank]) - std::stod(all.front());
+      differences[rank].push_back(std::stod(all[rank]) - std::stod(all.front()));
     }
   }
   for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    std::ranges::nth_element(differences[rank], differences[rank].begin() + meetings / 2);
-    ahead[rank] = seats[rank].kernel == seats[0].kernel ? 0 : differences[rank][meetings / 2];
+    ahead[rank] = seats[rank].kernel == seats[0].kernel ? 0 : median(differences[rank]);
   }
   return ahead;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace cnn::bench {
 
@@ -19,16 +20,6 @@ double average_seconds(std::span<const double> seconds, double ewma_weight) {
     weights = weights * shrink + 1;
   }
   return sum / weights;
-}
-
-double median(std::vector<double> values) {
-  check(!values.empty(), "no values, so there is no median");
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  if (values.size() % 2 == 1) {
-    return *middle;
-  }
-  return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
 double percentile(std::vector<double> values, double share) {

@@ -12,9 +12,6 @@ namespace cnn::bench {
 // (1-a), 1. Throws Error without times.
 double average_seconds(std::span<const double> seconds, double ewma_weight = 0);
 
-// The middle of the sorted values, or the mean of the two middle ones. Throws Error without values.
-double median(std::vector<double> values);
-
 // The value below which this share of the values lies, between two where it falls between them:
 // 0.5 gives the median. Throws Error without values.
 double percentile(std::vector<double> values, double share);

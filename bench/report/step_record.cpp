@@ -1,6 +1,7 @@
 #include "bench/report/step_record.h"
 
 #include "bench/report/statistics.h"
+#include "runtime/median.h"
 
 namespace cnn::bench {
 namespace {

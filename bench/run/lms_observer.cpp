@@ -9,6 +9,7 @@
 #include "bench/session/session.h"
 #include "bench/session/team.h"
 #include "lms/summary.h"
+#include "runtime/median.h"
 
 namespace cnn::bench {
 namespace {

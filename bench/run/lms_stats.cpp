@@ -10,6 +10,7 @@
 #include "bench/report/statistics.h"
 #include "bench/session/session.h"
 #include "lms/python_text.h"
+#include "runtime/median.h"
 
 namespace cnn::bench {
 namespace {

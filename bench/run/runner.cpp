@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "bench/machine/machine_json.h"
-#include "bench/machine/seconds_since.h"
 #include "bench/plan/graph_dot.h"
 #include "bench/plan/job.h"
 #include "bench/plan/lms_plan.h"
@@ -34,6 +33,7 @@
 #include "bench/version/build_info.h"
 #include "data/folder_lock.h"
 #include "layers/passes/concat_in_place.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {

@@ -6,6 +6,7 @@
 #include "bench/ranks/interruption.h"
 #include "bench/report/statistics.h"
 #include "bench/session/team.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -133,7 +134,7 @@ double TrainingLoop::own_images_per_sec() const {
 
 RunEnd TrainingLoop::so_far() const {
   const auto steps = static_cast<std::int64_t>(seconds_.size());
-  const double elapsed = std::chrono::duration<double>(Clock::now() - timing_start_).count();
+  const double elapsed = seconds_since(timing_start_);
   return {.timed_steps = steps,
           .global_step = finished_.global_step,
           .images_per_sec = total_speed(steps, static_cast<double>(run_.global_batch), elapsed),

@@ -14,6 +14,7 @@
 #include "bench/report/input_use.h"
 #include "bench/report/reporter.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -80,7 +81,7 @@ std::int64_t take(std::vector<std::unique_ptr<data::Feeder>>& feeders, std::int6
   const Clock::time_point start = Clock::now();
   std::int64_t taken = 0;
   while (taken < steps && !interruption.requested()) {
-    if (seconds > 0 && std::chrono::duration<double>(Clock::now() - start).count() >= seconds) {
+    if (seconds > 0 && seconds_since(start) >= seconds) {
       break;
     }
     for (const auto& feeder : feeders) {
@@ -141,7 +142,7 @@ void report_input(const Job& job, const RankContext& context, const Interruption
   const std::int64_t asked = evaluation ? job.eval_length.batches : job.length.batches;
   const std::int64_t steps = take(feeders, asked, job.min_time, interruption);
   const std::int64_t batch = evaluation ? job.eval_batch.global : job.batch.global;
-  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  const double seconds = seconds_since(start);
   const InputUse use{.read = since(dataset.statistics(), before),
                      .images = steps * batch,
                      .threads = input_threads(job, context) * job.config->num_gpus,

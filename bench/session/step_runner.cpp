@@ -10,6 +10,7 @@
 #include "layers/initializer.h"
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -154,7 +155,7 @@ double StepRunner::feed(std::int64_t global_step, double learning_rate) {
     stage_next();
   }
   const std::span<const TensorView> here = stage_->take();
-  const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+  const double waited = seconds_since(start);
   if (feeder_->has_next()) {
     stage_next();  // beside the step that is about to run
   }
@@ -225,7 +226,7 @@ StepValues StepRunner::run(std::int64_t global_step, double learning_rate, Timel
   tell(allreduce::Phase::between, global_step);
   const std::optional<double> exposed = executor_->exposed_seconds();
   exposed_ = exposed_ && exposed ? std::optional(*exposed_ + *exposed) : std::nullopt;
-  values.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  values.seconds = seconds_since(start);
   values.base_loss = result("base_loss");
   values.l2 = result("l2");
   values.top_1 = result("top_1") / static_cast<double>(batch_);

@@ -5,6 +5,7 @@
 
 #include "layers/cuda/conv_parts.h"
 #include "layers/cuda/engine_workspace.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::layers::cuda {
 namespace {
@@ -14,8 +15,6 @@ constexpr Source out(std::size_t index) { return {Source::From::out, index}; }
 constexpr Source scratch(std::size_t offset) { return {Source::From::scratch, offset}; }
 
 constexpr std::size_t most_tensors = 13;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 TensorDesc image_like(const Shape& shape, DataType type) {
   return {.shape = shape, .type = type, .layout = Layout::nhwc};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -13,8 +14,6 @@ bool is_narrow(DataType type) { return type == DataType::bf16; }
 bool differs(const TensorDesc& planned, const TensorDesc& asked) {
   return planned.type == DataType::f32 && is_narrow(asked.type);
 }
-
-std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 // Calls visit(operand, planned, asked) for the operands of one side that differ.
 template <class Visit>
@@ -54,17 +53,17 @@ KernelSpec widened_spec(const Plan& plan, const Signature& asked, const dnnl::en
   if (!is_widened(plan, asked)) {
     return spec;
   }
-  spec.workspace = rounded(spec.workspace);
+  spec.workspace = aligned(spec.workspace);
   each_difference(plan.spec.in, asked.in, [&](std::size_t i, const auto& wide, const auto& narrow) {
     spec.in[i] = with_type(wide, narrow.type);
-    spec.workspace += rounded(wide.bytes());
+    spec.workspace += aligned(wide.bytes());
     check(plan_reorder(spec.in[i], wide, engine).spec.workspace == 0,
           "onednn: a change of type that needs scratch memory");
   });
   each_difference(plan.spec.out, asked.out,
                   [&](std::size_t i, const auto& wide, const auto& narrow) {
                     spec.out[i] = with_type(wide, narrow.type);
-                    spec.workspace += rounded(wide.bytes());
+                    spec.workspace += aligned(wide.bytes());
                     check(plan_reorder(wide, spec.out[i], engine).spec.workspace == 0,
                           "onednn: a change of type that needs scratch memory");
                   });
@@ -76,14 +75,14 @@ WidenedKernel::WidenedKernel(const Plan& plan, const Signature& signature,
     : primitive_(plan, engine, name),
       wide_{views_of(plan.spec.in), views_of(plan.spec.out), {}},
       scratchpad_bytes_(plan.spec.workspace) {
-  std::size_t offset = rounded(scratchpad_bytes_);
+  std::size_t offset = aligned(scratchpad_bytes_);
   const auto add = [&](std::vector<Conversion>& to, std::size_t operand, const TensorDesc& from,
                        const TensorDesc& into, std::size_t wide_bytes) {
     to.push_back({operand,
                   offset,
                   PrimitiveKernel(plan_reorder(from, into, engine), engine, name),
                   {{{from, nullptr}}, {{into, nullptr}}, {}}});
-    offset += rounded(wide_bytes);
+    offset += aligned(wide_bytes);
   };
   each_difference(plan.spec.in, signature.in,
                   [&](std::size_t i, const auto& wide, const auto& narrow) {

@@ -10,6 +10,7 @@
 #include "layers/cuda/cudnn/choice_text.h"
 #include "runtime/cuda/stream.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::layers::cuda {
 namespace {
@@ -179,8 +180,7 @@ std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph
       candidates(graph, limits(/*compiled=*/true), tuned_candidates);
   const std::optional<Tuner::Timed> best =
       proposed.empty() ? std::nullopt : tuner_->fastest(graph, proposed);
-  counts_.tuning_seconds +=
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  counts_.tuning_seconds += seconds_since(start);
   if (!best) {
     return std::nullopt;
   }
