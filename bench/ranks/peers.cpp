@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include "bench/machine/processors.h"
@@ -27,9 +27,25 @@ struct Told {
 };
 static_assert(std::is_trivially_copyable_v<Told>);
 
-std::string digest_of(std::string_view text) {
-  return fmt::format("{:x} {}", layers::fnv1a(text), text.size());
+// Two texts with equal digests are taken for equal.
+struct Digest {
+  std::uint64_t hash = 0;
+  std::size_t size = 0;
+  bool operator==(const Digest&) const = default;
+};
+
+Digest digest_of(std::string_view text) {
+  return {.hash = layers::fnv1a(text), .size = text.size()};
 }
+
+// The processors that a process may use, of its host.
+struct Affinity {
+  std::string kernel;
+  std::vector<int> processors;
+
+  static auto fields(auto& self) { return std::tie(self.kernel, self.processors); }
+  bool operator==(const Affinity&) const = default;
+};
 
 void check_one_process(const Config& config, bool by_launcher) {
   const VariableUpdate update = config.variable_update;
@@ -76,14 +92,13 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
 
 void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats) {
   const auto self = static_cast<std::size_t>(world.rank());
-  const std::vector<int> mine = usable_processors();
-  const std::vector<std::string> all =
-      world.gather(fmt::format("{} {}", seats[self].kernel, fmt::join(mine, ",")));
+  const Affinity mine{.kernel = seats[self].kernel, .processors = usable_processors()};
+  const std::vector<Affinity> all = all_gather(world, mine);
   const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
   const auto before =
       static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), all[self]));
   if (alike > 1) {
-    stay_on(part_of(mine, before, alike));
+    stay_on(part_of(mine.processors, before, alike));
   }
 }
 
@@ -112,22 +127,17 @@ int Peers::place_on_host() const {
       seats_.begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
 }
 
-std::size_t Peers::least(std::size_t mine) {
-  for (const std::string& theirs : gather(std::to_string(mine))) {
-    mine = std::min<std::size_t>(mine, std::stoull(theirs));
-  }
-  return mine;
-}
+std::size_t Peers::least(std::size_t mine) { return std::ranges::min(all_gather(mine)); }
 
 // Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
 // the least that a rank has.
 MemoryLimits Peers::divided_memory(const Backend& backend) {
   std::size_t bytes = divisible_bytes(backend, backend.memory);
-  const std::vector<std::string> all = gather(std::to_string(bytes));
+  const std::vector<std::size_t> all = all_gather(bytes);
   std::size_t sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
     if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
-      bytes = std::min<std::size_t>(bytes, std::stoull(all[other]));
+      bytes = std::min(bytes, all[other]);
       ++sharers;
     }
   }
@@ -143,11 +153,11 @@ MemoryLimits Peers::divided_memory(const Backend& backend) {
 
 // Whole texts travel only where they differ, which ends the run.
 void Peers::compare(const std::string& text) {
-  const std::vector<std::string> digests = gather(digest_of(text));
+  const std::vector<Digest> digests = all_gather(digest_of(text));
   if (std::ranges::count(digests, digests.front()) == ranks()) {
     return;
   }
-  const std::string difference = first_difference(gather(text));
+  const std::string difference = first_difference(all_gather(text));
   check(difference.empty(), difference);
 }
 

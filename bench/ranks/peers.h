@@ -11,6 +11,7 @@
 #include "allreduce/connection.h"
 #include "allreduce/gathering.h"
 #include "allreduce/world.h"
+#include "bench/ranks/all_gather.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/report/observer.h"
 
@@ -46,8 +47,16 @@ class Peers {
 
   // Throws Error that names the first line in which ranks differ.
   void compare(const std::string& text);
-  // Gathers what each rank has to say, by rank.
-  std::vector<std::string> gather(const std::string& mine) { return world_.gather(mine); }
+  // The collectives of bench/ranks/all_gather.h.
+  template <class T>
+  std::vector<T> all_gather(const T& mine) {
+    return bench::all_gather(world_, mine);
+  }
+  template <class T>
+  T from_first(const T& mine) {
+    return bench::from_first(world_, mine);
+  }
+  void barrier() { bench::barrier(world_); }
 
   // Returns the context of this process: with its share of the memory that ranks of a machine
   // divide, and exchanging, unless several ranks of the process will. The backend and this must

@@ -36,13 +36,12 @@ double mean_of(const Json& ranks, const char* key) {
 
 }  // namespace
 
-std::string text_of(const RankLanes& rank) {
-  return Json{{"start", rank.start}, {"lanes", rank.lanes}}.dump();
+LanesMessage message_of(const RankLanes& rank) {
+  return {.start = rank.start, .lanes = rank.lanes.dump()};
 }
 
-RankLanes lanes_from(const std::string& text) {
-  auto json = data::parse_json<Json>(text);
-  return {.start = json["start"].get<double>(), .lanes = std::move(json["lanes"])};
+RankLanes lanes_of(const LanesMessage& message) {
+  return {.start = message.start, .lanes = data::parse_json<Json>(message.lanes)};
 }
 
 double seconds_of(std::chrono::steady_clock::time_point moment) {
@@ -58,11 +57,11 @@ std::vector<double> clocks_ahead(Peers& peers) {
   }
   std::vector<std::vector<double>> differences(seats.size());
   for (std::size_t meeting = 0; meeting < meetings; ++meeting) {
-    peers.gather("meet");
+    peers.barrier();
     const double mine = seconds_of(std::chrono::steady_clock::now());
-    const std::vector<std::string> all = peers.gather(fmt::format("{:.9f}", mine));
+    const std::vector<double> all = peers.all_gather(mine);
     for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-      differences[rank].push_back(std::stod(all[rank]) - std::stod(all.front()));
+      differences[rank].push_back(all[rank] - all.front());
     }
   }
   for (std::size_t rank = 0; rank < seats.size(); ++rank) {

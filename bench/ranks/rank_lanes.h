@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "bench/flags/json.h"
@@ -18,9 +19,15 @@ struct RankLanes {
   std::string host = {};
 };
 
-// As text for others, without the host.
-std::string text_of(const RankLanes& rank);
-RankLanes lanes_from(const std::string& text);
+// The same as one process sends it to others, without the host; see bench/ranks/all_gather.h.
+struct LanesMessage {
+  double start = 0;
+  std::string lanes;  // as JSON
+
+  static auto fields(auto& self) { return std::tie(self.start, self.lanes); }
+};
+LanesMessage message_of(const RankLanes& rank);
+RankLanes lanes_of(const LanesMessage& message);
 
 double seconds_of(std::chrono::steady_clock::time_point moment);
 

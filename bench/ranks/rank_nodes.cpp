@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sstream>
+#include <utility>
 
 #include "allreduce/placement.h"
 #include "bench/machine/numa_nodes.h"
 #include "bench/machine/processors.h"
+#include "bench/ranks/all_gather.h"
 #include "bench/ranks/peers.h"
 #include "runtime/error.h"
 
@@ -40,13 +41,9 @@ std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& roo
 }
 
 void gather_numa_nodes(allreduce::World& world, std::span<allreduce::Seat> seats, int each) {
-  const std::vector<std::string> all =
-      world.gather(fmt::format("{}", fmt::join(numa_nodes_of_ranks(each), " ")));
+  std::vector<std::vector<int>> all = all_gather(world, numa_nodes_of_ranks(each));
   for (std::size_t process = 0; process < seats.size(); ++process) {
-    std::istringstream words(all[process]);
-    for (int node = 0; words >> node;) {
-      seats[process].nodes.push_back(node);
-    }
+    seats[process].nodes = std::move(all[process]);
   }
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 #include <functional>
 #include <numeric>
-#include <sstream>
+#include <tuple>
 #include <utility>
 
 #include "bench/ranks/exchange.h"
@@ -47,23 +47,13 @@ std::vector<std::size_t> longest_of(std::span<const WaitAndTransfer> times) {
   return places;
 }
 
-// "bucket start end" of each reduction, by the clock of the first process.
-std::string text_of(const std::vector<ReductionTime>& reductions, double clock_ahead) {
-  std::string text;
-  for (const ReductionTime& one : reductions) {
-    text += fmt::format(" {} {:.9f} {:.9f}", one.bucket, one.start - clock_ahead,
-                        one.end - clock_ahead);
-  }
-  return text;
-}
+// The report of a rank on a window of steps.
+struct RankReport {
+  RankWindow window;
+  std::vector<ReductionTime> reductions;  // by the clock of the first process
 
-std::vector<ReductionTime> reductions_in(std::istream& words) {
-  std::vector<ReductionTime> reductions;
-  for (ReductionTime one; words >> one.bucket >> one.start >> one.end;) {
-    reductions.push_back(one);
-  }
-  return reductions;
-}
+  static auto fields(auto& self) { return std::tie(self.window, self.reductions); }
+};
 
 }  // namespace
 
@@ -202,20 +192,21 @@ void CommDump::step_finished(const FinishedStep& step) {
   if (step.number % every_ != 0) {
     return;
   }
-  std::vector<std::string> mine;
-  const std::vector<std::vector<ReductionTime>> own = team_.take_reductions();
-  for (std::size_t rank = 0; rank < own.size(); ++rank) {
-    const RankWindow window = window_of(std::exchange(seconds_[rank], {}));
-    mine.push_back(fmt::format("{} {} {} {}", window.mean, window.p50, window.p99, window.jitter) +
-                   text_of(own[rank], clock_ahead_));
+  std::vector<RankReport> mine;
+  for (std::vector<ReductionTime>& reductions : team_.take_reductions()) {
+    for (ReductionTime& one : reductions) {
+      one.start -= clock_ahead_;
+      one.end -= clock_ahead_;
+    }
+    std::vector<double>& seconds = seconds_[mine.size()];
+    mine.push_back(
+        {.window = window_of(std::exchange(seconds, {})), .reductions = std::move(reductions)});
   }
   std::vector<RankWindow> ranks;
   std::vector<std::vector<ReductionTime>> reductions;
-  for (const std::string& text : team_.gather(mine)) {
-    std::istringstream words(text);
-    RankWindow& window = ranks.emplace_back();
-    words >> window.mean >> window.p50 >> window.p99 >> window.jitter;
-    reductions.push_back(reductions_in(words));
+  for (RankReport& report : team_.all_gather(mine)) {
+    ranks.push_back(report.window);
+    reductions.push_back(std::move(report.reductions));
   }
   for (const std::string& line :
        dump_lines(step.number - every_ + 1, step.number, ranks, exchanged_)) {

@@ -217,7 +217,7 @@ std::optional<Peers> join_peers(const RunRequest& request) {
 
 // Returns the answer of the first process, whose files they are that others have a part in.
 bool first_says(std::optional<Peers>& peers, bool mine) {
-  return peers ? peers->gather(mine ? "yes" : "no").front() == "yes" : mine;
+  return peers ? peers->from_first(mine) : mine;
 }
 
 Backend placed_backend(const RunRequest& request, const std::optional<Peers>& peers) {

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <map>
-#include <sstream>
 
 #include "bench/flags/conditions.h"
 #include "bench/ranks/rank_context.h"
@@ -135,24 +134,6 @@ void check_fault_rank(const Config& config, int ranks) {
           fmt::format("--comm_fault={}: there {} {} rank{}, from 0 on", *config.comm.fault,
                       ranks == 1 ? "is" : "are", ranks, ranks == 1 ? "" : "s"));
   }
-}
-
-std::string hashes_text(const std::vector<TensorHash>& hashes) {
-  std::string text;
-  for (const TensorHash& hash : hashes) {
-    text += fmt::format("{} {:x}\n", hash.tensor, hash.hash);
-  }
-  return text;
-}
-
-std::vector<TensorHash> hashes_from(const std::string& text) {
-  std::vector<TensorHash> hashes;
-  std::istringstream words(text);
-  TensorHash hash;
-  while (words >> std::dec >> hash.tensor >> std::hex >> hash.hash) {
-    hashes.push_back(hash);
-  }
-  return hashes;
 }
 
 std::string difference_text(std::int64_t global_step, const WrittenTensors& tensors,

@@ -58,10 +58,6 @@ class RanksDiffer : public Error {
   int exit_code() const noexcept override { return 4; }
 };
 
-// The message with a rank's hashes of a step, sent where the ranks differ.
-std::string hashes_text(const std::vector<TensorHash>& hashes);
-std::vector<TensorHash> hashes_from(const std::string& text);
-
 // One line on ranks whose hashes of a step differ: who computes differently from the majority, and
 // in which tensor first; or that there is no majority. hosts: by rank.
 std::string difference_text(std::int64_t global_step, const WrittenTensors& tensors,

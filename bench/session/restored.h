@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 namespace cnn::bench {
 
@@ -9,6 +10,8 @@ namespace cnn::bench {
 struct Restored {
   std::string path;
   std::int64_t global_step = 0;
+
+  static auto fields(auto& self) { return std::tie(self.path, self.global_step); }
 };
 
 }  // namespace cnn::bench

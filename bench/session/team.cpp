@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <limits>
-#include <sstream>
 #include <string_view>
 
 #include "allreduce/peer_memory.h"
@@ -236,20 +235,12 @@ std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
     }
     return of_first;
   }
-  const std::string told =
-      peers_
-          ->gather(of_first ? fmt::format("{} {}", of_first->global_step, of_first->path)
-                            : std::string())
-          .front();
+  std::optional<Restored> restored = peers_->from_first(of_first);
   spread(Spread::all);
   std::uint64_t hash = 0;
   only(*ranks_.front(), [&](Rank& rank) { hash = rank.session->weights_hash(); });
   peers_->compare(fmt::format("weights of hash {:016x}", hash));
-  if (told.empty()) {
-    return std::nullopt;
-  }
-  const std::size_t blank = told.find(' ');
-  return Restored{.path = told.substr(blank + 1), .global_step = std::stoll(told.substr(0, blank))};
+  return restored;
 }
 
 void Team::start(std::int64_t global_step) {
@@ -296,7 +287,7 @@ void Team::replan(const std::optional<Costs>& costs) {
     });
   }
   if (peers_ != nullptr) {
-    plan = peers_->gather(plan).front();
+    plan = peers_->from_first(plan);
   }
   if (plan.empty()) {
     return;
@@ -348,31 +339,8 @@ double Team::clock_ahead() {
   return peers_ == nullptr ? 0 : clocks_ahead(*peers_)[static_cast<std::size_t>(peers_->rank())];
 }
 
-std::vector<std::string> Team::gather(const std::vector<std::string>& of_own_ranks) {
-  if (peers_ == nullptr) {
-    return of_own_ranks;
-  }
-  constexpr char end = '\0';
-  std::string mine;
-  for (const std::string& text : of_own_ranks) {
-    mine += text + end;
-  }
-  std::vector<std::string> all;
-  for (const std::string& of_process : peers_->gather(mine)) {
-    std::istringstream texts(of_process);
-    for (std::string text; std::getline(texts, text, end);) {
-      all.push_back(text);
-    }
-  }
-  return all;
-}
-
-std::vector<std::string> Team::told(const std::function<std::string(Rank&)>& tell) {
-  std::vector<std::string> mine;
-  for (const std::unique_ptr<Rank>& rank : ranks_) {
-    only(*rank, [&](Rank& of) { mine.push_back(tell(of)); });
-  }
-  return gather(mine);
+std::vector<std::string> Team::gather_processes(const std::string& of_this) {
+  return peers_ == nullptr ? std::vector<std::string>{of_this} : peers_->all_gather(of_this);
 }
 
 void Team::begin_evaluation() {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,6 +12,7 @@
 
 #include "allreduce/algorithm.h"
 #include "bench/flags/json.h"
+#include "bench/ranks/serialization.h"
 #include "bench/report/divergence.h"
 #include "bench/report/observer.h"
 #include "bench/session/restored.h"
@@ -81,9 +84,16 @@ class Team {
   std::vector<std::vector<ReductionTime>> take_reductions();
   // Seconds by which this process's clock is ahead of the first one's. All processes call it.
   double clock_ahead();
-  // Gathers what each rank has to tell, by rank, of what those of this process tell. All processes
-  // call it.
-  std::vector<std::string> gather(const std::vector<std::string>& of_own_ranks);
+  // Returns the value of each rank, by rank, given those of this process. All processes call it;
+  // see bench/ranks/all_gather.h.
+  template <class T>
+  std::vector<T> all_gather(const std::vector<T>& of_own_ranks) {
+    std::vector<T> all;
+    for (const std::string& of_process : gather_processes(to_bytes(of_own_ranks))) {
+      std::ranges::move(from_bytes<std::vector<T>>(of_process), std::back_inserter(all));
+    }
+    return all;
+  }
   // All processes agree on whether to go on, as they do in each step.
   void agree();
   // Returns the lanes of the latest step whose timeline was taken, which all processes took: an
@@ -148,12 +158,15 @@ class Team {
   std::uint64_t own_word() const;  // of the hashes of the latest step
   void compare_hashes(std::int64_t global_step);
   struct Record {
-    std::string hash;
+    std::uint64_t weights_hash = 0;
     double exchange_seconds = 0, exchange_cpu_seconds = 0, images_per_sec = 0;
     double exposed_seconds = 0;  // less than 0: not known
   };
-  std::vector<std::string> told(const std::function<std::string(Rank&)>& tell);  // by all ranks
-  std::vector<Record> records(double own_images_per_sec);                        // of all ranks
+  std::vector<std::string> gather_processes(const std::string& of_this);
+  // Returns what value_of gives for each rank of all processes, by rank.
+  template <class ValueOf>
+  auto of_all_ranks(const ValueOf& value_of);
+  std::vector<Record> records(double own_images_per_sec);  // of all ranks
 
   const Job& job_;
   const RankContext& context_;

@@ -30,7 +30,7 @@ void Team::start_checks() {
   });
   if (repeats) {
     const std::string difference =
-        first_difference(told([](Rank& rank) { return rank.check->surroundings(); }));
+        first_difference(of_all_ranks([](Rank& rank) { return rank.check->surroundings(); }));
     check(difference.empty(), "--comm_check=majority: " + difference);
   }
 }
@@ -40,7 +40,7 @@ FirstNonFinite Team::first_non_finite(Which which) {
     return which == Which::main && rank.check && rank.check->finite() != nullptr &&
            rank.check->finite()->has_checked();
   };
-  const std::vector<std::string> found = told([&](Rank& rank) {
+  const std::vector<std::string> found = of_all_ranks([&](Rank& rank) {
     const StepRunner& runner = which == Which::evaluation ? *rank.evaluation : rank.session->main();
     const std::optional<NonFiniteTensor> tensor =
         is_checked(rank) ? rank.check->finite()->first() : runner.first_non_finite();
@@ -88,12 +88,11 @@ void Team::compare_hashes(std::int64_t global_step) {
   if (own_equal && (peers_ == nullptr || peers_->words_are_equal())) {
     return;
   }
-  std::vector<std::vector<TensorHash>> of_ranks;
+  const std::vector<std::vector<TensorHash>> of_ranks =
+      of_all_ranks([](Rank& rank) { return rank.check->hashes()->hashes(); });
   std::vector<std::string> hosts;
-  for (const std::string& text :
-       told([](Rank& rank) { return hashes_text(rank.check->hashes()->hashes()); })) {
-    hosts.push_back(host_of(of_ranks.size()));
-    of_ranks.push_back(hashes_from(text));
+  for (std::size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    hosts.push_back(host_of(rank));
   }
   throw RanksDiffer(difference_text(global_step, hashes()->tensors(), of_ranks, hosts));
 }

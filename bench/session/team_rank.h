@@ -2,6 +2,8 @@
 
 #include <memory>
 #include <optional>
+#include <type_traits>
+#include <vector>
 
 #include "bench/ranks/rank_context.h"
 #include "bench/report/observer.h"
@@ -33,5 +35,14 @@ struct Team::Rank {
   std::unique_ptr<RankCheck> check;  // since start(); null where there is nothing to check
   std::unique_ptr<RankThread> thread;
 };
+
+template <class ValueOf>
+auto Team::of_all_ranks(const ValueOf& value_of) {
+  std::vector<std::invoke_result_t<const ValueOf&, Rank&>> mine;
+  for (const std::unique_ptr<Rank>& rank : ranks_) {
+    only(*rank, [&](Rank& of) { mine.push_back(value_of(of)); });
+  }
+  return all_gather(mine);
+}
 
 }  // namespace cnn::bench

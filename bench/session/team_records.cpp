@@ -1,6 +1,5 @@
 // Gathers what the ranks of a team report when a run ends.
 #include <fmt/format.h>
-#include <sstream>
 
 #include "bench/flags/conditions.h"
 #include "bench/machine/machine_info.h"
@@ -17,36 +16,29 @@
 namespace cnn::bench {
 
 std::vector<Team::Record> Team::records(double own_images_per_sec) {
-  const auto tell = [&](Rank& rank) {
+  return of_all_ranks([&](Rank& rank) {
     const RankExchange* const exchange = exchange_of(rank);
-    return fmt::format("{:016x} {} {} {} {}", rank.session->weights_hash(),
-                       exchange == nullptr    ? 0
-                       : exchange->is_timed() ? exchange->seconds()
-                                              : -1,
-                       exchange == nullptr ? 0 : exchange->cpu_seconds(),
-                       rank.session->main().exposed_seconds().value_or(-1),
-                       own_images_per_sec / static_cast<double>(ranks_.size()));
-  };
-  std::vector<Record> all;
-  for (const std::string& text : told(tell)) {
-    std::istringstream words(text);
-    Record& record = all.emplace_back();
-    words >> record.hash >> record.exchange_seconds >> record.exchange_cpu_seconds >>
-        record.exposed_seconds >> record.images_per_sec;
-  }
-  return all;
+    Record record{.weights_hash = rank.session->weights_hash(),
+                  .images_per_sec = own_images_per_sec / static_cast<double>(ranks_.size()),
+                  .exposed_seconds = rank.session->main().exposed_seconds().value_or(-1)};
+    if (exchange != nullptr) {
+      record.exchange_seconds = exchange->is_timed() ? exchange->seconds() : -1;
+      record.exchange_cpu_seconds = exchange->cpu_seconds();
+    }
+    return record;
+  });
 }
 
 Json Team::lanes_of_ranks() {
   const std::vector<double> ahead =
       peers_ == nullptr ? std::vector<double>(ranks_.size()) : clocks_ahead(*peers_);
   std::vector<RankLanes> ranks;
-  for (const std::string& text : told([](Rank& rank) {
+  for (const LanesMessage& message : of_all_ranks([](Rank& rank) {
          const StepRunner& runner = rank.session->main();
-         return text_of({.start = seconds_of(runner.profile_start()),
-                         .lanes = lanes_json(runner.plan(), rank.timeline)});
+         return message_of({.start = seconds_of(runner.profile_start()),
+                            .lanes = lanes_json(runner.plan(), rank.timeline)});
        })) {
-    RankLanes& lanes = ranks.emplace_back(lanes_from(text));
+    RankLanes& lanes = ranks.emplace_back(lanes_of(message));
     lanes.start -= ahead[(ranks.size() - 1) / (peers_ == nullptr ? 1 : ranks_.size())];
     lanes.host = host_of(ranks.size() - 1);
   }
@@ -67,7 +59,7 @@ Json Team::ranks_json(double own_images_per_sec) {
   for (std::size_t number = 0; number < all.size(); ++number) {
     const Record& record = all[number];
     check(
-        !alike || record.hash == all.front().hash,
+        !alike || record.weights_hash == all.front().weights_hash,
         fmt::format("the weights of rank {} are not those of rank 0 at the end: do not trust this "
                     "run, and have the machine checked",
                     number));
@@ -75,7 +67,7 @@ Json Team::ranks_json(double own_images_per_sec) {
                      {"host", host_of(number)},
                      {"numa_node", nodes.empty() ? Json(nullptr) : Json(nodes[number])},
                      {"images_per_sec", record.images_per_sec},
-                     {"weights_hash", record.hash},
+                     {"weights_hash", fmt::format("{:016x}", record.weights_hash)},
                      {"exchange_seconds",
                       record.exchange_seconds < 0 ? Json(nullptr) : Json(record.exchange_seconds)},
                      {"exchange_cpu_seconds", record.exchange_cpu_seconds},

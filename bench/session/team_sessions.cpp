@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
+#include <tuple>
 #include <utility>
 
 #include "bench/plan/job.h"
@@ -19,6 +20,9 @@ namespace cnn::bench {
 struct Team::FirstRank {
   std::string plan;     // of --lms; empty: each plans for itself
   std::string choices;  // of kernels; empty: each chooses for itself
+  std::string failure;  // why the step does not fit any rank; empty: it fits
+
+  static auto fields(auto& self) { return std::tie(self.plan, self.choices, self.failure); }
 };
 
 const RankContext& Team::context_of(const Rank& rank) const {
@@ -61,7 +65,6 @@ void Team::check_plans() {
 // Makes the session of the first rank of all, and tells the others what they go by.
 Team::FirstRank Team::first_rank(bool one_plan) {
   FirstRank first;
-  std::string failure;
   Rank& mine = *ranks_.front();
   if (is_first(mine)) {
     try {
@@ -73,16 +76,14 @@ Team::FirstRank Team::first_rank(bool one_plan) {
         first.choices = tuning.choices ? tuning.choices() : std::string();
       });
     } catch (const DoesNotFit& problem) {  // for none of the ranks
-      failure = problem.what();
+      first.failure = problem.what();
     }
   }
   if (peers_ != nullptr) {
-    failure = peers_->gather(failure).front();
-    first.plan = peers_->gather(first.plan).front();
-    first.choices = peers_->gather(first.choices).front();
+    first = peers_->from_first(first);
   }
-  if (!failure.empty()) {
-    throw DoesNotFit(failure);
+  if (!first.failure.empty()) {
+    throw DoesNotFit(first.failure);
   }
   return first;
 }

@@ -9,10 +9,10 @@ Json one_lane(const char* name, double start, double end) {
   return {{{"lane", name}, {"spans", {{{"name", "node"}, {"start", start}, {"end", end}}}}}};
 }
 
-TEST(LanesOfRanks, SurviveBeingToldAsText) {
-  const RankLanes told = lanes_from(text_of({.start = 1e6 + 0.125, .lanes = one_lane("x", 1, 2)}));
-  EXPECT_EQ(told.start, 1e6 + 0.125);
-  EXPECT_EQ(told.lanes, one_lane("x", 1, 2));
+TEST(LanesOfRanks, AreTheSameInAnotherProcess) {
+  const RankLanes lanes = lanes_of(message_of({.start = 0.1, .lanes = one_lane("x", 1, 0.3)}));
+  EXPECT_EQ(lanes.start, 0.1);
+  EXPECT_EQ(lanes.lanes, one_lane("x", 1, 0.3));
 }
 
 TEST(LanesOfRanks, CountFromWhereTheFirstBegan) {

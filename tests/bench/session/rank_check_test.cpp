@@ -64,12 +64,6 @@ TEST_F(RankDifference, CannotSayWhoIsWrongWithoutAMajority) {
   }
 }
 
-TEST(RankHashes, AreTheSameAfterTheyWereTold) {
-  const Hashes hashes{{.tensor = 0, .hash = 0xFFFFFFFFFFFFFFFF}, {.tensor = 12, .hash = 0}};
-  EXPECT_EQ(hashes_from(hashes_text(hashes)), hashes);
-  EXPECT_TRUE(hashes_from(hashes_text({})).empty());
-}
-
 TEST(RanksDiffer, HasAnExitCodeOfItsOwn) { EXPECT_EQ(RanksDiffer("x").exit_code(), 4); }
 
 }  // namespace
