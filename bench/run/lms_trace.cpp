@@ -17,7 +17,7 @@ std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
 }
 
 LmsTrace::LmsTrace(const std::string& path, const Session& session)
-    : file_("--lms_trace", in_existing_folder(path)), session_(session) {}
+    : file_("--lms_trace", with_folder(path)), session_(session) {}
 
 void LmsTrace::step_finished(const FinishedStep& step) {
   if (step.number == 1 && step.timeline != nullptr) {
