@@ -108,4 +108,26 @@ std::int64_t LevelTuner::halve(LevelParameters p, Member member, std::int64_t lo
   return best;
 }
 
+// Tries every threshold: placing leaves gaps, so that a higher one can fit where a lower does not.
+std::optional<LevelParameters> tune_by_placement(
+    LevelParameters given, std::int64_t levels,
+    const std::function<bool(const LevelParameters&)>& fits) {
+  const std::int64_t highest = given.threshold < 0 ? levels : given.threshold;
+  const std::int64_t lowest = given.threshold < 0 ? 1 : given.threshold;
+  LevelParameters p = given;
+  p.ahead = given.ahead < 0 ? 1 : given.ahead;
+  p.groupby = std::max<std::int64_t>(given.groupby, 0);
+  while (true) {
+    for (p.threshold = highest; p.threshold >= lowest; --p.threshold) {
+      if (fits(p)) {
+        return p;
+      }
+    }
+    if (p.sync == SyncMode::both) {
+      return std::nullopt;
+    }
+    p.sync = next(p.sync);
+  }
+}
+
 }  // namespace cnn::lms

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,5 +36,13 @@ class LevelTuner {
   std::int64_t levels_;
   std::function<void(const LevelParameters&, const LevelSimulator::Outcome&)> log_;
 };
+
+// Searches by placing steps in memory, for where the simulator is wrong, as it counts no
+// workspaces. Returns the furthest threshold, with the latest copies back and no groups, for which
+// `fits` is true, in the first mode from the given one on that has any; parameters that are given
+// stay. Nothing: no threshold fits.
+std::optional<LevelParameters> tune_by_placement(
+    LevelParameters given, std::int64_t levels,
+    const std::function<bool(const LevelParameters&)>& fits);
 
 }  // namespace cnn::lms

@@ -19,7 +19,9 @@ std::vector<Swap> one_at_a_time(SwappedTensor swapped) {
     const bool still_there = !swaps.empty() && in.not_before.value_or(first) < last;
     if (!still_there && first > last) {
       std::optional<StepId> trigger = in.not_before;
-      if (trigger) {
+      if (trigger && *trigger >= first) {
+        trigger.reset();
+      } else if (trigger) {
         trigger = std::max(*trigger, last);
       }
       swaps.push_back({.tensor = swapped.tensor,

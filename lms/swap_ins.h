@@ -13,8 +13,9 @@ namespace cnn::lms {
 
 // A copy back as an original policy made it, for some of the readers.
 struct SwapIn {
-  std::vector<StepId> readers;       // ascending, at least one
-  std::optional<StepId> not_before;  // its trigger; nothing: only right before the first reader
+  std::vector<StepId> readers;  // ascending, at least one
+  // Its trigger. Nothing, or a step that is not before the first reader: right before that one.
+  std::optional<StepId> not_before;
 };
 
 // A tensor that leaves, and all its copies back. The originals had a tensor of its own for each.

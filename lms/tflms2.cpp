@@ -17,11 +17,13 @@
 #include "lms/level_swaps.h"
 #include "lms/level_tuner.h"
 #include "lms/levels.h"
+#include "lms/live_bytes.h"
 #include "lms/policies.h"
 #include "lms/python_text.h"
 #include "lms/stash.h"
 #include "lms/swap_ins.h"
 #include "runtime/error.h"
+#include "runtime/memory_plan.h"
 
 namespace cnn::lms {
 namespace {
@@ -89,11 +91,47 @@ class ScheduleEditor {
                            [&](const LevelParameters& found, const auto& outcome) {
                              note_found(found, outcome.host_bytes);
                            });
-    if (tuner.is_unnecessary(parameters)) {
+    if (tuner.is_unnecessary(parameters) && fits(request_, request_.schedule)) {
       return false;
     }
-    parameters = tuner.tune(parameters);
+    const LevelParameters given = std::exchange(parameters, tuner.tune(parameters));
+    if (!fits(request_, edited(parameters))) {
+      parameters = placed(given).value_or(parameters);
+    }
     return true;
+  }
+
+  // Parameters with which the step fits where the simulator, which counts no workspaces, has found
+  // none. Nothing: there are none.
+  std::optional<LevelParameters> placed(const LevelParameters& given) {
+    const std::optional<LevelParameters> found =
+        tune_by_placement(given, static_cast<std::int64_t>(levels_.count()),
+                          [this](const LevelParameters& p) { return fits_when_placed(p); });
+    if (found) {
+      note("The simulator counts no workspaces. Found by placing the step in memory: " +
+           parameters_text(*found));
+    }
+    return found;
+  }
+
+  // The threshold decides which readers are near, and thereby all else of a swap. Neighbours among
+  // the thresholds often move the same, which is not placed again.
+  bool fits_when_placed(const LevelParameters& parameters) {
+    const std::vector<LevelSwap> swaps = swaps_.find(parameters);
+    std::vector<std::pair<const Stashed*, std::size_t>> moved;
+    std::ranges::transform(swaps, std::back_inserter(moved), [](const LevelSwap& swap) {
+      return std::pair(swap.tensor, swap.near.size());
+    });
+    if (parameters.sync == placed_sync_ && moved == placed_) {
+      return false;  // else it would have been the last
+    }
+    placed_sync_ = parameters.sync;
+    placed_ = std::move(moved);
+    const Schedule schedule =
+        edit(request_.schedule, decisions_of(swaps, parameters.sync), parameters.sync);
+    return peak_memory(request_.graph, schedule, workspaces_of(request_)).device_bytes <=
+               request_.budget.device &&
+           fits(request_, schedule);
   }
 
   std::uint64_t host_limit() const { return request_.budget.host; }
@@ -103,9 +141,12 @@ class ScheduleEditor {
                                     ? " (Warning: likely to exceed host memory limit. " +
                                           gib_text(host_bytes) + " GiB required)"
                                     : "";
-    note("[Simulator] Found a parameter set: swapout_threshold " + text(p.threshold) +
-         ", swapin_ahead " + text(p.ahead) + ", swapin_groupby " + text(p.groupby) +
-         ", sync_mode " + text(p.sync) + warning);
+    note("[Simulator] Found a parameter set: " + parameters_text(p) + warning);
+  }
+
+  static std::string parameters_text(const LevelParameters& p) {
+    return "swapout_threshold " + text(p.threshold) + ", swapin_ahead " + text(p.ahead) +
+           ", swapin_groupby " + text(p.groupby) + ", sync_mode " + text(p.sync);
   }
 
   void note_graph() {
@@ -155,23 +196,37 @@ class ScheduleEditor {
   void swap(const LevelParameters& parameters) {
     std::size_t outs = 0, ins = 0;
     std::uint64_t bytes_out = 0, bytes_in = 0;
-    for (const LevelSwap& swap : swaps_.find(parameters)) {
+    const std::vector<LevelSwap> swaps = swaps_.find(parameters);
+    for (const LevelSwap& swap : swaps) {
       note_swap(swap);
       ++outs;
       ins += swap.groups.size();
       bytes_out += swap.tensor->bytes;
       bytes_in += swap.tensor->bytes * swap.groups.size();
-      std::ranges::copy(one_at_a_time(swapped(swap, waits_for_in(parameters.sync))),
-                        std::back_inserter(decisions_));
     }
+    const std::vector<Decision> decisions = decisions_of(swaps, parameters.sync);
     note("Added " + std::to_string(outs + ins) + " operations to the model (" +
          std::to_string(outs) + " swap-out operations (" + gib_text(bytes_out) + " GiB) and " +
          std::to_string(ins) + " swap-in operations (" + gib_text(bytes_in) + " GiB))");
     note(std::string(took_text));
-    if (decisions_.size() < ins) {
-      note(shared_copies_text(decisions_.size(), ins));
+    if (decisions.size() < ins) {
+      note(shared_copies_text(decisions.size(), ins));
     }
-    plan_.schedule = edit(request_.schedule, decisions_, parameters.sync);
+    plan_.schedule = edit(request_.schedule, decisions, parameters.sync);
+  }
+
+  std::vector<Decision> decisions_of(const std::vector<LevelSwap>& swaps, SyncMode sync) const {
+    std::vector<Decision> decisions;
+    for (const LevelSwap& swap : swaps) {
+      std::ranges::copy(one_at_a_time(swapped(swap, waits_for_in(sync))),
+                        std::back_inserter(decisions));
+    }
+    return decisions;
+  }
+
+  Schedule edited(const LevelParameters& parameters) const {
+    return edit(request_.schedule, decisions_of(swaps_.find(parameters), parameters.sync),
+                parameters.sync);
   }
 
   void note_swap(const LevelSwap& swap) {
@@ -230,7 +285,9 @@ class ScheduleEditor {
   Levels levels_;
   std::vector<Stashed> tensors_;
   LevelSwaps swaps_;
-  std::vector<Decision> decisions_;
+  // The mode that was placed last, and the tensors that left then, each with its near readers.
+  std::optional<SyncMode> placed_sync_;
+  std::vector<std::pair<const Stashed*, std::size_t>> placed_;
   Plan plan_;
 };
 

@@ -36,6 +36,19 @@ TEST(SwapIns, StartWhenTheTensorIsOutAtTheEarliest) {
   EXPECT_EQ(swaps.at(0).not_before, StepId{3});
 }
 
+// Triggers go by levels of the graph, which is not the order of steps.
+TEST(SwapIns, StartRightBeforeAReaderThatComesBeforeTheirTrigger) {
+  for (const StepId trigger : {StepId{10}, StepId{11}}) {
+    const auto swaps =
+        one_at_a_time({.tensor = tensor,
+                       .out_behind = StepId{3},
+                       .swap_ins = {{.readers = steps({10, 12}), .not_before = trigger}}});
+    ASSERT_EQ(swaps.size(), 1U);
+    EXPECT_EQ(swaps[0].back_before, StepId{10});
+    EXPECT_FALSE(swaps[0].not_before);
+  }
+}
+
 TEST(SwapIns, AreSharedWhereTheyWouldOverlap) {
   const auto swaps =
       one_at_a_time({.tensor = tensor,

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <utility>
 
 #include "lms/policies.h"
 #include "lms/summary.h"
@@ -77,6 +79,55 @@ TEST(Tflms2, FindsTheLeastSwappingThatPasses) {
   EXPECT_THAT(lines(plan),
               Contains("  sync_mode: 0 (Asynchronous memory copy between host and device)"));
   EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
+}
+
+// The simulator, which counts no workspaces, finds that nothing need leave.
+TEST(Tflms2, FindsAThresholdThatFitsBesideWorkspaces) {
+  StepCase c = chain_step(40);
+  const std::size_t workspace = std::size_t{64} * 60;
+  for (KernelSpec& spec : c.specs) {
+    spec.workspace = workspace;
+  }
+  c.budget.device = workspace + std::size_t{64} * 20;
+  const Plan plan = tflms2(c.request());
+  EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
+  EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));
+  const auto found = [](const std::string& line) {
+    return line.starts_with("The simulator counts no workspaces. Found by placing");
+  };
+  EXPECT_EQ(std::ranges::count_if(lines(plan), found), 1);
+}
+
+TEST(Tflms2, FindsWhatFitsForEachBudgetThatAGivenThresholdMeets) {
+  StepCase c = chain_step(12);
+  for (KernelSpec& spec : c.specs) {
+    spec.workspace = 640;
+  }
+  const std::size_t levels = 28;
+  std::size_t met = 0;
+  for (std::int64_t threshold = 1; std::cmp_less(threshold, levels); ++threshold) {
+    c.budget.device = 1U << 30U;
+    c.options.tflms2 = {.swapout_threshold = threshold, .swapin_ahead = 1, .swapin_groupby = 0};
+    const Plan by_hand = tflms2(c.request());
+    c.budget.device = c.peak(by_hand.schedule).device_bytes;
+    c.options.tflms2 = {};
+    EXPECT_LE(c.peak(tflms2(c.request()).schedule).device_bytes, c.budget.device) << threshold;
+    met += c.budget.device < c.peak(c.schedule).device_bytes ? 1 : 0;
+  }
+  EXPECT_GT(met, 10U);
+}
+
+TEST(Tflms2, KeepsWhatIsGivenWhereItPlacesTheStep) {
+  StepCase c = chain_step(40);
+  const std::size_t workspace = std::size_t{64} * 60;
+  for (KernelSpec& spec : c.specs) {
+    spec.workspace = workspace;
+  }
+  c.options.tflms2.swapin_ahead = 10;
+  c.budget.device = workspace + std::size_t{64} * 20;
+  const Plan plan = tflms2(c.request());
+  EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
+  EXPECT_THAT(lines(plan), Contains("  swapin_ahead: 10"));
 }
 
 TEST(Tflms2, WaitsForCopiesOnlyWhereItMust) {
