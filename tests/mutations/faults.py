@@ -311,7 +311,7 @@ FAULTS = (
           "  *done = 0;\n", "",
           (grid("CudaExchange.*"), exchange("StagedOnDevice.*"))),
     Fault("device waits although the exchange has failed", "layers/cuda/host_flag.cu",
-          "while (*done == 0 && *failed == 0) {", "while (*done == 0) {",
+          "while (*done == 0 && *failed == 0) {", "while (*done == 0 && (*failed == 0 || *done == 0)) {",
           (exchange("StagedOnDevice.*"),)),
     Fault("flags of later buckets not set after a sum has failed", EXCHANGE,
           "    if (bucket != nullptr) {\n      word_of(*bucket, staging_failed).store(1, std::memory_order_release);\n"
