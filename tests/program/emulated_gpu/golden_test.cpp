@@ -90,12 +90,13 @@ TEST_P(EmulatedGpuGolden, LossesAreThoseOfTheOriginal) {
   };
   const auto expected = golden.at("base_loss").get<std::vector<double>>();
   const Training run = train(
-      "gpu", {"--model=" + text("model"), "--data_name=tensors", "--nodropout",
-              "--tensors_as=" + text("data_set"), "--data_dir=" + (folder / "examples.safetensors"),
-              "--train_dir=" + folder.path().string(), "--batch_size=" + text("batch_size"),
-              "--optimizer=" + text("optimizer"), "--init_learning_rate=" + text("learning_rate"),
-              "--weight_decay=" + text("weight_decay"),
-              "--num_batches=" + std::to_string(expected.size())});
+      "gpu",
+      {"--model=" + text("model"), "--data_name=tensors", "--nodropout",
+       "--tensors_as=" + text("data_set"), "--data_dir=" + (folder / "examples.safetensors"),
+       "--train_dir=" + folder.path().string(), "--batch_size=" + text("batch_size"),
+       "--image_size=" + text("image_size"), "--optimizer=" + text("optimizer"),
+       "--init_learning_rate=" + text("learning_rate"), "--weight_decay=" + text("weight_decay"),
+       "--num_batches=" + std::to_string(expected.size())});
   ASSERT_EQ(run.base.size(), expected.size());
   for (std::size_t step = 0; step < expected.size(); ++step) {
     const double allowed = golden.at("tolerance").at(step).get<double>() *

@@ -41,7 +41,6 @@ TEST_P(EmulatedGpuLms, SwapsTensorsAndKeepsEveryBit) {
       without_lms());
 }
 
-// The search for its parameters counts no workspace, which is most of this budget.
 TEST(SlowEmulatedGpuLms, SwapsTensorsByParametersOfTflms2AndKeepsEveryBit) {
   expect_equal_bits(
       train("gpu", flags_of({"--lms", "--lms_policy=tflms2", "--lms_swapout_threshold=5",
@@ -64,7 +63,8 @@ INSTANTIATE_TEST_SUITE_P(Quick, EmulatedGpuLms,
                          testing::Values("planned", "vdnn_all", "capuchin", "recompute"),
                          policy_name);
 INSTANTIATE_TEST_SUITE_P(Slow, EmulatedGpuLms,
-                         testing::Values("tflms1", "caffe", "reclaim", "vdnn_dynamic", "window"),
+                         testing::Values("tflms1", "tflms2", "caffe", "reclaim", "vdnn_dynamic",
+                                         "window"),
                          policy_name);
 
 TEST(EmulatedGpuLmsPlan, TellsHowLittleItMoved) {
