@@ -4,8 +4,7 @@
 
 #include "allreduce/algorithm.h"
 
-// The rows of the catalog, each in a file of its name. Called by make_plan(), which has checked the
-// options.
+// The generators of the catalog's algorithms, each in a file of its name. See Algorithm::plan.
 namespace cnn::allreduce {
 
 RankPlan ring(const Topology& topology, int rank, std::size_t elements, const Options& options);

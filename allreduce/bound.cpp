@@ -8,8 +8,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// Each of n ends of unequal links sends and receives a whole buffer at least, and all of them
-// together (n - 1) buffers to the sums and as much back.
+// Returns the least seconds of n ranks with these links. Each sends and receives at least a whole
+// buffer, and all together send (n - 1) buffers to the sums and as much back.
 double exchange(const std::vector<double>& links, double bytes) {
   if (links.size() < 2) {
     return 0;
@@ -40,8 +40,8 @@ double bound(const Topology& topology, double bytes, const Links& links, bool pe
   const auto n = static_cast<double>(topology.ranks());
   double seconds = exchange(of_hosts, bytes);
   const double in_memory = 2 * bytes / links.memory;
-  // Ranks of a host may talk to one another by way of other hosts, so with several hosts all links
-  // together count.
+  // Ranks of a host may communicate through other hosts, so with several hosts all links together
+  // count.
   double all_links = 0;
   for (const auto& [host, of_host] : of_ranks) {
     all_links += std::accumulate(of_host.begin(), of_host.end(), 0.0);
@@ -55,11 +55,11 @@ double bound(const Topology& topology, double bytes, const Links& links, bool pe
   if (n < 2) {
     return 0;
   }
-  // One message can be enough: where all send to all, nobody waits for a second one.
+  // One message can be enough: in an all-to-all no rank waits for a second one.
   const double latency = peers_memory && of_hosts.size() == 1
                              ? std::min(links.latency, links.meeting.value_or(links.latency))
                              : links.latency;
-  // Sums over the memory of others are a part of what memory takes.
+  // The time of sums over the memory of peers is part of the time of memory.
   const double adding = peers_memory ? 0 : (n - 1) / n * bytes * links.add;
   return std::max({seconds, latency, adding});
 }

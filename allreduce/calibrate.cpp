@@ -11,24 +11,24 @@
 
 #include "allreduce/engine.h"
 #include "allreduce/numbers.h"
-#include "allreduce/placement.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
+#include "allreduce/rank_order.h"
 
 namespace cnn::allreduce {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int probes = 9;            // that share the time
-constexpr int most_runs = 50;        // of one of them
-constexpr int at_once = 16;          // messages, or meetings one after another
+constexpr int probes = 9;            // the measurements that share the time
+constexpr int most_runs = 50;        // of one measurement
+constexpr int at_once = 16;          // concurrent messages, or barriers in a row
 constexpr std::size_t few = 16;      // elements of a small message
-constexpr std::size_t bulk = 16384;  // of the smallest message that is timed for its bytes
-// Seconds from which the start of a transfer does not count: a shaped link lets some hundred KB
-// pass at once, and TCP takes a while to its full speed.
+constexpr std::size_t bulk = 16384;  // elements of the smallest message that is timed for bandwidth
+// The seconds of a transfer that is long enough: a shaped link passes some hundred KB at once, and
+// TCP takes a while to reach its full speed.
 constexpr double long_transfer = 0.05;
 
-// Whom a rank sends to and receives from; -1: nobody.
+// The ranks to which a rank sends and from which it receives; -1: none.
 struct Neighbours {
   int to = -1, from = -1;
 };
@@ -51,7 +51,7 @@ Neighbours in_ring(std::span<const int> ranks, int rank) {
   return {ranks[(self + 1) % ranks.size()], ranks[(self + ranks.size() - 1) % ranks.size()]};
 }
 
-// The ranks of each host, host after host.
+// Returns the ranks of each host.
 std::vector<std::vector<int>> by_host(const Topology& topology) {
   std::vector<std::vector<int>> hosts;
   for (int host = 0; host <= *std::ranges::max_element(topology.host_of); ++host) {
@@ -70,8 +70,7 @@ std::size_t smallest(std::span<const std::vector<int>> hosts) {
   return each;
 }
 
-// Returns the ranks at the same place in each host as this one; nobody, where one of them is too
-// small.
+// Returns the ranks at the same place in each host as this one; none if a host is too small.
 std::vector<int> across(std::span<const std::vector<int>> hosts, int rank) {
   std::vector<int> peers;
   for (std::size_t place = 0; place < smallest(hosts); ++place) {
@@ -85,18 +84,18 @@ std::vector<int> across(std::span<const std::vector<int>> hosts, int rank) {
   return peers;
 }
 
-// With whom each of so many hosts exchanges in a round, of `rounds_of(hosts)`; nobody: itself. All
-// meet each other in them: a tournament by turning a circle round one who stays.
+// A round-robin tournament by the circle method: in rounds_of(hosts) rounds all pairs of hosts
+// meet. partner_of() returns the partner of a host in a round, or the host itself if it has none.
 int rounds_of(int hosts) { return hosts + hosts % 2 - 1; }
 int partner_of(int host, int hosts, int round) {
-  const int circle = rounds_of(hosts);  // of this many, and one who stays
+  const int circle = rounds_of(hosts);  // hosts on the circle; one more stays in place
   int other = host == circle ? round * ((circle + 1) / 2) % circle
                              : (round - host % circle + circle) % circle;
   other = other == host ? circle : other;
   return other < hosts ? other : host;
 }
 
-// Small messages, and bytes per second of a large one.
+// Latency and overhead of small messages, and the bandwidth of a large one.
 struct MessageSpeed {
   double latency = 0, post = 0, bytes_per_second = 0;
 };
@@ -104,40 +103,41 @@ struct MessageSpeed {
 class Measurement {
  public:
   Measurement(Transport& transport, const simd::Loops& loops, const Topology& topology,
-              const CalibrationLimits& limits)
+              const CalibrationBudget& limits)
       : transport_(transport),
         loops_(loops),
         topology_(topology),
         share_(limits.seconds / probes),
         numbers_(transport, loops, topology, 1) {
-    const Bytes room = transport.room(limits.bytes);
-    room_ = {reinterpret_cast<float*>(room.data()), limits.bytes / sizeof(float)};
-    std::ranges::fill(room_, 1.0F);  // else pages of zeros are one and the same
+    const Bytes memory = transport.allocate_shared(limits.bytes);
+    buffer_ = {reinterpret_cast<float*>(memory.data()), limits.bytes / sizeof(float)};
+    std::ranges::fill(buffer_, 1.0F);  // otherwise the system maps all to one page of zeros
   }
 
   MessageSpeed messages(const Neighbours& with) {
     const double one = least(message_plan(with, 1, few));
     const double several = least(message_plan(with, at_once, few));
     const double post = std::max(0.0, (several - one) / (2 * (at_once - 1)));
-    std::size_t elements = std::min(bulk, room_.size());
+    std::size_t elements = std::min(bulk, buffer_.size());
     double large = least(message_plan(with, 1, elements));
-    while (elements < room_.size() && large < long_transfer) {
-      constexpr std::size_t steps = 8;  // from a large message to the next
-      elements = std::min(elements * steps, room_.size());
+    while (elements < buffer_.size() && large < long_transfer) {
+      constexpr std::size_t steps = 8;  // the factor between two sizes
+      elements = std::min(elements * steps, buffer_.size());
       large = agreed(message_plan(with, 1, elements));
     }
     const double bytes = static_cast<double>(elements * sizeof(float));
     return {std::max(shortest, one - 2 * post), post, bytes / std::max(shortest, large - one)};
   }
 
-  // The least seconds in which each rank has exchanged as many bytes as a link of this speed moves
-  // in a moment, with others in turn: that of its own link, if not all of them have a slower one.
-  // hosts: ranks that stand for theirs; a rank that is not among them stands by.
+  // Returns, by rank, the least seconds of an exchange with several partners in turn, of as many
+  // bytes as a link of that speed moves in a moment. This is the time of the rank's own link unless
+  // all its partners have slower ones. hosts: one rank of each host; other ranks only take part in
+  // barriers.
   std::vector<double> exchanges(std::span<const int> hosts, double bytes_per_second) {
     constexpr int most_rounds = 4, runs = 2;
     const auto elements = std::clamp<std::size_t>(
         static_cast<std::size_t>(share_ / 2 * bytes_per_second / sizeof(float)),
-        std::min(bulk, room_.size()), room_.size());
+        std::min(bulk, buffer_.size()), buffer_.size());
     const auto count = static_cast<int>(hosts.size());
     const auto self = static_cast<int>(std::ranges::find(hosts, transport_.rank()) - hosts.begin());
     std::vector<double> least(static_cast<std::size_t>(topology_.ranks()),
@@ -145,7 +145,7 @@ class Measurement {
     for (int round = 0; round < std::min(rounds_of(count), most_rounds); ++round) {
       const int other = self < count ? partner_of(self, count, round) : self;
       const int with = other == self ? -1 : hosts[static_cast<std::size_t>(other)];
-      Engine engine(transport_, loops_, message_plan({with, with}, 1, elements), {&room_, 1});
+      Engine engine(transport_, loops_, message_plan({with, with}, 1, elements), {&buffer_, 1});
       for (int run = 0; run < runs; ++run) {
         const std::span<const double> each = times([&] { engine.run(1); });
         for (std::size_t rank = 0; rank < least.size(); ++rank) {
@@ -162,19 +162,19 @@ class Measurement {
 
   int rank() const { return transport_.rank(); }
 
-  // host: the ranks of this one's.
+  // Returns the seconds of a barrier. host: the ranks of this rank's host.
   double meeting(const std::vector<int>& host) {
-    const Options options;  // which the writer refers to
-    Writer writer(options);
-    writer.begin_chunk();
+    const Options options;  // must outlive the builder
+    PlanBuilder builder(options);
+    builder.begin_chunk();
     for (int i = 0; i < at_once; ++i) {
-      writer.meet(host);
+      builder.barrier(host);
     }
-    return std::max(shortest, least(std::move(writer).finish()) / at_once);
+    return std::max(shortest, least(std::move(builder).finish()) / at_once);
   }
 
-  // How fast memory of another NUMA node is beside that of the own one, up to 1: by copies from
-  // there and from here. peer: the rank of another node that this one reads from; -1: none.
+  // Returns the bandwidth of another NUMA node's memory relative to this one's, at most 1, by
+  // copies from both. peer: the rank of another node to copy from; -1: none.
   double remote_share(int peer) {
     const double near = copy_seconds(transport_.rank());
     const double far = copy_seconds(peer < 0 ? transport_.rank() : peer);
@@ -182,11 +182,11 @@ class Measurement {
     return std::clamp(one_access / std::max(shortest, far - one_access), least_share, 1.0);
   }
 
-  // Seconds for each byte that is added to another.
+  // Returns the seconds per byte that is added to another.
   double add() {
-    const std::size_t n = room_.size() / 2;
-    const std::array<simd::Operand, 2> operands{{{room_.data()}, {&room_[n]}}};
-    float* const to = room_.data();
+    const std::size_t n = buffer_.size() / 2;
+    const std::array<simd::Operand, 2> operands{{{buffer_.data()}, {&buffer_[n]}}};
+    float* const to = buffer_.data();
     const simd::Sum sum{operands.data(), operands.size(), &to, 1, n, false, 0.5F};
     return least([&] { loops_.sum(sum); }) / static_cast<double>(n * sizeof(float));
   }
@@ -197,39 +197,39 @@ class Measurement {
 
   RankPlan message_plan(const Neighbours& with, int messages, std::size_t elements) const {
     const Options options{.chunks = messages, .window = messages};
-    Writer writer(options);
+    PlanBuilder builder(options);
     for (int i = 0; i < messages; ++i) {
-      writer.begin_chunk();
+      builder.begin_chunk();
       if (with.to >= 0) {
-        writer.send(with.to, {0, elements});
-        writer.receive_beside(with.from, {0, elements});
-        writer.wait();
+        builder.send(with.to, {0, elements});
+        builder.receive_to_scratch(with.from, {0, elements});
+        builder.wait();
       }
     }
-    return std::move(writer).finish();
+    return std::move(builder).finish();
   }
 
-  // The least time of a copy out of that rank's memory into this one's.
+  // Returns the least time of a copy from that rank's memory to this one's.
   double copy_seconds(int from) {
-    const std::size_t n = room_.size() / 2;
-    auto* const own = reinterpret_cast<std::byte*>(room_.data());
-    std::byte* const there = from == transport_.rank() ? own : transport_.in_sight(from, own);
+    const std::size_t n = buffer_.size() / 2;
+    auto* const own = reinterpret_cast<std::byte*>(buffer_.data());
+    std::byte* const there = from == transport_.rank() ? own : transport_.peer_address(from, own);
     const simd::Operand operand{there, simd::Type::f32};
-    float* const to = &room_[n];
+    float* const to = &buffer_[n];
     return least([&] { loops_.sum({&operand, 1, &to, 1, n, false, 1}); });
   }
 
   double least(RankPlan plan) {
-    Engine engine(transport_, loops_, std::move(plan), {&room_, 1});
+    Engine engine(transport_, loops_, std::move(plan), {&buffer_, 1});
     const float mean = 1 / static_cast<float>(topology_.ranks());
     return least([&] { engine.run(mean); });
   }
 
-  // The least time of a long message, which is repeated until the two fastest agree.
+  // Returns the least time of a long message, which is repeated until the two fastest agree.
   double agreed(RankPlan plan) {
     constexpr double alike = 1.05;
     constexpr int most = 8;
-    Engine engine(transport_, loops_, std::move(plan), {&room_, 1});
+    Engine engine(transport_, loops_, std::move(plan), {&buffer_, 1});
     double best = timed([&] { engine.run(1); }), second = std::numeric_limits<double>::infinity();
     for (int run = 1; run < most && second > alike * best; ++run) {
       const double next = timed([&] { engine.run(1); });
@@ -239,7 +239,8 @@ class Measurement {
     return best;
   }
 
-  // The least time of several runs, each that of the slowest rank: so all ranks know the same.
+  // Returns the least time of several runs, each of which counts as long as on its slowest rank. So
+  // the result is the same on all ranks.
   template <class Run>
   double least(const Run& run) {
     double best = timed(run);
@@ -254,8 +255,8 @@ class Measurement {
     return std::max(shortest, std::ranges::max(times(run)));
   }
   template <class Run>
-  std::span<const double> times(const Run& run) {  // of all ranks
-    numbers_.meet();
+  std::span<const double> times(const Run& run) {  // by rank
+    numbers_.barrier();
     const Clock::time_point start = Clock::now();
     run();
     const double mine = std::chrono::duration<double>(Clock::now() - start).count();
@@ -265,19 +266,19 @@ class Measurement {
   Transport& transport_;
   const simd::Loops& loops_;
   const Topology& topology_;
-  double share_;  // of the time
+  double share_;  // seconds of each measurement
   Numbers numbers_;
-  std::span<float> room_;
+  std::span<float> buffer_;
 };
 
-// A few steps for each power of two.
+// Rounds to four steps per power of two.
 double rounded(double value) {
   constexpr double steps = 4;
   return value > 0 ? std::exp2(std::round(std::log2(value) * steps) / steps) : 0;
 }
 
-// How fast the link of each rank's host is beside the fastest; empty: all alike. seconds: of the
-// first rank of each host.
+// Returns, by rank, the speed of its host's link relative to the fastest; empty if all are equal.
+// seconds: by rank, of which the first one of each host counts.
 std::vector<double> beside_the_fastest(std::span<const double> seconds,
                                        std::span<const std::vector<int>> hosts, std::size_t ranks) {
   constexpr double alike = 0.8;
@@ -292,7 +293,7 @@ std::vector<double> beside_the_fastest(std::span<const double> seconds,
   return std::ranges::min(link) < 1 ? link : std::vector<double>();
 }
 
-// A rank of the next NUMA node of this rank's host; -1: its host has one node.
+// Returns a rank of the next NUMA node of this rank's host; -1 if its host has one node.
 int peer_in_next_node(const Topology& topology, int rank) {
   std::vector<std::vector<int>> nodes = ranks_by_node(topology);
   const int host = topology.host_of[static_cast<std::size_t>(rank)];
@@ -334,7 +335,7 @@ void measure_between(Measurement& measurement, std::span<const std::vector<int>>
   const MessageSpeed outside = measurement.messages(in_ring(peers, measurement.rank()));
   take_latency(outside, speeds.links);
   double fastest = outside.bytes_per_second * static_cast<double>(smallest(hosts));
-  if (hosts.size() > 2) {  // of two both ends of one link are as fast
+  if (hosts.size() > 2) {  // With two hosts, both ends of the one link have the same speed.
     std::vector<int> firsts;
     firsts.reserve(hosts.size());
     for (const std::vector<int>& ranks : hosts) {
@@ -344,7 +345,7 @@ void measure_between(Measurement& measurement, std::span<const std::vector<int>>
         beside_the_fastest(measurement.exchanges(firsts, fastest), hosts, topology.host_of.size());
   }
   if (!speeds.of_rank.empty()) {
-    fastest /= std::ranges::min(speeds.of_rank);  // the ring went at the pace of the slowest
+    fastest /= std::ranges::min(speeds.of_rank);  // The ring ran at the speed of the slowest link.
   }
   speeds.links.host = rounded(fastest);
   speeds.sources.host = Source::measured;
@@ -355,13 +356,13 @@ void measure_between(Measurement& measurement, std::span<const std::vector<int>>
   }
 }
 
-// Messages inside a host are copies, which read and write each byte, and the sum reads it once
-// more: they can have a third of the memory's speed at most. A measurement above a limit was
-// measured in caches, or rounded up.
+// Clamps the speeds to the limits of the hardware: a measurement above was made in caches or
+// rounded up. Messages inside a host are copies, which read and write each byte, and the sum reads
+// it once more, so they get a third of the memory bandwidth at most.
 void keep_to_limits(LinkSpeeds& speeds) {
   Links& links = speeds.links;
   const Limits& limits = speeds.limits;
-  constexpr double accesses = 3;  // to each byte of a message
+  constexpr double accesses = 3;  // to memory per byte of a message
   const double copies = limits.memory.back().bytes_per_second / accesses;
   if (speeds.sources.rank == Source::measured && links.rank > copies) {
     links.rank = copies;
@@ -380,7 +381,7 @@ void keep_to_limits(LinkSpeeds& speeds) {
 }  // namespace
 
 LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                         const Links& assumed, const CalibrationLimits& limits) {
+                         const Links& assumed, const CalibrationBudget& limits) {
   LinkSpeeds speeds{assumed, {}};
   Links& links = speeds.links;
   if (topology.ranks() < 2) {

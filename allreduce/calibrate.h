@@ -11,12 +11,12 @@
 
 namespace cnn::allreduce {
 
-// How much a measurement of links may take.
-struct CalibrationLimits {
-  double seconds = 0.3;                        // about
+// The time and memory that a measurement of links may take.
+struct CalibrationBudget {
+  double seconds = 0.3;                        // approximately
   std::size_t bytes = std::size_t{16} << 20U;  // of the largest message and sum
-  bool peers_memory = true;                    // ranks of a host see one another's
-  std::size_t memory_bytes = 0;                // as ProbeOptions::bytes
+  bool peers_memory = true;      // whether ranks of a host can address one another's memory
+  std::size_t memory_bytes = 0;  // as ProbeOptions::bytes
 };
 
 struct LinkSpeeds {
@@ -26,20 +26,21 @@ struct LinkSpeeds {
   Limits limits = {};  // of the hardware; no link is faster
 };
 
-// Measures the hardware's limits, and what Links says of these ranks: meetings, messages to a
-// neighbour in the host and to one in the next host, reads of the memory of a rank of the next NUMA
-// node, all ranks at once, and sums. A transfer
-// between hosts lasts until start-up effects no longer count and is repeated until the two fastest
-// agree. Links of a kind that these ranks do not have (other hosts, peers in a host) stay as
-// `assumed`. Hosts exchange in pairs too, so that one with a slow link is told from those that talk
-// to it; links that differ by less than a fifth count as alike. All ranks call it together and get
-// rank 0's numbers. Those of Links are rounded to a few steps for each power of two, so that a
-// choice by them is mostly the same in the next run. Takes room of the transport: `bytes`, and a
-// page or two. Throws PeerLost.
+// Measures the limits of the hardware and the parameters of the cost model among these ranks:
+// barriers, messages to a neighbour in the host and to one in the next host, reads of the memory of
+// the next NUMA node, on all ranks at once, and sums. A transfer between hosts is made long enough
+// for start-up effects not to count, and is repeated until the two fastest agree. Hosts also
+// exchange in pairs, to find one whose link is slow; links that differ by less than a fifth count
+// as equal. Links of a kind that these ranks do not have (other hosts, peers in a host) stay as
+// `assumed`.
+//
+// All ranks call it together and get the numbers of rank 0. Those of Links are rounded to a few
+// steps per power of two, so that the next run mostly makes the same choice by them. Allocates
+// `bytes` and a page or two of shared memory. Throws PeerLost.
 LinkSpeeds measure_links(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                         const Links& assumed, const CalibrationLimits& limits);
+                         const Links& assumed, const CalibrationBudget& limits);
 
-// Rank 0's speeds on all ranks.
-LinkSpeeds links_of_first(Transport& transport, const Topology& topology, const LinkSpeeds& mine);
+// Broadcasts the speeds of rank 0 and returns them on all ranks. Throws PeerLost.
+LinkSpeeds links_of_rank_0(Transport& transport, const Topology& topology, const LinkSpeeds& mine);
 
 }  // namespace cnn::allreduce

@@ -28,36 +28,36 @@ CallDeadline::~CallDeadline() {
   }
 }
 
-// Between two looks at the clock at most a moment counts: this process may have been stopped.
+// Counts at most one second between two readings of the clock: this process may have been stopped.
 bool CallDeadline::returned_within(Clock::duration time) {
-  constexpr std::chrono::milliseconds between_looks{100};
-  constexpr std::chrono::seconds moment{1};
+  constexpr std::chrono::milliseconds check_interval{100};
+  constexpr std::chrono::seconds longest_gap{1};
   std::unique_lock lock(mutex_);
   Clock::time_point before = Clock::now();
   for (Clock::duration waited{}; waited < time && !returned_;) {
-    changed_.wait_for(lock, std::min<Clock::duration>(between_looks, time - waited));
+    changed_.wait_for(lock, std::min<Clock::duration>(check_interval, time - waited));
     const Clock::time_point now = Clock::now();
-    waited += std::min<Clock::duration>(now - before, moment);
+    waited += std::min<Clock::duration>(now - before, longest_gap);
     before = now;
   }
   return returned_;
 }
 
-// Ranks of one host would all say the same: the first of those that wait does.
+// All ranks of a host would print the same message, so the lowest rank that waits does.
 void CallDeadline::watch() {
-  constexpr std::chrono::seconds for_first{5};
+  constexpr std::chrono::seconds for_lower_rank{5};
   ::pthread_setname_np(::pthread_self(), call_.c_str());
-  if (returned_within(options_.longest)) {
+  if (returned_within(options_.timeout)) {
     return;
   }
-  HostRanks ranks = look_at_host_ranks(call_);
+  HostRanks ranks = inspect_host_ranks(call_);
   if (ranks.lower_rank_waits) {
-    if (returned_within(for_first)) {
+    if (returned_within(for_lower_rank)) {
       return;
     }
-    ranks = look_at_host_ranks(call_);
+    ranks = inspect_host_ranks(call_);
   }
-  options_.expired(call_ + " has waited for other ranks for " + in_seconds(options_.longest) +
+  options_.expired(call_ + " has waited for other ranks for " + seconds_text(options_.timeout) +
                    " (" + options_.flag + "): " + ranks.text);
 }
 

@@ -10,16 +10,17 @@
 namespace cnn::allreduce {
 
 struct CallDeadlineOptions {
-  std::chrono::milliseconds longest{30'000};
-  std::string flag;  // that sets it, for the message
-  // Gets the message, on a thread of the deadline, and ends the process: the call that does not
-  // return cannot be left otherwise. Null: there is no deadline.
+  std::chrono::milliseconds timeout{30'000};
+  std::string flag;  // the flag that sets the timeout, for the message
+  // Is called with the message on the watchdog thread and ends the process, because a call that
+  // does not return cannot be left otherwise. Null: there is no deadline.
   std::function<void(const std::string& message)> expired;
 };
 
-// Guards one call of a library that waits for other ranks without end, such as MPI_Init: lives as
-// long as the call. Its thread carries the name of the call, so that the ranks of a host see in
-// /proc who has arrived there. Time in which this process was stopped does not count.
+// A watchdog for one blocking call of a library that may wait for other ranks without end, such as
+// MPI_Init. It lives as long as the call. Its thread has the name of the call, so that other ranks
+// of the host see in /proc that this one is in it. Time in which this process was stopped does not
+// count.
 class CallDeadline {
  public:
   // call: at most 15 bytes, which is what Linux keeps of a thread's name.
@@ -37,7 +38,7 @@ class CallDeadline {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool returned_ = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last, as it uses the others
 };
 
 }  // namespace cnn::allreduce

@@ -6,7 +6,7 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/algorithms.h"
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -137,8 +137,8 @@ void check_memory(const Algorithm& algorithm, const Topology& topology, const Op
             "order of sums by rank needs another");
 }
 
-// The ranks as the algorithm takes them, by position. An order of sums is one of ranks: they keep
-// their places whatever that costs.
+// Returns the rank at each position. An order of sums is an order of rank numbers, so it fixes the
+// positions, whatever that costs.
 std::vector<int> places_of(const Topology& topology, const Options& options) {
   if (options.order == Order::fast) {
     return ranks_by_position(topology);

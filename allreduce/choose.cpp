@@ -8,20 +8,20 @@
 #include <utility>
 
 #include "allreduce/estimate.h"
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "allreduce/symmetry.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
 namespace {
 
-constexpr int widest = 16;               // a dimension of more members is divided
-constexpr int most_flat = 64;            // ranks that all talk to all
-constexpr int most_in_window = 8;        // of the pieces that are asked for
-constexpr std::size_t small = 16384;     // elements from which chunks are worth their messages
-constexpr int few_ranks = 16;            // for whom every way is simulated
-constexpr double most_messages = 1.2e6;  // that are simulated
-constexpr double most_messages_of_many = 1.5e5;  // of ranks without a symmetry
+constexpr int widest = 16;            // the largest dimension that is not divided further
+constexpr int most_flat = 64;         // the most ranks for which all-to-all messages are considered
+constexpr int most_in_window = 8;     // of the chunks that the user asks for
+constexpr std::size_t small = 16384;  // elements from which on chunks are worth their messages
+constexpr int few_ranks = 16;         // up to which all candidates are simulated
+constexpr double most_messages = 1.2e6;          // that are simulated
+constexpr double most_messages_of_many = 1.5e5;  // the same for many ranks without a symmetry
 
 bool prime(int n) {
   for (int d = 2; d * d <= n; ++d) {
@@ -32,7 +32,7 @@ bool prime(int n) {
   return true;
 }
 
-// All ways to write n as ascending factors up to `widest`, or primes.
+// Appends all factorisations of n into ascending factors that are at most `widest` or prime.
 void factorise(int n, int least, std::vector<int>& so_far, std::vector<std::vector<int>>& all) {
   if (n == 1) {
     all.push_back(so_far);
@@ -54,12 +54,13 @@ std::vector<std::vector<int>> factorisations(int n) {
   return all;
 }
 
-// Ranks of each host, if they are as many everywhere; else one.
+// Returns the ranks of each host if all hosts have equally many, otherwise 1.
 int ranks_each(const Topology& topology) { return ranks_of_each_host(topology).value_or(1); }
 
-// The host's dimension stands first: what leaves it has shrunk by then. Where its ranks have
-// several NUMA nodes it may be two dimensions, that of a node first.
-std::vector<std::vector<int>> grids(const Topology& topology) {
+// Returns the grids to consider. The dimension within a host comes first, so that less data leaves
+// the host. It may be two dimensions, the NUMA node first, where the ranks of a host have several
+// nodes.
+std::vector<std::vector<int>> grids_of(const Topology& topology) {
   const int inside = ranks_each(topology);
   std::vector<std::vector<int>> of_host(1);
   if (inside > 1) {
@@ -80,69 +81,73 @@ std::vector<std::vector<int>> grids(const Topology& topology) {
   return all;
 }
 
-// How many chunks, and how many of them at once: windows that keep links busy without the first
-// chunk waiting behind all others.
-std::vector<std::pair<int, int>> cuts(const Algorithm& row, const Topology& topology,
-                                      const Wish& wish) {
+// Returns pairs of a number of chunks and a window that keep the links busy without the first chunk
+// waiting behind all others.
+std::vector<std::pair<int, int>> chunkings_of(const Algorithm& row, const Topology& topology,
+                                              const Requirements& requirements) {
   std::vector<std::pair<int, int>> chunks{{1, 1}};
-  if (wish.pieces > 0) {
-    chunks = {{wish.pieces, std::min(wish.pieces, most_in_window)}};
-  } else if (wish.shape.chunk_bytes > 0) {
-    const std::size_t bytes = wish.elements * size_of(wish.wire);
-    const std::size_t whole = (bytes + wish.shape.chunk_bytes - 1) / wish.shape.chunk_bytes;
-    if (whole > wish.channels) {
+  if (requirements.pieces > 0) {
+    chunks = {{requirements.pieces, std::min(requirements.pieces, most_in_window)}};
+  } else if (requirements.shape.chunk_bytes > 0) {
+    const std::size_t bytes = requirements.elements * size_of(requirements.wire);
+    const std::size_t whole =
+        (bytes + requirements.shape.chunk_bytes - 1) / requirements.shape.chunk_bytes;
+    if (whole > requirements.channels) {
       return {};
     }
     const auto count = static_cast<int>(std::max<std::size_t>(whole, 1));
     chunks = {{count, std::min(count, most_in_window)}};
-  } else if (wish.elements >= small && (!row.peers_memory || row.grid || row.serial)) {
-    const bool many = topology.ranks() > most_flat;  // long ways: more under way at once
+  } else if (requirements.elements >= small && (!row.peers_memory || row.grid || row.serial)) {
+    const bool many = topology.ranks() > most_flat;  // Long paths need more chunks in flight.
     chunks.insert(chunks.end(), {{2, 2}, {16, many ? 4 : 3}});
     if (!many) {
       chunks.insert(chunks.end(), {{4, 4}, {32, 6}});
     }
   }
   for (auto& [count, window] : chunks) {
-    window = wish.shape.window > 0 ? std::min(wish.shape.window, count) : window;
+    window = requirements.shape.window > 0 ? std::min(requirements.shape.window, count) : window;
   }
   return chunks;
 }
 
-std::vector<Options> ways(const Algorithm& row, const Topology& topology, const Wish& wish) {
+std::vector<Options> options_of(const Algorithm& row, const Topology& topology,
+                                const Requirements& requirements) {
   std::vector<Options> all;
-  std::vector<std::vector<int>> dims(1, wish.shape.dims);
+  std::vector<std::vector<int>> dims(1, requirements.shape.dims);
   if (!row.grid) {
     dims = {{}};
-  } else if (wish.shape.dims.empty()) {
-    dims = grids(topology);
+  } else if (requirements.shape.dims.empty()) {
+    dims = grids_of(topology);
   }
   for (const std::vector<int>& of_grid : dims) {
-    for (const auto& [count, window] : cuts(row, topology, wish)) {
-      all.push_back({wish.order, wish.wire, of_grid, 1, count, window});
+    for (const auto& [count, window] : chunkings_of(row, topology, requirements)) {
+      all.push_back({requirements.order, requirements.wire, of_grid, 1, count, window});
     }
   }
   if (row.name == "multi_ring") {
-    const int rings = wish.shape.rings > 0 ? wish.shape.rings : std::min(8, ranks_each(topology));
+    const int rings =
+        requirements.shape.rings > 0 ? requirements.shape.rings : std::min(8, ranks_each(topology));
     for (Options& options : all) {
       options.rings = rings;
-      options.window *= rings;  // all of them advance together
+      options.window *= rings;  // all rings advance together
     }
   }
   return all;
 }
 
-bool worth_a_look(const Algorithm& row, const Topology& topology, const Wish& wish) {
+bool is_worth_considering(const Algorithm& row, const Topology& topology,
+                          const Requirements& requirements) {
   const bool many_rings = row.name == "multi_ring";
-  if ((!wish.shape.dims.empty() && row.grid != (wish.shape.dims.size() > 1)) ||
-      (wish.shape.rings > 0 && many_rings != (wish.shape.rings > 1))) {
+  if ((!requirements.shape.dims.empty() && row.grid != (requirements.shape.dims.size() > 1)) ||
+      (requirements.shape.rings > 0 && many_rings != (requirements.shape.rings > 1))) {
     return false;
   }
   if (row.peers_memory) {
     const bool by_node = row.name == "shared_by_node";
-    return wish.peers_memory && (row.grid || topology.one_host()) &&
+    return requirements.peers_memory && (row.grid || topology.one_host()) &&
            (!by_node || ranks_by_node(topology).size() > 1);
   }
-  if (row.name == "shuffle") {  // never faster than direct: for who asks for it
+  if (row.name == "shuffle") {  // It is never faster than direct, so it is only used on request.
     return false;
   }
   const bool all_to_all = row.name == "direct" || row.name == "weighted";
@@ -153,49 +158,53 @@ bool can(const Algorithm& row, const Topology& topology, const Options& options)
   try {
     make_plan(row, topology, 0, 0, options);
     return true;
-  } catch (const Error&) {  // another order, a narrow wire
+  } catch (const Error&) {  // The order or the wire is not supported.
     return false;
   }
 }
 
-// Where sums have an order, its bits depend on the dimensions unless all of them are powers of two
-// in a tree: then one cut is for all links and sizes. Hosts are one dimension or a few of about the
-// same size, ranks of a host another; empty: all ranks are one.
+// Returns the one grid that is used for every link speed and size if the sums have an order, as the
+// bits depend on the dimensions (unless all are powers of two in a tree). Hosts form one dimension
+// or a few of about the same size, and the ranks of a host another. Empty: no grid.
 std::vector<int> dims_for_order(const Topology& topology) {
   const int inside = ranks_each(topology);
   if (topology.ranks() == inside || (inside == 1 && topology.ranks() <= widest)) {
     return {};
   }
-  const std::vector<std::vector<int>> all = grids(topology);
+  const std::vector<std::vector<int>> all = grids_of(topology);
   const auto worse = [](const std::vector<int>& a, const std::vector<int>& b) {
     return std::pair(a.size(), a.back()) < std::pair(b.size(), b.back());
   };
   return all.empty() ? std::vector<int>() : *std::ranges::min_element(all, worse);
 }
 
-// In the memory of one host sums go in the order of positions at no cost: every run has the same
-// bits, whatever it measures, and threads those of processes.
-bool keeps_bits(const Candidate& way, const Topology& topology, const Wish& wish) {
-  if (!wish.shape.dims.empty() || wish.shape.rings > 0) {
-    return true;  // they are the same in every run
+// Returns whether the bits of the candidate's sums do not depend on what was measured. In the
+// shared memory of one host the order of positions costs nothing, so every run has the same bits
+// there, with threads or processes.
+bool keeps_bits(const Candidate& candidate, const Topology& topology,
+                const Requirements& requirements) {
+  if (!requirements.shape.dims.empty() || requirements.shape.rings > 0) {
+    return true;  // the user has fixed them
   }
-  if (wish.order == Order::fast) {
-    return !(wish.peers_memory && topology.one_host()) ||
-           ((way.algorithm->ordered || way.algorithm->serial) && !way.algorithm->grid);
+  if (requirements.order == Order::fast) {
+    return !(requirements.peers_memory && topology.one_host()) ||
+           ((candidate.algorithm->ordered || candidate.algorithm->serial) &&
+            !candidate.algorithm->grid);
   }
-  const bool pairs =
-      wish.order == Order::tree && std::has_single_bit(static_cast<unsigned>(topology.ranks()));
-  return pairs || way.options.dims == dims_for_order(topology);
+  const bool pairs = requirements.order == Order::tree &&
+                     std::has_single_bit(static_cast<unsigned>(topology.ranks()));
+  return pairs || candidate.options.dims == dims_for_order(topology);
 }
 
-std::vector<Candidate> ways_of_catalog(const Topology& topology, const Wish& wish) {
+std::vector<Candidate> candidates_of_catalog(const Topology& topology,
+                                             const Requirements& requirements) {
   std::vector<Candidate> all;
   for (const Algorithm& row : catalog()) {
-    if (!worth_a_look(row, topology, wish)) {
+    if (!is_worth_considering(row, topology, requirements)) {
       continue;
     }
-    for (const Options& options : ways(row, topology, wish)) {
-      if (keeps_bits({&row, options, 0}, topology, wish) && can(row, topology, options)) {
+    for (const Options& options : options_of(row, topology, requirements)) {
+      if (keeps_bits({&row, options, 0}, topology, requirements) && can(row, topology, options)) {
         all.push_back({&row, options, 0});
       }
     }
@@ -203,11 +212,12 @@ std::vector<Candidate> ways_of_catalog(const Topology& topology, const Wish& wis
   return all;
 }
 
-void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
-                      const Links& links) {
+void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology,
+                      const Requirements& requirements, const Links& links) {
   for (Candidate& candidate : all) {
     candidate.seconds =
-        estimate(*candidate.algorithm, candidate.options, topology, wish.elements, links).seconds;
+        estimate(*candidate.algorithm, candidate.options, topology, requirements.elements, links)
+            .seconds;
   }
   const int ranks = topology.ranks();
   const std::size_t kept = ranks <= most_flat ? 8 : ranks <= 4 * most_flat ? 2 : 1;
@@ -215,24 +225,26 @@ void keep_the_fastest(std::vector<Candidate>& all, const Topology& topology, con
   all.resize(std::min(all.size(), kept));
 }
 
-// That a rule names, with what holds for all.
-Candidate way_of_rule(const Rule& rule, const Wish& wish) {
-  Candidate way{rule.algorithm, rule.options, 0};
-  way.options.order = wish.order;
-  way.options.wire = wish.wire;
-  if (wish.pieces > 0) {
-    way.options.chunks = wish.pieces;
-    way.options.window = std::min(wish.pieces, most_in_window);
+// Returns the candidate that a rule names.
+Candidate candidate_of_rule(const Rule& rule, const Requirements& requirements) {
+  Candidate candidate{rule.algorithm, rule.options, 0};
+  candidate.options.order = requirements.order;
+  candidate.options.wire = requirements.wire;
+  if (requirements.pieces > 0) {
+    candidate.options.chunks = requirements.pieces;
+    candidate.options.window = std::min(requirements.pieces, most_in_window);
   }
-  return way;
+  return candidate;
 }
 
-// Empty buffers have as many chunks as others.
-bool has_channels(const Candidate& way, const Topology& topology, const Wish& wish) {
-  return make_plan(*way.algorithm, topology, 0, 0, way.options).chunks.size() <= wish.channels;
+// The number of chunks does not depend on the elements, so an empty buffer tells it.
+bool has_channels(const Candidate& candidate, const Topology& topology,
+                  const Requirements& requirements) {
+  return make_plan(*candidate.algorithm, topology, 0, 0, candidate.options).chunks.size() <=
+         requirements.channels;
 }
 
-// Simulates the plans of one host, cut into equal slices of the same total size.
+// Returns the simulated time by the plans of one host, for a buffer rounded up to equal slices.
 double simulate_by_symmetry(const Candidate& candidate, const Topology& topology,
                             std::size_t elements, const Links& links, const Symmetry& symmetry) {
   const auto unit = static_cast<std::size_t>(topology.ranks()) *
@@ -248,8 +260,8 @@ double simulate_by_symmetry(const Candidate& candidate, const Topology& topology
                   static_cast<double>(elements) / static_cast<double>(rounded));
 }
 
-// Simulates few ranks message by message, and many by one host's plans where hosts are alike;
-// else by formulas where messages are too many.
+// Returns the predicted time: by simulation of all messages for few ranks, by that of one host
+// where hosts are equal, and by formulas where there are too many messages.
 double seconds_of(const Candidate& candidate, const Topology& topology, std::size_t elements,
                   const Links& links) {
   const Algorithm& row = *candidate.algorithm;
@@ -268,24 +280,24 @@ double seconds_of(const Candidate& candidate, const Topology& topology, std::siz
              : rough.seconds;
 }
 
-// Gives all of them their seconds; those that need too many channels are left out.
-void simulate_all(std::vector<Candidate>& all, const Topology& topology, const Wish& wish,
-                  const Links& links) {
+// Sets the seconds of all candidates and removes those that need too many channels.
+void simulate_all(std::vector<Candidate>& all, const Topology& topology,
+                  const Requirements& requirements, const Links& links) {
   std::vector<Candidate> fitting;
   for (Candidate& candidate : all) {
-    if (has_channels(candidate, topology, wish)) {
-      candidate.seconds = seconds_of(candidate, topology, wish.elements, links);
+    if (has_channels(candidate, topology, requirements)) {
+      candidate.seconds = seconds_of(candidate, topology, requirements.elements, links);
       fitting.push_back(std::move(candidate));
     }
   }
   all = std::move(fitting);
 }
 
-std::string why_none(const Topology& topology, const Wish& wish) {
-  const Shape& shape = wish.shape;
-  const std::string channels = std::to_string(wish.channels);
-  if (wish.pieces > 0) {
-    return "no all-reduce in " + std::to_string(wish.pieces) +
+std::string explain_refusal(const Topology& topology, const Requirements& requirements) {
+  const Shape& shape = requirements.shape;
+  const std::string channels = std::to_string(requirements.channels);
+  if (requirements.pieces > 0) {
+    return "no all-reduce in " + std::to_string(requirements.pieces) +
            " pieces has as few chunks as ranks have channels, " + channels +
            "; ask for fewer pieces";
   }
@@ -298,36 +310,38 @@ std::string why_none(const Topology& topology, const Wish& wish) {
   return "no all-reduce keeps the order of sums and the wire that were asked for";
 }
 
-Wish wish_of(const Settings& settings, std::size_t elements, std::size_t channels) {
+Requirements wish_of(const Settings& settings, std::size_t elements, std::size_t channels) {
   return {elements, settings.order,  settings.wire, settings.peers_memory,
           channels, settings.pieces, settings.shape};
 }
 
 }  // namespace
 
-std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links) {
-  std::vector<Candidate> all = ways_of_catalog(topology, wish);
+std::vector<Candidate> candidates(const Topology& topology, const Requirements& requirements,
+                                  const Links& links) {
+  std::vector<Candidate> all = candidates_of_catalog(topology, requirements);
   if (topology.ranks() > few_ranks) {
-    keep_the_fastest(all, topology, wish, links);
+    keep_the_fastest(all, topology, requirements, links);
   }
-  simulate_all(all, topology, wish, links);
-  check(!all.empty(), why_none(topology, wish));
+  simulate_all(all, topology, requirements, links);
+  check(!all.empty(), explain_refusal(topology, requirements));
   std::ranges::stable_sort(all, {}, &Candidate::seconds);
   return all;
 }
 
-std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
-                               std::size_t channels) {
-  const Wish wish = wish_of(settings, elements, channels);
+std::vector<Candidate> candidates_for(const Settings& settings, std::size_t elements,
+                                      std::size_t channels) {
+  const Requirements requirements = wish_of(settings, elements, channels);
   const auto rule =
       std::ranges::find_if(settings.rules, [&](const Rule& r) { return elements <= r.most; });
   if (rule == settings.rules.end() || rule->algorithm == nullptr) {
-    return candidates(settings.topology, wish, settings.links);
+    return candidates(settings.topology, requirements, settings.links);
   }
-  const Candidate fixed = way_of_rule(*rule, wish);
-  make_plan(*fixed.algorithm, settings.topology, 0, 0, fixed.options);  // throws if it cannot be
+  const Candidate fixed = candidate_of_rule(*rule, requirements);
+  make_plan(*fixed.algorithm, settings.topology, 0, 0,
+            fixed.options);  // throws if it is not possible
   std::vector<Candidate> all{fixed};
-  simulate_all(all, settings.topology, wish, settings.links);
+  simulate_all(all, settings.topology, requirements, settings.links);
   check(!all.empty(), "all-reduce '" + std::string(fixed.algorithm->name) + "' in " +
                           std::to_string(fixed.options.chunks) +
                           " chunks needs more channels than ranks have, " +
@@ -336,23 +350,24 @@ std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
 }
 
 bool can_reduce(const Settings& settings, std::size_t elements, std::size_t channels) {
-  const Wish wish = wish_of(settings, elements, channels);
-  const auto some_way = [&] {
-    return std::ranges::any_of(ways_of_catalog(settings.topology, wish), [&](const auto& way) {
-      return has_channels(way, settings.topology, wish);
-    });
+  const Requirements requirements = wish_of(settings, elements, channels);
+  const auto some_candidate = [&] {
+    return std::ranges::any_of(candidates_of_catalog(settings.topology, requirements),
+                               [&](const auto& candidate) {
+                                 return has_channels(candidate, settings.topology, requirements);
+                               });
   };
   const auto follows = [&](const Rule& rule) {
     if (rule.algorithm == nullptr) {
-      return some_way();
+      return some_candidate();
     }
-    const Candidate way = way_of_rule(rule, wish);
-    return can(*way.algorithm, settings.topology, way.options) &&
-           has_channels(way, settings.topology, wish);
+    const Candidate candidate = candidate_of_rule(rule, requirements);
+    return can(*candidate.algorithm, settings.topology, candidate.options) &&
+           has_channels(candidate, settings.topology, requirements);
   };
   const bool all_named = !settings.rules.empty() &&
                          settings.rules.back().most == std::numeric_limits<std::size_t>::max();
-  return std::ranges::all_of(settings.rules, follows) && (all_named || some_way());
+  return std::ranges::all_of(settings.rules, follows) && (all_named || some_candidate());
 }
 
 std::string dims_text(const Options& options) {

@@ -14,76 +14,79 @@
 
 namespace cnn::allreduce {
 
-// A way to reduce a buffer, with the seconds that the model gives it.
+// An algorithm with its options, and the time that the model predicts for it.
 struct Candidate {
   const Algorithm* algorithm = nullptr;
   Options options;
   double seconds = 0;
 };
 
-// The limits of a choice; where nothing is said, it goes by the model.
+// Restrictions of a choice; a member that is not set leaves it to the model.
 struct Shape {
-  std::vector<int> dims = {};   // ranks as a grid; one dimension: none
-  int rings = 0;                // side by side
-  std::size_t chunk_bytes = 0;  // of a bucket, that travel on their own
-  int window = 0;               // chunks at once
+  std::vector<int> dims = {};   // of the grid of ranks; one dimension: no grid
+  int rings = 0;                // how many run concurrently
+  std::size_t chunk_bytes = 0;  // the size of a chunk of a bucket
+  int window = 0;               // how many chunks run concurrently
 };
 
-// The question to a choice.
-struct Wish {
+// The properties that an all-reduce must have.
+struct Requirements {
   std::size_t elements = 0;
   Order order = Order::fast;
   Wire wire = Wire::f32;
-  bool peers_memory = false;  // ranks of a host see one another's
-  std::size_t channels = 64;  // that ranks have: a list may have as many chunks
-  int pieces = 0;             // that it is cut into; 0: as the model likes
+  bool peers_memory = false;  // whether ranks of a host can address one another's memory
+  std::size_t channels = 64;  // the most chunks of a step list
+  int pieces = 0;             // the number of chunks; 0: the model decides
   Shape shape = {};
 };
 
-// All ways that the catalog has for these ranks and this order, the fastest first: grids over the
-// factors of ranks in a host and of hosts (none above 16 where it can be divided), one or more
-// rings, and chunks as many as hide one dimension under another. Where an order of sums is asked
-// for, those only that give the same bits whatever the links do, unless the shape says which. For
-// more than 16 ranks those that estimate() finds the fastest are simulated, the others left out. A
-// function of its arguments alone, so that all ranks choose alike.
-std::vector<Candidate> candidates(const Topology& topology, const Wish& wish, const Links& links);
+// Returns all candidates of the catalog that meet the requirements, the fastest first: grids over
+// the factors of the numbers of ranks per host and of hosts (none above 16 that can be divided),
+// one or several rings, and as many chunks as hide one dimension behind another. With an order of
+// sums, only those whose bits do not depend on the measured links, unless the shape names one. For
+// more than 16 ranks only those with the best estimate() are simulated. A pure function, so that
+// all ranks choose alike. Throws Error if there is none.
+std::vector<Candidate> candidates(const Topology& topology, const Requirements& requirements,
+                                  const Links& links);
 
-// The algorithm for buckets of up to so many elements: this algorithm, or null: the fastest.
+// Names the algorithm for buckets up to a size; null: the fastest.
 struct Rule {
-  std::size_t most = std::numeric_limits<std::size_t>::max();
+  std::size_t most = std::numeric_limits<std::size_t>::max();  // elements
   const Algorithm* algorithm = nullptr;
   Options options = {};
 };
 
-// How buckets are reduced, the same on all ranks.
+// How buckets are reduced. The same on all ranks.
 struct Settings {
   Topology topology;
   Order order = Order::fast;
   Wire wire = Wire::f32;
-  bool peers_memory = true;      // ranks of a host see one another's
-  Links links = {};              // what the choice of an algorithm goes by
-  LinkSources sources = {};      // of these links
-  Limits limits = {};            // of the hardware; unknown where nothing was measured
-  std::vector<Rule> rules = {};  // ascending; the first that is large enough holds. Empty: fastest
-  int pieces = 0;                // of each bucket; 0: as the model likes
-  Shape shape = {};              // of what is chosen, not of what the rules name
-  bool compares = false;         // the ranks' results, after every reduction
-  bool proves = false;  // each bucket first with numbers of known sums; bf16: of up to 256 ranks
-  std::optional<Fault> fault = {};  // that befalls a rank
+  bool peers_memory = true;      // whether ranks of a host can address one another's memory
+  Links links = {};              // the input of the cost model
+  LinkSources sources = {};      // how these links were found
+  Limits limits = {};            // of the hardware; unknown if they were not measured
+  std::vector<Rule> rules = {};  // by ascending size; the first that fits holds. Empty: the fastest
+  int pieces = 0;                // chunks of each bucket; 0: the model decides
+  Shape shape = {};              // restricts what the model chooses, not what rules name
+  bool compares = false;         // whether ranks compare a hash of the result after every reduction
+  // Whether the first reduction of each bucket is preceded by one of numbers with known sums. With
+  // a bf16 wire this works for up to 256 ranks.
+  bool proves = false;
+  std::optional<Fault> fault = {};  // an injected fault
   StallWarning stall = {};
 };
 
-// candidates() for a bucket, or the one way that the rules leave. Throws Error if that cannot be
-// made of these ranks.
-std::vector<Candidate> ways_of(const Settings& settings, std::size_t elements,
-                               std::size_t channels = Wish{}.channels);
+// Returns the candidates for a bucket: candidates(), or the one that a rule names. Throws Error if
+// that one is not possible among these ranks.
+std::vector<Candidate> candidates_for(const Settings& settings, std::size_t elements,
+                                      std::size_t channels = Requirements{}.channels);
 
-// Whether ways_of() finds one for these elements, by the rule for them and by all others; nothing
-// is simulated.
+// Returns whether candidates_for() finds one for these elements by each of the rules. Simulates
+// nothing.
 bool can_reduce(const Settings& settings, std::size_t elements,
-                std::size_t channels = Wish{}.channels);
+                std::size_t channels = Requirements{}.channels);
 
-// "4x8", "-" without dimensions.
+// Returns a text such as "4x8", or "-" without dimensions.
 std::string dims_text(const Options& options);
 
 }  // namespace cnn::allreduce

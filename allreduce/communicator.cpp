@@ -14,8 +14,8 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t words = 6;       // of a hash
-constexpr unsigned bits_of_word = 12;  // which floats of 4,096 ranks add exactly
+constexpr std::size_t words = 6;       // into which a hash is split
+constexpr unsigned bits_of_word = 12;  // so few that floats add them exactly for up to 4,096 ranks
 
 // FNV-1a over whole numbers.
 class Hash {
@@ -27,10 +27,10 @@ class Hash {
   std::uint64_t hash_ = 0xcbf29ce484222325U;
 };
 
-// Returns a pattern: rank r adds to an element in a proof bit r % 32 of this: 0 or 1, which every
-// order adds exactly, bf16 of up to 256 ranks, and no two places are likely to be alike.
+// Returns a pseudo-random pattern. In a proof rank r contributes bit r % 32 of it to the element: 0
+// or 1, which every order of sums adds exactly, also in bf16 for up to 256 ranks.
 std::uint32_t pattern(std::size_t element) {
-  std::uint64_t mixed = (element + 1) * 0x9e3779b97f4a7c15U;  // as SplitMix64 does
+  std::uint64_t mixed = (element + 1) * 0x9e3779b97f4a7c15U;  // the finaliser of SplitMix64
   mixed = (mixed ^ mixed >> 30U) * 0xbf58476d1ce4e5b9U;
   return static_cast<std::uint32_t>(mixed >> 32U);
 }
@@ -45,11 +45,12 @@ float sum_of(std::uint32_t pattern, int ranks) {
   return static_cast<float>(sum);
 }
 
-// A choice as rank 0 tells it. Its order of sums and wire are those of the settings.
+// The message in which rank 0 broadcasts a choice, without what the settings fix.
 struct ChoiceMessage {
-  std::int32_t row = -1;  // of the catalog; -1: rank 0 has no choice that fits in here
+  std::int32_t row =
+      -1;  // index into the catalog; -1: rank 0 has no choice that this message can carry
   std::int32_t rings = 0, chunks = 0, window = 0, rotate = 0, owners = 0;
-  std::array<std::int32_t, 32> dims{};  // up to the first 0
+  std::array<std::int32_t, 32> dims{};  // ends at the first 0
   double seconds = 0;
 };
 static_assert(std::is_trivially_copyable_v<ChoiceMessage>);
@@ -90,15 +91,15 @@ std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& tra
               : std::nullopt;
 }
 
-// Names what a list does before its last sum, and after it.
-std::string_view phase_of(const Algorithm& algorithm, bool has_sums_to_make) {
+// Returns the name of the phase before the last sum of a list, or after it.
+std::string_view phase_of(const Algorithm& algorithm, bool is_reducing) {
   if (algorithm.name == "doubling") {
     return "exchange";
   }
   if (algorithm.name == "tree") {
-    return has_sums_to_make ? "reduce" : "broadcast";
+    return is_reducing ? "reduce" : "broadcast";
   }
-  return has_sums_to_make ? "reduce-scatter" : "all-gather";
+  return is_reducing ? "reduce-scatter" : "all-gather";
 }
 
 }  // namespace
@@ -114,8 +115,8 @@ BucketCommunicator::BucketCommunicator(Transport& transport, const simd::Loops& 
   check(settings_.topology.ranks() == transport.ranks(),
         "the topology of an exchange has " + std::to_string(settings_.topology.ranks()) +
             " ranks, its transport " + std::to_string(transport.ranks()));
-  const Bytes room = transport.room(words * sizeof(float));
-  words_ = {reinterpret_cast<float*>(room.data()), words};
+  const Bytes memory = transport.allocate_shared(words * sizeof(float));
+  words_ = {reinterpret_cast<float*>(memory.data()), words};
   compare_ = std::make_unique<Engine>(
       warning_, loops_, make_plan(find("doubling"), settings_.topology, rank(), words, {}),
       std::span(&words_, 1));
@@ -160,7 +161,7 @@ void BucketCommunicator::compare_results(std::size_t number) {
                                     " differs from another rank's after its reduction");
 }
 
-// Proves a bucket, and puts its numbers back.
+// Reduces numbers with known sums in the bucket, checks the result and restores the gradients.
 void BucketCommunicator::prove(std::size_t number) {
   const Bucket& bucket = buckets_[number];
   std::vector<std::vector<float>> kept;
@@ -187,12 +188,15 @@ void BucketCommunicator::prove(std::size_t number) {
                     std::string(bucket.choice.algorithm->name));
 }
 
-// Ranks that cannot have it from rank 0 choose by themselves, and throw the same error as it.
+// If rank 0 has no choice to send, every rank chooses by itself and throws the same error as rank
+// 0.
 const Candidate& BucketCommunicator::choose(std::size_t elements) {
   if (const auto known = choices_.find(elements); known != choices_.end()) {
     return known->second;
   }
-  const auto own = [&] { return ways_of(settings_, elements, transport_.channels()).front(); };
+  const auto own = [&] {
+    return candidates_for(settings_, elements, transport_.channels()).front();
+  };
   ChoiceMessage message;
   if (rank() == 0) {
     try {
@@ -228,13 +232,13 @@ void BucketCommunicator::prepare(std::size_t number, std::span<const std::span<f
   }
 }
 
-void BucketCommunicator::forget_places() {
+void BucketCommunicator::invalidate_addresses() {
   for (Bucket& bucket : buckets_) {
     bucket.pieces.clear();
   }
 }
 
-// A rank that fails elsewhere than in messages keeps its own words.
+// Adds the position to errors about lost peers only.
 void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                                     float factor) {
   reductions_.resize(std::max(reductions_.size(), bucket + 1));
@@ -242,21 +246,21 @@ void BucketCommunicator::all_reduce(std::size_t bucket, std::span<const std::spa
   try {
     reduce(bucket, pieces, factor);
   } catch (const PeerLost& lost) {
-    throw PeerLost(lost.rank(), std::string(lost.what()) + " | in " + place_in(bucket),
+    throw PeerLost(lost.rank(), std::string(lost.what()) + " | in " + position_in(bucket),
                    lost.where());
   }
 }
 
-std::string BucketCommunicator::place_in(std::size_t bucket) const {
+std::string BucketCommunicator::position_in(std::size_t bucket) const {
   const bool prepared = bucket < buckets_.size() && buckets_[bucket].engine != nullptr;
   const Progress* const progress = transport_.progress();
-  return place_text({.progress = progress == nullptr ? 0 : progress->load(),
-                     .reductions = reductions_[bucket],
-                     .bucket = bucket,
-                     .phase = compares_ || !prepared
-                                  ? "comparing buckets"
-                                  : phase_of(*buckets_[bucket].choice.algorithm,
-                                             buckets_[bucket].engine->has_sums_to_make())});
+  return position_text({.progress = progress == nullptr ? 0 : progress->load(),
+                        .reductions = reductions_[bucket],
+                        .bucket = bucket,
+                        .phase = compares_ || !prepared
+                                     ? "comparing buckets"
+                                     : phase_of(*buckets_[bucket].choice.algorithm,
+                                                buckets_[bucket].engine->is_reducing())});
 }
 
 void BucketCommunicator::reduce(std::size_t bucket, std::span<const std::span<float>> pieces,

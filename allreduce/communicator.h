@@ -22,8 +22,9 @@
 
 namespace cnn::allreduce {
 
-// Reduces each bucket by the algorithm that the model finds the fastest for its size. The
-// preparations of a bucket's first reduction serve all later ones, which allocate nothing.
+// The all-reduce of gradient buckets. Each bucket is reduced by the algorithm that the cost model
+// finds the fastest for its size. The first reduction of a bucket prepares all later ones, which
+// allocate nothing.
 class BucketCommunicator final : public Communicator {
  public:
   // References must outlive it.
@@ -31,16 +32,15 @@ class BucketCommunicator final : public Communicator {
 
   int rank() const override { return transport_.rank(); }
   int ranks() const override { return transport_.ranks(); }
-  // Throws Error if the ranks' buckets of that number differ, and PeerLost that names step, bucket
-  // and phase.
+  // Throws Error if the ranks disagree about the bucket, and PeerLost with step, bucket and phase.
   void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
-  // All buckets may lie elsewhere in their room from now on: all ranks call it between the same two
+  // Tells that buckets may have other addresses from now on. All ranks call it between the same two
   // reductions.
-  void forget_places();
+  void invalidate_addresses();
 
-  // Returns what was chosen for a bucket that has been reduced.
+  // Returns the choice for a bucket that has been reduced.
   const Candidate& choice(std::size_t bucket) const { return buckets_[bucket].choice; }
   std::size_t buckets() const { return buckets_.size(); }
   const Settings& settings() const { return settings_; }
@@ -51,11 +51,11 @@ class BucketCommunicator final : public Communicator {
     Candidate choice;
     std::unique_ptr<Engine> engine;
   };
-  // Rank 0's choice for buckets of so many elements, made once for each size: all ranks ask for the
-  // same sizes in the same order.
+  // Returns the choice of rank 0 for buckets of so many elements, which it makes once per size. All
+  // ranks ask for the same sizes in the same order.
   const Candidate& choose(std::size_t elements);
   void reduce(std::size_t bucket, std::span<const std::span<float>> pieces, float factor);
-  std::string place_in(std::size_t bucket) const;
+  std::string position_in(std::size_t bucket) const;
   void prepare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare(std::size_t number, std::span<const std::span<float>> pieces);
   void compare_results(std::size_t number);
@@ -63,17 +63,17 @@ class BucketCommunicator final : public Communicator {
   bool all_have(std::uint64_t hash);
 
   Settings settings_;
-  WarningTransport warning_;
-  std::optional<FaultyTransport> fault_;  // if it is this rank's
+  StallWarningTransport warning_;
+  std::optional<FaultyTransport> fault_;  // only on the rank that it concerns
   Transport& transport_;
   const simd::Loops& loops_;
   std::vector<Bucket> buckets_;
-  std::span<float> words_;  // that ranks compare
+  std::span<float> words_;  // the buffer in which ranks compare hashes
   std::unique_ptr<Engine> compare_;
   std::map<std::size_t, Candidate> choices_;  // by elements
-  Broadcast choice_;                          // of a choice
-  std::vector<std::uint64_t> reductions_;     // that have begun, by bucket
-  bool compares_ = false;                     // ranks tell one another words, not gradients
+  Broadcast choice_;                          // broadcasts a choice
+  std::vector<std::uint64_t> reductions_;     // by bucket: how many have begun
+  bool compares_ = false;                     // whether a comparison of hashes is under way
 };
 
 }  // namespace cnn::allreduce

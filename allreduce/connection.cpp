@@ -14,8 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "allreduce/placement.h"
-#include "allreduce/tower_messages.h"
+#include "allreduce/multiplexed_transport.h"
+#include "allreduce/rank_order.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -30,237 +30,240 @@ std::string link_of(const char* path) {
   return std::filesystem::read_symlink(path, ignored).string();
 }
 
-Seat own_seat() {
-  Seat seat{.host = host_name(), .process = ::getpid()};
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> seat.kernel;
-  // A name and a network of its own make a host of its own, as tests of several hosts want.
-  seat.memory = seat.kernel + ":" + link_of("/proc/self/ns/pid") + ":" +
-                link_of("/proc/self/ns/net") + ":" + link_of("/proc/self/ns/uts") + ":" +
-                std::to_string(::geteuid());
-  return seat;
+RankPlacement own_placement() {
+  RankPlacement placement{.host = host_name(), .process = ::getpid()};
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> placement.kernel;
+  // A process with a host name and a network of its own counts as a host: tests of several hosts
+  // need that.
+  placement.memory = placement.kernel + ":" + link_of("/proc/self/ns/pid") + ":" +
+                     link_of("/proc/self/ns/net") + ":" + link_of("/proc/self/ns/uts") + ":" +
+                     std::to_string(::geteuid());
+  return placement;
 }
 
-// Those that share memory with this rank, itself included, ascending.
-std::vector<int> mates_of(std::span<const Seat> seats, int rank) {
-  std::vector<int> mates;
-  for (std::size_t other = 0; other < seats.size(); ++other) {
-    if (seats[other].memory == seats[static_cast<std::size_t>(rank)].memory) {
-      mates.push_back(static_cast<int>(other));
+// Returns the processes that share memory with this one, itself included, ascending.
+std::vector<int> local_peers_of(std::span<const RankPlacement> placements, int rank) {
+  std::vector<int> local_peers;
+  for (std::size_t other = 0; other < placements.size(); ++other) {
+    if (placements[other].memory == placements[static_cast<std::size_t>(rank)].memory) {
+      local_peers.push_back(static_cast<int>(other));
     }
   }
-  return mates;
+  return local_peers;
 }
 
-PeerMemory open_memory_of(const Seat& first, int descriptor) {
+SharedMemory open_memory_of(const RankPlacement& first, int descriptor) {
   const std::string path =
       "/proc/" + std::to_string(first.process) + "/fd/" + std::to_string(descriptor);
   const int mine = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
   check(mine >= 0, "the memory that ranks on " + first.host + " share cannot be opened: " + path +
                        ": " + std::strerror(errno) + "; --comm_transport=mpi does without");
-  return PeerMemory::open(mine);
+  return SharedMemory::open(mine);
 }
 
-// Memory for some of the ranks, messages for the others.
-class MixedTransport final : public Transport {
+// Routes calls by the rank that they concern: to shared memory for local ranks, to messages for
+// remote ones.
+class HybridTransport final : public Transport {
  public:
-  MixedTransport(World& world, std::unique_ptr<Transport> inside,
-                 std::unique_ptr<Transport> outside, std::span<const int> mates)
+  HybridTransport(World& world, std::unique_ptr<Transport> local, std::unique_ptr<Transport> remote,
+                  std::span<const int> local_peers)
       : world_(world),
-        inside_(std::move(inside)),
-        outside_(std::move(outside)),
-        place_(static_cast<std::size_t>(outside_->ranks()), -1) {
-    for (std::size_t place = 0; place < mates.size(); ++place) {
-      place_[static_cast<std::size_t>(mates[place])] = static_cast<int>(place);
+        local_(std::move(local)),
+        remote_(std::move(remote)),
+        place_(static_cast<std::size_t>(remote_->ranks()), -1) {
+    for (std::size_t place = 0; place < local_peers.size(); ++place) {
+      place_[static_cast<std::size_t>(local_peers[place])] = static_cast<int>(place);
     }
-    outside_->tell(*inside_->progress());
-    inside_group_.reserve(place_.size());
-    outside_group_.reserve(place_.size());
+    remote_->publish(*local_->progress());
+    local_group_.reserve(place_.size());
+    remote_group_.reserve(place_.size());
   }
 
-  int rank() const override { return outside_->rank(); }
-  int ranks() const override { return outside_->ranks(); }
-  std::size_t channels() const override { return outside_->channels(); }
-  Bytes room(std::size_t bytes) override { return inside_->room(bytes); }
-  std::byte* in_sight(int rank, std::byte* own) override {
+  int rank() const override { return remote_->rank(); }
+  int ranks() const override { return remote_->ranks(); }
+  std::size_t channels() const override { return remote_->channels(); }
+  Bytes allocate_shared(std::size_t bytes) override { return local_->allocate_shared(bytes); }
+  std::byte* peer_address(int rank, std::byte* own) override {
     const int place = place_of(rank);
-    return place < 0 ? nullptr : inside_->in_sight(place, own);
+    return place < 0 ? nullptr : local_->peer_address(place, own);
   }
 
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override {
-    const Way way = way_to(to);
-    told([&] { way.transport->send(way.rank, channel, pieces); });
+    const Route route = route_to(to);
+    reporting_loss([&] { route.transport->send(route.rank, channel, pieces); });
   }
   bool sent(int to, std::size_t channel) override {
-    const Way way = way_to(to);
-    return told([&] { return way.transport->sent(way.rank, channel); });
+    const Route route = route_to(to);
+    return reporting_loss([&] { return route.transport->sent(route.rank, channel); });
   }
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override {
-    const Way way = way_to(from);
-    told([&] { way.transport->receive(way.rank, channel, at_sender, to); });
+    const Route route = route_to(from);
+    reporting_loss([&] { route.transport->receive(route.rank, channel, at_sender, to); });
   }
   bool received(int from, std::size_t channel) override {
-    const Way way = way_to(from);
-    return told([&] { return way.transport->received(way.rank, channel); });
+    const Route route = route_to(from);
+    return reporting_loss([&] { return route.transport->received(route.rank, channel); });
   }
-  void come(std::span<const int> group, std::size_t channel) override {
-    inside_group_.clear();
-    outside_group_.clear();
+  void arrive(std::span<const int> group, std::size_t channel) override {
+    local_group_.clear();
+    remote_group_.clear();
     for (const int other : group) {
       const int place = place_of(other);
-      (place < 0 ? outside_group_ : inside_group_).push_back(place < 0 ? other : place);
+      (place < 0 ? remote_group_ : local_group_).push_back(place < 0 ? other : place);
     }
-    inside_->come(inside_group_, channel);
-    told([&] { outside_->come(outside_group_, channel); });
+    local_->arrive(local_group_, channel);
+    reporting_loss([&] { remote_->arrive(remote_group_, channel); });
   }
-  bool have_come(std::span<const int> group, std::size_t channel) override {
+  bool arrived(std::span<const int> group, std::size_t channel) override {
     return std::ranges::all_of(group, [&](int other) {
-      const Way way = way_to(other);
-      return told([&] { return way.transport->have_come({&way.rank, 1}, channel); });
+      const Route route = route_to(other);
+      return reporting_loss([&] { return route.transport->arrived({&route.rank, 1}, channel); });
     });
   }
 
-  // Looks at both kinds of peers. That of messages comes first: where a wait takes too long, signs
-  // of life from all hosts tell who is to blame in the end.
+  // Waits on both transports. Messages come first, because their heartbeats tell which rank of all
+  // hosts is to blame for a wait that times out.
   void idle(int waits_for) override {
     const int place = place_of(waits_for);
-    told([&] {
-      outside_->idle(waits_for);
-      inside_->idle(place < 0 ? inside_->rank() : place);
+    reporting_loss([&] {
+      remote_->idle(waits_for);
+      local_->idle(place < 0 ? local_->rank() : place);
     });
   }
   void busy() override {
-    inside_->busy();
-    outside_->busy();
+    local_->busy();
+    remote_->busy();
   }
-  void leave(std::optional<int> lost) override { inside_->leave(lost); }
-  Progress* progress() override { return inside_->progress(); }
+  void leave(std::optional<int> lost) override { local_->leave(lost); }
+  Progress* progress() override { return local_->progress(); }
   std::uint64_t progress_of(int rank) override {
-    const Way way = way_to(rank);
-    return way.transport->progress_of(way.rank);
+    const Route route = route_to(rank);
+    return route.transport->progress_of(route.rank);
   }
 
  private:
-  struct Way {
+  struct Route {
     Transport* transport;
     int rank;
   };
-  // A rank that is lost on one way is so on the other.
+  // Runs the call; if it throws PeerLost, reports the loss on both transports.
   template <class Call>
-  std::invoke_result_t<const Call&> told(const Call& call) {
+  std::invoke_result_t<const Call&> reporting_loss(const Call& call) {
     try {
       return call();
     } catch (const PeerLost& lost) {
-      world_.give_up(lost.rank(), lost.what());
-      inside_->leave(lost.rank());
+      world_.abort(lost.rank(), lost.what());
+      local_->leave(lost.rank());
       throw;
     }
   }
   int place_of(int rank) const {
     return rank == any_rank ? -1 : place_[static_cast<std::size_t>(rank)];
   }
-  Way way_to(int rank) const {
+  Route route_to(int rank) const {
     const int place = place_of(rank);
-    return place < 0 ? Way{outside_.get(), rank} : Way{inside_.get(), place};
+    return place < 0 ? Route{remote_.get(), rank} : Route{local_.get(), place};
   }
 
   World& world_;
-  std::unique_ptr<Transport> inside_, outside_;
-  std::vector<int> place_;                         // by rank: inside; -1: it is outside
-  std::vector<int> inside_group_, outside_group_;  // of come(), which allocates nothing
+  std::unique_ptr<Transport> local_, remote_;
+  std::vector<int> place_;                       // by rank: its local rank; -1: it is remote
+  std::vector<int> local_group_, remote_group_;  // reserved, as arrive() allocates nothing
 };
 
 }  // namespace
 
-std::vector<Seat> find_seats(World& world, bool apart) {
-  Seat mine = own_seat();
+std::vector<RankPlacement> gather_placements(World& world, bool apart) {
+  RankPlacement mine = own_placement();
   if (apart) {
     mine.memory = std::to_string(world.rank());
   }
   std::ostringstream text;
   text << mine.process << '\n' << mine.host << '\n' << mine.kernel << '\n' << mine.memory << '\n';
-  std::vector<Seat> seats;
+  std::vector<RankPlacement> placements;
   for (const std::string& of_rank : world.gather(text.str())) {
     std::istringstream lines(of_rank);
     std::string process;
-    Seat& seat = seats.emplace_back();
+    RankPlacement& placement = placements.emplace_back();
     std::getline(lines, process);
-    std::getline(lines, seat.host);
-    std::getline(lines, seat.kernel);
-    std::getline(lines, seat.memory);
-    seat.process = std::stoi(process);
+    std::getline(lines, placement.host);
+    std::getline(lines, placement.kernel);
+    std::getline(lines, placement.memory);
+    placement.process = std::stoi(process);
   }
-  return seats;
+  return placements;
 }
 
-Topology topology_of(std::span<const Seat> seats, int each) {
+Topology topology_of(std::span<const RankPlacement> placements, int each) {
   Topology topology;
   std::vector<std::string> hosts;
   std::vector<int> nodes;
-  for (const Seat& seat : seats) {
+  for (const RankPlacement& placement : placements) {
     for (std::size_t rank = 0; rank < static_cast<std::size_t>(each); ++rank) {
-      nodes.push_back(rank < seat.nodes.size() ? seat.nodes[rank] : -1);
+      nodes.push_back(rank < placement.nodes.size() ? placement.nodes[rank] : -1);
     }
-    const auto place = std::ranges::find(hosts, seat.memory);
+    const auto place = std::ranges::find(hosts, placement.memory);
     topology.host_of.insert(topology.host_of.end(), static_cast<std::size_t>(each),
                             static_cast<int>(place - hosts.begin()));
     if (place == hosts.end()) {
-      hosts.push_back(seat.memory);
+      hosts.push_back(placement.memory);
     }
   }
   set_numa_nodes(topology, std::move(nodes));
   return topology;
 }
 
-Connection::Connection(World& world, std::span<const Seat> seats, const PeerMemoryOptions& options,
-                       int each)
-    : world_(world), mates_(mates_of(seats, world.rank())), each_(each) {
-  const std::size_t sharers = mates_.size() * static_cast<std::size_t>(each);
-  const bool shares = sharers > 1, first = mates_.front() == world.rank();
+Connection::Connection(World& world, std::span<const RankPlacement> placements,
+                       const SharedMemoryOptions& options, int each)
+    : world_(world), local_peers_(local_peers_of(placements, world.rank())), each_(each) {
+  const std::size_t sharers = local_peers_.size() * static_cast<std::size_t>(each);
+  const bool shares = sharers > 1, first = local_peers_.front() == world.rank();
   if (shares && first) {
-    memory_ = std::make_unique<PeerMemory>(PeerMemory::create(static_cast<int>(sharers), options));
+    memory_ =
+        std::make_unique<SharedMemory>(SharedMemory::create(static_cast<int>(sharers), options));
   }
   const std::vector<std::string> descriptors =
       world.gather(memory_ ? std::to_string(memory_->descriptor()) : std::string());
   if (shares && !first) {
-    const auto host = static_cast<std::size_t>(mates_.front());
-    memory_ =
-        std::make_unique<PeerMemory>(open_memory_of(seats[host], std::stoi(descriptors[host])));
+    const auto host = static_cast<std::size_t>(local_peers_.front());
+    memory_ = std::make_unique<SharedMemory>(
+        open_memory_of(placements[host], std::stoi(descriptors[host])));
   }
-  if (!shares || mates_.size() < seats.size()) {
+  if (!shares || local_peers_.size() < placements.size()) {
     const auto pairs = static_cast<std::size_t>(each) * static_cast<std::size_t>(each);
     messages_ = world.connect(options.channels * pairs);
   }
-  world.gather({});  // all have it: joining is a matter of moments
+  world.gather({});  // All processes have the memory: joining is a matter of moments.
   if (each == 1) {
     transport_ = join(0);
   }
 }
 
 std::unique_ptr<Transport> Connection::join(int place) {
-  std::unique_ptr<Transport> inside, outside;
+  std::unique_ptr<Transport> local, remote;
   if (memory_) {
     std::vector<int> called;
-    for (const int process : mates_) {
+    for (const int process : local_peers_) {
       called.insert(called.end(), static_cast<std::size_t>(each_), process);
     }
-    const auto mate = std::ranges::find(mates_, world_.rank()) - mates_.begin();
-    inside = memory_->join(static_cast<int>(mate) * each_ + place, called);
+    const auto position = std::ranges::find(local_peers_, world_.rank()) - local_peers_.begin();
+    local = memory_->join(static_cast<int>(position) * each_ + place, called);
   }
   if (messages_) {
-    outside = each_ == 1 ? std::move(messages_)
-                         : std::make_unique<TowerMessages>(*messages_, turn_, place, each_);
+    remote = each_ == 1 ? std::move(messages_)
+                        : std::make_unique<MultiplexedTransport>(*messages_, mutex_, place, each_);
   }
-  if (inside == nullptr || outside == nullptr) {
-    return inside ? std::move(inside) : std::move(outside);
+  if (local == nullptr || remote == nullptr) {
+    return local ? std::move(local) : std::move(remote);
   }
   std::vector<int> ranks;
-  for (const int process : mates_) {
+  for (const int process : local_peers_) {
     for (int thread = 0; thread < each_; ++thread) {
       ranks.push_back(process * each_ + thread);
     }
   }
-  return std::make_unique<MixedTransport>(world_, std::move(inside), std::move(outside), ranks);
+  return std::make_unique<HybridTransport>(world_, std::move(local), std::move(remote), ranks);
 }
 
 }  // namespace cnn::allreduce

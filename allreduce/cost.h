@@ -8,38 +8,42 @@
 #include "allreduce/step_list.h"
 #include "allreduce/symmetry.h"
 
-// How long an all-reduce takes, as links and processors allow.
+// The cost model of an all-reduce, in the LogGP family (Alexandrov et al., 1995): latency, overhead
+// of a processor per message, and bandwidth of each link.
 namespace cnn::allreduce {
 
-// Seconds and bytes per second. A direction of a link carries its messages one after another.
+// The parameters, in seconds and bytes per second. Each direction of a link carries its messages
+// one after another.
 struct Links {
   double latency = 1e-6;  // of a message
-  double post = 0;        // of a processor, to send or to receive a message
-  double add = 0;         // per byte added to another
-  double rank = 20e9;     // bytes per second between ranks of a host: out of each, and into each
-  double host = 12.5e9;   // out of each host, and into it, for all its ranks together
-  double memory = 10e9;   // that a rank reads or writes in sums over the memory of others
-  // The same in the memory of ranks of other NUMA nodes; unset: as `memory`.
+  double post = 0;        // overhead: a processor's time to send or receive a message
+  double add = 0;         // a processor's time per byte that is added to another
+  double rank = 20e9;     // bandwidth of a rank within its host, in each direction
+  double host = 12.5e9;   // bandwidth of a host, in each direction, for all its ranks together
+  double memory = 10e9;   // bandwidth of a rank that reads or writes the memory of peers in sums
+  // The same for the memory of other NUMA nodes; not set: as `memory`.
   std::optional<double> remote_memory = {};
-  std::optional<double> meeting = {};  // of ranks that see one another's memory; else as latency
+  // The time of a barrier of ranks that share memory; not set: as `latency`.
+  std::optional<double> meeting = {};
 };
-// Topology::link makes the links of ranks slower or faster than these: that of a host by its first
-// rank.
+// Topology::link scales the links of each rank, and that of a host by its first rank.
 
-// Seconds from the start of all ranks to the end of the last one, in the lists themselves. A
-// message starts when both sides have posted it. Throws Error if ranks wait forever.
+// Returns the seconds from the start of all ranks to the end of the last one, by discrete-event
+// simulation of the step lists. A message starts when both sides have posted it. Throws Error if
+// the ranks deadlock.
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links);
 
-// The same of all ranks, by the plans of those of host 0 alone: memory and time are those of one
-// host, whatever the number of hosts. size_scale: what the size of each message and sum is
-// multiplied with, where the plans are of another number of elements.
+// Returns the same by the plans of the ranks of host 0 alone, which stand for all by the symmetry:
+// memory and time do not grow with the number of hosts. size_scale: the factor for the sizes of all
+// messages and sums, where the plans are for another number of elements.
 double simulate(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
                 const Symmetry& symmetry, double size_scale);
 
-// The seconds that no algorithm which adds in the ranks can fall below in simulate(), for a buffer
-// of so many bytes: the largest of what each link, one message and adding take. With the memory of
-// peers in sight nothing need travel inside a host: every rank reads and writes as much as a
-// buffer. lower_bound() is that of the hardware.
+// Returns a lower bound, in seconds, of simulate() for any algorithm that adds in the ranks, for a
+// buffer of so many bytes: the largest of the times of each link, of one message and of adding.
+// peers_memory: ranks of a host address one another's memory, so that nothing travels inside a
+// host, but every rank reads and writes as much as a buffer. See lower_bound() for the hardware's
+// bound.
 double bound(const Topology& topology, double bytes, const Links& links, bool peers_memory = false);
 
 }  // namespace cnn::allreduce

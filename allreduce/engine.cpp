@@ -15,7 +15,7 @@ simd::Type type_of(Wire wire) {
 
 }  // namespace
 
-// Looks up where the ranges of a plan lie.
+// Resolves the ranges of a plan to addresses.
 class Engine::Resolver {
  public:
   Resolver(Engine& engine, std::span<const std::span<float>> buffer)
@@ -23,15 +23,15 @@ class Engine::Resolver {
 
   void resolve() {
     for (const Chunk& chunk : engine_.plan_.chunks) {
-      Running running;
+      ChunkState state;
       narrowed_.clear();
       for (const Action& action : chunk.actions) {
-        running.actions.push_back(std::visit([&](const auto& a) { return this->of(a); }, action));
+        state.actions.push_back(std::visit([&](const auto& a) { return this->of(a); }, action));
       }
-      running.complete.resize(chunk.actions.size());
-      engine_.chunks_.push_back(std::move(running));
+      state.complete.resize(chunk.actions.size());
+      engine_.chunks_.push_back(std::move(state));
     }
-    std::size_t operand = 0, output = 0;  // the tables have their final place now
+    std::size_t operand = 0, output = 0;  // The tables do not grow any more.
     for (simd::Sum& sum : engine_.sums_) {
       sum.operands = &engine_.operands_[operand];
       sum.to = &engine_.outputs_[output];
@@ -41,13 +41,14 @@ class Engine::Resolver {
   }
 
  private:
-  struct Stretch {  // without a gap
+  // A contiguous part of a range.
+  struct Stretch {
     float* data;
-    std::size_t first, n;  // elements of the range
+    std::size_t first, n;  // in elements from the start of the range
   };
   std::vector<Stretch> stretches(const Range& range) const {
     std::vector<Stretch> result;
-    std::size_t begin = 0;  // of the piece, in the buffer
+    std::size_t begin = 0;  // of the piece in the buffer
     for (const std::span<float>& piece : buffer_) {
       const std::size_t from = std::max(begin, range.begin);
       const std::size_t to = std::min(begin + piece.size(), range.end);
@@ -60,7 +61,7 @@ class Engine::Resolver {
     return result;
   }
 
-  Pieces keep(std::span<const Bytes> pieces) {
+  Pieces store(std::span<const Bytes> pieces) {
     auto& all = engine_.pieces_;
     const Pieces result{static_cast<std::uint32_t>(all.size()),
                         static_cast<std::uint32_t>(pieces.size())};
@@ -72,14 +73,14 @@ class Engine::Resolver {
     for (const Stretch& s : stretches(range)) {
       pieces.push_back(std::as_writable_bytes(std::span(s.data, s.n)));
     }
-    return keep(pieces);
+    return store(pieces);
   }
   Pieces wire(const Range& range, const Pieces& own) {
     if (!narrow_) {
       return own;
     }
     const Bytes place = engine_.wire_.subspan(2 * range.begin, 2 * range.size());
-    return keep({&place, 1});
+    return store({&place, 1});
   }
 
   Resolved of(const Send& send) {
@@ -94,11 +95,11 @@ class Engine::Resolver {
     const Pieces own_pieces = own(receive.range);
     Resolved result{.own = own_pieces, .wire = wire(receive.range, own_pieces)};
     result.to = result.wire;
-    if (receive.beside) {
+    if (receive.scratch_offset) {
       const std::size_t size = size_of(engine_.plan_.wire);
-      const Bytes place =
-          Bytes(engine_.scratch_).subspan(*receive.beside * size, receive.range.size() * size);
-      result.to = keep({&place, 1});
+      const Bytes place = Bytes(engine_.scratch_)
+                              .subspan(*receive.scratch_offset * size, receive.range.size() * size);
+      result.to = store({&place, 1});
     }
     return result;
   }
@@ -106,29 +107,29 @@ class Engine::Resolver {
     narrowed_.clear();
     return {};
   }
-  static Resolved of(const Meet& /*meet*/) { return {}; }
+  static Resolved of(const Barrier& /*barrier*/) { return {}; }
 
-  float* seen(int rank, float* own_place) const {
+  float* address_of(int rank, float* own_place) const {
     if (rank == engine_.transport_.rank()) {
       return own_place;
     }
     std::byte* const place =
-        engine_.transport_.in_sight(rank, reinterpret_cast<std::byte*>(own_place));
+        engine_.transport_.peer_address(rank, reinterpret_cast<std::byte*>(own_place));
     check(place != nullptr, "an all-reduce needs the memory of rank " + std::to_string(rank) +
-                                ", which is not in sight of rank " +
+                                ", which is not addressable from rank " +
                                 std::to_string(engine_.transport_.rank()));
     return reinterpret_cast<float*>(place);
   }
-  simd::Operand operand(const Part& part, const Stretch& s) const {
+  simd::Operand resolve(const Operand& operand, const Stretch& s) const {
     const std::size_t size = size_of(engine_.plan_.wire);
-    switch (part.at) {
-      case Part::At::own:
+    switch (operand.source) {
+      case Operand::Source::own_buffer:
         break;
-      case Part::At::beside:
-        return {engine_.scratch_.data() + (part.where + s.first) * size,
+      case Operand::Source::scratch:
+        return {engine_.scratch_.data() + (operand.index + s.first) * size,
                 type_of(engine_.plan_.wire)};
-      case Part::At::peer:
-        return {seen(static_cast<int>(part.where), s.data), simd::Type::f32};
+      case Operand::Source::peer_buffer:
+        return {address_of(static_cast<int>(operand.index), s.data), simd::Type::f32};
     }
     return {s.data, simd::Type::f32};
   }
@@ -138,14 +139,14 @@ class Engine::Resolver {
     const std::vector<int> self{engine_.transport_.rank()};
     const std::vector<int>& into = sum.into ? engine_.plan_.groups[*sum.into] : self;
     for (const Stretch& s : stretches(sum.range)) {
-      for (const Part& part : engine_.plan_.parts_of(sum)) {
-        engine_.operands_.push_back(operand(part, s));
+      for (const Operand& operand : engine_.plan_.operands_of(sum)) {
+        engine_.operands_.push_back(resolve(operand, s));
       }
       for (const int rank : into) {
-        engine_.outputs_.push_back(seen(rank, s.data));
+        engine_.outputs_.push_back(address_of(rank, s.data));
       }
       simd::Sum part;
-      part.count = sum.parts;
+      part.count = sum.operand_count;
       part.outputs = into.size();
       part.n = s.n;
       part.pairwise = sum.pairwise;
@@ -159,7 +160,7 @@ class Engine::Resolver {
   Engine& engine_;
   std::span<const std::span<float>> buffer_;
   bool narrow_;
-  std::vector<Range> narrowed_;  // sent since the last wait
+  std::vector<Range> narrowed_;  // the ranges that were sent since the last Wait
 };
 
 Engine::Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
@@ -177,30 +178,30 @@ Engine::Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
     for (const std::span<float>& piece : buffer) {
       elements += piece.size();
     }
-    wire_ = transport.room(elements * size_of(plan_.wire));
+    wire_ = transport.allocate_shared(elements * size_of(plan_.wire));
   }
   Resolver(*this, buffer).resolve();
 }
 
 void Engine::run(float factor) {
   factor_ = factor;
-  for (Running& chunk : chunks_) {
+  for (ChunkState& chunk : chunks_) {
     chunk.next = chunk.open_from = 0;
-    chunk.came = chunk.done = false;
+    chunk.arrived = chunk.done = false;
   }
-  std::size_t first = 0;  // of those that are not done
+  std::size_t first = 0;  // the first chunk that is not done
   while (first < chunks_.size()) {
-    bool got_on = false;
+    bool progressed = false;
     for (std::size_t chunk = first; chunk < chunks_.size() && may_start(chunk); ++chunk) {
-      got_on = advance(chunk) || got_on;
+      progressed = advance(chunk) || progressed;
     }
     while (first < chunks_.size() && chunks_[first].done) {
       ++first;
     }
-    if (got_on || first == chunks_.size()) {
+    if (progressed || first == chunks_.size()) {
       transport_.busy();
     } else {
-      transport_.idle(blocked_by());
+      transport_.idle(awaited_rank());
     }
   }
 }
@@ -211,30 +212,29 @@ bool Engine::may_start(std::size_t chunk) const {
 }
 
 bool Engine::advance(std::size_t chunk) {
-  Running& running = chunks_[chunk];
+  ChunkState& state = chunks_[chunk];
   const std::vector<Action>& actions = plan_.chunks[chunk].actions;
-  bool got_on = false;
-  while (!running.done) {
-    if (running.next == actions.size()) {
+  bool progressed = false;
+  while (!state.done) {
+    if (state.next == actions.size()) {
       if (!messages_complete(chunk)) {
-        return got_on;
+        return progressed;
       }
-      running.done = true;
+      state.done = true;
       return true;
     }
-    if (!std::visit([&](const auto& action) { return step(chunk, action); },
-                    actions[running.next])) {
-      return got_on;
+    if (!std::visit([&](const auto& action) { return step(chunk, action); }, actions[state.next])) {
+      return progressed;
     }
-    ++running.next;
-    got_on = true;
+    ++state.next;
+    progressed = true;
   }
-  return got_on;
+  return progressed;
 }
 
 bool Engine::step(std::size_t chunk, const Send& send) {
-  Running& running = chunks_[chunk];
-  const Resolved& action = running.actions[running.next];
+  ChunkState& state = chunks_[chunk];
+  const Resolved& action = state.actions[state.next];
   if (action.narrows) {
     std::byte* to = at(action.wire)[0].data();
     for (const Bytes& piece : at(action.own)) {
@@ -244,15 +244,15 @@ bool Engine::step(std::size_t chunk, const Send& send) {
       to += 2 * n;
     }
   }
-  running.complete[running.next] = false;
+  state.complete[state.next] = false;
   transport_.send(send.to, chunk, at(action.wire));
   return true;
 }
 
 bool Engine::step(std::size_t chunk, const Receive& receive) {
-  Running& running = chunks_[chunk];
-  const Resolved& action = running.actions[running.next];
-  running.complete[running.next] = false;
+  ChunkState& state = chunks_[chunk];
+  const Resolved& action = state.actions[state.next];
+  state.complete[state.next] = false;
   transport_.receive(receive.from, chunk, at(action.wire), at(action.to));
   return true;
 }
@@ -269,7 +269,7 @@ bool Engine::complete(std::size_t chunk, std::size_t action) {
   if (!transport_.received(receive->from, chunk)) {
     return false;
   }
-  if (plan_.wire != Wire::f32 && !receive->beside) {
+  if (plan_.wire != Wire::f32 && !receive->scratch_offset) {
     const Resolved& resolved = chunks_[chunk].actions[action];
     const std::byte* from = at(resolved.wire)[0].data();
     for (const Bytes& piece : at(resolved.own)) {
@@ -283,38 +283,38 @@ bool Engine::complete(std::size_t chunk, std::size_t action) {
 }
 
 bool Engine::messages_complete(std::size_t chunk) {
-  Running& running = chunks_[chunk];
+  ChunkState& state = chunks_[chunk];
   bool all = true;
-  for (std::size_t i = running.open_from; i < running.next; ++i) {
-    if (!running.complete[i]) {
-      running.complete[i] = complete(chunk, i);
-      all = all && running.complete[i];
+  for (std::size_t i = state.open_from; i < state.next; ++i) {
+    if (!state.complete[i]) {
+      state.complete[i] = complete(chunk, i);
+      all = all && state.complete[i];
     }
   }
   if (all) {
-    running.open_from = running.next;
+    state.open_from = state.next;
   }
   return all;
 }
 
 bool Engine::step(std::size_t chunk, const Wait& /*wait*/) { return messages_complete(chunk); }
 
-bool Engine::step(std::size_t chunk, const Meet& meet) {
-  Running& running = chunks_[chunk];
-  if (!running.came) {
-    transport_.come(plan_.groups[meet.group], chunk);
-    running.came = true;
+bool Engine::step(std::size_t chunk, const Barrier& barrier) {
+  ChunkState& state = chunks_[chunk];
+  if (!state.arrived) {
+    transport_.arrive(plan_.groups[barrier.group], chunk);
+    state.arrived = true;
   }
-  if (!transport_.have_come(plan_.groups[meet.group], chunk)) {
+  if (!transport_.arrived(plan_.groups[barrier.group], chunk)) {
     return false;
   }
-  running.came = false;
+  state.arrived = false;
   return true;
 }
 
 bool Engine::step(std::size_t chunk, const Sum& sum) {
-  const Running& running = chunks_[chunk];
-  const Resolved& action = running.actions[running.next];
+  const ChunkState& state = chunks_[chunk];
+  const Resolved& action = state.actions[state.next];
   for (simd::Sum& part : std::span(sums_).subspan(action.first_sum, action.sums)) {
     part.factor = sum.last ? factor_ : 1;
     loops_.sum(part);
@@ -322,8 +322,8 @@ bool Engine::step(std::size_t chunk, const Sum& sum) {
   return true;
 }
 
-bool Engine::has_sums_to_make() const {
-  const auto first = std::ranges::find(chunks_, false, &Running::done);
+bool Engine::is_reducing() const {
+  const auto first = std::ranges::find(chunks_, false, &ChunkState::done);
   if (first == chunks_.end()) {
     return false;
   }
@@ -333,34 +333,34 @@ bool Engine::has_sums_to_make() const {
       left, [](const Action& action) { return std::holds_alternative<Sum>(action); });
 }
 
-std::optional<int> Engine::missing(std::size_t chunk) const {
-  const Running& running = chunks_[chunk];
+std::optional<int> Engine::awaited_rank(std::size_t chunk) const {
+  const ChunkState& state = chunks_[chunk];
   const std::vector<Action>& actions = plan_.chunks[chunk].actions;
-  const Meet* const meet =
-      running.next < actions.size() ? std::get_if<Meet>(&actions[running.next]) : nullptr;
-  if (meet != nullptr) {
-    for (const int rank : plan_.groups[meet->group]) {
-      if (!transport_.have_come({&rank, 1}, chunk)) {
+  const Barrier* const barrier =
+      state.next < actions.size() ? std::get_if<Barrier>(&actions[state.next]) : nullptr;
+  if (barrier != nullptr) {
+    for (const int rank : plan_.groups[barrier->group]) {
+      if (!transport_.arrived({&rank, 1}, chunk)) {
         return rank;
       }
     }
   }
-  for (std::size_t i = running.open_from; i < running.next; ++i) {
+  for (std::size_t i = state.open_from; i < state.next; ++i) {
     if (const auto* const receive = std::get_if<Receive>(&actions[i]);
-        receive != nullptr && !running.complete[i]) {
+        receive != nullptr && !state.complete[i]) {
       return receive->from;
     }
     if (const auto* const send = std::get_if<Send>(&actions[i]);
-        send != nullptr && !running.complete[i]) {
+        send != nullptr && !state.complete[i]) {
       return send->to;
     }
   }
   return std::nullopt;
 }
 
-int Engine::blocked_by() const {
+int Engine::awaited_rank() const {
   for (std::size_t chunk = 0; chunk < chunks_.size(); ++chunk) {
-    const std::optional<int> rank = chunks_[chunk].done ? std::nullopt : missing(chunk);
+    const std::optional<int> rank = chunks_[chunk].done ? std::nullopt : awaited_rank(chunk);
     if (rank) {
       return *rank;
     }

@@ -12,70 +12,75 @@
 
 namespace cnn::allreduce {
 
-// One rank's list with all its addresses: run again and again, it allocates nothing. All ranks make
-// the same bucket reductions in the same order, with buffers at the same places of their rooms.
+// Runs the step list of one rank, as often as needed and without allocating. All ranks run the same
+// sequence of engines, with buffers at the same offsets in their shared segments.
 class Engine {
  public:
-  // buffer: pieces that together are what the plan reduces; in a room of the transport, as far as
-  // there are peers. wire: that of an engine for the same bucket, whose place this one takes;
-  // empty: it takes a room of its own. References must outlive the engine. Throws Error if the plan
-  // needs more channels than the transport has, or memory of peers that is not in sight.
+  // buffer: the pieces that the plan reduces as one buffer; they lie in the shared segment of the
+  // transport if the plan addresses peers. wire: the message buffer of the engine of the same
+  // bucket that this one replaces; empty: the engine allocates one. References must outlive the
+  // engine. Throws Error if the plan needs more channels than the transport has, or a peer's memory
+  // that is not addressable.
   Engine(Transport& transport, const simd::Loops& loops, RankPlan plan,
          std::span<const std::span<float>> buffer, Bytes wire = {});
 
-  // The buffer becomes the sum of all ranks' buffers times the factor. Returns when this rank's
-  // list has ended. Throws PeerLost.
+  // All-reduce: replaces the buffer by the sum of all ranks' buffers times the factor. Blocks until
+  // this rank's list is done. Throws PeerLost.
   void run(float factor);
 
-  // Whether the chunk that has got on least in the latest run still has sums to make.
-  bool has_sums_to_make() const;
+  // Returns whether the first unfinished chunk of the latest run still has sums to make, that is
+  // whether it is in the reduce phase.
+  bool is_reducing() const;
 
-  Bytes wire() const { return wire_; }  // where messages lie; empty: in the buffer
+  // Returns the buffer of the messages in the wire's type; empty: they lie in the reduced buffer.
+  Bytes wire() const { return wire_; }
 
  private:
-  struct Pieces {  // of pieces_
+  struct Pieces {  // a range of pieces_
     std::uint32_t first = 0, count = 0;
   };
-  // An action as it is run: its operands in flat tables.
+  // An action with resolved addresses, in flat tables.
   struct Resolved {
-    Pieces own, wire, to;  // of the range; of what is sent or stands for it; of where it arrives
+    Pieces own, wire, to;  // the range, the message as it is sent, the place where it arrives
     std::uint32_t first_sum = 0, sums = 0;
-    bool narrows = false;  // the first to send this range: another rank may read it for the next
+    // Whether to convert the range to the wire's type: only its first send does, as peers may read
+    // the message after that.
+    bool narrows = false;
   };
-  struct Running {  // a chunk
+  struct ChunkState {
     std::vector<Resolved> actions;
-    std::vector<bool> complete;  // messages
+    std::vector<bool> complete;  // by action: its message
     std::size_t next = 0, open_from = 0;
-    bool came = false, done = false;
+    bool arrived = false, done = false;
   };
   class Resolver;
 
   std::span<const Bytes> at(const Pieces& pieces) const {
     return std::span(pieces_).subspan(pieces.first, pieces.count);
   }
-  bool advance(std::size_t chunk);  // true: it got on
+  bool advance(std::size_t chunk);  // returns whether it made progress
   bool step(std::size_t chunk, const Send& send);
   bool step(std::size_t chunk, const Receive& receive);
   bool step(std::size_t chunk, const Wait& wait);
-  bool step(std::size_t chunk, const Meet& meet);
+  bool step(std::size_t chunk, const Barrier& barrier);
   bool step(std::size_t chunk, const Sum& sum);
   bool messages_complete(std::size_t chunk);
   bool complete(std::size_t chunk, std::size_t action);
   bool may_start(std::size_t chunk) const;
-  std::optional<int> missing(std::size_t chunk) const;  // a rank that it waits for
-  int blocked_by() const;                               // such a rank of any chunk
+  std::optional<int> awaited_rank(std::size_t chunk) const;
+  int awaited_rank() const;  // of the first chunk that waits
 
   Transport& transport_;
   const simd::Loops& loops_;
   RankPlan plan_;
   float factor_ = 1;
   std::vector<std::byte> scratch_;
-  Bytes wire_;  // the buffer as messages carry it, if they are narrower
+  Bytes wire_;  // the buffer in the wire's type, if that is not f32
   std::vector<Bytes> pieces_;
   std::vector<simd::Sum> sums_;
   std::vector<simd::Operand> operands_;
   std::vector<float*> outputs_;
-  std::vector<Running> chunks_;
+  std::vector<ChunkState> chunks_;
 };
 
 }  // namespace cnn::allreduce

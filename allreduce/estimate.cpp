@@ -5,17 +5,17 @@
 #include <string_view>
 #include <vector>
 
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "allreduce/step_list.h"
 
 namespace cnn::allreduce {
 namespace {
 
-// A buffer among hosts of equally many ranks.
-struct Scene {
-  double ranks = 1, each = 1;  // each: in a host
-  double bytes = 0;            // of the buffer, as messages carry it
-  double floats = 0;           // the same in f32, as sums read and write it
+// The inputs of the formulas: a buffer among hosts of equally many ranks.
+struct Problem {
+  double ranks = 1, each = 1;  // each: the ranks of a host
+  double bytes = 0;            // of the buffer in the wire's type
+  double floats = 0;           // of the buffer in f32
   double added = 0;            // seconds to add a whole buffer to another
   double of_node = 1;          // ranks of a NUMA node
   Links links;
@@ -23,20 +23,22 @@ struct Scene {
   double remote_memory() const { return links.remote_memory.value_or(links.memory); }
 
   double step() const { return links.latency + 2 * links.post; }
-  double outside() const { return links.host / each; }  // of each rank, when all of a host send
+  double outside() const {
+    return links.host / each;
+  }  // bandwidth of a rank when all ranks of the host send
   double depth() const { return std::ceil(std::log2(ranks)); }
 };
 
-// Latency of one chunk, what each kind of link is busy with the whole buffer, and messages of a
-// rank for each chunk.
-struct Course {
+// The cost of an algorithm: the latency of one chunk, the time that the whole buffer keeps each
+// kind of link busy (`stages`), and the messages of a rank per chunk.
+struct Cost {
   double latency = 0;
   std::vector<double> stages = {};
   double messages = 0;
-  double fill = 0;  // until the last of a row of ranks has something to do
+  double fill = 0;  // the time to fill the pipeline
 };
 
-Course ring(const Scene& of) {
+Cost ring(const Problem& of) {
   const double speed = of.ranks == of.each ? of.links.rank
                        : of.each == 1      ? of.links.host
                                            : std::min(of.links.rank, of.links.host);
@@ -46,7 +48,7 @@ Course ring(const Scene& of) {
           2 * (of.ranks - 1)};
 }
 
-Course direct(const Scene& of) {
+Cost direct(const Problem& of) {
   const double inside = (of.each - 1) / of.ranks, outside = (of.ranks - of.each) / of.ranks;
   return {2 * (of.links.latency + 2 * (of.ranks - 1) * of.links.post),
           {2 * inside * of.bytes / of.links.rank, 2 * outside * of.bytes / of.outside(),
@@ -54,27 +56,27 @@ Course direct(const Scene& of) {
           2 * (of.ranks - 1)};
 }
 
-// Each dimension works on what those before have left to a rank. before: ranks of the dimensions
-// that are not among these, as they come first.
-Course grid(const Scene& of, const std::vector<int>& dims, bool rings, double before = 1) {
-  Course course;
+// Each dimension works on the slice that those before have left to a rank. before: the product of
+// the dimensions in front of these.
+Cost grid(const Problem& of, const std::vector<int>& dims, bool rings, double before = 1) {
+  Cost cost;
   double left = 1 / before, stride = before;
   for (const int dim : dims) {
     const double size = dim, share = (size - 1) / size * left;
     const double speed = stride * size <= of.each ? of.links.rank : of.outside();
-    course.latency += rings ? 2 * (size - 1) * of.step()
-                            : 2 * (of.links.latency + 2 * (size - 1) * of.links.post);
-    course.stages.push_back(2 * share * of.bytes / speed + share * of.added);
-    course.messages += 2 * (size - 1);
+    cost.latency += rings ? 2 * (size - 1) * of.step()
+                          : 2 * (of.links.latency + 2 * (size - 1) * of.links.post);
+    cost.stages.push_back(2 * share * of.bytes / speed + share * of.added);
+    cost.messages += 2 * (size - 1);
     left /= size;
     stride *= size;
   }
-  return course;
+  return cost;
 }
 
-// As a grid whose first dimensions, within a host, have sums in memory: a slice is read in all
-// buffers of the dimension and written once, then read again and written to all others.
-Course shared_grid(const Scene& of, std::vector<int> dims, bool rings) {
+// A grid whose dimensions within a host sum in shared memory: a slice is read in all buffers of the
+// dimension and written once, then read again and written to all others.
+Cost shared_grid(const Problem& of, std::vector<int> dims, bool rings) {
   double inside = 1, seconds = 0;
   while (!dims.empty() && inside * dims.front() <= of.each) {
     const double size = dims.front();
@@ -84,27 +86,27 @@ Course shared_grid(const Scene& of, std::vector<int> dims, bool rings) {
                ((1 + 2 * near) / of.links.memory + 2 * (size - near) / of.remote_memory());
     dims.erase(dims.begin());
   }
-  Course course = grid(of, dims, rings, inside);
-  course.latency += 2 * of.links.meeting.value_or(of.links.latency);
-  course.stages.push_back(seconds);
-  return course;
+  Cost cost = grid(of, dims, rings, inside);
+  cost.latency += 2 * of.links.meeting.value_or(of.links.latency);
+  cost.stages.push_back(seconds);
+  return cost;
 }
 
-// Distances 1, 2, 4, ...: whole buffers, or halves, quarters, ... and back.
-Course distances(const Scene& of, bool halves) {
-  Course course{.latency = (halves ? 2 : 1) * of.depth() * of.step(),
-                .messages = (halves ? 2 : 1) * of.depth()};
+// Recursive doubling, or halving and doubling.
+Cost distances(const Problem& of, bool halves) {
+  Cost cost{.latency = (halves ? 2 : 1) * of.depth() * of.step(),
+            .messages = (halves ? 2 : 1) * of.depth()};
   double inside = 0, outside = 0, added = 0, share = 1;
   for (double distance = 1; distance < of.ranks; distance *= 2) {
     share /= halves ? 2 : 1;
     (distance < of.each ? inside : outside) += (halves ? 2 : 1) * share * of.bytes;
     added += share * of.added;
   }
-  course.stages = {inside / of.links.rank + outside / of.outside() + added};
-  return course;
+  cost.stages = {inside / of.links.rank + outside / of.outside() + added};
+  return cost;
 }
 
-Course tree(const Scene& of) {
+Cost tree(const Problem& of) {
   const double speed = of.ranks == of.each ? of.links.rank : of.outside();
   // Inner ranks of one tree, which are leaves of the other, have two children.
   return {2 * of.depth() * of.step(),
@@ -113,16 +115,16 @@ Course tree(const Scene& of) {
           (of.depth() - 1) * of.bytes / speed};
 }
 
-Course shared(const Scene& of) {
+Cost shared(const Problem& of) {
   const double near = of.of_node / of.ranks;
   return {2 * of.links.meeting.value_or(of.links.latency),
           {2 * of.bytes * (near / of.links.memory + (1 - near) / of.remote_memory())},
           2};
 }
 
-// A node in the middle is the busiest: it reads a slice in its own buffers and one beside them,
-// writes it once, and later reads the result from afar and writes it to all of its own.
-Course shared_by_node(const Scene& of) {
+// A NUMA node in the middle is the busiest: it reads a slice in its own buffers and in one more,
+// writes it once, later reads the result from another node and writes it to all its own buffers.
+Cost shared_by_node(const Problem& of) {
   const double nodes = of.ranks / of.of_node, meeting = of.links.meeting.value_or(of.links.latency);
   const double remote_reads = std::min(nodes - 1, 2.0);
   const double slice = of.bytes / of.of_node;
@@ -133,53 +135,53 @@ Course shared_by_node(const Scene& of) {
           (nodes - 1) * adding};
 }
 
-Course course_of(std::string_view name, const Scene& scene, const Options& options) {
+Cost cost_of(std::string_view name, const Problem& problem, const Options& options) {
   if (name == "ring" || name == "multi_ring") {
-    return ring(scene);
+    return ring(problem);
   }
   if (name == "grid_of_rings" || name == "grid_of_direct") {
-    return grid(scene, options.dims, name == "grid_of_rings");
+    return grid(problem, options.dims, name == "grid_of_rings");
   }
   if (name == "shared_rings" || name == "shared_direct") {
-    return shared_grid(scene, options.dims, name == "shared_rings");
+    return shared_grid(problem, options.dims, name == "shared_rings");
   }
   if (name == "doubling" || name == "halving") {
-    return distances(scene, name == "halving");
+    return distances(problem, name == "halving");
   }
-  return name == "tree"             ? tree(scene)
-         : name == "shared"         ? shared(scene)
-         : name == "shared_by_node" ? shared_by_node(scene)
-                                    : direct(scene);
+  return name == "tree"             ? tree(problem)
+         : name == "shared"         ? shared(problem)
+         : name == "shared_by_node" ? shared_by_node(problem)
+                                    : direct(problem);
 }
 
 }  // namespace
 
-// Chunks hide all stages but the slowest under it, and their own latency in a window.
+// Chunks are a pipeline: the slowest stage hides the others, and a window hides the latency.
 Estimate estimate(const Algorithm& algorithm, const Options& options, const Topology& topology,
                   std::size_t elements, const Links& links) {
   const auto count = static_cast<double>(elements);
   const auto each =
       static_cast<double>(std::ranges::count(topology.host_of, topology.host_of.front()));
-  const Scene scene{.ranks = static_cast<double>(topology.ranks()),
-                    .each = each,
-                    .bytes = count * static_cast<double>(size_of(options.wire)),
-                    .floats = count * sizeof(float),
-                    .added = count * sizeof(float) * links.add,
-                    .of_node = static_cast<double>(ranks_by_node(topology).front().size()),
-                    .links = links};
-  if (scene.ranks < 2) {
+  const Problem problem{.ranks = static_cast<double>(topology.ranks()),
+                        .each = each,
+                        .bytes = count * static_cast<double>(size_of(options.wire)),
+                        .floats = count * sizeof(float),
+                        .added = count * sizeof(float) * links.add,
+                        .of_node = static_cast<double>(ranks_by_node(topology).front().size()),
+                        .links = links};
+  if (problem.ranks < 2) {
     return {};
   }
-  const Course course = course_of(algorithm.name, scene, options);
+  const Cost cost = cost_of(algorithm.name, problem, options);
   double slowest = 0, sum = 0;
-  for (const double stage : course.stages) {
+  for (const double stage : cost.stages) {
     slowest = std::max(slowest, stage);
     sum += stage;
   }
   const double chunks = options.chunks, waves = std::ceil(chunks * options.rings / options.window);
-  const double busy = slowest + (sum - slowest + course.fill) / chunks;
-  return {std::max(busy + course.latency, waves * course.latency),
-          scene.ranks * course.messages * chunks * options.rings};
+  const double busy = slowest + (sum - slowest + cost.fill) / chunks;
+  return {std::max(busy + cost.latency, waves * cost.latency),
+          problem.ranks * cost.messages * chunks * options.rings};
 }
 
 }  // namespace cnn::allreduce

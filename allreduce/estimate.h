@@ -7,14 +7,13 @@
 
 namespace cnn::allreduce {
 
-// The seconds that an algorithm would take, by formulas: rough, but at once for any number of
-// ranks.
+// The predicted time of an algorithm by closed formulas: rough, but fast for any number of ranks.
 struct Estimate {
   double seconds = 0;
-  double messages = 0;  // of all ranks, which is what simulate() takes its time for
+  double messages = 0;  // of all ranks, to which the time of simulate() is proportional
 };
 
-// For hosts of equally many ranks. Links of single ranks do not count.
+// Returns the estimate. Assumes that all hosts have equally many ranks; ignores Topology::link.
 Estimate estimate(const Algorithm& algorithm, const Options& options, const Topology& topology,
                   std::size_t elements, const Links& links);
 

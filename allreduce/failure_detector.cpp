@@ -6,7 +6,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// The ranks of each host, in the order of their first ranks.
+// Returns the ranks of each host; hosts stand in the order of their first ranks.
 std::vector<std::vector<int>> ranks_by_host(std::span<const int> host_of) {
   std::map<int, std::size_t> places;
   std::vector<std::vector<int>> hosts;
@@ -46,80 +46,79 @@ FailureDetector::FailureDetector(std::span<const int> host_of, int rank)
     : graph_(watch_graph(host_of, rank)), rank_(rank) {
   for (std::size_t other = 0; other < host_of.size(); ++other) {
     if (host_of[other] == host_of[static_cast<std::size_t>(rank)]) {
-      near_.push_back(static_cast<int>(other));
+      local_ranks_.push_back(static_cast<int>(other));
     }
   }
 }
 
-// A rank that is watched sends signs without being asked.
-std::vector<std::pair<int, FailureDetector::Sign>> FailureDetector::beat(Duration lived,
-                                                                         std::uint64_t progress,
-                                                                         int waits_for) {
+// A watched rank sends heartbeats without being probed.
+std::vector<std::pair<int, FailureDetector::Heartbeat>> FailureDetector::begin_period(
+    Duration uptime, std::uint64_t progress, int waits_for) {
   for (const int rank : graph_.from) {
-    heard_.try_emplace(rank, lived);  // the first time
+    last_seen_.try_emplace(rank, uptime);  // only in the first period
   }
-  const Sign sign{.progress = progress,
-                  .waits_for = waits_for,
-                  .root = waits_for < 0 ? -1 : root_of(waits_for)};
+  const Heartbeat heartbeat{.progress = progress,
+                            .waits_for = waits_for,
+                            .root = waits_for < 0 ? -1 : root_of(waits_for)};
   std::vector<int> to = graph_.to;
-  to.insert(to.end(), askers_.begin(), askers_.end());
-  askers_.clear();
-  const bool asks = waits_for >= 0 && waits_for != rank_ && !heard_.contains(waits_for);
-  if (asks) {
-    if (!std::ranges::binary_search(near_, waits_for)) {
-      asked_.try_emplace(waits_for, lived);
+  to.insert(to.end(), reply_to_.begin(), reply_to_.end());
+  reply_to_.clear();
+  const bool probes = waits_for >= 0 && waits_for != rank_ && !last_seen_.contains(waits_for);
+  if (probes) {
+    if (!std::ranges::binary_search(local_ranks_, waits_for)) {
+      probed_.try_emplace(waits_for, uptime);
     }
     to.push_back(waits_for);
   }
   std::ranges::sort(to);
   to.erase(std::unique(to.begin(), to.end()), to.end());
-  std::vector<std::pair<int, Sign>> signs;
-  signs.reserve(to.size());
+  std::vector<std::pair<int, Heartbeat>> heartbeats;
+  heartbeats.reserve(to.size());
   for (const int rank : to) {
-    signs.emplace_back(rank, sign);
-    signs.back().second.asks = asks && rank == waits_for ? 1 : 0;
+    heartbeats.emplace_back(rank, heartbeat);
+    heartbeats.back().second.wants_reply = probes && rank == waits_for ? 1 : 0;
   }
-  return signs;
+  return heartbeats;
 }
 
-void FailureDetector::heard(int from, const Sign& sign, Duration lived) {
-  if (const auto watched = heard_.find(from); watched != heard_.end()) {
-    watched->second = lived;
+void FailureDetector::on_receive(int from, const Heartbeat& heartbeat, Duration uptime) {
+  if (const auto watched = last_seen_.find(from); watched != last_seen_.end()) {
+    watched->second = uptime;
   }
-  asked_.erase(from);
-  known_[from] = sign;
-  if (sign.asks != 0) {
-    askers_.push_back(from);
+  probed_.erase(from);
+  latest_[from] = heartbeat;
+  if (heartbeat.wants_reply != 0) {
+    reply_to_.push_back(from);
   }
 }
 
-FailureDetector::Silence FailureDetector::longest(Duration lived) const {
-  Silence longest;
-  for (const std::map<int, Duration>* const since : {&heard_, &asked_}) {
+FailureDetector::Overdue FailureDetector::most_overdue(Duration uptime) const {
+  Overdue longest;
+  for (const std::map<int, Duration>* const since : {&last_seen_, &probed_}) {
     for (const auto& [rank, when] : *since) {
-      if (longest.rank < 0 || lived - when > longest.lasts) {
-        longest = {rank, lived - when};
+      if (longest.rank < 0 || uptime - when > longest.since) {
+        longest = {rank, uptime - when};
       }
     }
   }
   return longest;
 }
 
-// Names one of the ranks that wait for one another in a circle, but not this rank.
+// Where ranks wait for one another in a circle, the result is any of them but this one.
 int FailureDetector::root_of(int rank) const {
-  const auto known = known_.find(rank);
-  if (known == known_.end() || known->second.waits_for < 0) {
+  const auto known = latest_.find(rank);
+  if (known == latest_.end() || known->second.waits_for < 0) {
     return rank;
   }
-  const Sign& sign = known->second;
-  return sign.root >= 0 && sign.root != rank_ ? sign.root
-         : sign.waits_for != rank_            ? sign.waits_for
-                                              : rank;
+  const Heartbeat& heartbeat = known->second;
+  return heartbeat.root >= 0 && heartbeat.root != rank_ ? heartbeat.root
+         : heartbeat.waits_for != rank_                 ? heartbeat.waits_for
+                                                        : rank;
 }
 
 std::uint64_t FailureDetector::progress_of(int rank) const {
-  const auto known = known_.find(rank);
-  return known == known_.end() ? 0 : known->second.progress;
+  const auto known = latest_.find(rank);
+  return known == latest_.end() ? 0 : known->second.progress;
 }
 
 }  // namespace cnn::allreduce

@@ -9,58 +9,63 @@
 
 namespace cnn::allreduce {
 
-// To whom a rank sends its signs of life, and from whom it expects them.
+// The ranks to which a rank sends heartbeats, and those from which it expects them.
 struct WatchGraph {
   std::vector<int> to, from;
 };
-// Host h sends to the hosts 1, 2, 4, ... behind it, round and round, each rank to one of theirs: a
-// rank has as many watchers as the number of hosts has bits, all on other hosts, and whatever set
-// of ranks dies, somebody who lives watches one of them. host_of: by rank, any numbers.
+// Returns the edges of `rank` in a circulant graph over hosts: host h sends to the hosts at the
+// distances 1, 2, 4, ... behind it, each of its ranks to one rank there. So a rank has one watcher
+// for each bit of the number of hosts, all on other hosts, and whatever set of ranks dies, a live
+// rank watches one of them. host_of: the host of each rank, any numbers.
 WatchGraph watch_graph(std::span<const int> host_of, int rank);
 
-// Finds out that a rank of another host gives no sign of life, by heartbeats on a watch graph, and
-// by asking the one that this rank waits for, as SWIM does (Das et al., 2002). A rank sends a few
-// messages in each period whatever the number of ranks. Plain data without a clock or a network:
-// times are what the caller says that its process has lived.
+// Detects ranks of other hosts that have failed, by heartbeats along a watch graph and, as in SWIM
+// (Das et al., 2002), by probing the rank that this one waits for. A rank sends a few messages per
+// period whatever the number of ranks. A state machine without a clock or a network: `uptime` is
+// the time that the process has run so far, without the time in which it was stopped.
 class FailureDetector {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  // A sign of life, which tells what its sender does.
-  struct Sign {
-    std::uint64_t progress = 0;   // see progress.h
-    std::int32_t waits_for = -1;  // a rank; -1: it does not wait
-    std::int32_t root = -1;       // the last of the chain of ranks that wait, as far as it knows
-    std::uint32_t asks = 0;       // 1: it wants a sign in return
+  // The message that a rank sends, with its state.
+  struct Heartbeat {
+    std::uint64_t progress = 0;     // see progress.h
+    std::int32_t waits_for = -1;    // a rank; -1: it does not wait
+    std::int32_t root = -1;         // the last of the chain of waiting ranks that it knows; or -1
+    std::uint32_t wants_reply = 0;  // 1: it is a probe
     std::uint32_t unused = 0;
   };
-  struct Silence {
-    int rank = -1;  // -1: no sign is missing
-    Duration lasts{};
+  struct Overdue {
+    int rank = -1;  // -1: none is overdue
+    Duration
+        since{};  // the time since its last heartbeat, or since the probe that it has not answered
   };
 
-  // host_of: by rank. A rank of this host is asked what it does, but not missed: its end can be
-  // seen.
+  // Ranks of the same host are probed for their state but never count as overdue, because the end
+  // of their processes can be seen.
   FailureDetector(std::span<const int> host_of, int rank);
 
-  // The signs that this rank sends in the period that begins; waits_for: -1, if it does not wait.
-  std::vector<std::pair<int, Sign>> beat(Duration lived, std::uint64_t progress, int waits_for);
-  void heard(int from, const Sign& sign, Duration lived);
+  // Begins a period: returns the receivers and heartbeats to send in it. waits_for: the rank that
+  // this one waits for, or -1.
+  std::vector<std::pair<int, Heartbeat>> begin_period(Duration uptime, std::uint64_t progress,
+                                                      int waits_for);
+  void on_receive(int from, const Heartbeat& heartbeat, Duration uptime);
 
-  // The rank whose sign has been missing for longest.
-  Silence longest(Duration lived) const;
-  // The rank that this one waits for in the end: it does not wait itself, as far as is known.
+  // Returns the rank that has been silent for longest.
+  Overdue most_overdue(Duration uptime) const;
+  // Returns the end of the chain of waiting ranks that begins with `rank`, as far as it is known.
   int root_of(int rank) const;
-  std::uint64_t progress_of(int rank) const;  // 0: nothing is known
+  // Returns the progress in the latest heartbeat of that rank; 0: none has come.
+  std::uint64_t progress_of(int rank) const;
 
  private:
   WatchGraph graph_;
   int rank_;
-  std::vector<int> near_;          // ranks of this host, ascending
-  std::map<int, Duration> heard_;  // when, from each that is watched
-  std::map<int, Duration> asked_;  // since when, those of other hosts that have not answered
-  std::vector<int> askers_;        // in this period
-  std::map<int, Sign> known_;      // the latest of each
+  std::vector<int> local_ranks_;       // of this host, ascending
+  std::map<int, Duration> last_seen_;  // by watched rank: the uptime at its latest heartbeat
+  std::map<int, Duration> probed_;     // by rank of another host: the first probe without reply
+  std::vector<int> reply_to_;          // the ranks that have probed this one in this period
+  std::map<int, Heartbeat> latest_;    // by rank
 };
 
 }  // namespace cnn::allreduce

@@ -11,7 +11,7 @@ void FaultyTransport::begin(std::size_t bucket) {
   due_ = bucket == fault_.bucket && ++times_ == fault_.step;
   posted_ = 0;
   if (due_ && fault_.after == 0) {
-    strike();
+    inject();
   }
 }
 
@@ -19,10 +19,10 @@ void FaultyTransport::end(std::span<const std::span<float>> pieces) {
   if (!due_) {
     return;
   }
-  strike();
+  inject();
   due_ = false;
   for (const std::span<float>& piece : pieces) {
-    if (fault_.what == Fault::What::corrupt && !piece.empty()) {
+    if (fault_.kind == Fault::Kind::corrupt && !piece.empty()) {
       piece.front() += 1;
       return;
     }
@@ -40,31 +40,31 @@ void FaultyTransport::receive(int from, std::size_t channel, std::span<const Byt
   count();
 }
 
-void FaultyTransport::come(std::span<const int> group, std::size_t channel) {
-  ForwardingTransport::come(group, channel);
+void FaultyTransport::arrive(std::span<const int> group, std::size_t channel) {
+  ForwardingTransport::arrive(group, channel);
   count();
 }
 
 void FaultyTransport::count() {
   if (due_ && ++posted_ == fault_.after) {
-    strike();
+    inject();
   }
 }
 
-void FaultyTransport::strike() {
-  switch (fault_.what) {
-    case Fault::What::exit:
+void FaultyTransport::inject() {
+  switch (fault_.kind) {
+    case Fault::Kind::exit:
       std::_Exit(EXIT_FAILURE);
-    case Fault::What::kill:
+    case Fault::Kind::kill:
       ::kill(::getpid(), SIGKILL);
       break;
-    case Fault::What::stop:
+    case Fault::Kind::stop:
       ::kill(::getpid(), SIGSTOP);
       break;
-    case Fault::What::delay:
+    case Fault::Kind::delay:
       std::this_thread::sleep_for(fault_.delay);
       break;
-    case Fault::What::corrupt:  // waits for the result
+    case Fault::Kind::corrupt:  // end() changes the result
       return;
   }
   due_ = false;

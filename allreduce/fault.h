@@ -9,44 +9,45 @@
 
 namespace cnn::allreduce {
 
-// A fault of one rank, so that a test can see how the others take it.
+// A fault that is injected into one rank, to test how the others react.
 struct Fault {
-  enum class What : std::uint8_t {
-    exit,    // its process ends with 1 and tells nobody
-    kill,    // by SIGKILL
-    stop,    // by SIGSTOP
-    delay,   // it sleeps
+  enum class Kind : std::uint8_t {
+    exit,    // its process ends with status 1 without a notice
+    kill,    // SIGKILL
+    stop,    // SIGSTOP
+    delay,   // it sleeps for `delay`
     corrupt  // its result differs from that of the others
   };
-  What what = What::kill;
+  Kind kind = Kind::kill;
   int rank = 0;
   std::size_t bucket = 0;
-  std::size_t step = 1;   // of the rank's reductions of this bucket, from 1 on
-  std::size_t after = 0;  // so many messages and meetings of it, or at its end if it has fewer
+  std::size_t step = 1;   // the number of the rank's reduction of this bucket, from 1
+  std::size_t after = 0;  // after so many messages and barriers, or at the end
   std::chrono::milliseconds delay{};
 };
 
-// The way of that rank to all others, on which the fault comes over it.
+// A transport that injects the fault into its rank.
 class FaultyTransport final : public ForwardingTransport {
  public:
   FaultyTransport(Transport& transport, const Fault& fault)
       : ForwardingTransport(transport), fault_(fault) {}
 
-  void begin(std::size_t bucket);                      // of a reduction
-  void end(std::span<const std::span<float>> pieces);  // with this result
+  // The rank begins or ends a reduction; pieces: its result.
+  void begin(std::size_t bucket);
+  void end(std::span<const std::span<float>> pieces);
 
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override;
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
-  void come(std::span<const int> group, std::size_t channel) override;
+  void arrive(std::span<const int> group, std::size_t channel) override;
 
  private:
-  void count();   // one more message or meeting
-  void strike();  // what a process can do to itself
+  void count();   // counts a message or barrier
+  void inject();  // all kinds but Kind::corrupt
 
   Fault fault_;
-  std::size_t times_ = 0;   // that the bucket's reduction has begun
-  std::size_t posted_ = 0;  // in this one
+  std::size_t times_ = 0;   // reductions of the bucket so far
+  std::size_t posted_ = 0;  // messages and barriers of this reduction
   bool due_ = false;
 };
 

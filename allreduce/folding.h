@@ -3,20 +3,20 @@
 #include <algorithm>
 #include <bit>
 
-// How algorithms for powers of two take in any number of ranks.
+// Extends algorithms for powers of two to any number of ranks, as MPICH does (Thakur et al., 2005).
 namespace cnn::allreduce {
 
-// The first 2 extra ones of n ranks fold in pairs, so that a power of two of them remains.
+// The first 2 * extra ranks fold in pairs, so that a power of two of ranks goes on.
 struct Folding {
   int power = 1, extra = 0;
 
   explicit Folding(int ranks)
       : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))),
         extra(ranks - power) {}
-  // The even one of a pair goes on.
+  // Returns whether the rank is in a pair, and whether it goes on: of a pair the even one does.
   bool in_pair(int rank) const { return rank < 2 * extra; }
   bool goes_on(int rank) const { return !in_pair(rank) || rank % 2 == 0; }
-  // Among those that go on, and back.
+  // Converts between the rank and its index among the ranks that go on.
   int index(int rank) const { return in_pair(rank) ? rank / 2 : rank - extra; }
   int rank(int index) const { return index < extra ? 2 * index : index + extra; }
 };

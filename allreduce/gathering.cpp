@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t small_channel = 0;
 
-// Waits until done() with a call to or from that rank.
+// Polls done(), which waits for that rank.
 template <class Done>
 void wait_for(Transport& transport, int rank, const Done& done) {
   while (!done()) {
@@ -36,20 +36,20 @@ std::vector<GatherRound> gather_rounds(int rank, int ranks) {
 Gathering::Gathering(Transport& transport, std::size_t bytes)
     : transport_(transport),
       bytes_(bytes),
-      room_(transport.room(bytes * static_cast<std::size_t>(transport.ranks()))) {
+      buffer_(transport.allocate_shared(bytes * static_cast<std::size_t>(transport.ranks()))) {
   for (const GatherRound& round : gather_rounds(transport.rank(), transport.ranks())) {
     rounds_.push_back({round.to, round.from, stretches(round.sends, round.count),
                        stretches(round.receives, round.count)});
   }
 }
 
-// Two where parts go on with that of rank 0.
+// Returns two stretches where the parts wrap around to that of rank 0.
 std::vector<Bytes> Gathering::stretches(int first, int count) const {
   const int behind = std::min(count, transport_.ranks() - first);
   const auto bytes = [this](int parts) { return bytes_ * static_cast<std::size_t>(parts); };
-  std::vector<Bytes> result{room_.subspan(bytes(first), bytes(behind))};
+  std::vector<Bytes> result{buffer_.subspan(bytes(first), bytes(behind))};
   if (behind < count) {
-    result.push_back(room_.first(bytes(count - behind)));
+    result.push_back(buffer_.first(bytes(count - behind)));
   }
   return result;
 }
@@ -67,28 +67,27 @@ void Gathering::run() {
 }
 
 Broadcast::Broadcast(Transport& transport, std::size_t most)
-    : transport_(transport), room_(transport.room(most)) {}
+    : transport_(transport), buffer_(transport.allocate_shared(most)) {}
 
 void Broadcast::run(Bytes values) {
   while (!values.empty()) {
-    const Bytes part = values.first(std::min(values.size(), room_.size()));
+    const Bytes part = values.first(std::min(values.size(), buffer_.size()));
     if (transport_.rank() == 0) {
-      std::memcpy(room_.data(), part.data(), part.size());
+      std::memcpy(buffer_.data(), part.data(), part.size());
     }
-    pass_on(part.size());
+    forward(part.size());
     if (transport_.rank() != 0) {
-      std::memcpy(part.data(), room_.data(), part.size());
+      std::memcpy(part.data(), buffer_.data(), part.size());
     }
     values = values.subspan(part.size());
   }
 }
 
-// A binomial tree: a rank hears from the one that lacks its lowest bit, and tells those that have
-// one lower bit more.
-void Broadcast::pass_on(std::size_t bytes) {
+// A binomial tree: the parent of a rank lacks its lowest bit, its children have one lower bit more.
+void Broadcast::forward(std::size_t bytes) {
   const auto self = static_cast<unsigned>(transport_.rank());
   const auto ranks = static_cast<unsigned>(transport_.ranks());
-  const Bytes part = room_.first(bytes);
+  const Bytes part = buffer_.first(bytes);
   const unsigned lowest = self == 0 ? std::bit_ceil(ranks) : self & (~self + 1);
   if (self != 0) {
     const auto from = static_cast<int>(self - lowest);

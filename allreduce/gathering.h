@@ -8,59 +8,60 @@
 
 namespace cnn::allreduce {
 
-// One round of an all-gather: a rank sends `count` parts, its own and those behind it, and receives
-// as many from another rank. Parts are numbered round and round.
+// One round of an all-gather: a rank sends `count` parts, beginning with its own, and receives as
+// many from another rank. Part numbers are modulo the number of ranks.
 struct GatherRound {
   int to = 0, from = 0;
   int sends = 0, receives = 0;  // the first part of each
   int count = 0;
 };
-// The all-gather of Bruck et al. (1997): ceil(log2 ranks) rounds for any number of ranks, in each
-// of which a rank has one other to send to and one to receive from.
+// Returns the rounds of the all-gather of Bruck et al. (1997): ceil(log2 ranks) rounds for any
+// number of ranks. In each a rank sends to one other rank and receives from one.
 std::vector<GatherRound> gather_rounds(int rank, int ranks);
 
-// A few bytes that each rank tells all others, again and again, between reductions.
+// An all-gather of a few bytes of each rank, which can be repeated between reductions.
 class Gathering {
  public:
-  // bytes: that each rank gives. All ranks make theirs at the same place among their rooms. The
-  // transport must outlive it.
+  // bytes: the part of each rank. All ranks construct theirs in the same order as their other
+  // shared allocations. The transport must outlive it.
   Gathering(Transport& transport, std::size_t bytes);
 
+  // Returns the part of this rank, to be filled before run().
   Bytes mine() const { return of(transport_.rank()); }
-  // Blocks until all ranks have called it: then of() has what each of them had in mine(). Allocates
-  // nothing. Throws PeerLost.
+  // Exchanges the parts. Blocks until all ranks have called it. Allocates nothing. Throws PeerLost.
   void run();
+  // Returns the part of a rank as of the latest run().
   Bytes of(int rank) const {
-    return room_.subspan(bytes_ * static_cast<std::size_t>(rank), bytes_);
+    return buffer_.subspan(bytes_ * static_cast<std::size_t>(rank), bytes_);
   }
 
  private:
   struct Round {
     int to, from;
-    std::vector<Bytes> sends, receives;  // stretches of the room
+    std::vector<Bytes> sends, receives;  // contiguous parts of the buffer
   };
   std::vector<Bytes> stretches(int first, int count) const;
 
   Transport& transport_;
   std::size_t bytes_;
-  Bytes room_;  // parts by rank
+  Bytes buffer_;  // by rank
   std::vector<Round> rounds_;
 };
 
-// Large values that rank 0 has and all are to have.
+// A broadcast of large values from rank 0, along a binomial tree.
 class Broadcast {
  public:
-  // most: bytes that travel at once. All ranks make theirs as they make a Gathering.
+  // most: the bytes of one message. All ranks construct theirs as they do a Gathering.
   explicit Broadcast(Transport& transport, std::size_t most = std::size_t{1} << 20U);
 
-  // values become those of rank 0; as many on all ranks, at the same time. Throws PeerLost.
+  // Replaces the values by those of rank 0. All ranks call it with equally many. Throws PeerLost.
   void run(Bytes values);
 
  private:
-  void pass_on(std::size_t bytes);  // of the room: from the rank before to those after
+  void forward(std::size_t bytes);  // from the parent in the tree to the children
 
   Transport& transport_;
-  Bytes room_;
+  Bytes buffer_;
 };
 
 }  // namespace cnn::allreduce

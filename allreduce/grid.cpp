@@ -2,16 +2,16 @@
 #include <numeric>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/placement.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
+#include "allreduce/rank_order.h"
 
 namespace cnn::allreduce {
 namespace {
 
-using ReduceScatter = void (*)(Writer&, const Group&, std::span<const Range>, bool);
-using AllGather = void (*)(Writer&, const Group&, std::span<const Range>);
+using ReduceScatter = void (*)(PlanBuilder&, const Group&, std::span<const Range>, bool);
+using AllGather = void (*)(PlanBuilder&, const Group&, std::span<const Range>);
 
-// The ranks that differ from this one in one coordinate only, for each dimension.
+// Returns, for each dimension, the ranks that differ from this one in that coordinate only.
 std::vector<Group> groups_of(const std::vector<int>& dims, int rank) {
   std::vector<Group> groups;
   int stride = 1;
@@ -28,7 +28,7 @@ std::vector<Group> groups_of(const std::vector<int>& dims, int rank) {
   return groups;
 }
 
-// How the ranks of a dimension exchange.
+// The collectives of a dimension.
 struct Exchange {
   ReduceScatter reduce_scatter = nullptr;
   AllGather all_gather = nullptr;
@@ -43,28 +43,29 @@ struct Dimension {
   Exchange exchange;
 };
 
+// A dimension and the slices into which its reduce-scatter cuts the range.
 struct Stage {
   const Dimension* dimension;
   std::vector<Range> slices;
 };
 
-// Reduces and scatters in one dimension after the other, each within what the one before left to
-// this rank; then gathers on the way back.
-void write_chunk(Writer& writer, std::span<const Dimension> dimensions, Range range) {
+// Reduce-scatters in one dimension after the other, each within the slice that the one before has
+// left to this rank, then all-gathers in the reverse order.
+void write_chunk(PlanBuilder& builder, std::span<const Dimension> dimensions, Range range) {
   std::vector<Stage> stages;
   for (const Dimension& dimension : dimensions) {
     const Group& group = *dimension.group;
     stages.push_back({&dimension, slices(range, group.size())});
-    dimension.exchange.reduce_scatter(writer, group, stages.back().slices,
+    dimension.exchange.reduce_scatter(builder, group, stages.back().slices,
                                       &dimension == &dimensions.back());
     range = stages.back().slices[group.self];
   }
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage) {
-    stage->dimension->exchange.all_gather(writer, *stage->dimension->group, stage->slices);
+    stage->dimension->exchange.all_gather(builder, *stage->dimension->group, stage->slices);
   }
 }
 
-// The first `inside` dimensions exchange by memory.
+// The first `inside` dimensions use shared memory.
 RankPlan grid(int rank, std::size_t elements, const Options& options, const Exchange& outside,
               std::size_t inside = 0) {
   const std::vector<Group> groups = groups_of(options.dims, rank);
@@ -74,8 +75,8 @@ RankPlan grid(int rank, std::size_t elements, const Options& options, const Exch
       order.push_back({&groups[i], i < inside ? by_memory : outside});
     }
   }
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
-    write_chunk(writer, order, range);
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
+    write_chunk(builder, order, range);
     if (options.rotate && !order.empty()) {
       std::rotate(order.begin(), order.begin() + 1, order.end());
     }

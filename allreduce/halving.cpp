@@ -3,17 +3,19 @@
 
 #include "allreduce/algorithms.h"
 #include "allreduce/folding.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 namespace {
 
+// A round of recursive halving: which half of the range a rank keeps.
 struct Halving {
   int partner;
   Range kept, given;
 };
 
-// Near ranks first: they share a host, and the first halves are the large ones.
+// Returns the rounds of recursive halving (Rabenseifner, 2004). Near ranks come first: they share a
+// host, and the first halves are the largest.
 std::vector<Halving> halvings(const Folding& folding, int index, Range range) {
   std::vector<Halving> result;
   for (int distance = 1; distance < folding.power; distance *= 2) {
@@ -27,55 +29,55 @@ std::vector<Halving> halvings(const Folding& folding, int index, Range range) {
   return result;
 }
 
-void halve_and_gather(Writer& writer, const std::vector<Halving>& rounds) {
+void halve_and_gather(PlanBuilder& builder, const std::vector<Halving>& rounds) {
   for (const Halving& round : rounds) {
-    writer.send(round.partner, round.given);
-    const Part part = writer.receive_beside(round.partner, round.kept);
-    writer.wait();
-    writer.add(round.kept, part, &round == &rounds.back());
+    builder.send(round.partner, round.given);
+    const Operand received = builder.receive_to_scratch(round.partner, round.kept);
+    builder.wait();
+    builder.add(round.kept, received, &round == &rounds.back());
   }
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round) {
-    writer.send(round->partner, round->kept);
-    writer.receive(round->partner, round->given);
-    writer.wait();
+    builder.send(round->partner, round->kept);
+    builder.receive(round->partner, round->given);
+    builder.wait();
   }
 }
 
-// Both ranks of a pair add one half, so that none has to take a whole buffer and add it all.
-void fold(Writer& writer, const Folding& folding, int rank, Range range) {
+// Each rank of a pair adds one half, so that none has to receive and add a whole buffer.
+void fold(PlanBuilder& builder, const Folding& folding, int rank, Range range) {
   const bool even = folding.goes_on(rank);
   const int partner = even ? rank + 1 : rank - 1;
   const Range mine = slice(range, even ? 0 : 1, 2), other = slice(range, even ? 1 : 0, 2);
-  writer.send(partner, other);
-  const Part part = writer.receive_beside(partner, mine);
-  writer.wait();
-  writer.add(mine, part, false);
+  builder.send(partner, other);
+  const Operand received = builder.receive_to_scratch(partner, mine);
+  builder.wait();
+  builder.add(mine, received, false);
   if (even) {
-    writer.receive(partner, other);
+    builder.receive(partner, other);
   } else {
-    writer.send(partner, mine);
+    builder.send(partner, mine);
   }
-  writer.wait();
+  builder.wait();
 }
 
 }  // namespace
 
 RankPlan halving(const Topology& topology, int rank, std::size_t elements, const Options& options) {
   const Folding folding(topology.ranks());
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
     if (folding.in_pair(rank)) {
-      fold(writer, folding, rank, range);
+      fold(builder, folding, rank, range);
     }
     if (folding.goes_on(rank)) {
-      halve_and_gather(writer, halvings(folding, folding.index(rank), range));
+      halve_and_gather(builder, halvings(folding, folding.index(rank), range));
     }
     if (folding.in_pair(rank)) {
       if (folding.goes_on(rank)) {
-        writer.send(rank + 1, range);
+        builder.send(rank + 1, range);
       } else {
-        writer.receive(rank - 1, range);
+        builder.receive(rank - 1, range);
       }
-      writer.wait();
+      builder.wait();
     }
   });
 }

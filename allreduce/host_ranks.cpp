@@ -111,7 +111,7 @@ std::string state_of(const Seen& rank, const std::string& call) {
 
 }  // namespace
 
-HostRanks look_at_host_ranks(const std::string& call) {
+HostRanks inspect_host_ranks(const std::string& call) {
   const int self = number_of(own_variable(rank_variable)).value_or(0);
   const std::map<int, Seen> ranks = ranks_of_host(call);
   HostRanks found;

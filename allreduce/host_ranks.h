@@ -4,15 +4,15 @@
 
 namespace cnn::allreduce {
 
-// Lists what /proc tells of the ranks of this run on this host, while they cannot yet send
-// messages.
+// The state of the other ranks of this run on this host as /proc shows it, for the time in which
+// they cannot yet send messages.
 struct HostRanks {
-  std::string text;               // for a message: which ranks are missing, and which wait
-  bool lower_rank_waits = false;  // one below this rank is in the same call
+  std::string text;               // for an error message: the missing ranks, then the waiting ones
+  bool lower_rank_waits = false;  // A rank with a lower number is in the same call.
 };
 
-// call: the name of a thread that ranks have while they are in that call. Ranks are found by the
-// environment that Open MPI gives them.
-HostRanks look_at_host_ranks(const std::string& call);
+// Returns the state of the ranks. call: the name of the thread that a rank has while it is in that
+// call; see CallDeadline. Finds ranks by the environment variables that Open MPI sets.
+HostRanks inspect_host_ranks(const std::string& call);
 
 }  // namespace cnn::allreduce

@@ -22,7 +22,8 @@ std::string first_line(const fs::path& file) {
   return line;
 }
 
-// "25000" of "25000\n", "100" of "100 Gb/sec (4X EDR)"; 0 or less: the system does not know.
+// Returns the number at the start of a file, such as 100 of "100 Gb/sec (4X EDR)"; 0 or less if the
+// system does not know it.
 double number_in(const fs::path& file) {
   try {
     return std::stod(first_line(file));
@@ -40,12 +41,12 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
   return entries;
 }
 
-// Bits per second of each line out of this host; 0 for one that does not tell.
+// Returns the bits per second of each line out of this host; 0 for one that is unknown.
 std::vector<double> lines_of(const fs::path& root) {
   constexpr double mega = 1e6, giga = 1e9;
   std::vector<double> lines;
   for (const fs::path& net : entries_of(root / "sys/class/net")) {
-    // A virtual interface has a nominal speed that nothing keeps to.
+    // Leaves out virtual interfaces, whose speed is only nominal.
     if (fs::exists(net / "device") && first_line(net / "operstate") == "up") {
       lines.push_back(mega * number_in(net / "speed"));
     }

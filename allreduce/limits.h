@@ -11,21 +11,21 @@
 #include "allreduce/step_list.h"
 #include "allreduce/transport.h"
 
-// The speeds of the hardware under an exchange, and the lower bound that follows from them. They
-// are measured without the step lists of any all-reduce, so that no all-reduce is compared with
-// itself.
+// The limits of the hardware under an exchange, and the lower bound (roofline) that follows from
+// them. They are measured without any step list, so that no all-reduce is compared with itself.
 namespace cnn::allreduce {
 
 // How a number was found.
 enum class Source : std::uint8_t {
-  unknown,    // nobody has looked
-  assumed,    // a usual value
+  unknown,    // not looked for
+  assumed,    // a typical value
   measured,   // timed in this run, or in the run that wrote the calibration file
-  interface,  // what the system says of the network interface
-  flag,       // what the user says
-  derived     // it follows from another measured number
+  interface,  // reported by the system for the network interface
+  flag,       // set by a flag
+  derived     // computed from another measured number
 };
-std::string_view source_name(Source source);  // "measured"
+// Returns the name, such as "measured".
+std::string_view source_name(Source source);
 
 // How each speed of Links was found.
 struct LinkSources {
@@ -33,51 +33,51 @@ struct LinkSources {
   Source remote_memory = Source::assumed;
 };
 
-// How fast each rank reads and writes memory while all ranks of its host do the same.
+// The memory bandwidth of each rank while all ranks of its host use the memory.
 struct MemorySpeed {
-  double bytes = 0;             // that each rank goes through again and again
-  double bytes_per_second = 0;  // of each rank, reads and writes together
+  double bytes = 0;             // the working set of each rank
+  double bytes_per_second = 0;  // reads plus writes of each rank
 };
 
 struct Limits {
-  std::vector<int> host_of = {};  // by rank: the machine; ranks that one kernel runs share one
-  std::vector<MemorySpeed> memory = {};  // by ascending bytes; empty: unknown
-  double line = 0;  // bytes per second out of a machine, and into it; 0: unknown
+  std::vector<int> host_of = {};         // by rank: the machine that runs it, from 0
+  std::vector<MemorySpeed> memory = {};  // by ascending working set; empty: unknown
+  double line = 0;                       // bandwidth of a machine in each direction; 0: unknown
   Source line_source = Source::unknown;
-  double hop = 0;  // seconds until another rank notices a signal; 0: unknown
+  double hop = 0;  // seconds for a signal to reach another rank; 0: unknown
 
   bool known() const { return !memory.empty(); }
 };
 
-// The resource that limits an exchange, and the seconds that no all-reduce can fall below.
+// A lower bound of the time of an all-reduce, and the resource from which it follows.
 struct Bound {
   double seconds = 0;
   std::string_view by = "nothing";  // "memory", "line" or "latency"
   Source source = Source::unknown;
 };
 
-// Every rank reads its own buffer and writes the result, which takes memory bandwidth wherever the
-// bytes travel. A machine sends and receives 2 (N-1)/N of a buffer over its line, and a signal has
-// to reach another rank. Limits that are unknown do not count.
+// Returns the lower bound. Every rank reads its buffer and writes the result, which takes memory
+// bandwidth wherever the bytes travel. A machine sends and receives 2 (N-1)/N of a buffer over its
+// line, and a signal must reach another rank. Unknown limits do not count.
 Bound lower_bound(const Limits& limits, std::size_t elements, Wire wire);
 
-// The speed of memory for buffers of so many bytes a rank; 0: unknown. Smaller buffers are never
-// slower, so the largest measured size that is not above this one counts.
+// Returns the memory bandwidth for a working set of so many bytes; 0: unknown. It is that of the
+// largest measured size that is not above, as a smaller working set is never slower.
 double memory_speed(const Limits& limits, double bytes);
 
-// The sum of the speeds of this host's network interfaces in bytes per second: of those that are
-// up and belong to a device, and of InfiniBand ports. 0: one of them does not tell, or there are
-// none. root: of the system's files.
+// Returns the total bandwidth, in bytes per second, of this host's InfiniBand ports and of its
+// network interfaces that are up and belong to a device; 0 if there are none or one does not report
+// it. root: the folder of sys.
 double interface_speed(const std::filesystem::path& root = "/");
 
 struct ProbeOptions {
-  double seconds = 0.3;   // that the measurement of memory may take, about
-  std::size_t bytes = 0;  // of the largest buffer of a rank; 0: beyond the caches
+  double seconds = 0.3;   // for the measurement of memory, approximately
+  std::size_t bytes = 0;  // the largest working set of a rank; 0: beyond the caches
 };
 
-// Measures memory with buffers from 16 KiB to beyond the caches, all ranks at once, and the time of
-// a signal; asks the system for the speed of the line, which stays 0 where it does not tell. All
-// ranks call it together and get the same. Throws PeerLost.
+// Measures the memory bandwidth with working sets from 16 KiB to beyond the caches, on all ranks at
+// once, and the latency of a signal; asks the system for the bandwidth of the line, which stays 0
+// if it does not tell. All ranks call it together and get the same result. Throws PeerLost.
 Limits measure_limits(Transport& transport, const simd::Loops& loops, const Topology& topology,
                       const ProbeOptions& options = {});
 

@@ -1,4 +1,4 @@
-// Tells all ranks the speeds that rank 0 has.
+// The broadcast of link speeds.
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -10,7 +10,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Speeds as numbers, so many for a number of ranks whatever was measured.
+// Speeds are serialised as numbers, whose count depends on the number of ranks alone.
 constexpr std::size_t most_memory_sizes = 40;  // powers of two
 constexpr double absent = -1;
 
@@ -86,7 +86,7 @@ LinkSpeeds speeds_of(std::span<const double> numbers, std::size_t ranks) {
 
 }  // namespace
 
-LinkSpeeds links_of_first(Transport& transport, const Topology& topology, const LinkSpeeds& mine) {
+LinkSpeeds links_of_rank_0(Transport& transport, const Topology& topology, const LinkSpeeds& mine) {
   // All numbers in one message, since each message is a whole broadcast.
   std::vector<double> numbers = numbers_of(mine, topology.host_of.size());
   const std::span all(numbers);

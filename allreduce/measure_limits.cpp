@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t smallest = std::size_t{16} << 10U;
 
-// Memory of this rank alone in huge pages, which is as fast as memory can be.
+// Private memory in huge pages, which is as fast as memory can be.
 class PrivateMemory {
  public:
   explicit PrivateMemory(std::size_t bytes) : bytes_(bytes) {
@@ -31,7 +31,7 @@ class PrivateMemory {
         ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     check(memory != MAP_FAILED, "no memory for " + std::to_string(bytes >> 20U) +
                                     " MiB to measure its speed: " + std::strerror(errno));
-    ::madvise(memory, bytes, MADV_HUGEPAGE);  // where the system allows it
+    ::madvise(memory, bytes, MADV_HUGEPAGE);  // A hint: failure does no harm.
     data_ = static_cast<float*>(memory);
     std::ranges::fill(floats(), 1.0F);
   }
@@ -46,7 +46,8 @@ class PrivateMemory {
   float* data_ = nullptr;
 };
 
-// Four times the last cache over all ranks of a host, so that next to nothing stays in it.
+// Returns the working set of a rank with which the ranks of a host together exceed the last-level
+// cache four times.
 std::size_t beyond_caches(std::size_t ranks_of_host) {
   constexpr std::size_t usual = std::size_t{32} << 20U, most = std::size_t{128} << 20U;
   const long last = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
@@ -55,7 +56,7 @@ std::size_t beyond_caches(std::size_t ranks_of_host) {
   return std::clamp(each, smallest, most);
 }
 
-// A name of the machine that runs this rank: its kernel and its network. 48 bits of a hash.
+// Returns a 48-bit hash that identifies the machine of this rank by its kernel and its network.
 double machine_name() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -64,7 +65,7 @@ double machine_name() {
   return static_cast<double>(std::hash<std::string>()(boot + network) >> 16U);
 }
 
-// The same numbers for equal names, from 0 on.
+// Numbers the distinct names from 0 on, in the order in which they occur.
 std::vector<int> numbered(std::span<const double> names) {
   std::vector<double> known;
   std::vector<int> numbers;
@@ -90,7 +91,7 @@ class LimitProbe {
   const std::vector<int>& host_of() const { return host_of_; }
   int machines() const { return *std::ranges::max_element(host_of_) + 1; }
 
-  // The most ranks that one machine runs.
+  // Returns the largest number of ranks on a machine.
   std::size_t most_ranks() const {
     std::size_t most = 1;
     for (int host = 0; host < machines(); ++host) {
@@ -109,7 +110,7 @@ class LimitProbe {
           fastest(room.floats().first(bytes / sizeof(float)), options.seconds / sizes);
       speeds.push_back({static_cast<double>(bytes), speed});
     }
-    // A larger buffer is never faster: where it seems so, the smaller one was disturbed.
+    // A larger working set is never faster: if it seems so, the smaller measurement was disturbed.
     for (std::size_t i = speeds.size() - 1; i-- > 0;) {
       double& speed = speeds[i].bytes_per_second;
       speed = std::max(speed, speeds[i + 1].bytes_per_second);
@@ -117,18 +118,19 @@ class LimitProbe {
     return speeds;
   }
 
-  // Signals one after another from each rank to the next, on another machine if there is one.
+  // Returns the seconds of a signal to the next rank, on another machine if there is one, by
+  // sending them one after another.
   double hop() {
     constexpr int signals = 64, runs = 20;
     const int peer = previous(transport_.rank());
     const std::vector<int> group = signalled_with(transport_.rank());
     double least = std::numeric_limits<double>::infinity();
     for (int run = 0; run < runs; ++run) {
-      numbers_.meet();
+      numbers_.barrier();
       const Clock::time_point start = Clock::now();
       for (int i = 0; i < signals; ++i) {
-        transport_.come(group, channel);
-        while (!transport_.have_come({&peer, 1}, channel)) {
+        transport_.arrive(group, channel);
+        while (!transport_.arrived({&peer, 1}, channel)) {
           transport_.idle(peer);
         }
         transport_.busy();
@@ -139,7 +141,8 @@ class LimitProbe {
     return least;
   }
 
-  // The fastest interface of all machines, as long as all of them tell theirs.
+  // Returns the bandwidth of the fastest machine's interfaces; 0 if a machine does not report its
+  // own.
   double line() {
     const double mine = interface_speed();
     const std::span<const double> all = numbers_.gather({&mine, 1});
@@ -159,7 +162,7 @@ class LimitProbe {
     }
     return self;
   }
-  // The rank whose signals this one waits for, and those that wait for its own.
+  // Returns the rank whose signals this one awaits, and the ranks that await those of this one.
   std::vector<int> signalled_with(int self) const {
     std::vector<int> group;
     for (int other = 0; other < transport_.ranks(); ++other) {
@@ -171,8 +174,8 @@ class LimitProbe {
   }
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  // Scaling in place reads and writes each byte once, and so does copying one half to the other.
-  // Which of them is faster depends on the processor and the size.
+  // Two ways to read and write each byte once: scaling in place, and copying one half to the other.
+  // The faster one depends on the processor and the size.
   void update(std::span<float> floats) const {
     const simd::Operand operand{floats.data(), simd::Type::f32};
     float* const to = floats.data();
@@ -185,7 +188,7 @@ class LimitProbe {
 
   double fastest(std::span<float> floats, double seconds) {
     constexpr int least_runs = 3, most_runs = 20;
-    constexpr double alike = 1.05, patience = 4;  // with a machine that others use
+    constexpr double alike = 1.05, patience = 4;  // the latter for a machine that others use
     const auto bytes = static_cast<double>(floats.size_bytes());
     double best = 0, second = 0, used = 0;
     for (int run = 0; run < most_runs && used < patience * seconds; ++run) {
@@ -200,13 +203,13 @@ class LimitProbe {
     return best;
   }
 
-  // Bytes per second of a rank on the machine whose ranks are the fastest together. `used` grows by
-  // the seconds of the slowest rank, so that all ranks agree on how often they measure.
+  // Returns the bandwidth of a rank on the machine whose ranks together are the fastest. Adds the
+  // seconds of the slowest rank to `used`, so that all ranks agree on how often they measure.
   template <class Work>
   double timed(const Work& work, double bytes, double& used) {
-    constexpr double enough = 4e6;  // that a clock can tell their time
+    constexpr double enough = 4e6;  // bytes, so that the clock can resolve their time
     const int passes = std::clamp(static_cast<int>(enough / bytes), 1, 100);
-    numbers_.meet();
+    numbers_.barrier();
     const Clock::time_point start = Clock::now();
     for (int pass = 0; pass < passes; ++pass) {
       work();
@@ -227,7 +230,7 @@ class LimitProbe {
     return std::chrono::duration<double>(time.time_since_epoch()).count();
   }
 
-  // From the start of the first rank of a machine to the end of its last one: they have one clock.
+  // Returns the seconds from the start of the first rank of a machine to the end of its last one.
   double together(std::span<const double> all, int host) const {
     constexpr double shortest = 1e-9;
     double first = std::numeric_limits<double>::infinity(), last = 0;

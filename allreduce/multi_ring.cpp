@@ -1,15 +1,15 @@
 #include <algorithm>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 namespace {
 
-// Everyone, but with the ranks of each host turned by q: so another one of them leads to the next
-// host, over a network card of its own where each has one.
+// Returns all ranks with those of each host rotated by q, so that another one of them is the link
+// to the next host, over its own network card if it has one.
 Group turned(const Topology& topology, int rank, int q) {
-  Group group = everyone(topology, rank);
+  Group group = all_ranks(topology, rank);
   for (auto first = group.ranks.begin(); first != group.ranks.end();) {
     const int host = topology.host_of[static_cast<std::size_t>(*first)];
     const auto other = [&](int r) { return topology.host_of[static_cast<std::size_t>(r)] != host; };
@@ -28,17 +28,17 @@ RankPlan multi_ring(const Topology& topology, int rank, std::size_t elements,
   const auto chunks = static_cast<std::size_t>(options.chunks);
   const auto rings = static_cast<std::size_t>(options.rings);
   const std::vector<Range> of_rings = slices({0, elements}, rings);
-  Writer writer(options);
-  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {  // all rings advance together
+  PlanBuilder builder(options);
+  for (std::size_t chunk = 0; chunk < chunks; ++chunk) {  // So all rings advance together.
     for (std::size_t q = 0; q < rings; ++q) {
       const Group group = turned(topology, rank, static_cast<int>(q));
       const std::vector<Range> parts = slices(slice(of_rings[q], chunk, chunks), group.size());
-      writer.begin_chunk();
-      ring_reduce_scatter(writer, group, parts, true);
-      ring_all_gather(writer, group, parts);
+      builder.begin_chunk();
+      ring_reduce_scatter(builder, group, parts, true);
+      ring_all_gather(builder, group, parts);
     }
   }
-  return std::move(writer).finish();
+  return std::move(builder).finish();
 }
 
 }  // namespace cnn::allreduce

@@ -9,7 +9,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t words_each = 4;  // of 16 bits, which floats add to zeros exactly
+constexpr std::size_t words_each = 4;  // 16-bit words, which floats add to zeros exactly
 
 }  // namespace
 
@@ -17,8 +17,8 @@ Numbers::Numbers(Transport& transport, const simd::Loops& loops, const Topology&
                  std::size_t most)
     : transport_(transport), most_(most) {
   const std::size_t count = words_each * most * topology.host_of.size();
-  const Bytes room = transport.room(count * sizeof(float));
-  words_ = {reinterpret_cast<float*>(room.data()), count};
+  const Bytes memory = transport.allocate_shared(count * sizeof(float));
+  words_ = {reinterpret_cast<float*>(memory.data()), count};
   engine_ = std::make_unique<Engine>(
       transport, loops, make_plan(find("doubling"), topology, transport.rank(), count, {}),
       std::span(&words_, 1));

@@ -12,20 +12,19 @@
 
 namespace cnn::allreduce {
 
-// Tells all ranks a few numbers of each of them, to the bit. Every use is also a meeting: no rank
-// leaves it before all have come.
+// An exact all-gather of a few numbers of each rank. Every use is also a barrier.
 class Numbers {
  public:
-  // most: numbers of a rank at once. Takes room of the transport, 16 bytes for each number of each
-  // rank. References must outlive it.
+  // most: how many numbers a rank can give at once. Allocates 16 bytes of shared memory for each
+  // number of each rank. References must outlive it.
   Numbers(Transport& transport, const simd::Loops& loops, const Topology& topology,
           std::size_t most);
 
-  // All ranks' numbers, those of rank 0 first; valid until the next call. mine: at most `most`, as
-  // many on all ranks. Throws PeerLost.
+  // Returns the numbers of all ranks, those of rank 0 first, which stay valid until the next call.
+  // mine: at most `most` numbers, equally many on all ranks. Throws PeerLost.
   std::span<const double> gather(std::span<const double> mine);
 
-  void meet() { gather({}); }
+  void barrier() { gather({}); }
 
  private:
   Transport& transport_;

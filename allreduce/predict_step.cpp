@@ -13,7 +13,7 @@ StepTime predict_step(const StepModel& model) {
     time.communication += bucket.seconds;
   }
   time.exposed = std::max(0.0, end - model.backward_end) + model.pack;
-  // About what the largest of so many normal values lies above their mean.
+  // The expected maximum of so many normal values, approximately.
   time.straggler = model.jitter * std::sqrt(2 * std::log(std::max(model.ranks, 1)));
   time.seconds = model.compute + time.exposed + time.straggler;
   return time;

@@ -4,31 +4,31 @@
 
 namespace cnn::allreduce {
 
-// A bucket of gradients in a training step. Seconds from the start of the step.
+// The times of a gradient bucket in a training step, in seconds.
 struct BucketTime {
-  double ready = 0;    // its last gradient is there
-  double seconds = 0;  // that its exchange takes
+  double ready = 0;    // when its last gradient is computed, from the start of the step
+  double seconds = 0;  // the duration of its exchange
 };
 
-// A step without its exchange, and what is exchanged.
+// A training step and its buckets. Times are in seconds.
 struct StepModel {
-  double compute = 0;                    // seconds of the step alone
-  double backward_end = 0;               // when the last gradient is there
-  std::vector<BucketTime> buckets = {};  // exchanged one after another
-  double pack = 0;                       // seconds to copy gradients into buckets and back
-  double jitter = 0;                     // standard deviation of the step among ranks
+  double compute = 0;                    // the duration of the step without exchange
+  double backward_end = 0;               // when the last gradient is computed
+  std::vector<BucketTime> buckets = {};  // in the order of their exchange
+  double pack = 0;                       // to copy gradients into buckets and back
+  double jitter = 0;                     // the standard deviation of the step time over ranks
   int ranks = 1;
 };
 
 struct StepTime {
   double seconds = 0;
   double communication = 0;  // of all buckets
-  double exposed = 0;        // of it: what no computing hides, and packing
-  double straggler = 0;      // until the slowest of the ranks is there
+  double exposed = 0;        // the part that computing does not hide, and packing
+  double straggler = 0;      // the wait for the slowest rank
 };
 
-// When the last bucket is there after the last gradient, nothing hides it: the step is as much
-// longer.
+// Returns the predicted time: the step is longer by the exposed communication, the part of the
+// exchange after the last gradient.
 StepTime predict_step(const StepModel& model);
 
 }  // namespace cnn::allreduce

@@ -26,13 +26,13 @@ std::string progress_text(std::uint64_t progress) {
   return {};
 }
 
-std::string place_text(const ExchangePlace& place) {
-  const std::string bucket = "bucket " + std::to_string(place.bucket);
+std::string position_text(const ExchangePosition& position) {
+  const std::string bucket = "bucket " + std::to_string(position.bucket);
   const std::string when =
-      place.progress == 0
-          ? "reduction " + std::to_string(place.reductions) + " of " + bucket
-          : "step " + std::to_string((place.progress >> phase_bits) + 1) + ", " + bucket;
-  return when + ", " + std::string(place.phase);
+      position.progress == 0
+          ? "reduction " + std::to_string(position.reductions) + " of " + bucket
+          : "step " + std::to_string((position.progress >> phase_bits) + 1) + ", " + bucket;
+  return when + ", " + std::string(position.phase);
 }
 
 }  // namespace cnn::allreduce

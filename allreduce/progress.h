@@ -8,25 +8,26 @@
 
 namespace cnn::allreduce {
 
-// Where a rank is in its work, in one word that others can see; 0: nothing is known.
+// The progress of a rank as one word that other ranks can read; 0: nothing is known.
 using Progress = std::atomic<std::uint64_t>;
 static_assert(Progress::is_always_lock_free);
 
 enum class Phase : std::uint8_t { unknown, input, compute, between };
 
-// step: from 0.
+// Encodes a phase and a step, which is counted from 0.
 std::uint64_t progress_at(Phase phase, std::int64_t step);
-// "computes step 12", counted from 1; empty: nothing is known.
+// Returns a text such as "computes step 12", counted from 1; empty if nothing is known.
 std::string progress_text(std::uint64_t progress);
 
-// Where in an exchange a rank is.
-struct ExchangePlace {
-  std::uint64_t progress = 0;    // of this rank
-  std::uint64_t reductions = 0;  // of the bucket, this one too
+// The position of a rank in an exchange.
+struct ExchangePosition {
+  std::uint64_t progress = 0;    // of this rank, see above
+  std::uint64_t reductions = 0;  // of the bucket so far, with the current one
   std::size_t bucket = 0;
   std::string_view phase;  // "reduce-scatter"
 };
-// "step 17, bucket 4, reduce-scatter"; of a program without steps "reduction 17 of bucket 4, ...".
-std::string place_text(const ExchangePlace& place);
+// Returns a text such as "step 17, bucket 4, reduce-scatter", or "reduction 17 of bucket 4, ..." in
+// a program without steps.
+std::string position_text(const ExchangePosition& position);
 
 }  // namespace cnn::allreduce

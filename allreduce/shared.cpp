@@ -3,50 +3,51 @@
 #include <vector>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 namespace {
 
-// The buffers of a group, this rank's own at its place.
-std::vector<Part> buffers_of(const Group& group) {
-  std::vector<Part> parts;
+// Returns the buffers of a group as operands, this rank's own at its place.
+std::vector<Operand> buffers_of(const Group& group) {
+  std::vector<Operand> operands;
   for (std::size_t i = 0; i < group.size(); ++i) {
-    parts.push_back(
-        i == group.self ? Part{} : Part{Part::At::peer, static_cast<std::size_t>(group.ranks[i])});
+    operands.push_back(i == group.self ? Operand{}
+                                       : Operand{Operand::Source::peer_buffer,
+                                                 static_cast<std::size_t>(group.ranks[i])});
   }
-  return parts;
+  return operands;
 }
 
 }  // namespace
 
-// Each rank sums its slice out of all buffers into all buffers: every element is read and written
-// once, and nothing is copied.
+// Each rank sums its slice of all buffers and writes it to all buffers. Every element is read and
+// written once, and nothing is copied.
 RankPlan shared(const Topology& topology, int rank, std::size_t elements, const Options& options) {
-  const Group group = everyone(topology, rank);
-  const std::vector<Part> parts = buffers_of(group);
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+  const Group group = all_ranks(topology, rank);
+  const std::vector<Operand> operands = buffers_of(group);
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
     if (group.size() > 1 && !range.empty()) {
-      writer.meet(group.ranks);
-      writer.sum(slice(range, group.self, group.size()), parts, true, group.ranks);
-      writer.meet(group.ranks);
+      builder.barrier(group.ranks);
+      builder.sum(slice(range, group.self, group.size()), operands, true, group.ranks);
+      builder.barrier(group.ranks);
     }
   });
 }
 
-// A rank reads its slice in all buffers and writes its own buffer alone; nobody else touches that
-// slice of any buffer until it is gathered, so that one barrier before is enough.
-void shared_reduce_scatter(Writer& writer, const Group& group, std::span<const Range> slices,
+// A rank reads its slice of all buffers and writes only its own buffer. No other rank touches that
+// slice of any buffer before the all-gather, so one barrier in front is enough.
+void shared_reduce_scatter(PlanBuilder& builder, const Group& group, std::span<const Range> slices,
                            bool last) {
-  writer.meet(group.ranks);
-  writer.sum(slices[group.self], buffers_of(group), last);
+  builder.barrier(group.ranks);
+  builder.sum(slices[group.self], buffers_of(group), last);
 }
 
-void shared_all_gather(Writer& writer, const Group& group, std::span<const Range> slices) {
+void shared_all_gather(PlanBuilder& builder, const Group& group, std::span<const Range> slices) {
   std::vector<int> others = group.ranks;
   others.erase(others.begin() + static_cast<std::ptrdiff_t>(group.self));
-  writer.sum(slices[group.self], std::array{Part{}}, false, others);
-  writer.meet(group.ranks);
+  builder.sum(slices[group.self], std::array{Operand{}}, false, others);
+  builder.barrier(group.ranks);
 }
 
 }  // namespace cnn::allreduce

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/placement.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
+#include "allreduce/rank_order.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -32,66 +32,68 @@ Nodes nodes_of(const Topology& topology, int rank) {
   return nodes;
 }
 
-Part buffer_of(int owner, int rank) {
-  return owner == rank ? Part{} : Part{Part::At::peer, static_cast<std::size_t>(owner)};
+Operand buffer_of(int owner, int rank) {
+  return owner == rank ? Operand{}
+                       : Operand{Operand::Source::peer_buffer, static_cast<std::size_t>(owner)};
 }
 
 // Adds the buffers of this rank's node to the sums that the node before has left in slices of its
 // own ranks' buffers. The last node writes the result into all of its buffers.
-void add_own_node(Writer& writer, const Nodes& nodes, int rank, Range chunk) {
-  std::vector<Part> parts;
+void add_own_node(PlanBuilder& builder, const Nodes& nodes, int rank, Range chunk) {
+  std::vector<Operand> operands;
   for (const int owner : nodes.own()) {
-    parts.push_back(buffer_of(owner, rank));
+    operands.push_back(buffer_of(owner, rank));
   }
   const Range mine = slice(chunk, nodes.place, nodes.own().size());
   if (nodes.mine == 0) {
-    writer.sum(mine, parts, false);
+    builder.sum(mine, operands, false);
     return;
   }
   const std::vector<int>& before = nodes.ranks[nodes.mine - 1];
-  parts.insert(parts.begin(), Part{});
+  operands.insert(operands.begin(), Operand{});
   for (std::size_t k = 0; k < before.size(); ++k) {
     const Range left = slice(chunk, k, before.size());
     const Range range{std::max(mine.begin, left.begin), std::min(mine.end, left.end)};
-    parts.front() = buffer_of(before[k], rank);
+    operands.front() = buffer_of(before[k], rank);
     if (range.begin < range.end) {
-      writer.sum(range, parts, nodes.is_last(),
-                 nodes.is_last() ? std::span<const int>(nodes.own()) : std::span<const int>());
+      builder.sum(range, operands, nodes.is_last(),
+                  nodes.is_last() ? std::span<const int>(nodes.own()) : std::span<const int>());
     }
   }
 }
 
-void write_chunk(Writer& writer, const Nodes& nodes, int rank, Range chunk) {
+void write_chunk(PlanBuilder& builder, const Nodes& nodes, int rank, Range chunk) {
   std::vector<int> everyone;
   for (const std::vector<int>& node : nodes.ranks) {
     everyone.insert(everyone.end(), node.begin(), node.end());
   }
-  // All ranks of a host meet equally often in a chunk. In the meeting before a node's turn the one
-  // before it hands over; the other nodes meet themselves, which waits for nobody.
+  // All ranks of a host pass equally many barriers in a chunk. The barrier before a node's turn
+  // joins it with the node before, which hands over; the other nodes pass a barrier of their own
+  // ranks.
   for (std::size_t turn = 0; turn < nodes.count(); ++turn) {
     std::vector<int> group = nodes.own();
     if (turn > 0 && (nodes.mine == turn || nodes.mine + 1 == turn)) {
       group = nodes.ranks[turn - 1];
       group.insert(group.end(), nodes.ranks[turn].begin(), nodes.ranks[turn].end());
     }
-    writer.meet(group);
+    builder.barrier(group);
     if (nodes.mine == turn) {
-      add_own_node(writer, nodes, rank, chunk);
+      add_own_node(builder, nodes, rank, chunk);
     }
   }
-  writer.meet(everyone);
+  builder.barrier(everyone);
   if (!nodes.is_last()) {
     const std::vector<int>& last = nodes.ranks.back();
-    const Part result = buffer_of(last[nodes.place % last.size()], rank);
-    writer.sum(slice(chunk, nodes.place, nodes.own().size()), {&result, 1}, false, nodes.own());
+    const Operand result = buffer_of(last[nodes.place % last.size()], rank);
+    builder.sum(slice(chunk, nodes.place, nodes.own().size()), {&result, 1}, false, nodes.own());
   }
-  writer.meet(everyone);
+  builder.barrier(everyone);
 }
 
 }  // namespace
 
-// The sum of each element is that of `shared`, in the same order and so with the same bits. It goes
-// from one NUMA node to the next, whose ranks read one buffer of another node in place of all of
+// Gives the sums of `shared`, in the same order and so with the same bits. The partial sum goes
+// from one NUMA node to the next, whose ranks read one buffer of another node instead of all of
 // them. While a node adds one chunk, the node before adds the next one.
 RankPlan shared_by_node(const Topology& topology, int rank, std::size_t elements,
                         const Options& options) {
@@ -99,9 +101,9 @@ RankPlan shared_by_node(const Topology& topology, int rank, std::size_t elements
   if (nodes.count() == 1) {
     return shared(topology, rank, elements, options);
   }
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
     if (!range.empty()) {
-      write_chunk(writer, nodes, rank, range);
+      write_chunk(builder, nodes, rank, range);
     }
   });
 }

@@ -1,18 +1,18 @@
 #include "allreduce/algorithms.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 
-// Direct exchange in which the first ranks alone own something to sum.
+// Direct exchange in which only the first ranks sum: a sharded parameter server.
 RankPlan shuffle(const Topology& topology, int rank, std::size_t elements, const Options& options) {
-  const Group group = everyone(topology, rank);
+  const Group group = all_ranks(topology, rank);
   const std::size_t owners =
       options.owners > 0 ? static_cast<std::size_t>(options.owners) : group.size();
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
     std::vector<Range> parts = slices(range, owners);
     parts.resize(group.size(), {range.end, range.end});
-    direct_reduce_scatter(writer, group, parts, true);
-    direct_all_gather(writer, group, parts);
+    direct_reduce_scatter(builder, group, parts, true);
+    direct_all_gather(builder, group, parts);
   });
 }
 

@@ -15,10 +15,10 @@
 namespace cnn::allreduce {
 namespace {
 
-// Does one thing after another, at a speed.
+// A resource that serves one request after another at a speed: a direction of a link, a processor.
 struct Line {
   double speed = 1;
-  double free = 0;  // when it has nothing to do any more
+  double free = 0;  // the time from which on it is idle
 
   double serve(double from, double bytes) {
     free = std::max(from, free) + bytes / speed;
@@ -26,42 +26,44 @@ struct Line {
   }
 };
 
-struct Course {  // one chunk of one rank
+// The progress of one chunk of one rank.
+struct Course {
   std::size_t next = 0;
   std::size_t open_messages = 0;
   std::size_t chunks_to_wait_for = 0;
   std::size_t meetings = 0;
-  double time = 0;  // of what it has waited for so far
+  double time = 0;  // the end of what it has waited for so far
   bool done = false;
 };
 
 struct Message {
   std::size_t from = 0, to = 0, chunk = 0;
-  std::size_t place = 0;  // among those that its sender has posted: they set out in this order
+  std::size_t place = 0;  // its number among the sends of its rank, which start in this order
   double bytes = 0;
-  bool inside = false;                   // a host
-  double last_byte = 0;                  // when it arrives, if nothing else is on the way in
+  bool inside = false;                   // whether it stays within a host
+  double last_byte = 0;                  // when it arrives, if the receiver's link is idle
   std::optional<double> sent, expected;  // when each side posted it
 };
 
-// The events of a time, in this order: a chunk goes on, a message sets out, its first byte
-// arrives.
+// The kinds of events; at equal times they come in this order.
 enum class Kind : std::uint8_t { go_on, set_out, arrive };
 struct Event {
   double time;
-  std::size_t number;  // which of several at that time comes first
+  std::size_t number;  // orders events of the same time and kind
   Kind kind;
   std::size_t rank, chunk;  // go_on
   Message message;
 
-  bool operator<(const Event& other) const {  // of a queue whose top is the largest
+  bool operator<(
+      const Event& other) const {  // inverted, as the top of a priority queue is the largest
     return std::tie(time, kind, number) > std::tie(other.time, other.kind, other.number);
   }
 };
 
 class Simulation {
  public:
-  // plans: of all ranks, or of those that stand for all; symmetry: null, or how they do.
+  // plans: those of all ranks, or those of the representatives of a symmetry; symmetry: may be
+  // null.
   Simulation(std::span<const RankPlan> plans, const Topology& topology, const Links& links,
              const Symmetry* symmetry, double size_scale)
       : plans_(plans),
@@ -75,7 +77,8 @@ class Simulation {
     sent_by_.resize(plans.size());
     ranks_.resize(plans.size());
     hosts_.resize(static_cast<std::size_t>(hosts), {Line{}, Line{}});
-    for (std::size_t rank = plans.size(); rank-- > 0;) {  // a host's first rank comes last
+    for (std::size_t rank = plans.size();
+         rank-- > 0;) {  // whether it stays within a host's first rank comes last
       const double factor = topology.link.empty() ? 1 : topology.link[rank];
       ranks_[rank] = {Line{links.rank * factor}, Line{links.rank * factor}};
       hosts_[host_of(rank)] = {Line{links.host * factor}, Line{links.host * factor}};
@@ -121,7 +124,7 @@ class Simulation {
                ? rank
                : static_cast<std::size_t>(symmetry_->representative(static_cast<int>(rank)));
   }
-  // A message to `to` stands for one to this rank, from the representative of `from`.
+  // A message to `to` represents, by symmetry, one to this rank from the representative of `from`.
   std::size_t moved(std::size_t from, std::size_t to) const {
     return symmetry_ == nullptr ? to
                                 : static_cast<std::size_t>(symmetry_->moved(static_cast<int>(from),
@@ -232,9 +235,9 @@ class Simulation {
   }
   bool step(const Wait& /*wait*/) { return course().open_messages == 0; }
 
-  bool step(const Meet& meet) {
-    const std::vector<int>& group = plans_[rank_].groups[meet.group];
-    // Whoever stands here has counted itself once; the last to come wakes the others.
+  bool step(const Barrier& barrier) {
+    const std::vector<int>& group = plans_[rank_].groups[barrier.group];
+    // A chunk that waits here has counted itself once; the last to arrive wakes the others.
     const std::size_t mine = course().meetings;
     if (woken_[{rank_, chunk_}] == mine + 1) {
       ++course().meetings;
@@ -258,14 +261,14 @@ class Simulation {
     return false;
   }
 
-  // Returns, for a sum over the memory of others, the time of all its reads and writes.
+  // Returns the time of all reads and writes of a sum over the memory of peers.
   double seconds_per_byte(const Sum& sum) const {
     const RankPlan& plan = plans_[rank_];
     const int self = static_cast<int>(rank_);
     std::size_t near = 0, remote = 0;
     const auto count = [&](int owner) { ++(topology_.same_node(self, owner) ? near : remote); };
-    for (const Part& part : plan.parts_of(sum)) {
-      count(part.at == Part::At::peer ? static_cast<int>(part.where) : self);
+    for (const Operand& part : plan.operands_of(sum)) {
+      count(part.source == Operand::Source::peer_buffer ? static_cast<int>(part.index) : self);
     }
     if (sum.into) {
       std::ranges::for_each(plan.groups[*sum.into], count);
@@ -278,11 +281,11 @@ class Simulation {
 
   bool step(const Sum& sum) {
     const double bytes = size_scale_ * static_cast<double>(sum.range.size() * sizeof(float));
-    double seconds = (sum.parts - 1) * bytes * links_.add;
-    const auto parts = plans_[rank_].parts_of(sum);
-    const bool of_others =
-        std::ranges::any_of(parts, [](const Part& part) { return part.at == Part::At::peer; });
-    if (of_others || sum.into) {  // by the speed of memory, which has no time for more
+    double seconds = (sum.operand_count - 1) * bytes * links_.add;
+    const auto parts = plans_[rank_].operands_of(sum);
+    const bool of_others = std::ranges::any_of(
+        parts, [](const Operand& part) { return part.source == Operand::Source::peer_buffer; });
+    if (of_others || sum.into) {  // memory bandwidth limits it
       seconds = bytes * seconds_per_byte(sum);
     }
     course().time = use_processor(seconds);
@@ -295,15 +298,15 @@ class Simulation {
   const Symmetry* symmetry_;
   double size_scale_;
   std::size_t chunks_;
-  std::vector<Line> processors_;  // by rank; they serve seconds
+  std::vector<Line> processors_;  // by rank; their requests are in seconds
   std::vector<Ways> ranks_, hosts_;
   std::vector<std::vector<Course>> courses_;  // [rank][chunk]
   std::unordered_map<std::size_t, Message> mail_;
-  std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // of meetings
-  std::vector<std::size_t> sent_by_;  // messages, by rank
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // at barriers
+  std::vector<std::size_t> sent_by_;  // by rank: the number of messages
   std::priority_queue<Event> events_;
   std::size_t number_ = 0;
-  std::size_t rank_ = 0, chunk_ = 0;  // that run
+  std::size_t rank_ = 0, chunk_ = 0;  // the chunk that runs
 };
 
 }  // namespace

@@ -8,13 +8,13 @@
 
 namespace cnn::allreduce {
 
-StagedCommunicator::StagedCommunicator(Communicator& host, StagingTools tools)
-    : host_(host), tools_(std::move(tools)), thread_([this] { loop(); }) {}
+StagedCommunicator::StagedCommunicator(Communicator& host, StagingFunctions functions)
+    : host_(host), functions_(std::move(functions)), thread_([this] { run(); }) {}
 
 StagedCommunicator::~StagedCommunicator() {
   {
     const std::lock_guard lock(mutex_);
-    ends_ = true;
+    stopping_ = true;
   }
   changed_.notify_all();
   thread_.join();
@@ -24,11 +24,13 @@ void StagedCommunicator::prepare(std::size_t bucket, std::size_t elements) {
   const std::lock_guard lock(mutex_);
   if (buckets_.size() <= bucket) {
     buckets_.resize(bucket + 1);
-    waiting_.reserve(buckets_.size());
+    queue_.reserve(buckets_.size());
   }
   if (buckets_[bucket] == nullptr) {
     buckets_[bucket] = std::make_unique<Bucket>();
-    *buckets_[bucket] = {.number = bucket, .staged = tools_.room(elements), .flag = tools_.flag()};
+    *buckets_[bucket] = {.number = bucket,
+                         .staged = functions_.allocate_staging(elements),
+                         .flag = functions_.allocate_flag()};
     word_of(*buckets_[bucket], staging_failed) = error_ == nullptr ? 0 : 1;
   }
   check(buckets_[bucket]->staged.size() == elements,
@@ -46,8 +48,8 @@ void StagedCommunicator::all_reduce(Stream& stream, std::size_t number,
     at += piece.size_bytes();
   }
   check(at == host_bytes.size(), "a bucket of an exchange is not as large as it was prepared for");
-  stream.host([this, &bucket] { arrived(bucket); });
-  tools_.wait_for(stream, flag_of(bucket));
+  stream.host([this, &bucket] { on_arrival(bucket); });
+  functions_.wait_for(stream, flag_of(bucket));
   stream.host([this] { rethrow(); });
   at = 0;
   for (const std::span<float>& piece : pieces) {
@@ -56,11 +58,11 @@ void StagedCommunicator::all_reduce(Stream& stream, std::size_t number,
   }
 }
 
-void StagedCommunicator::arrived(Bucket& bucket) {
+void StagedCommunicator::on_arrival(Bucket& bucket) {
   {
     const std::lock_guard lock(mutex_);
     bucket.on_host = true;
-    waiting_.push_back(&bucket);
+    queue_.push_back(&bucket);
   }
   changed_.notify_all();
 }
@@ -72,15 +74,15 @@ void StagedCommunicator::rethrow() {
   }
 }
 
-void StagedCommunicator::loop() {
+void StagedCommunicator::run() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return ends_ || !waiting_.empty(); });
-    if (waiting_.empty()) {
+    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) {
       return;
     }
-    Bucket& bucket = *waiting_.front();
-    waiting_.erase(waiting_.begin());
+    Bucket& bucket = *queue_.front();
+    queue_.erase(queue_.begin());
     if (error_ == nullptr) {
       lock.unlock();
       std::exception_ptr error = sum(bucket);
@@ -116,28 +118,28 @@ void StagedCommunicator::fail(std::exception_ptr error) {
   }
 }
 
-const StagedCommunicator::Bucket* StagedCommunicator::first_unanswered() const {
-  const auto unanswered = [](const std::unique_ptr<Bucket>& bucket) {
+const StagedCommunicator::Bucket* StagedCommunicator::first_overdue() const {
+  const auto overdue = [](const std::unique_ptr<Bucket>& bucket) {
     return bucket != nullptr && !bucket->on_host && word_of(*bucket, staging_waits) != 0 &&
            word_of(*bucket, staging_done) == 0;
   };
-  const auto found = std::ranges::find_if(buckets_, unanswered);
+  const auto found = std::ranges::find_if(buckets_, overdue);
   return found == buckets_.end() ? nullptr : found->get();
 }
 
-void StagedCommunicator::look(bool waiting) {
+void StagedCommunicator::poll(bool waiting) {
   if (waiting) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));  // others have work to do
   }
   const std::lock_guard lock(mutex_);
-  const Bucket* const bucket = waiting && error_ == nullptr ? first_unanswered() : nullptr;
+  const Bucket* const bucket = waiting && error_ == nullptr ? first_overdue() : nullptr;
   if (bucket == nullptr) {
-    unanswered_since_.reset();
+    overdue_since_.reset();
     return;
   }
   const auto now = std::chrono::steady_clock::now();
-  unanswered_since_ = unanswered_since_.value_or(now);
-  if (now - *unanswered_since_ > tools_.longest_unanswered) {
+  overdue_since_ = overdue_since_.value_or(now);
+  if (now - *overdue_since_ > functions_.handover_timeout) {
     fail(std::make_exception_ptr(Error("the device waits for the sum of bucket " +
                                        std::to_string(bucket->number) +
                                        ", which was not handed to the host")));

@@ -19,32 +19,35 @@
 
 namespace cnn::allreduce {
 
-// The functions that a device lends to an exchange by way of its host.
-struct StagingTools {
-  // Host memory that the device copies from and to fastest, where the host's communicator sums; as
-  // many floats on all ranks in the same order. Lives as long as the communicator.
-  std::function<std::span<float>(std::size_t elements)> room;
-  // Host memory that the device can read and write, 64 bytes at least, zero: three words.
-  std::function<Buffer()> flag;
-  // Enqueues a wait of the device, which ends when a host has set the word `done`, which it takes
-  // back, or the word `failed`, which stays. While it waits, the word `waits` is set.
+// The functions of a device that a StagedCommunicator needs.
+struct StagingFunctions {
+  // Returns a pinned staging buffer of so many floats in the shared segment of the host's
+  // transport. All ranks call it with the same sizes in the same order. The buffer lives as long as
+  // the communicator.
+  std::function<std::span<float>(std::size_t elements)> allocate_staging;
+  // Returns at least 64 bytes of zeros that host and device both read and write: three words.
+  std::function<Buffer()> allocate_flag;
+  // Enqueues a wait on the stream. It ends when the host has set the word `done`, which the device
+  // clears again, or the word `failed`, which stays set. The word `waits` is set during the wait.
   void (*wait_for)(Stream& stream, std::uint32_t* flag) = nullptr;
-  // How long a device may wait for a bucket that was not handed to the host: then host work before
-  // it on the stream has failed, and the bucket will never be.
-  std::chrono::milliseconds longest_unanswered{5'000};
+  // The longest time a device waits for a bucket that its stream has not handed to the host. After
+  // that the host work before it on the stream must have failed, so the bucket will never come.
+  std::chrono::milliseconds handover_timeout{5'000};
 };
 
-// The words of a flag; each is 0 or 1.
+// The indices of the words of a flag. Each word is 0 or 1.
 inline constexpr std::size_t staging_done = 0, staging_failed = 1, staging_waits = 2;
 
-// Buckets travel to the host, are summed there by a thread of this object in the order in which
-// they arrive, and travel back: the bits are those of the host's communicator. Work on the stream
-// never blocks a thread of the device: the device itself waits, so a step may be recorded.
+// An all-reduce of device buffers that is staged through host memory. The stream copies a bucket to
+// the host, a thread of this object sums buckets there in the order in which they arrive, and the
+// stream copies the sum back. The bits are those of the host's communicator. No call blocks: the
+// device itself waits on its stream, so that a step may be captured as a CUDA graph.
 class StagedCommunicator final : public StreamCommunicator {
  public:
-  // host: used by the own thread alone from the first step on, while a step runs. Must outlive it.
-  StagedCommunicator(Communicator& host, StagingTools tools);
-  ~StagedCommunicator() override;  // no step runs any more
+  // From the first step on only this object's thread may use `host` while a step runs. `host` must
+  // outlive this object.
+  StagedCommunicator(Communicator& host, StagingFunctions functions);
+  ~StagedCommunicator() override;  // No step may be running.
   StagedCommunicator(const StagedCommunicator&) = delete;
   StagedCommunicator& operator=(const StagedCommunicator&) = delete;
 
@@ -52,9 +55,10 @@ class StagedCommunicator final : public StreamCommunicator {
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
-  // For callers that wait for the device, over and over, and with false when the wait is over: ends
-  // the device's wait for a bucket that will not come. Throws nothing: the stream does.
-  void look(bool waiting);
+  // The poll callback of a wait for the device: call it with true in every round, with false when
+  // the wait is over. Ends the device's wait for a bucket that will not come. Does not throw; the
+  // stream reports the error.
+  void poll(bool waiting);
 
  private:
   struct Bucket {
@@ -62,7 +66,7 @@ class StagedCommunicator final : public StreamCommunicator {
     std::span<float> staged;
     float factor = 1;
     Buffer flag;
-    bool on_host = false;  // from its arrival until its flag is set
+    bool on_host = false;  // between its arrival and the setting of its flag
   };
 
   static std::uint32_t* flag_of(const Bucket& bucket) {
@@ -71,23 +75,24 @@ class StagedCommunicator final : public StreamCommunicator {
   static std::atomic_ref<std::uint32_t> word_of(const Bucket& bucket, std::size_t word) {
     return std::atomic_ref(flag_of(bucket)[word]);
   }
-  void arrived(Bucket& bucket);  // called in the stream's order
+  void on_arrival(Bucket& bucket);  // The stream calls it in its order.
   void rethrow();
-  void loop();
+  void run();
   std::exception_ptr sum(Bucket& bucket);
-  void fail(std::exception_ptr error);     // needs the lock
-  const Bucket* first_unanswered() const;  // needs the lock; null: there is none
+  // The caller of these two holds the lock.
+  void fail(std::exception_ptr error);
+  const Bucket* first_overdue() const;  // The device waits for it, the host never got it; or null.
 
   Communicator& host_;
-  StagingTools tools_;
+  StagingFunctions functions_;
   std::vector<std::unique_ptr<Bucket>> buckets_;  // by number
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Bucket*> waiting_;  // the oldest first
-  std::exception_ptr error_;      // the first failure: no other sum is tried, and no device waits
-  std::optional<std::chrono::steady_clock::time_point> unanswered_since_;
-  bool ends_ = false;
-  std::thread thread_;  // last: it uses all others
+  std::vector<Bucket*> queue_;  // buckets to sum, the oldest first
+  std::exception_ptr error_;    // the first failure, after which nothing is summed or waited for
+  std::optional<std::chrono::steady_clock::time_point> overdue_since_;
+  bool stopping_ = false;
+  std::thread thread_;  // declared last, as it uses all the others
 };
 
 }  // namespace cnn::allreduce

@@ -9,21 +9,22 @@
 
 namespace cnn::allreduce {
 
-// When a rank says that it waits.
+// When and how a rank warns that it waits for another.
 struct StallWarning {
-  std::chrono::milliseconds after{60'000};  // and again whenever as much time has passed
-  // Gets "rank 0 has waited for rank 2 for 60 s, in bucket 4; rank 2 computes step 12". Empty:
-  // nothing is said.
+  std::chrono::milliseconds after{60'000};  // the first warning, and the time between two
+  // Prints a line such as "rank 0 has waited for rank 2 for 60 s, in bucket 4; rank 2 computes step
+  // 12". Empty: there are no warnings.
   std::function<void(const std::string&)> say = {};
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;
 };
 
-// The way of a rank to all others, which tells when it waits for long.
-class WarningTransport final : public ForwardingTransport {
+// A transport that warns when its rank waits for long, as the stall inspector of Horovod does.
+class StallWarningTransport final : public ForwardingTransport {
  public:
-  WarningTransport(Transport& transport, StallWarning warning);
+  StallWarningTransport(Transport& transport, StallWarning warning);
 
-  void begin(std::size_t bucket) { bucket_ = bucket; }  // of a reduction
+  // Tells that the reduction of this bucket begins.
+  void begin(std::size_t bucket) { bucket_ = bucket; }
 
   void idle(int waits_for) override;
   void busy() override;
@@ -31,9 +32,9 @@ class WarningTransport final : public ForwardingTransport {
  private:
   StallWarning warning_;
   std::size_t bucket_ = 0;
-  unsigned idle_ = 0;  // calls in this wait
-  int said_ = 0;       // in this wait
-  std::chrono::steady_clock::time_point looked_;
+  unsigned idle_ = 0;  // calls of idle() in this wait
+  int warnings_ = 0;   // in this wait
+  std::chrono::steady_clock::time_point last_check_;
   std::chrono::steady_clock::duration waited_{};
 };
 

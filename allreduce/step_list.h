@@ -7,10 +7,10 @@
 #include <variant>
 #include <vector>
 
-// The actions of one rank in an all-reduce, as data. Generators write such lists, verify() proves
-// that those of all ranks together are right, predict() tells how long they take, and a
-// Communicator runs them. All ranks have the same number of chunks; chunk c of one rank talks to
-// chunk c of others.
+// The schedule of an all-reduce as data: for each rank a list of sends, receives, waits, barriers
+// and sums. Generators write these lists, tests prove that the lists of all ranks together are
+// correct, simulate() predicts their time, and Engine runs them over a Transport. All ranks have
+// the same number of chunks, and chunk c of a rank only communicates with chunk c of other ranks.
 namespace cnn::allreduce {
 
 // Elements [begin, end) of the buffer that is reduced.
@@ -22,70 +22,74 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-// How the contributions to an element are added. fast: as the algorithm likes, with the same bits
-// on all ranks. rank: ((x0 + x1) + x2) + ... in each dimension of a grid. tree: pairwise in each
-// dimension, split in the middle: the same bits for all grids whose sizes are powers of two.
+// The order in which the contributions to an element are added, which decides the bits of the sum.
+// fast: any order that the algorithm likes, the same on all ranks. rank: ((x0 + x1) + x2) + ... in
+// each dimension of a grid. tree: pairwise in each dimension, split in the middle, which gives the
+// same bits for all grids whose sizes are powers of two.
 enum class Order : std::uint8_t { fast, rank, tree };
 
-// The type that messages carry. Sums are always made in f32.
+// The type of the elements of messages. Sums are always computed in f32.
 enum class Wire : std::uint8_t { f32, bf16, f16 };
 
-// Posts a message of this range of the own buffer; it may be read until the next Wait.
+// Posts a send of this range of the rank's buffer, which must not change until the next Wait.
 struct Send {
   int to = 0;
   Range range;
 };
-// Posts the receipt of the next message of that rank, which carries the same range. It is written
-// over the range, or beside it: at this element of the scratch, in the wire's type.
+// Posts a receive of the next message of that rank, which carries the same range. It is written to
+// this range of the buffer, or to the scratch from this element on, there in the wire's type.
 struct Receive {
   int from = 0;
   Range range;
-  std::optional<std::size_t> beside;
+  std::optional<std::size_t> scratch_offset;
 };
-// Waits until what was posted earlier in this chunk is complete, on this rank's side.
+// Waits until the sends and receives that this chunk has posted are complete on this rank.
 struct Wait {};
-// All ranks of a group have come here in this chunk.
-struct Meet {
-  std::uint32_t group = 0;  // of RankPlan::groups
+// A barrier of the group of ranks among the same chunk of each.
+struct Barrier {
+  std::uint32_t group = 0;  // index into RankPlan::groups
 };
-// One operand of a sum: the own buffer's range, what was received beside it, or the range in the
-// buffer of another rank whose memory is in sight.
-struct Part {
-  enum class At : std::uint8_t { own, beside, peer };
-  At at = At::own;
-  std::size_t where = 0;  // element of the scratch, or rank
+// An operand of a sum: the sum's range of the rank's own buffer, a received message in the scratch,
+// or the sum's range of a peer's buffer, which must be addressable.
+struct Operand {
+  enum class Source : std::uint8_t { own_buffer, scratch, peer_buffer };
+  Source source = Source::own_buffer;
+  std::size_t index = 0;  // the first element in the scratch, or the rank of the peer
 };
-// The range becomes the sum of these parts, added one after another or pairwise. With into: in the
-// buffers of all ranks of that group, else in the own.
+// Adds the operands, one after another or pairwise, and stores the result to the range of the own
+// buffer, or with `into` to that range of the buffers of all ranks of a group.
 struct Sum {
   Range range;
-  std::uint32_t first_part = 0, parts = 0;  // of RankPlan::parts
-  std::optional<std::uint32_t> into;        // of RankPlan::groups
+  std::uint32_t first_operand = 0, operand_count = 0;  // in RankPlan::operands
+  std::optional<std::uint32_t> into;                   // index into RankPlan::groups
   bool pairwise = false;
-  // Nothing is added any more: the result is multiplied by what makes a mean of it, then rounded to
-  // what the wire can carry, so that all ranks get the same bits.
+  // Whether this is the final addition: the result is then scaled to a mean and rounded to the
+  // wire's type, so that all ranks get the same bits.
   bool last = false;
 };
-using Action = std::variant<Send, Receive, Wait, Meet, Sum>;
+using Action = std::variant<Send, Receive, Wait, Barrier, Sum>;
 
-// Actions in order, beside those of other chunks. Ends when all it has posted is complete.
+// Actions that run in order, concurrently with those of other chunks. A chunk is done when all that
+// it has posted is complete.
 struct Chunk {
   std::vector<Action> actions;
-  std::vector<std::size_t> after;  // chunks of this rank that end before this one starts
+  std::vector<std::size_t> after;  // the chunks of this rank that must be done before it starts
 };
 
+// The step list of one rank.
 struct RankPlan {
   std::vector<Chunk> chunks;
-  std::vector<Part> parts;
+  std::vector<Operand> operands;         // of all sums
   std::vector<std::vector<int>> groups;  // of ranks, ascending
-  std::size_t scratch = 0;               // elements
+  std::size_t scratch = 0;               // the elements of the scratch
   Wire wire = Wire::f32;
 
-  std::span<const Part> parts_of(const Sum& sum) const {
-    return std::span(parts).subspan(sum.first_part, sum.parts);
+  std::span<const Operand> operands_of(const Sum& sum) const {
+    return std::span(operands).subspan(sum.first_operand, sum.operand_count);
   }
 };
 
-std::size_t size_of(Wire wire);  // bytes of an element
+// Returns the bytes of an element.
+std::size_t size_of(Wire wire);
 
 }  // namespace cnn::allreduce

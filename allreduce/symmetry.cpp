@@ -4,12 +4,12 @@
 #include <bit>
 #include <map>
 
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 
 namespace cnn::allreduce {
 namespace {
 
-// The grid whose coordinates the algorithm's plans depend on only by differences.
+// Returns the dims of the torus on which the algorithm's plans are translation invariant.
 std::optional<std::vector<int>> dims_of(const Algorithm& algorithm, const Options& options,
                                         int ranks, int each) {
   switch (algorithm.invariance) {
@@ -28,7 +28,7 @@ std::optional<std::vector<int>> dims_of(const Algorithm& algorithm, const Option
              : std::nullopt;
 }
 
-// Cuts a dimension in two where a host ends within it. Nothing: a host ends at no multiple of it.
+// Splits the dimension within which a host ends. Returns nothing if it cannot be split there.
 std::optional<std::vector<int>> cut_at_host(const std::vector<int>& dims, int each) {
   std::vector<int> cut;
   int stride = 1;
@@ -47,7 +47,7 @@ std::optional<std::vector<int>> cut_at_host(const std::vector<int>& dims, int ea
   return cut;
 }
 
-// Whether the ranks of each host have their NUMA nodes as those of host 0 have, node by node.
+// Returns whether the ranks of every host have the same NUMA nodes as those of host 0.
 bool has_equal_nodes(const Topology& topology, int each) {
   for (std::size_t rank = 0; rank < topology.numa_node_of.size(); ++rank) {
     if (topology.numa_node_of[rank] !=

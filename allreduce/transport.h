@@ -13,22 +13,23 @@
 
 namespace cnn::allreduce {
 
-// Stands for the rank that is waited for where nothing tells which one it is, as in a sum that a
-// library makes.
+// Stands for the rank that is waited for where it is not known, as in a library's collective.
 inline constexpr int any_rank = -1;
 
+// Returns "rank 3 is lost: ", the beginning of the message of a PeerLost.
 inline std::string lost_text(int rank) {
   return rank == any_rank ? "a rank is lost, and nothing tells which one: "
                           : "rank " + std::to_string(rank) + " is lost: ";
 }
 
-// A rank does not answer any more. The program ends with 75, so that who started it can tell.
+// The error that a rank has failed or does not answer any more. The program then ends with exit
+// code 75 (EX_TEMPFAIL), so that a launcher can tell it from a failure of its own.
 class PeerLost : public Error {
  public:
   PeerLost(int rank, std::string_view what,
            std::source_location at = std::source_location::current())
       : Error(what, at), rank_(rank) {}
-  int rank() const noexcept { return rank_; }  // whose fault it is, or any_rank
+  int rank() const noexcept { return rank_; }  // the failed rank, or any_rank
   int exit_code() const noexcept override { return 75; }
 
  private:
@@ -37,8 +38,14 @@ class PeerLost : public Error {
 
 using Bytes = std::span<std::byte>;
 
-// How bytes move between ranks. Nothing here blocks: who waits asks again, and calls idle() in
-// between. Between two ranks a channel has one message under way at a time. Used by one thread.
+// Non-blocking point-to-point messages, group barriers and a symmetric heap: how bytes move between
+// ranks. No function blocks: callers poll sent(), received() and arrived(), and call idle() between
+// two rounds without progress. A channel carries at most one message from one rank to another at a
+// time. One thread uses a transport.
+//
+// The heap is symmetric as in OpenSHMEM: every rank has a shared segment, in which the same
+// sequence of allocations gives the same offsets, so that an address of one rank names a place in
+// all.
 class Transport {
  public:
   virtual ~Transport() = default;
@@ -46,40 +53,47 @@ class Transport {
   virtual int ranks() const = 0;
   virtual std::size_t channels() const = 0;
 
-  // Memory of this rank, zero, aligned to 64 bytes, which peers on its host see. All ranks ask for
-  // the same sizes in the same order. It lives as long as what made the transport.
-  virtual Bytes room(std::size_t bytes) = 0;
-  // Where in the memory of that rank this address of a room of ours has its like; null: not in
-  // sight. Must not be touched but between meetings.
-  virtual std::byte* in_sight(int rank, std::byte* own) = 0;
+  // Allocates zeroed memory, aligned to 64 bytes, in this rank's shared segment, which the peers on
+  // its host can address. All ranks call it with the same sizes in the same order. The memory lives
+  // as long as the object that made the transport. Throws Error if the segment is too small.
+  virtual Bytes allocate_shared(std::size_t bytes) = 0;
+  // Returns the address, in the segment of `rank`, that corresponds to `own` in this rank's; null
+  // if that memory cannot be addressed from here. Accesses must be ordered by barriers.
+  virtual std::byte* peer_address(int rank, std::byte* own) = 0;
 
-  // Pieces one after another. They are read until sent() says so.
+  // Posts one message made of the pieces in their order. They must not change until sent().
   virtual void send(int to, std::size_t channel, std::span<const Bytes> pieces) = 0;
+  // Returns whether the last posted send to that rank on that channel is complete.
   virtual bool sent(int to, std::size_t channel) = 0;
-  // at_sender: where a room of ours has what the sender sends, as it is the same in all ranks.
+  // Posts a receive of the next message. at_sender: where this rank's segment has what the sender
+  // sends; the offsets are the same in all segments, so that a copy can be made without the sender.
   virtual void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                        std::span<const Bytes> to) = 0;
+  // Returns whether the last posted receive is complete.
   virtual bool received(int from, std::size_t channel) = 0;
-  // A barrier of a group, which may be some of the ranks: says that this rank has come here; then,
-  // whether all of the group have. On one channel all ranks of a host take part in equally many.
-  virtual void come(std::span<const int> group, std::size_t channel) = 0;
-  virtual bool have_come(std::span<const int> group, std::size_t channel) = 0;
+  // A split-phase barrier of a group of ranks: arrive() announces this rank, arrived() returns
+  // whether all of the group have. On one channel all ranks of a host pass equally many barriers.
+  virtual void arrive(std::span<const int> group, std::size_t channel) = 0;
+  virtual bool arrived(std::span<const int> group, std::size_t channel) = 0;
 
-  // Called by who has nothing to do but to wait for that rank, or for any_rank. Gives the processor
-  // away after a while. Throws PeerLost if a rank is gone or the time is over: the one whom nobody
-  // waits for.
+  // One round of a wait for that rank, or for any_rank: spins first, later gives the processor away
+  // and checks the peers. Throws PeerLost if one has failed, or if the wait has timed out: then it
+  // names the rank at the end of the chain of ranks that wait for one another.
   virtual void idle(int waits_for) = 0;
-  virtual void busy() = 0;  // the wait is over
-  // This rank will not come any more, so that others do not wait for it: by itself, or because of
-  // that one, whom they blame then too. Any thread may call it.
+  // Ends the wait that idle() began.
+  virtual void busy() = 0;
+  // Announces that this rank will not take part any more, so that nobody waits for it: it has
+  // finished, or it fails because of the rank `lost`, which the others then blame too. Any thread
+  // may call it.
   virtual void leave(std::optional<int> lost) = 0;
 
-  // Where who computes writes how far this rank is: others see it, those of other hosts a little
-  // later. Null: nobody does. It lives as long as the transport.
+  // Returns the word in which this rank publishes how far it is; peers see it, those of other hosts
+  // a little later. Null if the transport has none. It lives as long as the transport.
   virtual Progress* progress() { return nullptr; }
+  // Returns the word that `rank` has published; 0 if nothing is known.
   virtual std::uint64_t progress_of(int /*rank*/) { return 0; }
-  // Sets the data that others are told, which must outlive the transport.
-  virtual void tell(const Progress& /*instead*/) {}
+  // Publishes the word `source` in place of progress(). It must outlive the transport.
+  virtual void publish(const Progress& /*source*/) {}
 };
 
 }  // namespace cnn::allreduce

@@ -2,18 +2,20 @@
 #include <vector>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 namespace {
 
+// The neighbours of a rank in a tree.
 struct Place {
   std::optional<int> parent;
   std::vector<int> children;
 };
 
-// In a binary tree over 0..n-1 whose leaves are the odd numbers and whose root is 0: the lowest bit
-// of a number is its height.
+// Returns the neighbours of i in a binary tree over 0..n-1 whose leaves are the odd numbers and
+// whose root is 0: the lowest bit of a number is its height. This is the double binary tree of
+// Sanders, Speck and Träff (2009), as in NCCL.
 Place place_in_tree(int i, int n) {
   Place place;
   int height = 1;
@@ -27,7 +29,7 @@ Place place_in_tree(int i, int n) {
   if (i != 0 && height > 1) {
     place.children.push_back(i - height / 2);
   }
-  int step = height / 2;  // to the child above, or to what takes its place where that is too far
+  int step = height / 2;  // to the child above, or to its substitute if that is too far
   while (step > 0 && i + step >= n) {
     step /= 2;
   }
@@ -37,8 +39,9 @@ Place place_in_tree(int i, int n) {
   return place;
 }
 
-// The second tree is the first one mirrored, or turned by one: who is a leaf in the first is none
-// in the second, so both directions of all links are used.
+// Returns the neighbours in the first or the second tree. The second is the first one mirrored, or
+// shifted by one: a leaf of the first is an inner node of the second, so that both directions of
+// all links are used.
 Place place_of(int rank, int n, bool second) {
   if (!second) {
     return place_in_tree(rank, n);
@@ -54,25 +57,25 @@ Place place_of(int rank, int n, bool second) {
   return place;
 }
 
-void up_and_down(Writer& writer, const Place& place, Range range) {
-  std::vector<Part> parts{Part{}};
+void up_and_down(PlanBuilder& builder, const Place& place, Range range) {
+  std::vector<Operand> operands{Operand{}};
   for (const int child : place.children) {
-    parts.push_back(writer.receive_beside(child, range));
+    operands.push_back(builder.receive_to_scratch(child, range));
   }
   if (!place.children.empty()) {
-    writer.wait();
-    writer.sum(range, parts, !place.parent);
+    builder.wait();
+    builder.sum(range, operands, !place.parent);
   }
   if (place.parent) {
-    writer.send(*place.parent, range);
-    writer.wait();
-    writer.receive(*place.parent, range);
-    writer.wait();
+    builder.send(*place.parent, range);
+    builder.wait();
+    builder.receive(*place.parent, range);
+    builder.wait();
   }
   for (const int child : place.children) {
-    writer.send(child, range);
+    builder.send(child, range);
   }
-  writer.wait();
+  builder.wait();
 }
 
 }  // namespace
@@ -80,15 +83,15 @@ void up_and_down(Writer& writer, const Place& place, Range range) {
 RankPlan tree(const Topology& topology, int rank, std::size_t elements, const Options& options) {
   const auto chunks = static_cast<std::size_t>(options.chunks);
   const std::vector<Range> halves = slices({0, elements}, 2);
-  Writer writer(options);
+  PlanBuilder builder(options);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     for (std::size_t half = 0; half < 2; ++half) {
-      writer.begin_chunk();
-      up_and_down(writer, place_of(rank, topology.ranks(), half == 1),
+      builder.begin_chunk();
+      up_and_down(builder, place_of(rank, topology.ranks(), half == 1),
                   slice(halves[half], chunk, chunks));
     }
   }
-  return std::move(writer).finish();
+  return std::move(builder).finish();
 }
 
 }  // namespace cnn::allreduce

@@ -15,8 +15,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// The letter behind the name, which may have brackets of its own. Allocates nothing, as who waits
-// for an exchange asks.
+// Reads the state letter behind the process name, which may itself contain brackets. Allocates
+// nothing, because it runs while a rank waits in an exchange.
 bool is_stopped(const std::string& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) {
@@ -34,15 +34,15 @@ bool is_stopped(const std::string& file) {
 
 WatchedProcess::WatchedProcess(int process)
     : process_(process),
-      state_("/proc/" + std::to_string(process) + "/stat"),
+      stat_file_("/proc/" + std::to_string(process) + "/stat"),
       descriptor_(process == 0 ? -1 : static_cast<int>(::syscall(SYS_pidfd_open, process, 0))) {}
 
 WatchedProcess::WatchedProcess(WatchedProcess&& other) noexcept
     : process_(other.process_),
-      state_(std::move(other.state_)),
+      stat_file_(std::move(other.stat_file_)),
       descriptor_(std::exchange(other.descriptor_, -1)),
       was_stopped_(other.was_stopped_),
-      looked_(other.looked_),
+      last_check_(other.last_check_),
       stopped_(other.stopped_) {}
 
 WatchedProcess::~WatchedProcess() {
@@ -55,7 +55,7 @@ bool WatchedProcess::ended() const {
   if (process_ == 0) {
     return false;
   }
-  if (descriptor_ < 0) {  // it had ended before, or the kernel is too old to tell
+  if (descriptor_ < 0) {  // It had ended before, or the kernel has no pidfd_open.
     return ::kill(process_, 0) != 0 && errno == ESRCH;
   }
   pollfd asked{descriptor_, POLLIN, 0};
@@ -64,21 +64,21 @@ bool WatchedProcess::ended() const {
 
 std::chrono::steady_clock::duration WatchedProcess::stopped() {
   using std::chrono::steady_clock;
-  constexpr std::chrono::milliseconds between_looks{50}, longest{500};
+  constexpr std::chrono::milliseconds check_interval{50}, longest{500};
   const steady_clock::time_point now = steady_clock::now();
-  const steady_clock::duration since = now - looked_;
-  if (process_ == 0 || since < between_looks) {
+  const steady_clock::duration since = now - last_check_;
+  if (process_ == 0 || since < check_interval) {
     return stopped_;
   }
-  const bool is = is_stopped(state_);
+  const bool is = is_stopped(stat_file_);
   stopped_ = is && was_stopped_ ? stopped_ + std::min<steady_clock::duration>(since, longest)
                                 : steady_clock::duration{};
   was_stopped_ = is;
-  looked_ = now;
+  last_check_ = now;
   return stopped_;
 }
 
-std::string in_seconds(std::chrono::steady_clock::duration time) {
+std::string seconds_text(std::chrono::steady_clock::duration time) {
   const auto tenths = std::chrono::duration_cast<std::chrono::milliseconds>(time).count() / 100;
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
 }

@@ -5,7 +5,7 @@
 
 namespace cnn::allreduce {
 
-// A process of this machine whose end can be seen; 0: nobody.
+// Watches a process of this host by a pidfd and /proc; process 0 stands for none.
 class WatchedProcess {
  public:
   explicit WatchedProcess(int process);
@@ -14,21 +14,22 @@ class WatchedProcess {
   ~WatchedProcess();
 
   bool ended() const;
-  // How long it has been stopped, as by SIGSTOP, in the eyes of who asks again and again: time
-  // between two questions counts as a moment at most, for who asks may have been stopped as well.
+  // Returns how long the process has been stopped, as by SIGSTOP, as far as repeated calls can
+  // tell. The time between two calls counts as half a second at most, because the caller may have
+  // been stopped as well.
   std::chrono::steady_clock::duration stopped();
   int process() const { return process_; }
 
  private:
   int process_;
-  std::string state_;  // the file that tells it
+  std::string stat_file_;
   int descriptor_;
   bool was_stopped_ = false;
-  std::chrono::steady_clock::time_point looked_{};
+  std::chrono::steady_clock::time_point last_check_{};
   std::chrono::steady_clock::duration stopped_{};
 };
 
-// "2.5 s"
-std::string in_seconds(std::chrono::steady_clock::duration time);
+// Returns a text such as "2.5 s".
+std::string seconds_text(std::chrono::steady_clock::duration time);
 
 }  // namespace cnn::allreduce

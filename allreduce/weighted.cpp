@@ -3,18 +3,18 @@
 #include <numeric>
 
 #include "allreduce/algorithms.h"
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 namespace cnn::allreduce {
 namespace {
 
-// The share of the buffer that each rank sums. A rank sends what others sum and its sum to all of
-// them, so with share s it moves 1 + (n - 2) s buffers in each direction: a slow one sums less.
-// With t the least time that the slowest and all together allow, each gets what its link moves in
-// t.
+// Returns the share of the buffer that each rank sums. A rank sends the parts that others sum, and
+// its sum to all of them: with share s it moves 1 + (n - 2) s buffers in each direction, so a slow
+// one sums less. If t is the least time that the slowest link and all links together allow, each
+// rank gets the share that its link moves in t.
 std::vector<double> shares(std::vector<double> link) {
   const auto n = static_cast<double>(link.size());
-  if (link.size() < 3) {  // what two ranks move does not depend on who sums
+  if (link.size() < 3) {  // The traffic of two ranks does not depend on their shares.
     return std::vector<double>(link.size(), 1 / n);
   }
   const double total = std::accumulate(link.begin(), link.end(), 0.0);
@@ -49,13 +49,13 @@ std::vector<Range> weighted_slices(Range all, std::span<const double> shares) {
 
 RankPlan weighted(const Topology& topology, int rank, std::size_t elements,
                   const Options& options) {
-  const Group group = everyone(topology, rank);
+  const Group group = all_ranks(topology, rank);
   const std::vector<double> share =
       shares(topology.link.empty() ? std::vector<double>(group.size(), 1.0) : topology.link);
-  return in_chunks(options, {0, elements}, [&](Writer& writer, Range range) {
+  return in_chunks(options, {0, elements}, [&](PlanBuilder& builder, Range range) {
     const std::vector<Range> parts = weighted_slices(range, share);
-    direct_reduce_scatter(writer, group, parts, true);
-    direct_all_gather(writer, group, parts);
+    direct_reduce_scatter(builder, group, parts, true);
+    direct_all_gather(builder, group, parts);
   });
 }
 

@@ -4,7 +4,7 @@
 
 namespace cnn::allreduce {
 
-// The entry that the MPI module hands over.
+// Returns the entry point that the MPI module exports.
 const WorldEntry& mpi_entry();
 
 }  // namespace cnn::allreduce

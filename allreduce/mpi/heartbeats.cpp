@@ -8,20 +8,20 @@
 namespace cnn::allreduce {
 namespace {
 
-using Sign = FailureDetector::Sign;
-static_assert(std::is_trivially_copyable_v<Sign>);
+using Heartbeat = FailureDetector::Heartbeat;
+static_assert(std::is_trivially_copyable_v<Heartbeat>);
 
 constexpr int heartbeat_tag = 3;
-constexpr std::chrono::seconds longest_beat{1};  // if the process was not stopped
+constexpr std::chrono::seconds longest_gap{1};  // A longer one means that this process was stopped.
 
 }  // namespace
 
-Heartbeats::Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& turn,
-                       std::chrono::milliseconds between, std::function<void()> on_poll)
+Heartbeats::Heartbeats(MPI_Comm comm, FailureDetector detector, std::recursive_mutex& mpi_mutex,
+                       std::chrono::milliseconds interval, std::function<void()> on_poll)
     : comm_(comm),
-      between_(between),
+      interval_(interval),
       on_poll_(std::move(on_poll)),
-      turn_(turn),
+      mpi_mutex_(mpi_mutex),
       detector_(std::move(detector)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
@@ -36,75 +36,77 @@ void Heartbeats::stop() {
 }
 
 void Heartbeats::run(const std::stop_token& stop) {
-  constexpr std::chrono::milliseconds between_polls{25};
-  beat();
+  constexpr std::chrono::milliseconds poll_interval{25};
+  send_heartbeats();
   while (!stop.stop_requested()) {
     on_poll_();
-    if (Clock::now() - beat_ >= between_) {
-      beat();
+    if (Clock::now() - last_beat_ >= interval_) {
+      send_heartbeats();
     }
     std::unique_lock lock(sleep_);
-    wake_.wait_for(lock, stop, std::min(between_, between_polls), [] { return false; });
+    wake_.wait_for(lock, stop, std::min(interval_, poll_interval), [] { return false; });
   }
 }
 
-void Heartbeats::beat() {
+void Heartbeats::send_heartbeats() {
   while (receive()) {
   }
-  std::vector<std::pair<int, Sign>> signs;
+  std::vector<std::pair<int, Heartbeat>> heartbeats;
   {
     const std::lock_guard lock(state_);
     const Clock::time_point now = Clock::now();
-    lived_ += std::min<Clock::duration>(now - std::exchange(beat_, now), longest_beat);
+    uptime_ += std::min<Clock::duration>(now - std::exchange(last_beat_, now), longest_gap);
     const auto progress = progress_ == nullptr ? 0 : progress_->load(std::memory_order_relaxed);
-    signs = detector_.beat(lived_, progress, waits_for_.load(std::memory_order_relaxed));
+    heartbeats =
+        detector_.begin_period(uptime_, progress, waits_for_.load(std::memory_order_relaxed));
   }
-  for (const auto& [rank, sign] : signs) {
-    send(rank, sign);
+  for (const auto& [rank, heartbeat] : heartbeats) {
+    send(rank, heartbeat);
   }
 }
 
-// Errors of MPI about a lost peer do not matter here: nothing is heard of it.
+// Ignores errors of MPI about a lost peer: its missing heartbeats tell the same.
 bool Heartbeats::receive() {
-  Sign sign;
+  Heartbeat heartbeat;
   MPI_Status status;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mpi_mutex_);
     int here = 0;
     if (ended_ || MPI_Iprobe(MPI_ANY_SOURCE, heartbeat_tag, comm_, &here, &status) != MPI_SUCCESS ||
         here == 0 ||
-        MPI_Recv(&sign, sizeof(sign), MPI_BYTE, status.MPI_SOURCE, heartbeat_tag, comm_,
+        MPI_Recv(&heartbeat, sizeof(heartbeat), MPI_BYTE, status.MPI_SOURCE, heartbeat_tag, comm_,
                  MPI_STATUS_IGNORE) != MPI_SUCCESS) {
       return false;
     }
   }
   const std::lock_guard lock(state_);
-  detector_.heard(status.MPI_SOURCE, sign, lived_);
+  detector_.on_receive(status.MPI_SOURCE, heartbeat, uptime_);
   return true;
 }
 
-// A sign that has not left yet is not followed by another.
-void Heartbeats::send(int to, const Sign& sign) {
-  const std::lock_guard lock(turn_);
+// Skips the heartbeat if the previous one has not left yet.
+void Heartbeats::send(int to, const Heartbeat& heartbeat) {
+  const std::lock_guard lock(mpi_mutex_);
   if (ended_) {
     return;
   }
   Outgoing& outgoing = outgoing_[to];
   int left = 0;
   if (MPI_Test(&outgoing.request, &left, MPI_STATUS_IGNORE) == MPI_SUCCESS && left != 0) {
-    outgoing.sign = sign;
-    MPI_Isend(&outgoing.sign, sizeof(sign), MPI_BYTE, to, heartbeat_tag, comm_, &outgoing.request);
+    outgoing.heartbeat = heartbeat;
+    MPI_Isend(&outgoing.heartbeat, sizeof(heartbeat), MPI_BYTE, to, heartbeat_tag, comm_,
+              &outgoing.request);
   }
 }
 
-void Heartbeats::tell(const Progress* progress) {
+void Heartbeats::publish(const Progress* progress) {
   const std::lock_guard lock(state_);
   progress_ = progress;
 }
 
-FailureDetector::Silence Heartbeats::longest() const {
+FailureDetector::Overdue Heartbeats::most_overdue() const {
   const std::lock_guard lock(state_);
-  return detector_.longest(lived_);
+  return detector_.most_overdue(uptime_);
 }
 
 int Heartbeats::root_of(int rank) const {

@@ -11,9 +11,9 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t longest_block = std::size_t{1} << 30U;  // MPI counts in int
+constexpr std::size_t longest_block = std::size_t{1} << 30U;  // because MPI counts in int
 
-// Pieces as one element of a type that is freed with this: messages under way keep it.
+// An MPI type whose single element is all the pieces. Pending messages keep the type alive.
 class PiecesType {
  public:
   explicit PiecesType(std::span<const Bytes> pieces) {
@@ -41,7 +41,7 @@ class PiecesType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
-// Calls with the address, count and type of the pieces.
+// Calls call(address, count, type) for the pieces.
 template <class Call>
 int with_pieces(std::span<const Bytes> pieces, const Call& call) {
   if (pieces.size() == 1 && pieces.front().size() <= longest_block) {
@@ -59,13 +59,13 @@ MpiTransport::MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels)
       channels_(channels),
       peers_(static_cast<std::size_t>(world.ranks())) {}
 
-// The communicator stays: freeing it would wait for all ranks, and what ends first is the run.
+// Does not free the communicator, because that would wait for all ranks.
 MpiTransport::~MpiTransport() {
-  if (tells_) {
-    world_.tell(nullptr);
+  if (publishes_) {
+    world_.publish(nullptr);
   }
-  for (const Bytes& room : rooms_) {
-    ::munmap(room.data(), room.size());
+  for (const Bytes& memory : allocations_) {
+    ::munmap(memory.data(), memory.size());
   }
 }
 
@@ -84,18 +84,18 @@ MpiTransport::Peer& MpiTransport::peer(int rank) {
   return *peer;
 }
 
-Bytes MpiTransport::room(std::size_t bytes) {
+Bytes MpiTransport::allocate_shared(std::size_t bytes) {
   const std::size_t size = std::max<std::size_t>(bytes, 1);
   void* const memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   check(memory != MAP_FAILED, "no memory for " + std::to_string(bytes >> 20U) +
                                   " MiB that a rank exchanges: " + std::strerror(errno));
-  ::madvise(memory, size, MADV_HUGEPAGE);  // if the system likes
-  rooms_.emplace_back(static_cast<std::byte*>(memory), size);
-  return rooms_.back().first(bytes);
+  ::madvise(memory, size, MADV_HUGEPAGE);  // A hint: failure does no harm.
+  allocations_.emplace_back(static_cast<std::byte*>(memory), size);
+  return allocations_.back().first(bytes);
 }
 
-std::byte* MpiTransport::in_sight(int rank, std::byte* own) {
+std::byte* MpiTransport::peer_address(int rank, std::byte* own) {
   return rank == this->rank() ? own : nullptr;
 }
 
@@ -126,7 +126,7 @@ bool MpiTransport::received(int from, std::size_t channel) {
   return world_.test(peer(from).receives[channel], from);
 }
 
-void MpiTransport::come(std::span<const int> group, std::size_t channel) {
+void MpiTransport::arrive(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
   for (const int to : group) {
     if (to != rank()) {
@@ -134,12 +134,12 @@ void MpiTransport::come(std::span<const int> group, std::size_t channel) {
       MPI_Request request = MPI_REQUEST_NULL;
       world_.check_call(MPI_Isend(nullptr, 0, MPI_BYTE, to, meeting_tag(channel), comm_, &request),
                         to);
-      world_.check_call(MPI_Request_free(&request), to);  // an empty message needs no memory
+      world_.check_call(MPI_Request_free(&request), to);  // An empty message needs no memory.
     }
   }
 }
 
-bool MpiTransport::have_come(std::span<const int> group, std::size_t channel) {
+bool MpiTransport::arrived(std::span<const int> group, std::size_t channel) {
   const auto turn = world_.lock();
   return std::ranges::all_of(
       group, [&](int other) { return other == rank() || has_come(other, channel); });
@@ -166,9 +166,9 @@ void MpiTransport::busy() { world_.busy(); }
 
 std::uint64_t MpiTransport::progress_of(int rank) { return world_.progress_of(rank); }
 
-void MpiTransport::tell(const Progress& instead) {
-  tells_ = true;
-  world_.tell(&instead);
+void MpiTransport::publish(const Progress& source) {
+  publishes_ = true;
+  world_.publish(&source);
 }
 
 }  // namespace cnn::allreduce

@@ -14,10 +14,11 @@ namespace cnn::allreduce {
 
 class MpiWorld;
 
-// Messages of MPI between any two ranks: a channel is a tag. Rooms are private memory.
+// A transport of MPI messages between any two ranks: a channel is a tag. No peer can address the
+// memory that allocate_shared() returns.
 class MpiTransport final : public Transport {
  public:
-  // comm: of all ranks of the world, for this transport alone. The world must outlive it.
+  // comm: a communicator of all ranks for this transport alone. The world must outlive it.
   MpiTransport(MpiWorld& world, MPI_Comm comm, std::size_t channels);
   ~MpiTransport() override;
   MpiTransport(const MpiTransport&) = delete;
@@ -27,35 +28,36 @@ class MpiTransport final : public Transport {
   int ranks() const override;
   std::size_t channels() const override { return channels_; }
 
-  Bytes room(std::size_t bytes) override;
-  std::byte* in_sight(int rank, std::byte* own) override;
+  Bytes allocate_shared(std::size_t bytes) override;
+  std::byte* peer_address(int rank, std::byte* own) override;
   void send(int to, std::size_t channel, std::span<const Bytes> pieces) override;
   bool sent(int to, std::size_t channel) override;
   void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
                std::span<const Bytes> to) override;
   bool received(int from, std::size_t channel) override;
-  void come(std::span<const int> group, std::size_t channel) override;
-  bool have_come(std::span<const int> group, std::size_t channel) override;
+  void arrive(std::span<const int> group, std::size_t channel) override;
+  bool arrived(std::span<const int> group, std::size_t channel) override;
   void idle(int waits_for) override;
   void busy() override;
-  void leave(std::optional<int> /*lost*/) override {}  // MpiWorld::give_up() tells why
+  void leave(std::optional<int> /*lost*/) override {}  // MpiWorld::abort() tells the others.
   Progress* progress() override {
-    tell(progress_);
+    publish(progress_);
     return &progress_;
   }
   std::uint64_t progress_of(int rank) override;
-  void tell(const Progress& instead) override;
+  void publish(const Progress& source) override;
 
  private:
-  // Messages under way to and from a rank, by channel.
+  // The pending messages to and from a rank, by channel.
   struct Peer {
     std::vector<MPI_Request> sends, receives;
-    std::vector<std::uint64_t> come,
-        came;  // how often this rank, and that one, has come to meet the other
+    // The number of barriers at which this rank, and that one, has arrived, by channel.
+    std::vector<std::uint64_t> come, came;
   };
-  // Made when this rank talks to it for the first time, under the lock of the world.
+  // Returns the state of a peer, which is made at the first use. The caller holds the world's lock.
   Peer& peer(int rank);
-  // Under the lock of the world too.
+  // Returns whether that rank has arrived at this rank's barrier. The caller holds the world's
+  // lock.
   bool has_come(int other, std::size_t channel);
 
   int tag(std::size_t channel) const { return static_cast<int>(channel); }
@@ -64,10 +66,10 @@ class MpiTransport final : public Transport {
   MpiWorld& world_;
   MPI_Comm comm_;
   std::size_t channels_;
-  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not talked to
-  std::vector<Bytes> rooms_;
+  std::vector<std::unique_ptr<Peer>> peers_;  // by rank; null: not used yet
+  std::vector<Bytes> allocations_;
   Progress progress_{0};
-  bool tells_ = false;
+  bool publishes_ = false;
 };
 
 }  // namespace cnn::allreduce

@@ -23,7 +23,7 @@ namespace cnn::allreduce {
 namespace {
 
 constexpr int gather_tag = 1;
-constexpr std::chrono::milliseconds longest_farewell{300};
+constexpr std::chrono::milliseconds farewell_timeout{300};
 
 std::string error_text(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
@@ -32,7 +32,7 @@ std::string error_text(int code) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-// Strings [first, first + count) round and round, each behind its length.
+// Serialises the strings first, first + 1, ..., modulo their number, each with its length in front.
 std::string joined(std::span<const std::string> all, int first, int count) {
   std::string text;
   for (int i = 0; i < count; ++i) {
@@ -45,7 +45,8 @@ std::string joined(std::span<const std::string> all, int first, int count) {
   return text;
 }
 
-void part(std::string_view text, std::span<std::string> all, int first, int count) {
+// The inverse of joined().
+void split(std::string_view text, std::span<std::string> all, int first, int count) {
   for (int i = 0; i < count; ++i) {
     std::uint64_t length = 0;
     check(text.size() >= sizeof(length), "a message of ranks is cut off");
@@ -63,13 +64,13 @@ std::string name_of_space(const char* kind) {
   return std::filesystem::read_symlink(kind, ignored).string();
 }
 
-// The facts that tell a rank how it can notice the end of another.
-struct Whereabouts {
+// The facts by which a rank decides how it watches another.
+struct ProcessIdentity {
   int process = 0;
-  std::string processes;  // equal for those that see one another's process numbers
-  std::string network;    // equal for those that no cable connects
+  std::string processes;  // equal for ranks that share a PID namespace
+  std::string network;    // equal for ranks that share a network namespace: no cable is between
 
-  static Whereabouts own() {
+  static ProcessIdentity own() {
     std::string boot;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
     return {.process = ::getpid(),
@@ -77,16 +78,16 @@ struct Whereabouts {
             .network = boot + name_of_space("/proc/self/ns/net")};
   }
   std::string text() const { return std::to_string(process) + " " + processes + " " + network; }
-  static Whereabouts read(const std::string& text) {
-    Whereabouts where;
+  static ProcessIdentity read(const std::string& text) {
+    ProcessIdentity where;
     std::istringstream(text) >> where.process >> where.processes >> where.network;
     return where;
   }
 };
 
-// Above 64 KiB Open MPI first asks the receiver, over TCP, and the answer waits behind all that the
-// receiver's own link has queued: a second of data, if sockets take as much as they like. Messages
-// of up to 1 MiB go at once, and queues are short, unless the user has set otherwise.
+// Makes Open MPI send messages of up to 1 MiB eagerly over TCP and keep its socket buffers short,
+// unless the user has set these parameters. By default messages above 64 KiB use a rendezvous,
+// whose answer waits behind everything that the receiver has queued: up to a second of data.
 void set_up_tcp() {
   constexpr const char* mebibyte = "1048576";
   for (const char* const name :
@@ -112,33 +113,32 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   check_set_up(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
   check_set_up(MPI_Comm_rank(comm_, &rank_));
   check_set_up(MPI_Comm_size(comm_, &ranks_));
-  verdicts_.emplace(comm_, rank_, ranks_);
-  watch();
+  notices_.emplace(comm_, rank_, ranks_);
+  watch_peers();
 }
 
-// Watches a rank by its process where that can be seen, and by its signs of life where a cable is
-// between.
-void MpiWorld::watch() {
-  const Whereabouts mine = Whereabouts::own();
+// Watches a rank by its process where that can be seen, and otherwise by its heartbeats.
+void MpiWorld::watch_peers() {
+  const ProcessIdentity mine = ProcessIdentity::own();
   const std::vector<std::string> all = gather(mine.text());
   std::map<std::string, int> hosts;
   std::vector<int> host_of;
   for (int other = 0; other < ranks_; ++other) {
-    const Whereabouts where = Whereabouts::read(all[static_cast<std::size_t>(other)]);
+    const ProcessIdentity where = ProcessIdentity::read(all[static_cast<std::size_t>(other)]);
     const std::string name =
         options_.watches_processes ? where.processes + " " + where.network : std::to_string(other);
     host_of.push_back(hosts.try_emplace(name, static_cast<int>(hosts.size())).first->second);
     if (options_.watches_processes && where.processes == mine.processes && other != rank_) {
-      near_.push_back({other, WatchedProcess(where.process)});
+      local_peers_.push_back({other, WatchedProcess(where.process)});
     }
   }
   if (ranks_ > 1) {
-    heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.between_beats,
-                        [this] { take_verdicts(); });
+    heartbeats_.emplace(comm_, FailureDetector(host_of, rank_), mutex_, options_.heartbeat_interval,
+                        [this] { receive_notices(); });
   }
 }
 
-bool MpiWorld::take(int from, std::string& text, MPI_Request& request) {
+bool MpiWorld::start_receive(int from, std::string& text, MPI_Request& request) {
   const auto turn = lock();
   int here = 0;
   MPI_Status status;
@@ -181,12 +181,12 @@ std::vector<std::string> MpiWorld::gather(std::string_view mine) {
                round.to);
     turn.unlock();
     std::string text;
-    while (!take(round.from, text, receive)) {
+    while (!start_receive(round.from, text, receive)) {
       idle(round.from);
     }
     busy();
     complete(receive, round.from);
-    part(text, all, round.receives, round.count);
+    split(text, all, round.receives, round.count);
     complete(send, round.to);
   }
   return all;
@@ -199,7 +199,8 @@ std::unique_ptr<Transport> MpiWorld::connect(std::size_t channels) {
     const auto turn = lock();
     check_set_up(MPI_Comm_idup(comm_, &comm, &request));
   }
-  complete(request, (rank_ + 1) % ranks_);  // not by MPI_Comm_dup, which does not miss a lost rank
+  complete(request,
+           (rank_ + 1) % ranks_);  // not by MPI_Comm_dup, which does not notice a lost rank
   const auto turn = lock();
   check_set_up(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN));
   return std::make_unique<MpiTransport>(*this, comm, channels);
@@ -216,144 +217,147 @@ void MpiWorld::check_call(int code, int other) {
     return;
   }
   if (!std::exchange(failing_, true)) {
-    look_around();  // the call may have failed because of another, who is known by now
+    check_peers();  // The call may have failed because of another rank, which is known by now.
   }
-  miss(other, "MPI: " + error_text(code));
+  lost_contact(other, "MPI: " + error_text(code));
 }
 
-void MpiWorld::miss(int other, const std::string& why) {
+void MpiWorld::lost_contact(int other, const std::string& why) {
   lost(other, lost_text(other) + why + " | seen by rank " + std::to_string(rank_));
 }
 
 void MpiWorld::lost(int culprit, const std::string& what) {
-  give_up(culprit, what);
+  abort(culprit, what);
   throw PeerLost(culprit, what);
 }
 
-// A wait gives the processor away. Where somebody else takes it, this rank sleeps between two
-// looks, then and in the next waits: else it would take turns with the threads that compute.
+// A round of a wait yields the processor. Where another thread then takes it, this wait and the
+// next ones sleep between two polls, so that they do not alternate with threads that compute.
 void MpiWorld::idle(int waits_for) {
-  constexpr std::chrono::microseconds taken_away{100};  // longer than a processor nobody wants
+  // A longer yield means that another thread ran.
+  constexpr std::chrono::microseconds contended_yield{100};
   constexpr std::chrono::microseconds nap{100};
-  constexpr unsigned crowded_waits = 64;
-  constexpr std::chrono::milliseconds between_looks{2};
-  constexpr std::chrono::seconds longest{1};  // between two looks: else this rank was stopped
+  constexpr unsigned contention_memory = 64;
+  constexpr std::chrono::milliseconds check_interval{2};
+  // A longer time between two checks means that this process was stopped: it counts as one gap.
+  constexpr std::chrono::seconds longest{1};
   const Clock::time_point before = Clock::now();
-  if (crowded_ > 0) {
+  if (contended_waits_ > 0) {
     std::this_thread::sleep_for(nap);
     slept_ = true;
   } else {
     ::sched_yield();
   }
   const Clock::time_point now = Clock::now();
-  if (crowded_ == 0 && now - before > taken_away) {
-    crowded_ = crowded_waits;
+  if (contended_waits_ == 0 && now - before > contended_yield) {
+    contended_waits_ = contention_memory;
   }
-  if (!std::exchange(idle_, true)) {
+  if (!std::exchange(waiting_, true)) {
     waited_ = {};
-    looked_ = now;
+    last_check_ = now;
   }
-  if (now - looked_ < between_looks) {
+  if (now - last_check_ < check_interval) {
     return;
   }
-  waited_ += std::min<Clock::duration>(now - looked_, longest);
-  looked_ = now;
+  waited_ += std::min<Clock::duration>(now - last_check_, longest);
+  last_check_ = now;
   if (heartbeats_) {
     heartbeats_->wait_for(waits_for);
   }
-  look_around();
-  if (waited_ > options_.patience) {
+  check_peers();
+  if (waited_ > options_.wait_timeout) {
     const bool asks_for_root = heartbeats_ && waits_for != any_rank;
-    miss(asks_for_root ? heartbeats_->root_of(waits_for) : waits_for,
-         "nothing from it for " + in_seconds(waited_));
+    lost_contact(asks_for_root ? heartbeats_->root_of(waits_for) : waits_for,
+                 "nothing from it for " + seconds_text(waited_));
   }
 }
 
-// Each of two hosts whose link is cut names the other.
-void MpiWorld::listen() {
-  const FailureDetector::Silence silence =
-      heartbeats_ ? heartbeats_->longest() : FailureDetector::Silence{};
-  if (silence.rank >= 0 && silence.lasts > options_.silence) {
-    miss(silence.rank, "no sign of life for " + in_seconds(silence.lasts));
+// Throws PeerLost for the rank whose heartbeat is overdue. Two hosts whose link is cut name each
+// other.
+void MpiWorld::check_heartbeats() {
+  const FailureDetector::Overdue overdue =
+      heartbeats_ ? heartbeats_->most_overdue() : FailureDetector::Overdue{};
+  if (overdue.rank >= 0 && overdue.since > options_.heartbeat_timeout) {
+    lost_contact(overdue.rank, "no heartbeat for " + seconds_text(overdue.since));
   }
 }
 
-// Takes what others have said so far, also while this rank computes: it has to pass it on.
-void MpiWorld::take_verdicts() {
+// The heartbeat thread calls it too, so that notices are forwarded while this rank computes.
+void MpiWorld::receive_notices() {
   const auto turn = lock();
   if (over_) {
     return;
   }
-  const std::optional<Verdict> verdict = verdicts_->take();
-  if (verdict && (!heard_ || verdict->origin == 0)) {
-    heard_ = verdict;
+  const std::optional<AbortNotice> notice = notices_->receive();
+  if (notice && (!received_ || notice->origin == 0)) {
+    received_ = notice;
   }
 }
 
-// Throws if a rank has said that it gives up, and because of whom.
-void MpiWorld::hear() {
-  take_verdicts();
-  if (const std::optional<Verdict> verdict = heard_) {
-    end_calls();
-    verdicts_->wait_until_sent(longest_farewell);
-    throw PeerLost(verdict->culprit,
-                   verdict->culprit == verdict->origin
-                       ? "rank " + std::to_string(verdict->origin) + " is lost: " + verdict->why
-                       : verdict->why);
+// Throws PeerLost if another rank has aborted the run, naming the culprit of its notice.
+void MpiWorld::throw_if_notified() {
+  receive_notices();
+  if (const std::optional<AbortNotice> notice = received_) {
+    stop_calling_mpi();
+    notices_->wait_until_sent(farewell_timeout);
+    throw PeerLost(notice->culprit,
+                   notice->culprit == notice->origin
+                       ? "rank " + std::to_string(notice->origin) + " is lost: " + notice->why
+                       : notice->why);
   }
 }
 
-// A rank that has ended may have done so because of a verdict, which is on its way through others.
-void MpiWorld::wait_for_last_words() {
+// A rank that has ended may have done so because of a notice that is still on its way to this one.
+void MpiWorld::wait_for_last_notice() {
   constexpr std::chrono::milliseconds longest{300};
   const Clock::time_point start = Clock::now();
   do {
-    hear();
+    throw_if_notified();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   } while (Clock::now() - start < longest);
 }
 
-// A message of a rank comes before what its own end looks like.
-void MpiWorld::look_around() {
-  constexpr std::size_t most_looks = 16;  // at processes, in turn
+// Notices come first, because they tell more than the end of a process does.
+void MpiWorld::check_peers() {
+  constexpr std::size_t checks_per_round = 16;  // of local processes, in turn
   const auto turn = lock();
-  hear();
-  for (std::size_t looks = 0; looks < std::min(near_.size(), most_looks); ++looks) {
-    auto& [other, process] = near_[next_look_++ % near_.size()];
+  throw_if_notified();
+  for (std::size_t checks = 0; checks < std::min(local_peers_.size(), checks_per_round); ++checks) {
+    auto& [other, process] = local_peers_[next_check_++ % local_peers_.size()];
     if (process.ended()) {
-      wait_for_last_words();
-      miss(other, "process " + std::to_string(process.process()) + " has ended");
+      wait_for_last_notice();
+      lost_contact(other, "process " + std::to_string(process.process()) + " has ended");
     }
-    if (process.stopped() > options_.silence) {
-      miss(other, "process " + std::to_string(process.process()) + " has been stopped for " +
-                      in_seconds(process.stopped()));
+    if (process.stopped() > options_.heartbeat_timeout) {
+      lost_contact(other, "process " + std::to_string(process.process()) +
+                              " has been stopped for " + seconds_text(process.stopped()));
     }
   }
-  listen();
+  check_heartbeats();
 }
 
-void MpiWorld::end_calls() {
+void MpiWorld::stop_calling_mpi() {
   over_ = true;
   if (heartbeats_) {
     heartbeats_->end();
   }
 }
 
-void MpiWorld::give_up(int culprit, std::string_view why) noexcept {
+void MpiWorld::abort(int culprit, std::string_view why) noexcept {
   try {
     const auto turn = lock();
     if (over_) {
       return;
     }
-    end_calls();
-    verdicts_->tell({.origin = rank_, .culprit = culprit, .why = std::string(why)});
-    verdicts_->wait_until_sent(longest_farewell);
-  } catch (const std::exception&) {  // no memory: others see that this process has ended
+    stop_calling_mpi();
+    notices_->send({.origin = rank_, .culprit = culprit, .why = std::string(why)});
+    notices_->wait_until_sent(farewell_timeout);
+  } catch (const std::exception&) {  // Out of memory: the others see that this process has ended.
     return;
   }
 }
 
-void MpiWorld::watchful_all_reduce(std::span<float> values) {
+void MpiWorld::polled_all_reduce(std::span<float> values) {
   constexpr std::size_t most = std::size_t{1} << 30U;  // MPI counts in int
   while (!values.empty()) {
     const std::span<float> part = values.first(std::min(values.size(), most));
@@ -368,20 +372,20 @@ void MpiWorld::watchful_all_reduce(std::span<float> values) {
   }
 }
 
-// Messages of other ranks do not count: they may fail for the same reason.
-bool MpiWorld::first_says(std::string_view why) noexcept {
+// Notices of other ranks do not count, because those ranks may fail for the same reason.
+bool MpiWorld::rank_0_reports(std::string_view why) noexcept {
   constexpr std::chrono::milliseconds most{500};
   try {
     const Clock::time_point start = Clock::now();
     while (rank_ > 0 && !over_ && Clock::now() - start < most) {
       const auto turn = lock();
-      take_verdicts();
-      if (heard_ && heard_->origin == 0) {
-        return heard_->culprit == 0 && heard_->why == why;
+      receive_notices();
+      if (received_ && received_->origin == 0) {
+        return received_->culprit == 0 && received_->why == why;
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-  } catch (const std::exception&) {  // no memory, or rank 0 is lost: then it does not say so
+  } catch (const std::exception&) {  // Out of memory, or rank 0 is lost: it does not report.
     return false;
   }
   return false;

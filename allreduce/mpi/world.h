@@ -12,15 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include "allreduce/mpi/abort_notice.h"
 #include "allreduce/mpi/heartbeats.h"
-#include "allreduce/mpi/verdict.h"
 #include "allreduce/watched_process.h"
 #include "allreduce/world.h"
 
 namespace cnn::allreduce {
 
-// A world by MPI, which is polled and never waits itself: its own waits do not notice who is gone.
-// It and its transports may be used by several threads, which take turns.
+// A world over MPI. It only makes non-blocking calls and polls them, because the blocking calls of
+// MPI do not notice a lost rank. Several threads may use the world and its transports: the lock
+// lets one of them call MPI at a time (MPI_THREAD_SERIALIZED).
 class MpiWorld final : public World {
  public:
   explicit MpiWorld(const WorldOptions& options);
@@ -30,73 +31,76 @@ class MpiWorld final : public World {
   std::vector<std::string> gather(std::string_view mine) override;
   std::unique_ptr<Transport> connect(std::size_t channels) override;
   void all_reduce(std::span<float> values) override;
-  void look_around() override;
-  void give_up(int culprit, std::string_view why) noexcept override;
-  void watchful_all_reduce(std::span<float> values) override;
-  bool first_says(std::string_view why) noexcept override;
+  void check_peers() override;
+  void abort(int culprit, std::string_view why) noexcept override;
+  void polled_all_reduce(std::span<float> values) override;
+  bool rank_0_reports(std::string_view why) noexcept override;
   void finish() override;
 
-  // For transports. One call of MPI at a time, under the lock.
+  // Used by the transports. The lock that every call of MPI needs.
   std::unique_lock<std::recursive_mutex> lock() { return std::unique_lock(mutex_); }
-  bool test(MPI_Request& request, int other);  // whether it is complete
-  // One turn of a wait for that rank, not under the lock. Throws PeerLost as look_around(), and if
-  // it takes too long.
+  // Returns whether the request, which concerns the rank `other`, is complete.
+  bool test(MPI_Request& request, int other);
+  // One round of a wait for that rank; the caller does not hold the lock. Throws PeerLost as
+  // check_peers(), and if the wait has timed out.
   void idle(int waits_for);
-  void busy() {  // the wait is over
-    crowded_ -= std::exchange(slept_, false) ? 1 : 0;
-    if (std::exchange(idle_, false) && heartbeats_) {
+  // Ends the wait that idle() began.
+  void busy() {
+    contended_waits_ -= std::exchange(slept_, false) ? 1 : 0;
+    if (std::exchange(waiting_, false) && heartbeats_) {
       heartbeats_->wait_for(-1);
     }
   }
-  // As Transport's, to and of those who send signs of life.
-  void tell(const Progress* progress) {
+  // As Transport::publish() and progress_of(), by heartbeats.
+  void publish(const Progress* progress) {
     if (heartbeats_) {
-      heartbeats_->tell(progress);
+      heartbeats_->publish(progress);
     }
   }
   std::uint64_t progress_of(int rank) const {
     return heartbeats_ ? heartbeats_->progress_of(rank) : 0;
   }
-  // Throws PeerLost if the code of a call that concerns that rank is an error.
+  // Throws PeerLost if `code`, the result of a call that concerns the rank `other`, is an error.
   void check_call(int code, int other);
 
  private:
   using Clock = std::chrono::steady_clock;
 
-  // Begins to receive a message of a gathering; false: it has not come yet.
-  bool take(int from, std::string& text, MPI_Request& request);
-  void complete(MPI_Request& request, int other);  // waits for it
-  void take_verdicts();
-  void hear();
-  void wait_for_last_words();
-  void listen();  // throws PeerLost if a rank is silent
-  void watch();
-  void end_calls();
-  // Tells the others first: once it has been thrown memory is freed into which MPI may still write,
-  // and nothing more is asked of it.
+  // Starts to receive a message of gather(); returns false if none has come yet.
+  bool start_receive(int from, std::string& text, MPI_Request& request);
+  void complete(MPI_Request& request, int other);  // polls it to its end
+  // Receives and forwards abort notices.
+  void receive_notices();
+  void throw_if_notified();
+  void wait_for_last_notice();
+  void check_heartbeats();
+  void watch_peers();
+  void stop_calling_mpi();
+  // Tells the others, then throws PeerLost. No call of MPI follows, because the caller frees memory
+  // into which MPI may still write.
   [[noreturn]] void lost(int culprit, const std::string& what);
-  [[noreturn]] void miss(int other, const std::string& why);
+  [[noreturn]] void lost_contact(int other, const std::string& why);
 
   WorldOptions options_;
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, ranks_ = 1;
   std::recursive_mutex mutex_;
-  std::string outgoing_;  // of a gathering, as long as MPI may read it
-  struct Near {           // a rank of this machine
+  std::string outgoing_;  // the message of gather() that MPI may still read
+  struct LocalPeer {
     int rank;
     WatchedProcess process;
   };
-  std::vector<Near> near_;
-  std::size_t next_look_ = 0;
-  std::optional<Verdicts> verdicts_;
-  std::optional<Verdict> heard_;       // from another rank
-  bool over_ = false;                  // given up: MPI is not called any more
-  bool failing_ = false;               // a call of MPI has returned an error
-  bool idle_ = false, slept_ = false;  // in this wait
-  unsigned crowded_ = 0;               // waits that are still taken to have others on the processor
-  Clock::time_point looked_;
+  std::vector<LocalPeer> local_peers_;
+  std::size_t next_check_ = 0;
+  std::optional<AbortNotices> notices_;
+  std::optional<AbortNotice> received_;   // the notice of another rank by which this one ends
+  bool over_ = false;                     // The run is aborted: MPI is not called any more.
+  bool failing_ = false;                  // A call of MPI has returned an error.
+  bool waiting_ = false, slept_ = false;  // in this wait
+  unsigned contended_waits_ = 0;          // how many further waits sleep instead of yielding
+  Clock::time_point last_check_;
   Clock::duration waited_{};
-  std::optional<Heartbeats> heartbeats_;  // last: its thread calls MPI
+  std::optional<Heartbeats> heartbeats_;  // declared last, as its thread calls MPI
 };
 
 }  // namespace cnn::allreduce

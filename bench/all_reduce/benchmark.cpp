@@ -308,7 +308,7 @@ std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& b
 namespace {
 
 // Bytes that a rank shows to others: memory is taken where it is used.
-std::size_t room_of(const ReduceOptions& options) {
+std::size_t segment_bytes_of(const ReduceOptions& options) {
   constexpr std::size_t beside = std::size_t{1} << 30U;
   return beside + (options.table() ? 4 * options.sizes().back() : beside);
 }
@@ -324,7 +324,7 @@ int run_reductions(const ReduceRun& run, const Backend& backend) {
     benchmark.buckets = gradient_buckets(run.config, backend);
   }
   const bool on_device = backend.device_exchange != nullptr;
-  run_as_threads(run.config, backend, on_device ? room_of(run.options) : backend.memory.device,
+  run_as_threads(run.config, backend, on_device ? segment_bytes_of(run.options) : backend.memory.device,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }
@@ -346,7 +346,7 @@ int run_reductions(const ReduceRun& run, const std::function<Backend(const Confi
   if (!options.table() && world.rank() == 0) {
     run.console.print("Building all-reduce ops");
   }
-  run_as_process(run.config, world, room_of(options), make,
+  run_as_process(run.config, world, segment_bytes_of(options), make,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allreduce/connection.h"
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "bench/ranks/exchange.h"
 #include "bench/ranks/exchange_flags.h"
 #include "bench/ranks/peers.h"
@@ -39,37 +39,37 @@ void do_work(const Config& config, RankPlace place, const Backend& backend, cons
 }
 
 // How many ranks before this one share its processors, and so its devices.
-int place_on_host(std::span<const allreduce::Seat> seats, int rank) {
-  const std::string& kernel = seats[static_cast<std::size_t>(rank)].kernel;
-  return static_cast<int>(std::ranges::count(seats.first(static_cast<std::size_t>(rank)), kernel,
-                                             &allreduce::Seat::kernel));
+int place_on_host(std::span<const allreduce::RankPlacement> placements, int rank) {
+  const std::string& kernel = placements[static_cast<std::size_t>(rank)].kernel;
+  return static_cast<int>(std::ranges::count(placements.first(static_cast<std::size_t>(rank)),
+                                             kernel, &allreduce::RankPlacement::kernel));
 }
 
 }  // namespace
 
-void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
+void run_as_process(const Config& config, allreduce::World& world, std::size_t segment_bytes,
                     const std::function<Backend(const Config&)>& make_backend,
                     const RankWork& work) {
-  std::vector<allreduce::Seat> seats =
-      allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
-  share_processors(world, seats);
-  gather_numa_nodes(world, seats, /*each=*/1);
+  std::vector<allreduce::RankPlacement> placements =
+      allreduce::gather_placements(world, config.comm.transport == CommTransport::mpi);
+  share_processors(world, placements);
+  gather_numa_nodes(world, placements, /*each=*/1);
   Config placed = config;
-  placed.gpu.ordinal = place_on_host(seats, world.rank());
-  allreduce::Connection connection(world, seats, peer_memory_options(config.comm, room));
+  placed.gpu.ordinal = place_on_host(placements, world.rank());
+  allreduce::Connection connection(world, placements, shared_memory_options(config.comm, room));
   const Backend backend = make_backend(placed);
   do_work(config,
           {connection.transport(), loops_for(backend.instruction_sets),
-           with_numa_nodes(allreduce::topology_of(seats), config.comm), &world},
+           with_numa_nodes(allreduce::topology_of(placements), config.comm), &world},
           backend, work);
 }
 
-void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
+void run_as_threads(const Config& config, const Backend& backend, std::size_t segment_bytes,
                     const RankWork& work) {
   check(backend.for_rank != nullptr, "--num_gpus: this device cannot be divided; use --device=cpu");
   const int ranks = config.num_gpus;
-  allreduce::PeerMemory memory =
-      allreduce::PeerMemory::of_threads(ranks, peer_memory_options(config.comm, room));
+  allreduce::SharedMemory memory = allreduce::SharedMemory::for_threads(
+      ranks, shared_memory_options(config.comm, segment_bytes));
   const allreduce::Topology topology = topology_of_threads(config);
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;

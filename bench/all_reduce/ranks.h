@@ -28,14 +28,14 @@ struct RankPlace {
 using RankWork = std::function<void(const RankPlace&)>;
 
 // Does it as each of --num_gpus ranks on a thread of this process, each on its part of the
-// processors, or on a device of its own. room: bytes that a rank may show to others. Throws what
+// processors, or on a device of its own. segment_bytes: of its shared memory. Throws what
 // the first rank threw that failed by itself.
-void run_as_threads(const Config& config, const Backend& backend, std::size_t room,
+void run_as_threads(const Config& config, const Backend& backend, std::size_t segment_bytes,
                     const RankWork& work);
 
 // Does it as the rank that this process is, on its part of the processors that it shares with
 // others, or on its own of the host's devices. Throws what the work throws.
-void run_as_process(const Config& config, allreduce::World& world, std::size_t room,
+void run_as_process(const Config& config, allreduce::World& world, std::size_t segment_bytes,
                     const std::function<Backend(const Config&)>& make_backend,
                     const RankWork& work);
 

@@ -63,15 +63,15 @@ Reduction::Reduction(const RankPlace& place, const allreduce::Settings& settings
   if (place.device == nullptr) {
     communicator_ =
         std::make_unique<allreduce::BucketCommunicator>(transport_, place.loops, settings);
-    room_ = {reinterpret_cast<float*>(transport_.room(bytes).data()), most};
+    buffer_ = {reinterpret_cast<float*>(transport_.allocate_shared(bytes).data()), most};
     return;
   }
   Device& device = *place.device->backend.device;
   stream_ = device.make_stream(Lane::communicate);
   device_room_ =
       place.device->shared_memory ? place.device->shared_memory(bytes) : device.allocate(bytes);
-  host_room_ = device.allocate_host(bytes);
-  room_ = {reinterpret_cast<float*>(host_room_.data()), most};
+  host_buffer_ = device.allocate_host(bytes);
+  buffer_ = {reinterpret_cast<float*>(host_buffer_.data()), most};
 }
 
 allreduce::Candidate Reduction::choice(std::size_t bucket) const {
@@ -86,8 +86,8 @@ void Reduction::add_bucket(std::size_t elements) {
   for (const std::span<float>& bucket : buckets_) {
     used += bucket.size();
   }
-  check(used + elements <= room_.size(), "a benchmark's buckets are larger than its buffer");
-  buckets_.push_back(room_.subspan(used, elements));
+  check(used + elements <= buffer_.size(), "a benchmark's buckets are larger than its buffer");
+  buckets_.push_back(buffer_.subspan(used, elements));
   if (exchange_ != nullptr) {
     exchange_->on_device()->prepare(first_ + buckets_.size() - 1, elements);
   }
@@ -100,7 +100,7 @@ void Reduction::remove_buckets() {
 
 std::span<float> Reduction::on_device(std::span<const float> bucket) {
   float* const begin = reinterpret_cast<float*>(device_room_.data());
-  return {begin + (bucket.data() - room_.data()), bucket.size()};
+  return {begin + (bucket.data() - buffer_.data()), bucket.size()};
 }
 
 void Reduction::upload() {
@@ -199,7 +199,7 @@ std::vector<Timing> Reduction::time(const Contest& contest) {
       if (stops_) {
         return {};
       }
-      numbers_.meet();
+      numbers_.barrier();
       const Clock::time_point start = Clock::now();
       for (int time = 0; time < contest.in_a_row; ++time) {
         contest.contestants[i]();

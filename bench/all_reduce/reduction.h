@@ -80,9 +80,9 @@ class Reduction {
   allreduce::Numbers numbers_;
   std::unique_ptr<allreduce::BucketCommunicator> communicator_;  // null: a device exchanges
   RankExchange* exchange_ = nullptr;
-  std::unique_ptr<Stream> stream_;  // of the device
-  Buffer device_room_, host_room_;  // where it reduces, and the host's copy of that
-  std::span<float> room_;
+  std::unique_ptr<Stream> stream_;    // of the device
+  Buffer device_room_, host_buffer_;  // where it reduces, and the host's copy of that
+  std::span<float> buffer_;
   std::vector<std::span<float>> buckets_;
   std::size_t first_ = 0;  // number of the first bucket
 };

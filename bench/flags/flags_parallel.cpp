@@ -273,9 +273,8 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::peer_timeout_s>,
      .idle = {alone}},
     {.name = "comm_heartbeat_ms",
-     .help =
-         "milliseconds between two signs of life to ranks of other hosts: a rank sends them to as "
-         "many as the number of hosts has bits, and to the one it waits for",
+     .help = "milliseconds between two heartbeats to ranks of other hosts: a rank sends them to as "
+             "many as the number of hosts has bits, and to the one it waits for",
      .range = at_least(1),
      .member = &at<&Config::comm, &CommFlags::heartbeat_ms>,
      .idle = {alone}},
@@ -286,7 +285,7 @@ constexpr Flag comm_rows[] = {
      .member = &at<&Config::comm, &CommFlags::stall_warn_s>,
      .idle = {alone, by_others}},
     {.name = "comm_stall_abort_s",
-     .help = "seconds for which ranks wait for one that gives signs of life but does not come",
+     .help = "seconds for which ranks wait for one that sends heartbeats but does not come",
      .range = at_least(0.01),
      .member = &at<&Config::comm, &CommFlags::stall_abort_s>,
      .idle = {alone}},

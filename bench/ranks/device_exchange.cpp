@@ -130,14 +130,15 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(RankContext& context,
   const DeviceExchange& device = *context.backend.device_exchange;
   const auto pinned = std::make_shared<std::vector<std::shared_ptr<void>>>();
   const auto communicator = std::make_shared<allreduce::StagedCommunicator>(
-      host, allreduce::StagingTools{
-                .room =
+      host, allreduce::StagingFunctions{
+                .allocate_staging =
                     [&transport, &device, pinned](std::size_t elements) {
-                      const allreduce::Bytes room = transport.room(elements * sizeof(float));
-                      pinned->push_back(device.pin(room));
-                      return std::span(reinterpret_cast<float*>(room.data()), elements);
+                      const allreduce::Bytes memory =
+                          transport.allocate_shared(elements * sizeof(float));
+                      pinned->push_back(device.pin(memory));
+                      return std::span(reinterpret_cast<float*>(memory.data()), elements);
                     },
-                .flag =
+                .allocate_flag =
                     [&own] {
                       constexpr std::size_t bytes = 64;
                       Buffer flag = own.allocate_host(bytes);
@@ -145,7 +146,7 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(RankContext& context,
                       return flag;
                     },
                 .wait_for = device.wait_for_flag});
-  device.look_while_waiting(own, [communicator](bool waiting) { communicator->look(waiting); });
+  device.look_while_waiting(own, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
   return communicator;
 }

@@ -213,7 +213,7 @@ void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport&
   if (measures(flags, known)) {
     mine.links.rank = 0;
   }
-  LinkSpeeds speeds = links_of_first(transport, settings.topology, mine);
+  LinkSpeeds speeds = links_of_rank_0(transport, settings.topology, mine);
   if (speeds.links.rank == 0) {
     speeds = measure_links(transport, loops, settings.topology, settings.links,
                            {.peers_memory = settings.peers_memory});
@@ -343,7 +343,7 @@ std::vector<std::string> exchange_plan_lines(const std::vector<std::size_t>& buc
     lines.push_back(fmt::format("comm plan:   {:<14} {:>9} {:>5} {:>6} {:>6} {:>12} {:>8}",
                                 "algorithm", "dims", "rings", "chunks", "window", "us", "x bound"));
     const char* mark = "*";
-    for (const Candidate& candidate : allreduce::ways_of(settings, buckets[first])) {
+    for (const Candidate& candidate : allreduce::candidates_for(settings, buckets[first])) {
       lines.push_back(fmt::format("comm plan: {} {} {:>12.1f} {:>8.2f}", mark, way_text(candidate),
                                   micro * candidate.seconds,
                                   least > 0 ? candidate.seconds / least : 1.0));

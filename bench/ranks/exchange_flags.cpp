@@ -10,7 +10,7 @@
 #include <string_view>
 #include <utility>
 
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "bench/flags/ddl_options.h"
 #include "bench/flags/fault_spec.h"
 #include "bench/flags/reduce_spec.h"
@@ -214,12 +214,12 @@ std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& p
   if (!flags.fault || !flags.simulate_ranks.empty() || flips_a_bit(flags.fault)) {
     return std::nullopt;
   }
-  constexpr std::array<std::pair<std::string_view, allreduce::Fault::What>, 5> kinds{
-      {{"exit", allreduce::Fault::What::exit},
-       {"kill", allreduce::Fault::What::kill},
-       {"stop", allreduce::Fault::What::stop},
-       {"delay", allreduce::Fault::What::delay},
-       {"corrupt", allreduce::Fault::What::corrupt}}};
+  constexpr std::array<std::pair<std::string_view, allreduce::Fault::Kind>, 5> kinds{
+      {{"exit", allreduce::Fault::Kind::exit},
+       {"kill", allreduce::Fault::Kind::kill},
+       {"stop", allreduce::Fault::Kind::stop},
+       {"delay", allreduce::Fault::Kind::delay},
+       {"corrupt", allreduce::Fault::Kind::corrupt}}};
   const FaultSpec spec = parse_fault_spec(*flags.fault);
   check(spec.rank < places.ranks,
         fmt::format("--comm_fault={}: there are {} ranks, from 0 on", *flags.fault, places.ranks));
@@ -228,8 +228,8 @@ std::optional<allreduce::Fault> fault_of(const CommFlags& flags, const Places& p
                          .step = static_cast<std::size_t>(spec.step),
                          .after = static_cast<std::size_t>(spec.after),
                          .delay = std::chrono::milliseconds(spec.milliseconds)};
-  for (const auto& [name, what] : kinds) {
-    fault.what = name == spec.what ? what : fault.what;
+  for (const auto& [name, kind] : kinds) {
+    fault.kind = name == spec.what ? kind : fault.kind;
   }
   return fault;
 }
@@ -299,17 +299,18 @@ allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlag
 }
 
 allreduce::WorldOptions world_options(const CommFlags& flags) {
-  return {.patience = milliseconds(flags.stall_abort_s),
-          .silence = milliseconds(flags.peer_timeout_s),
-          .between_beats = std::chrono::milliseconds(flags.heartbeat_ms),
-          .start = {.longest = milliseconds(flags.start_timeout_s),
+  return {.wait_timeout = milliseconds(flags.stall_abort_s),
+          .heartbeat_timeout = milliseconds(flags.peer_timeout_s),
+          .heartbeat_interval = std::chrono::milliseconds(flags.heartbeat_ms),
+          .start = {.timeout = milliseconds(flags.start_timeout_s),
                     .flag = fmt::format("--comm_start_timeout_s={}", flags.start_timeout_s)}};
 }
 
-allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room) {
-  return {.room = room,
-          .patience = milliseconds(flags.stall_abort_s),
-          .silence = milliseconds(flags.peer_timeout_s)};
+allreduce::SharedMemoryOptions shared_memory_options(const CommFlags& flags,
+                                                     std::size_t segment_bytes) {
+  return {.segment_bytes = segment_bytes,
+          .wait_timeout = milliseconds(flags.stall_abort_s),
+          .heartbeat_timeout = milliseconds(flags.peer_timeout_s)};
 }
 
 Exchange make_exchange(const Config& config, const allreduce::Topology& topology,

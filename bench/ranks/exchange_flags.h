@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "allreduce/choose.h"
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "allreduce/world.h"
 #include "bench/flags/config.h"
 #include "layers/all_reduce.h"
@@ -31,7 +31,8 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
 
 // How long ranks wait for one another.
 allreduce::WorldOptions world_options(const CommFlags& flags);
-allreduce::PeerMemoryOptions peer_memory_options(const CommFlags& flags, std::size_t room);
+allreduce::SharedMemoryOptions shared_memory_options(const CommFlags& flags,
+                                                     std::size_t segment_bytes);
 
 // Links in their place, where flags give them.
 allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags);

@@ -20,10 +20,10 @@ void tell_failure(const std::exception& error, allreduce::World* world,
   }
   interruption.disregard();
   const auto* const lost = dynamic_cast<const allreduce::PeerLost*>(&error);
-  if (lost != nullptr || !world->first_says(text)) {
+  if (lost != nullptr || !world->rank_0_reports(text)) {
     console.note_own(text);
   }
-  world->give_up(lost != nullptr ? lost->rank() : world->rank(), text);
+  world->abort(lost != nullptr ? lost->rank() : world->rank(), text);
 }
 
 void tell_wrong_flags(const std::exception& error, Console& console) {
@@ -40,10 +40,10 @@ void tell_wrong_flags(const std::exception& error, Console& console) {
     console.note_own(error.what());
     return;
   }
-  if (!world->first_says(error.what())) {
+  if (!world->rank_0_reports(error.what())) {
     console.note_own(error.what());
   }
-  world->give_up(world->rank(), error.what());
+  world->abort(world->rank(), error.what());
 }
 
 }  // namespace cnn::bench

@@ -90,9 +90,10 @@ void check_update_mode(const Config& config, int processes, bool by_launcher) {
         "--find_max_batch and --find_max_image_size search on one device; start one process");
 }
 
-void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats) {
+void share_processors(allreduce::World& world,
+                      std::span<const allreduce::RankPlacement> placements) {
   const auto self = static_cast<std::size_t>(world.rank());
-  const Affinity mine{.kernel = seats[self].kernel, .processors = usable_processors()};
+  const Affinity mine{.kernel = placements[self].kernel, .processors = usable_processors()};
   const std::vector<Affinity> all = all_gather(world, mine);
   const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
   const auto before =
@@ -106,25 +107,26 @@ Peers::Peers(allreduce::World& world, const Config& config, Interruption& interr
     : world_(world), config_(config), interruption_(interruption) {
   check_update_mode(config, world.ranks(), /*by_launcher=*/true);
   interruption.follow_others();
-  seats_ = allreduce::find_seats(world, config.comm.transport == CommTransport::mpi);
-  share_processors(world, seats_);
-  gather_numa_nodes(world, seats_, config.num_gpus);
+  placements_ = allreduce::gather_placements(world, config.comm.transport == CommTransport::mpi);
+  share_processors(world, placements_);
+  gather_numa_nodes(world, placements_, config.num_gpus);
   shared_.resize(static_cast<std::size_t>(world.ranks()));
 }
 
 int Peers::hosts() const {
-  const allreduce::Topology topology = allreduce::topology_of(seats_);
+  const allreduce::Topology topology = allreduce::topology_of(placements_);
   return std::ranges::max(topology.host_of) + 1;
 }
 
 allreduce::Topology Peers::topology() const {
-  return with_numa_nodes(allreduce::topology_of(seats_, config_.num_gpus), config_.comm);
+  return with_numa_nodes(allreduce::topology_of(placements_, config_.num_gpus), config_.comm);
 }
 
 int Peers::place_on_host() const {
-  const auto mine = seats_.begin() + rank();
-  return static_cast<int>(std::count_if(
-      seats_.begin(), mine, [&](const auto& seat) { return seat.kernel == mine->kernel; }));
+  const auto mine = placements_.begin() + rank();
+  return static_cast<int>(std::count_if(placements_.begin(), mine, [&](const auto& placement) {
+    return placement.kernel == mine->kernel;
+  }));
 }
 
 std::size_t Peers::least(std::size_t mine) { return std::ranges::min(all_gather(mine)); }
@@ -136,7 +138,7 @@ MemoryLimits Peers::divided_memory(const Backend& backend) {
   const std::vector<std::size_t> all = all_gather(bytes);
   std::size_t sharers = 0;
   for (std::size_t other = 0; other < all.size(); ++other) {
-    if (seats_[other].kernel == seats_[static_cast<std::size_t>(rank())].kernel) {
+    if (placements_[other].kernel == placements_[static_cast<std::size_t>(rank())].kernel) {
       bytes = std::min(bytes, all[other]);
       ++sharers;
     }
@@ -167,9 +169,9 @@ RankContext Peers::connect(const Backend& backend) {
                       .ranks = ranks(),
                       .memory = divided_memory(backend),
                       .kernels = backend.kernels};
-  const allreduce::PeerMemoryOptions memory =
-      peer_memory_options(config_.comm, room_of(context.memory));
-  connection_ = std::make_unique<allreduce::Connection>(world_, seats_, memory);
+  const allreduce::SharedMemoryOptions memory =
+      shared_memory_options(config_.comm, segment_bytes_of(context.memory));
+  connection_ = std::make_unique<allreduce::Connection>(world_, placements_, memory);
   allreduce::Transport& transport = connection_->transport();
   gathering_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);
@@ -177,7 +179,7 @@ RankContext Peers::connect(const Backend& backend) {
     return exchanging(std::move(context));
   }
   if (exchanges_gradients(config_)) {
-    towers_ = std::make_unique<allreduce::Connection>(world_, seats_, memory, config_.num_gpus);
+    towers_ = std::make_unique<allreduce::Connection>(world_, placements_, memory, config_.num_gpus);
   }
   return context;
 }

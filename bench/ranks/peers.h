@@ -29,7 +29,8 @@ void check_update_mode(const Config& config, int processes, bool by_launcher);
 
 // Ranks that may use the same processors divide them: from now on this process keeps to its part.
 // Where the launcher has bound each to its own there is nothing to divide. All ranks call it.
-void share_processors(allreduce::World& world, std::span<const allreduce::Seat> seats);
+void share_processors(allreduce::World& world,
+                      std::span<const allreduce::RankPlacement> placements);
 
 // The processes of a run as one of them sees the others. All call the same functions in the same
 // order; each that exchanges something throws PeerLost if a rank is lost.
@@ -41,7 +42,7 @@ class Peers {
 
   int rank() const { return world_.rank(); }
   int ranks() const { return world_.ranks(); }  // processes
-  const std::vector<allreduce::Seat>& seats() const { return seats_; }
+  const std::vector<allreduce::RankPlacement>& placements() const { return placements_; }
   int place_on_host() const;  // among the processes of its machine, by rank
   int hosts() const;
 
@@ -83,7 +84,7 @@ class Peers {
   allreduce::World& world_;
   const Config& config_;
   Interruption& interruption_;
-  std::vector<allreduce::Seat> seats_;
+  std::vector<allreduce::RankPlacement> placements_;
   std::unique_ptr<allreduce::Connection> connection_;  // of processes
   std::unique_ptr<allreduce::Connection> towers_;  // of the ranks in them, where they are several
   std::unique_ptr<RankExchange> exchange_;

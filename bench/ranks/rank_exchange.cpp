@@ -41,7 +41,7 @@ double thread_seconds() {
 
 }  // namespace
 
-std::size_t room_of(const MemoryLimits& memory) {
+std::size_t segment_bytes_of(const MemoryLimits& memory) {
   constexpr std::size_t beside = std::size_t{64} << 20U;
   return memory.device + beside;
 }
@@ -82,15 +82,16 @@ void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span
     joined_.insert(joined_.end(), piece.begin(), piece.end());
   }
   try {
-    world_->watchful_all_reduce(joined_);
+    world_->polled_all_reduce(joined_);
   } catch (const allreduce::PeerLost& lost) {
     const allreduce::Progress* const progress = transport_.progress();
-    const allreduce::ExchangePlace place{.progress = progress == nullptr ? 0 : progress->load(),
-                                         .bucket = bucket,
-                                         .phase = "MPI_Allreduce"};
-    throw allreduce::PeerLost(lost.rank(),
-                              fmt::format("{} | in {}", lost.what(), allreduce::place_text(place)),
-                              lost.where());
+    const allreduce::ExchangePosition position{
+        .progress = progress == nullptr ? 0 : progress->load(),
+        .bucket = bucket,
+        .phase = "MPI_Allreduce"};
+    throw allreduce::PeerLost(
+        lost.rank(), fmt::format("{} | in {}", lost.what(), allreduce::position_text(position)),
+        lost.where());
   }
   const float* from = joined_.data();
   for (const std::span<float>& piece : pieces) {
@@ -118,7 +119,7 @@ RankContext RankExchange::serve(RankContext context) {
         "--comm_backend=nccl sums what GPUs have computed; with --device=cpu use ring");
   context.backend.add_exchange(context.kernels, *this);
   context.shared_memory = [this](std::size_t bytes) {
-    const allreduce::Bytes room = transport_.room(bytes);
+    const allreduce::Bytes room = transport_.allocate_shared(bytes);
     return Buffer(room.data(), room.size(), [](std::byte*) {});  // goes with the transport
   };
   return context;

@@ -21,7 +21,7 @@ struct RankContext;
 
 // Bytes of the memory that peers of a rank see: what its steps may take, and what ranks tell one
 // another beside them.
-std::size_t room_of(const MemoryLimits& memory);
+std::size_t segment_bytes_of(const MemoryLimits& memory);
 
 // When a rank was in the reduction of a bucket, by its clock in seconds.
 struct ReductionTime {
@@ -54,7 +54,7 @@ class RankExchange final : public Communicator {
   // The choice for a bucket that has been reduced here.
   const allreduce::Candidate& choice(std::size_t bucket) const { return buckets_.choice(bucket); }
   // Gradients lie elsewhere from now on, on all ranks; not while a step runs.
-  void gradients_move() { buckets_.forget_places(); }
+  void gradients_move() { buckets_.invalidate_addresses(); }
 
   // In reductions since the start, or since forget_times(); not while a step runs.
   double seconds() const { return seconds_; }

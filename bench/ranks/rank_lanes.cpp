@@ -49,23 +49,24 @@ double seconds_of(std::chrono::steady_clock::time_point moment) {
 }
 
 std::vector<double> clocks_ahead(Peers& peers) {
-  const std::vector<allreduce::Seat>& seats = peers.seats();
-  std::vector<double> ahead(seats.size());
-  if (std::ranges::all_of(seats,
-                          [&](const auto& seat) { return seat.kernel == seats[0].kernel; })) {
+  const std::vector<allreduce::RankPlacement>& placements = peers.placements();
+  std::vector<double> ahead(placements.size());
+  if (std::ranges::all_of(placements, [&](const auto& placement) {
+        return placement.kernel == placements[0].kernel;
+      })) {
     return ahead;
   }
-  std::vector<std::vector<double>> differences(seats.size());
+  std::vector<std::vector<double>> differences(placements.size());
   for (std::size_t meeting = 0; meeting < meetings; ++meeting) {
     peers.barrier();
     const double mine = seconds_of(std::chrono::steady_clock::now());
     const std::vector<double> all = peers.all_gather(mine);
-    for (std::size_t rank = 0; rank < seats.size(); ++rank) {
+    for (std::size_t rank = 0; rank < placements.size(); ++rank) {
       differences[rank].push_back(all[rank] - all.front());
     }
   }
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    ahead[rank] = seats[rank].kernel == seats[0].kernel ? 0 : median(differences[rank]);
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    ahead[rank] = placements[rank].kernel == placements[0].kernel ? 0 : median(differences[rank]);
   }
   return ahead;
 }

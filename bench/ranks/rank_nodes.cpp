@@ -5,7 +5,7 @@
 #include <fmt/ranges.h>
 #include <utility>
 
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "bench/machine/numa_nodes.h"
 #include "bench/machine/processors.h"
 #include "bench/ranks/all_gather.h"
@@ -40,10 +40,10 @@ std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& roo
   return nodes;
 }
 
-void gather_numa_nodes(allreduce::World& world, std::span<allreduce::Seat> seats, int each) {
+void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements, int each) {
   std::vector<std::vector<int>> all = all_gather(world, numa_nodes_of_ranks(each));
-  for (std::size_t process = 0; process < seats.size(); ++process) {
-    seats[process].nodes = std::move(all[process]);
+  for (std::size_t process = 0; process < placements.size(); ++process) {
+    placements[process].nodes = std::move(all[process]);
   }
 }
 

@@ -19,9 +19,10 @@ class Peers;
 // files.
 std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& root = "/");
 
-// Seat::nodes of all seats, each of whose processes has so many ranks. All processes call it
-// together, after they have divided the processors. Throws PeerLost.
-void gather_numa_nodes(allreduce::World& world, std::span<allreduce::Seat> seats, int each);
+// RankPlacement::nodes of all placements, each of whose processes has so many ranks. All processes
+// call it together, after they have divided the processors. Throws PeerLost.
+void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements,
+                       int each);
 
 // The topology with the NUMA nodes that --comm_numa_nodes gives; as it is where that is not given.
 // Throws Error for a list that does not fit the ranks.

@@ -76,7 +76,7 @@ RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& 
   std::map<std::size_t, allreduce::Candidate> ways;  // by elements
   const auto way = [&](std::size_t elements) -> const allreduce::Candidate& {
     if (!ways.contains(elements)) {
-      ways.emplace(elements, ways_of(settings, elements).front());
+      ways.emplace(elements, candidates_for(settings, elements).front());
     }
     return ways.at(elements);
   };

@@ -84,7 +84,7 @@ StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange&
       step.bound.by = bound.by;
       step.bound.source = bound.source;
     }
-    const std::string way = way_of(allreduce::ways_of(settings, elements).front());
+    const std::string way = way_of(allreduce::candidates_for(settings, elements).front());
     const auto known = std::ranges::find(ways, way, &std::pair<std::string, int>::first);
     if (known == ways.end()) {
       ways.emplace_back(way, 1);

@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "allreduce/transport.h"
 #include "bench/flags/conditions.h"
 #include "bench/plan/compile.h"
@@ -59,8 +59,8 @@ void Team::start_ranks() {
   check(context_.backend.for_rank != nullptr,
         "--num_gpus: this device cannot be divided; use --device=cpu");
   if (peers_ == nullptr && exchanges_gradients(*job_.config)) {
-    memory_ = std::make_unique<allreduce::PeerMemory>(allreduce::PeerMemory::of_threads(
-        count, peer_memory_options(job_.config->comm, room_of(context_.memory))));
+    memory_ = std::make_unique<allreduce::SharedMemory>(allreduce::SharedMemory::for_threads(
+        count, shared_memory_options(job_.config->comm, segment_bytes_of(context_.memory))));
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread = std::make_unique<RankThread>();

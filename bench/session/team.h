@@ -19,7 +19,7 @@
 #include "runtime/timeline.h"
 
 namespace cnn::allreduce {
-class PeerMemory;
+class SharedMemory;
 }
 
 namespace cnn::bench {
@@ -173,7 +173,7 @@ class Team {
   Peers* peers_;
   allreduce::Topology topology_;  // of all ranks
   StepValues own_;
-  std::unique_ptr<allreduce::PeerMemory> memory_;  // that ranks see, where they exchange
+  std::unique_ptr<allreduce::SharedMemory> memory_;  // that ranks see, where they exchange
   std::vector<std::unique_ptr<Rank>> ranks_;
 };
 

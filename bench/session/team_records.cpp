@@ -46,7 +46,8 @@ Json Team::lanes_of_ranks() {
 }
 
 std::string Team::host_of(std::size_t rank) const {
-  return peers_ == nullptr ? read_machine_info().host : peers_->seats()[rank / ranks_.size()].host;
+  return peers_ == nullptr ? read_machine_info().host
+                           : peers_->placements()[rank / ranks_.size()].host;
 }
 
 Json Team::ranks_json(double own_images_per_sec) {

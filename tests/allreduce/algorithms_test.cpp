@@ -89,7 +89,7 @@ TEST(SlowAlgorithms, AreProvedForAThousandAndTwentyFourRanks) {
   prove_flat({"ring", "direct"}, {1024});
 }
 
-TEST(Algorithms, OfGridsAreProvedForAllFactorisations) {
+TEST(Algorithms, AreProvedForAllGrids) {
   for (const std::string name : {"grid_of_rings", "grid_of_direct"}) {
     for (int ranks = 1; ranks <= 64; ++ranks) {
       for (const std::vector<int>& dims : factorisations(ranks)) {
@@ -123,7 +123,7 @@ TEST(Algorithms, KeepTheOrderOfSumsThatTheyPromise) {
   }
 }
 
-TEST(Algorithms, OfAShuffleLetOnlyItsOwnersSum) {
+TEST(Algorithms, LetOnlyTheOwnersOfAShuffleSum) {
   for (const int owners : {1, 2, 5}) {
     const auto traffic =
         proved("shuffle", ranks_on_hosts(1, 5), 1003, {.chunks = 3, .owners = owners});
@@ -136,7 +136,7 @@ TEST(Algorithms, OfAShuffleLetOnlyItsOwnersSum) {
             "");
 }
 
-TEST(Algorithms, InPairsGiveTheSameSumsForAllGridsOfPowersOfTwo) {
+TEST(Algorithms, GiveTheSamePairwiseSumsForAllGridsOfPowersOfTwo) {
   for (const std::vector<int>& dims : factorisations(64)) {
     const auto plans = plans_of_all(find("grid_of_direct"), ranks_on_hosts(16, 4), 640,
                                     {.order = Order::tree, .dims = dims});
@@ -214,7 +214,7 @@ TEST(Algorithms, GiveSlowLinksLessToSum) {
   EXPECT_NEAR(static_cast<double>(traffic[4].elements_sent), 2e6, 8e4);
 }
 
-TEST(Algorithms, NeedRoomForTheirWindowOnly) {
+TEST(Algorithms, NeedScratchForTheirWindowOnly) {
   const auto scratch = [](int chunks, int window) {
     return make_plan(find("direct"), ranks_on_hosts(1, 4), 0, 64'000,
                      {.chunks = chunks, .window = window})
@@ -225,7 +225,7 @@ TEST(Algorithms, NeedRoomForTheirWindowOnly) {
   EXPECT_EQ(scratch(10, 20), 48'000U);
 }
 
-TEST(Algorithms, SayWhatTheyCannotDo) {
+TEST(Algorithms, RefuseWhatTheyCannotDo) {
   const Topology four = ranks_on_hosts(2, 2);
   const auto error = [&](const std::string& name, const Options& options) {
     return error_of([&] { make_plan(find(name), four, 0, 10, options); });

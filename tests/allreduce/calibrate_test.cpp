@@ -2,16 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <gtest/gtest.h>
-#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "allreduce/choose.h"
 #include "allreduce/forwarding_transport.h"
-#include "allreduce/numbers.h"
 #include "tests/allreduce/ranks.h"
 
 namespace cnn::allreduce {
@@ -19,8 +16,8 @@ namespace {
 
 using tests::as_threads;
 
-constexpr PeerMemoryOptions small_room{.room = 1 << 22U};
-constexpr CalibrationLimits quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
+constexpr SharedMemoryOptions small_segment{.segment_bytes = 1 << 22U};
+constexpr CalibrationBudget quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
 
 // Messages from and to one rank take long.
 class SlowLink final : public ForwardingTransport {
@@ -40,9 +37,9 @@ class SlowLink final : public ForwardingTransport {
 
 // Returns what each rank says after a measurement. slow: the rank with a slow link; -1: none.
 std::vector<LinkSpeeds> speeds_of(const Topology& topology, const Links& assumed,
-                                  const CalibrationLimits& limits, int slow) {
+                                  const CalibrationBudget& limits, int slow) {
   std::vector<LinkSpeeds> found(topology.host_of.size());
-  const auto errors = as_threads(topology.ranks(), small_room, [&](Transport& transport) {
+  const auto errors = as_threads(topology.ranks(), small_segment, [&](Transport& transport) {
     SlowLink link(transport, slow);
     found[static_cast<std::size_t>(transport.rank())] =
         measure_links(link, *tests::usable_loops().back(), topology, assumed, limits);
@@ -52,7 +49,7 @@ std::vector<LinkSpeeds> speeds_of(const Topology& topology, const Links& assumed
 }
 
 std::vector<Links> measured(const Topology& topology, const Links& assumed,
-                            const CalibrationLimits& limits) {
+                            const CalibrationBudget& limits) {
   std::vector<Links> found;
   for (const LinkSpeeds& speeds : speeds_of(topology, assumed, limits, -1)) {
     found.push_back(speeds.links);
@@ -68,27 +65,6 @@ std::vector<double> values_of(const Links& links) {
           links.host,
           links.memory,
           links.meeting.value_or(-1)};
-}
-
-TEST(Numbers, OfAllRanksReachAllToTheBit) {
-  const auto errors = as_threads(3, small_room, [](Transport& transport) {
-    Numbers numbers(transport, *tests::usable_loops().back(), ranks_on_hosts(1, 3), 2);
-    for (int round = 0; round < 3; ++round) {
-      const double mine[] = {transport.rank() + 0.1, std::ldexp(-1.0, -1000 * transport.rank())};
-      const std::span<const double> all = numbers.gather(mine);
-      ASSERT_EQ(all.size(), 6U);
-      for (int rank = 0; rank < 3; ++rank) {
-        EXPECT_EQ(all[static_cast<std::size_t>(2 * rank)], rank + 0.1);
-        EXPECT_EQ(all[static_cast<std::size_t>(2 * rank + 1)], std::ldexp(-1.0, -1000 * rank));
-      }
-      numbers.meet();
-    }
-    const double infinite = std::numeric_limits<double>::infinity();
-    EXPECT_EQ(numbers.gather({&infinite, 1})[2], infinite);
-    const double many[] = {1, 2, 3};
-    EXPECT_THROW(numbers.gather(many), Error);
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(3));
 }
 
 TEST(Calibration, GivesAllRanksTheSameLinks) {
@@ -169,9 +145,9 @@ class ShapedLink final : public ForwardingTransport {
 TEST(Calibration, TakesALinkForNoFasterThanALongTransferIs) {
   constexpr double speed = 50e6;  // bytes a second: that of a busy Ethernet
   std::vector<double> found(2);
-  const auto errors = as_threads(2, {.room = 1 << 25U}, [&](Transport& transport) {
+  const auto errors = as_threads(2, {.segment_bytes = 1 << 25U}, [&](Transport& transport) {
     ShapedLink link(transport, speed, 1 << 18U);
-    CalibrationLimits limits = quick;
+    CalibrationBudget limits = quick;
     limits.bytes = std::size_t{4} << 20U;
     limits.peers_memory = false;
     found[static_cast<std::size_t>(transport.rank())] =
@@ -195,14 +171,14 @@ TEST(Calibration, FindsTheHostWithTheSlowLink) {
   }
 }
 
-TEST(Calibration, OfOneRankKeepsWhatIsAssumed) {
+TEST(Calibration, KeepsTheAssumedLinksForOneRank) {
   const Links assumed{.latency = 3e-6};
   EXPECT_EQ(values_of(measured(ranks_on_hosts(1, 1), assumed, quick)[0]), values_of(assumed));
 }
 
-TEST(Calibration, OfTheFirstRankIsForAll) {
+TEST(Calibration, BroadcastsTheLinksOfRankZero) {
   const Topology topology = ranks_on_hosts(1, 2);
-  const auto errors = as_threads(2, small_room, [&](Transport& transport) {
+  const auto errors = as_threads(2, small_segment, [&](Transport& transport) {
     LinkSpeeds mine{.links = {.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8},
                     .of_rank = {1, transport.rank() == 0 ? 0.5 : 0.25},
                     .sources = {.rank = Source::derived}};
@@ -213,7 +189,7 @@ TEST(Calibration, OfTheFirstRankIsForAll) {
                      .line_source = Source::interface,
                      .hop = 2e-7};
     }
-    const LinkSpeeds all = links_of_first(transport, topology, mine);
+    const LinkSpeeds all = links_of_rank_0(transport, topology, mine);
     EXPECT_EQ(all.links.latency, 1e-6);
     EXPECT_EQ(all.links.meeting, 5e-8);
     EXPECT_EQ(all.of_rank, (std::vector{1, 0.5}));

@@ -24,10 +24,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-TEST(CallDeadline, SaysWhichCallHasNotReturnedAndWhichFlagSetsHowLong) {
+TEST(CallDeadline, NamesTheCallAndTheFlagOfItsTimeout) {
   std::promise<std::string> said;
   const CallDeadlineOptions options{
-      .longest = 50ms,
+      .timeout = 50ms,
       .flag = "--comm_start_timeout_s=0.05",
       .expired = [&](const std::string& message) { said.set_value(message); }};
   const CallDeadline deadline("MPI_Init", options);
@@ -35,9 +35,9 @@ TEST(CallDeadline, SaysWhichCallHasNotReturnedAndWhichFlagSetsHowLong) {
               AllOf(HasSubstr("MPI_Init has waited"), HasSubstr("--comm_start_timeout_s=0.05")));
 }
 
-TEST(CallDeadline, SaysNothingWhereTheCallReturnsOrThereIsNone) {
+TEST(CallDeadline, IsSilentWhereTheCallReturnsOrThereIsNoDeadline) {
   bool said = false;
-  const CallDeadlineOptions options{.longest = 1h,
+  const CallDeadlineOptions options{.timeout = 1h,
                                     .expired = [&](const std::string&) { said = true; }};
   { const CallDeadline deadline("MPI_Init", options); }
   EXPECT_FALSE(said);
@@ -105,7 +105,7 @@ class HostRanksTest : public testing::Test {
 TEST_F(HostRanksTest, TellWhoIsStoppedWhoHasNotStartedAndWhoCannotBeSeen) {
   const FakeRank second(2), third(3);
   third.stop();
-  const HostRanks ranks = look_at_host_ranks("MPI_Init");
+  const HostRanks ranks = inspect_host_ranks("MPI_Init");
   EXPECT_THAT(ranks.text,
               AllOf(HasSubstr("rank 2 has not started the program (" + second.text() + ")"),
                     HasSubstr("rank 3 is stopped (" + third.text() + ")"),
@@ -116,7 +116,7 @@ TEST_F(HostRanksTest, TellWhoIsStoppedWhoHasNotStartedAndWhoCannotBeSeen) {
 TEST_F(HostRanksTest, DoNotTellOfAnotherJob) {
   const FakeRank second(2);
   ::setenv("PMIX_NAMESPACE", "another", 1);
-  EXPECT_THAT(look_at_host_ranks("MPI_Init").text, Not(HasSubstr(second.text())));
+  EXPECT_THAT(inspect_host_ranks("MPI_Init").text, Not(HasSubstr(second.text())));
 }
 
 }  // namespace

@@ -14,8 +14,9 @@
 namespace cnn::allreduce {
 namespace {
 
-std::string best(const Topology& topology, const Wish& wish, const Links& links = {}) {
-  return std::string(candidates(topology, wish, links).front().algorithm->name);
+std::string best(const Topology& topology, const Requirements& requirements,
+                 const Links& links = {}) {
+  return std::string(candidates(topology, requirements, links).front().algorithm->name);
 }
 
 TEST(Choice, DependsOnTheSize) {
@@ -32,7 +33,7 @@ TEST(Choice, TakesTheMemoryOfPeersWhereTheyHaveOneHost) {
   const Links links{.rank = 5e9, .memory = 10e9};
   EXPECT_EQ(best(ranks_on_hosts(1, 4), {.elements = 1'000'000, .peers_memory = true}, links),
             "shared");
-  const Wish large{.elements = 4'000'000, .peers_memory = true};
+  const Requirements large{.elements = 4'000'000, .peers_memory = true};
   const Links gigabit{.latency = 2e-5, .rank = 2e9, .host = 0.12e9, .memory = 20e9};
   for (const Topology& topology : {ranks_on_hosts(2, 4), Topology{{0, 1, 0, 1, 0, 1, 0, 1}}}) {
     EXPECT_TRUE(candidates(topology, large, gigabit).front().algorithm->peers_memory);
@@ -90,10 +91,10 @@ TEST(Choice, HasTheSameBitsOnAllLinksWhereSumsHaveAnOrder) {
   }
 }
 
-TEST(Choice, OfATreeIsFreeWhereAllDimensionsArePowersOfTwo) {
-  const Wish wish{.elements = 100'000, .order = Order::tree};
+TEST(Choice, AllowsAnyTreeWhoseDimensionsArePowersOfTwo) {
+  const Requirements requirements{.elements = 100'000, .order = Order::tree};
   bool flat = false, grid = false;
-  for (const Candidate& candidate : candidates(ranks_on_hosts(4, 2), wish, {})) {
+  for (const Candidate& candidate : candidates(ranks_on_hosts(4, 2), requirements, {})) {
     (candidate.options.dims.empty() ? flat : grid) = true;
   }
   EXPECT_TRUE(flat && grid);
@@ -148,21 +149,21 @@ TEST(Choice, FollowsRulesBySize) {
   Settings settings{.topology = ranks_on_hosts(1, 4)};
   settings.rules = {{.most = 100, .algorithm = &find("doubling")},
                     {.algorithm = &find("shuffle"), .options = {.owners = 2}}};
-  EXPECT_EQ(ways_of(settings, 100).size(), 1U);
-  EXPECT_EQ(ways_of(settings, 100).front().algorithm->name, "doubling");
-  const Candidate large = ways_of(settings, 101).front();
+  EXPECT_EQ(candidates_for(settings, 100).size(), 1U);
+  EXPECT_EQ(candidates_for(settings, 100).front().algorithm->name, "doubling");
+  const Candidate large = candidates_for(settings, 101).front();
   EXPECT_EQ(large.algorithm->name, "shuffle");
   EXPECT_EQ(large.options.owners, 2);
   EXPECT_GT(large.seconds, 0);
   settings.rules.back().options.owners = 5;
-  EXPECT_THROW(ways_of(settings, 101), Error);
+  EXPECT_THROW(candidates_for(settings, 101), Error);
   settings.rules = {{.algorithm = &find("ring")}};
   settings.order = Order::rank;
-  EXPECT_THROW(ways_of(settings, 101), Error);
+  EXPECT_THROW(candidates_for(settings, 101), Error);
 }
 
 // Close enough that the fastest of very many ranks are among those that are simulated.
-TEST(Choice, IsEstimatedNearlyAsItIsSimulated) {
+TEST(Choice, HasEstimatesNearTheSimulation) {
   const Links links{.latency = 2e-6, .post = 3e-7, .add = 1e-11};
   for (const Topology& topology : {ranks_on_hosts(8, 1), ranks_on_hosts(4, 4)}) {
     for (const std::size_t elements : {1000U, 1'000'000U}) {
@@ -178,7 +179,7 @@ TEST(Choice, IsEstimatedNearlyAsItIsSimulated) {
   }
 }
 
-TEST(Choice, OfManyRanksIsAGrid) {
+TEST(Choice, TakesAGridForManyRanks) {
   const std::vector<Candidate> all =
       candidates(ranks_on_hosts(8, 4), {.elements = 50'000}, {.post = 1e-6});
   ASSERT_TRUE(all.front().algorithm->grid) << all.front().algorithm->name;

@@ -15,11 +15,11 @@ namespace {
 using tests::as_threads;
 
 std::span<float> floats(Transport& transport, std::size_t n) {
-  return {reinterpret_cast<float*>(transport.room(n * sizeof(float)).data()), n};
+  return {reinterpret_cast<float*>(transport.allocate_shared(n * sizeof(float)).data()), n};
 }
 
-TEST(BucketCommunicator, ReducesEachBucketByWhatIsFastestForIt) {
-  const auto errors = as_threads(4, {.room = 1 << 24U}, [](Transport& transport) {
+TEST(BucketCommunicator, ReducesEachBucketByItsFastestAlgorithm) {
+  const auto errors = as_threads(4, {.segment_bytes = 1 << 24U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(4, 1),
                                      .peers_memory = false,
@@ -51,11 +51,11 @@ class EndingTransport final : public ForwardingTransport {
   EndingTransport(Transport& transport, int meetings)
       : ForwardingTransport(transport), meetings_(meetings) {}
   void ends_in_this_reduction() { counts_ = true; }
-  void come(std::span<const int> group, std::size_t channel) override {
+  void arrive(std::span<const int> group, std::size_t channel) override {
     if (counts_ && meetings_-- == 0) {
       throw Error("the end");
     }
-    ForwardingTransport::come(group, channel);
+    ForwardingTransport::arrive(group, channel);
   }
 
  private:
@@ -66,7 +66,7 @@ class EndingTransport final : public ForwardingTransport {
 // Returns what rank 0 says of rank 1, which ends in its third reduction of a bucket after so many
 // meetings.
 std::string verdict(int meetings, bool with_steps) {
-  const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+  const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     EndingTransport ending(transport, meetings);
     BucketCommunicator communicator(ending, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(1, 2),
@@ -96,7 +96,7 @@ TEST(BucketCommunicator, NamesStepBucketAndPhaseOfALostRank) {
 }
 
 TEST(BucketCommunicator, SaysWhenRanksDiffer) {
-  const auto errors = as_threads(2, {.room = 1 << 20U}, [](Transport& transport) {
+  const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(1, 2)});
     const std::span<float> mine = floats(transport, 100).first(transport.rank() == 0 ? 100 : 99);
@@ -111,12 +111,12 @@ TEST(BucketCommunicator, SaysWhenRanksDiffer) {
 
 TEST(BucketCommunicator, ComparesSumsIfItIsAskedTo) {
   for (const bool compares : {false, true}) {
-    const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+    const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
       BucketCommunicator communicator(
           transport, *tests::usable_loops().back(),
           {.topology = ranks_on_hosts(1, 2),
            .compares = compares,
-           .fault = Fault{.what = Fault::What::corrupt, .rank = 1, .step = 2}});
+           .fault = Fault{.kind = Fault::Kind::corrupt, .rank = 1, .step = 2}});
       const std::span<float> mine = floats(transport, 100);
       for (int step = 0; step < 2; ++step) {
         communicator.all_reduce(0, {&mine, 1}, 1);
@@ -130,10 +130,10 @@ TEST(BucketCommunicator, ComparesSumsIfItIsAskedTo) {
   }
 }
 
-TEST(BucketCommunicator, ProvesABucketAndPutsBackWhatItHolds) {
+TEST(BucketCommunicator, ProvesABucketAndRestoresItsValues) {
   for (const int ranks : {2, 3}) {
     for (const Wire wire : {Wire::f32, Wire::bf16}) {
-      const auto errors = as_threads(ranks, {.room = 1 << 20U}, [&](Transport& transport) {
+      const auto errors = as_threads(ranks, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
         BucketCommunicator communicator(
             transport, *tests::usable_loops().back(),
             {.topology = ranks_on_hosts(ranks, 1), .wire = wire, .proves = true});
@@ -164,7 +164,7 @@ simd::Loops inexact_loops() {
 
 TEST(BucketCommunicator, NamesTheSumThatAProofFindsWrong) {
   const simd::Loops loops = inexact_loops();
-  const auto errors = as_threads(2, {.room = 1 << 20U}, [&](Transport& transport) {
+  const auto errors = as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     BucketCommunicator communicator(transport, loops,
                                     {.topology = ranks_on_hosts(1, 2), .proves = true});
     const std::span<float> mine = floats(transport, 100);
@@ -175,8 +175,8 @@ TEST(BucketCommunicator, NamesTheSumThatAProofFindsWrong) {
   }
 }
 
-TEST(BucketCommunicator, OfOneRankKeepsWhatItHas) {
-  const auto errors = as_threads(1, {.room = 1 << 20U}, [](Transport& transport) {
+TEST(BucketCommunicator, KeepsTheValuesOfASingleRank) {
+  const auto errors = as_threads(1, {.segment_bytes = 1 << 20U}, [](Transport& transport) {
     BucketCommunicator communicator(transport, *tests::usable_loops().back(),
                                     {.topology = ranks_on_hosts(1, 1)});
     const std::span<float> mine = floats(transport, 5);

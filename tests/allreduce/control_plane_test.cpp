@@ -18,11 +18,11 @@
 #include <sys/mman.h>
 #include <vector>
 
-#include "allreduce/board.h"
 #include "allreduce/calibrate.h"
 #include "allreduce/communicator.h"
 #include "allreduce/forwarding_transport.h"
 #include "allreduce/gathering.h"
+#include "allreduce/shared_header.h"
 #include "tests/allreduce/forked_ranks.h"
 #include "tests/allreduce/ranks.h"
 
@@ -55,11 +55,11 @@ struct Counts {
   std::size_t messages = 0, bytes = 0, peers = 0;  // the most of a rank
 };
 
-constexpr PeerMemoryOptions small_rooms{.room = std::size_t{1} << 22U};
+constexpr SharedMemoryOptions small_segments{.segment_bytes = std::size_t{1} << 22U};
 
 Counts counted(int ranks, const std::function<void(Transport&)>& work) {
   std::vector<Counts> of(static_cast<std::size_t>(ranks));
-  const auto errors = tests::as_threads(ranks, small_rooms, [&](Transport& transport) {
+  const auto errors = tests::as_threads(ranks, small_segments, [&](Transport& transport) {
     CountingTransport counting(transport);
     work(counting);
     of[static_cast<std::size_t>(transport.rank())] = {counting.messages(), counting.bytes(),
@@ -107,7 +107,7 @@ TEST(ControlPlane, AgreesOnLinksInTwoExchanges) {
         speeds.of_rank.assign(topology.host_of.size(), 0.5);
         speeds.of_rank.front() = 1;
       }
-      const LinkSpeeds all = links_of_first(transport, topology, speeds);
+      const LinkSpeeds all = links_of_rank_0(transport, topology, speeds);
       EXPECT_EQ(all.links.latency, 1.0);
       ASSERT_EQ(all.of_rank.size(), topology.host_of.size());
       EXPECT_EQ(all.of_rank.front(), 1.0);
@@ -118,15 +118,15 @@ TEST(ControlPlane, AgreesOnLinksInTwoExchanges) {
 }
 
 // Open MPI makes a connection to each rank that is talked to.
-TEST(ControlPlane, OfARingTouchesALogarithmOfPeers) {
+TEST(ControlPlane, TouchesLogarithmicallyManyPeersInARing) {
   for (const int ranks : {2, 7, 32}) {
     const Counts counts = counted(ranks, [&](Transport& transport) {
       BucketCommunicator communicator(
           transport, *tests::usable_loops().back(),
           {.topology = ranks_on_hosts(ranks, 1), .rules = {{.algorithm = &find("ring")}}});
       Gathering gathering(transport, 24);
-      const Bytes room = transport.room(4000);
-      const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(room.data()), 1000}};
+      const Bytes memory = transport.allocate_shared(4000);
+      const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(memory.data()), 1000}};
       for (int step = 0; step < 3; ++step) {
         communicator.all_reduce(0, bucket, 1);
         gathering.run();
@@ -184,13 +184,13 @@ constexpr int gatherings = 5;
 int work_of_rank(Transport& transport, OfRank& own, const std::function<double()>& seconds) {
   own.joined = seconds();
   const Topology topology = ranks_on_hosts(1, transport.ranks());
-  const LinkSpeeds speeds = links_of_first(transport, topology, {});
+  const LinkSpeeds speeds = links_of_rank_0(transport, topology, {});
   BucketCommunicator communicator(
       transport, *tests::usable_loops().back(),
       {.topology = topology, .links = speeds.links, .rules = {{.algorithm = &find("doubling")}}});
   Gathering gathering(transport, 24);
-  const Bytes room = transport.room(100'000);
-  const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(room.data()), 25'000}};
+  const Bytes memory = transport.allocate_shared(100'000);
+  const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(memory.data()), 25'000}};
   std::ranges::fill(bucket.front(), 1.0F);
   communicator.all_reduce(0, bucket, 1);
   gathering.run();
@@ -207,13 +207,13 @@ int work_of_rank(Transport& transport, OfRank& own, const std::function<double()
 
 // Starts so many processes with a sum of 100 KB; prints what it took.
 void start(int ranks) {
-  constexpr PeerMemoryOptions tiny_rooms{.room = std::size_t{1} << 21U};
+  constexpr SharedMemoryOptions tiny_segments{.segment_bytes = std::size_t{1} << 21U};
   const auto start = std::chrono::steady_clock::now();
   const auto seconds = [start] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   OfAllRanks all(ranks);
-  const tests::ForkedRun run = tests::as_processes(ranks, tiny_rooms, [&](Transport& transport) {
+  const tests::ForkedRun run = tests::as_processes(ranks, tiny_segments, [&](Transport& transport) {
     return work_of_rank(transport, all.of(transport.rank()), seconds);
   });
   EXPECT_FALSE(run.hung);
@@ -231,8 +231,8 @@ void start(int ranks) {
             << " a second; the most that a rank has of its own: "
             << all.most(&OfRank::own_bytes) / 1e6 << " MB, " << all.most(&OfRank::descriptors)
             << " descriptors; the board takes "
-            << static_cast<double>(
-                   Board::front({.ranks = static_cast<std::uint64_t>(ranks), .channels = 64})) /
+            << static_cast<double>(SharedHeader::header_bytes(
+                   {.ranks = static_cast<std::uint64_t>(ranks), .channels = 64})) /
                    1e6
             << " MB\n";
 }

@@ -26,7 +26,7 @@ double distance(const std::string& name, const Topology& topology, std::size_t e
   return seconds(name, topology, elements, options, links) / bound(topology, bytes, links);
 }
 
-TEST(Cost, OfAlgorithmsIsThatOfTheirFormulas) {
+TEST(Cost, MatchesTheFormulasOfAlgorithms) {
   const Links links{.latency = 5e-6, .rank = 1e9, .host = 1e9};
   const double a = links.latency, s = 64e6 / links.host;  // of 16 M elements
   for (const int n : {2, 4, 16}) {
@@ -53,7 +53,7 @@ TEST(Cost, CountsAddingAndPosting) {
   EXPECT_NEAR(seconds("shared", ranks_on_hosts(1, 2), 1'000'000, {}, memory), 8e-3 + 2e-6, 1e-6);
 }
 
-TEST(Cost, OfGridsAddsTheDimensions) {
+TEST(Cost, AddsTheDimensionsOfGrids) {
   const Links links{.latency = 0, .rank = 20e9, .host = 12.5e9};
   const double inside = 2 * 3.0 / 4 * 102.4e6 / 20e9, outside = 2 * 63.0 / 64 * 102.4e6 / 12.5e9;
   const Topology topology = ranks_on_hosts(64, 4);
@@ -62,7 +62,7 @@ TEST(Cost, OfGridsAddsTheDimensions) {
               1, 0.01);
 }
 
-TEST(Cost, OfChunksHidesTheSmallerDimensions) {
+TEST(Cost, HidesSmallerDimensionsBehindChunks) {
   const Topology topology = ranks_on_hosts(16, 4);
   const auto far = [&](int chunks) {
     return distance("grid_of_rings", topology, 1024 * mb / 10,

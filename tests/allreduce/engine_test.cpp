@@ -34,8 +34,8 @@ Bits bits(const std::vector<float>& of) {
 // Returns the result of all ranks, which must be the same.
 std::vector<float> result_of(const Topology& topology, const Job& job) {
   std::vector<std::vector<float>> results(topology.host_of.size());
-  const std::vector<std::string> errors =
-      as_threads(topology.ranks(), {.room = std::size_t{1} << 22U}, [&](Transport& transport) {
+  const std::vector<std::string> errors = as_threads(
+      topology.ranks(), {.segment_bytes = std::size_t{1} << 22U}, [&](Transport& transport) {
         results[static_cast<std::size_t>(transport.rank())] =
             tests::reduce(transport, topology, job);
       });
@@ -180,21 +180,22 @@ TEST(Engine, RunsManyChunksAndRingsAtOnce) {
   EXPECT_EQ(result_of(ranks_on_hosts(2, 3), job), exact(6, job.elements, 1));
 }
 
-TEST(Engine, SaysWhatTheTransportLacks) {
-  const auto errors = as_threads(2, {.room = 1 << 20U, .channels = 4}, [](Transport& transport) {
-    const Topology topology = ranks_on_hosts(1, 2);
-    std::vector<float> outside(64);
-    const std::span<float> buffer(outside);
-    const auto engine = [&](const std::string& name, int chunks) {
-      const RankPlan plan =
-          make_plan(find(name), topology, transport.rank(), 64, {.chunks = chunks});
-      Engine(transport, simd::plain_loops(), plan, {&buffer, 1});
-    };
-    EXPECT_EQ(tests::error_of([&] { engine("ring", 5); }),
-              "an all-reduce has 5 chunks; ranks have 4 channels");
-    EXPECT_NE(tests::error_of([&] { engine("shared", 1); }).find("not in sight"),
-              std::string::npos);
-  });
+TEST(Engine, ReportsWhatTheTransportLacks) {
+  const auto errors =
+      as_threads(2, {.segment_bytes = 1 << 20U, .channels = 4}, [](Transport& transport) {
+        const Topology topology = ranks_on_hosts(1, 2);
+        std::vector<float> outside(64);
+        const std::span<float> buffer(outside);
+        const auto engine = [&](const std::string& name, int chunks) {
+          const RankPlan plan =
+              make_plan(find(name), topology, transport.rank(), 64, {.chunks = chunks});
+          Engine(transport, simd::plain_loops(), plan, {&buffer, 1});
+        };
+        EXPECT_EQ(tests::error_of([&] { engine("ring", 5); }),
+                  "an all-reduce has 5 chunks; ranks have 4 channels");
+        EXPECT_NE(tests::error_of([&] { engine("shared", 1); }).find("not addressable"),
+                  std::string::npos);
+      });
   EXPECT_EQ(errors, (std::vector<std::string>{"", ""}));
 }
 

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 constexpr Duration period = milliseconds(250), timeout = milliseconds(2000);
 
-// Ranks whose signs of life arrive one period after they were sent, in no time of any real clock.
+// Simulates ranks whose heartbeats arrive one period after they were sent, without a real clock.
 class Ranks {
  public:
   explicit Ranks(const Topology& topology) : waits_for_(topology.host_of.size(), -1) {
@@ -44,16 +44,16 @@ class Ranks {
     }
   }
 
-  // The ranks that somebody who lives misses.
-  std::set<int> missed() const {
-    std::set<int> missed;
+  // Returns the ranks that live ranks report.
+  std::set<int> reported() const {
+    std::set<int> reported;
     for (int rank = 0; rank < std::ssize(detectors_); ++rank) {
-      const auto silence = detectors_[static_cast<std::size_t>(rank)].longest(now_);
-      if (!dead_.contains(rank) && silence.rank >= 0 && silence.lasts > timeout) {
-        missed.insert(silence.rank);
+      const auto overdue = detectors_[static_cast<std::size_t>(rank)].most_overdue(now_);
+      if (!dead_.contains(rank) && overdue.rank >= 0 && overdue.since > timeout) {
+        reported.insert(overdue.rank);
       }
     }
-    return missed;
+    return reported;
   }
   std::size_t most_sent() const { return most_sent_; }  // by a rank in the latest period
   const FailureDetector& of(int rank) const { return detectors_[static_cast<std::size_t>(rank)]; }
@@ -62,36 +62,37 @@ class Ranks {
  private:
   struct Message {
     int from, to;
-    FailureDetector::Sign sign;
+    FailureDetector::Heartbeat heartbeat;
   };
 
   void beat(int rank) {
     const auto at = static_cast<std::size_t>(rank);
-    const auto signs = detectors_[at].beat(now_, 100 + at, waits_for_[at]);
-    for (const auto& [to, sign] : signs) {
-      under_way_.push_back({rank, to, sign});
+    const auto heartbeats = detectors_[at].begin_period(now_, 100 + at, waits_for_[at]);
+    for (const auto& [to, heartbeat] : heartbeats) {
+      in_flight_.push_back({rank, to, heartbeat});
     }
-    most_sent_ = std::max(most_sent_, signs.size());
+    most_sent_ = std::max(most_sent_, heartbeats.size());
   }
   void deliver() {
-    for (const Message& message : under_way_) {
+    for (const Message& message : in_flight_) {
       if (!dead_.contains(message.to) && !cut_.contains({message.from, message.to})) {
-        detectors_[static_cast<std::size_t>(message.to)].heard(message.from, message.sign, now_);
+        detectors_[static_cast<std::size_t>(message.to)].on_receive(message.from, message.heartbeat,
+                                                                    now_);
       }
     }
-    under_way_.clear();
+    in_flight_.clear();
   }
 
   std::vector<FailureDetector> detectors_;
   std::vector<int> waits_for_;
   std::set<int> dead_;
   std::set<std::pair<int, int>> cut_;
-  std::vector<Message> under_way_;
+  std::vector<Message> in_flight_;
   Duration now_{};
   std::size_t most_sent_ = 0;
 };
 
-constexpr int until_missed = timeout / period + 3;  // periods
+constexpr int until_reported = timeout / period + 3;  // periods
 
 bool includes(const std::set<int>& all, const std::set<int>& some) {
   return std::ranges::includes(all, some);
@@ -118,7 +119,7 @@ TEST(WatchGraph, GivesEachRankWatchersOnOtherHosts) {
   }
 }
 
-TEST(FailureDetector, SendsAFewSignsWhateverTheNumberOfRanks) {
+TEST(FailureDetector, SendsLogarithmicallyManyHeartbeats) {
   for (const auto& [hosts, each, most] :
        {std::tuple(2, 1, 1U), std::tuple(256, 1, 8U), std::tuple(1024, 1, 10U),
         std::tuple(128, 8, 7U), std::tuple(1, 16, 0U)}) {
@@ -128,34 +129,34 @@ TEST(FailureDetector, SendsAFewSignsWhateverTheNumberOfRanks) {
     for (int rank = 0; rank < hosts * each; ++rank) {
       ranks.wait_for(rank, (rank + 3) % (hosts * each));
     }
-    ranks.pass(3);  // one question and one answer more
+    ranks.pass(3);  // one probe and one reply more
     EXPECT_LE(ranks.most_sent(), most + 2) << hosts << " hosts";
   }
 }
 
-TEST(FailureDetector, MissesNobodyWhoLives) {
+TEST(FailureDetector, ReportsNoLiveRank) {
   Ranks ranks(ranks_on_hosts(9, 2));
   for (int rank = 0; rank < 18; ++rank) {
-    ranks.wait_for(rank, 5);  // which is slow, but gives signs of life
+    ranks.wait_for(rank, 5);  // which is slow but sends heartbeats
   }
-  ranks.pass(10 * until_missed);
-  EXPECT_EQ(ranks.missed(), std::set<int>());
+  ranks.pass(10 * until_reported);
+  EXPECT_EQ(ranks.reported(), std::set<int>());
 }
 
-TEST(FailureDetector, MissesThoseThatHaveDiedAndNobodyElse) {
+TEST(FailureDetector, ReportsOnlyDeadRanks) {
   for (const int victims : {1, 2, 7, 40, 255}) {
     Ranks ranks(ranks_on_hosts(256, 1));
     ranks.pass(4);
     for (int i = 0; i < victims; ++i) {
       ranks.kill(i * 37 % 256);
     }
-    ranks.pass(until_missed);
-    EXPECT_FALSE(ranks.missed().empty()) << victims;
-    EXPECT_TRUE(includes(ranks.dead(), ranks.missed())) << victims;
+    ranks.pass(until_reported);
+    EXPECT_FALSE(ranks.reported().empty()) << victims;
+    EXPECT_TRUE(includes(ranks.dead(), ranks.reported())) << victims;
   }
 }
 
-TEST(FailureDetector, MissesARankWhoseWatchersDieWithIt) {
+TEST(FailureDetector, ReportsADeadRankWhoseWatchersDieWithIt) {
   const Topology topology = ranks_on_hosts(64, 1);
   Ranks ranks(topology);
   ranks.pass(4);
@@ -163,26 +164,26 @@ TEST(FailureDetector, MissesARankWhoseWatchersDieWithIt) {
   for (const int watcher : watch_graph(topology.host_of, 20).to) {
     ranks.kill(watcher);
   }
-  ranks.pass(until_missed);
-  EXPECT_FALSE(ranks.missed().empty());
-  EXPECT_TRUE(includes(ranks.dead(), ranks.missed()));
+  ranks.pass(until_reported);
+  EXPECT_FALSE(ranks.reported().empty());
+  EXPECT_TRUE(includes(ranks.dead(), ranks.reported()));
 }
 
-TEST(FailureDetector, MissesAWholeHost) {
+TEST(FailureDetector, ReportsAHostThatFails) {
   for (const int hosts : {2, 3, 32}) {
     Ranks ranks(ranks_on_hosts(hosts, 8));
     ranks.pass(4);
     for (int rank = 8; rank < 16; ++rank) {
       ranks.kill(rank);
     }
-    ranks.pass(until_missed);
-    EXPECT_FALSE(ranks.missed().empty()) << hosts;
-    EXPECT_TRUE(includes(ranks.dead(), ranks.missed())) << hosts;
+    ranks.pass(until_reported);
+    EXPECT_FALSE(ranks.reported().empty()) << hosts;
+    EXPECT_TRUE(includes(ranks.dead(), ranks.reported())) << hosts;
   }
 }
 
-// A cable between two hosts that do not watch one another: who waits asks, and misses the answer.
-TEST(FailureDetector, MissesTheOneThatItWaitsFor) {
+// The link of two hosts that do not watch one another is cut: only a rank that waits sends a probe.
+TEST(FailureDetector, ReportsTheAwaitedRankThatDoesNotReply) {
   const Topology topology = ranks_on_hosts(64, 1);
   for (const bool waits : {true, false}) {
     Ranks ranks(topology);
@@ -190,17 +191,17 @@ TEST(FailureDetector, MissesTheOneThatItWaitsFor) {
     if (waits) {
       ranks.wait_for(10, 13);
     }
-    ranks.pass(until_missed + 2);
-    EXPECT_EQ(ranks.missed(), waits ? std::set<int>{13} : std::set<int>());
+    ranks.pass(until_reported + 2);
+    EXPECT_EQ(ranks.reported(), waits ? std::set<int>{13} : std::set<int>());
   }
 }
 
-TEST(FailureDetector, DoesNotMissARankOfItsHostThatDoesNotAnswer) {
+TEST(FailureDetector, DoesNotReportARankOfItsHostThatDoesNotReply) {
   Ranks ranks(ranks_on_hosts(1, 4));
   ranks.wait_for(0, 2);
   ranks.kill(2);  // whose process is watched
-  ranks.pass(5 * until_missed);
-  EXPECT_EQ(ranks.missed(), std::set<int>());
+  ranks.pass(5 * until_reported);
+  EXPECT_EQ(ranks.reported(), std::set<int>());
 }
 
 TEST(FailureDetector, FollowsAChainOfWaitsToItsEnd) {
@@ -214,7 +215,8 @@ TEST(FailureDetector, FollowsAChainOfWaitsToItsEnd) {
     EXPECT_EQ(ranks.of(rank).root_of(rank - 1), 0) << "of rank " << rank;
     EXPECT_EQ(ranks.of(rank).progress_of(rank - 1), 100U + static_cast<unsigned>(rank) - 1);
   }
-  ranks.wait_for(0, n - 1);  // a circle: anybody but the one that asks
+  ranks.wait_for(
+      0, n - 1);  // The ranks wait in a circle: the root may be any rank but the one that asks.
   ranks.pass(4);
   EXPECT_NE(ranks.of(5).root_of(4), 5);
 }

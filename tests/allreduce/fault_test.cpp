@@ -39,7 +39,7 @@ struct FaultyRun {
            " in " + std::to_string(chunks) + " chunks; rank " + std::to_string(fault.rank) +
            " step " + std::to_string(fault.step) + " bucket " + std::to_string(fault.bucket) +
            " after " + std::to_string(fault.after) + " kind " +
-           std::to_string(static_cast<int>(fault.what));
+           std::to_string(static_cast<int>(fault.kind));
   }
 };
 
@@ -51,7 +51,7 @@ FaultyRun random_run(std::mt19937& random) {
                 .elements = 1 + below(3000),
                 .algorithm = algorithms[below(algorithms.size())],
                 .chunks = static_cast<int>(1 + below(3))};
-  run.fault.what = static_cast<Fault::What>(below(5));
+  run.fault.kind = static_cast<Fault::Kind>(below(5));
   run.fault.rank = static_cast<int>(below(static_cast<std::size_t>(run.ranks)));
   run.fault.bucket = below(buckets_of_run);
   run.fault.step = 1 + below(steps_of_run);
@@ -66,8 +66,9 @@ int steps_of_buckets(Transport& transport, const FaultyRun& run) {
   settings.rules = {{.algorithm = &find(run.algorithm), .options = {.chunks = run.chunks}}};
   settings.fault = run.fault;
   BucketCommunicator communicator(transport, *tests::usable_loops().back(), settings);
-  const Bytes room = transport.room(buckets_of_run * run.elements * sizeof(float));
-  const std::span<float> all(reinterpret_cast<float*>(room.data()), buckets_of_run * run.elements);
+  const Bytes memory = transport.allocate_shared(buckets_of_run * run.elements * sizeof(float));
+  const std::span<float> all(reinterpret_cast<float*>(memory.data()),
+                             buckets_of_run * run.elements);
   const int whole_sum = run.ranks * (run.ranks + 1) / 2;
   const auto sum = static_cast<float>(whole_sum);
   bool right = true;
@@ -85,17 +86,17 @@ int steps_of_buckets(Transport& transport, const FaultyRun& run) {
 // How that rank must have ended: by the fault itself, or because of it.
 RankEnd expected_end(const Fault& fault, int rank) {
   const bool own = rank == fault.rank;
-  switch (fault.what) {
-    case Fault::What::exit:
+  switch (fault.kind) {
+    case Fault::Kind::exit:
       return own ? RankEnd{.status = 1} : RankEnd{.status = 75, .culprit = fault.rank};
-    case Fault::What::kill:
+    case Fault::Kind::kill:
       return own ? RankEnd{.status = 128 + SIGKILL} : RankEnd{.status = 75, .culprit = fault.rank};
-    case Fault::What::stop:
+    case Fault::Kind::stop:
       return own ? RankEnd{.status = 128 + SIGKILL, .was_stopped = true}
                  : RankEnd{.status = 75, .culprit = fault.rank};
-    case Fault::What::corrupt:
+    case Fault::Kind::corrupt:
       return {.status = own ? wrong_sum : 0};
-    case Fault::What::delay:
+    case Fault::Kind::delay:
       break;
   }
   return {};
@@ -110,7 +111,7 @@ bool may_end_well(const FaultyRun& run, const RankEnd& end) {
 // Returns the seconds until all had named it.
 double expect_the_culprit(const FaultyRun& run) {
   const ForkedRun ended =
-      as_processes(run.ranks, {.room = 1 << 20U, .silence = 150ms},
+      as_processes(run.ranks, {.segment_bytes = 1 << 20U, .heartbeat_timeout = 150ms},
                    [&](Transport& transport) { return steps_of_buckets(transport, run); });
   EXPECT_FALSE(ended.hung) << run.text();
   for (int rank = 0; rank < run.ranks; ++rank) {
@@ -124,7 +125,7 @@ double expect_the_culprit(const FaultyRun& run) {
         << run.text() << "\nrank " << rank << ": " << end.error;
     EXPECT_EQ(end.was_stopped, expected.was_stopped) << run.text() << "\nrank " << rank;
   }
-  const bool dies = run.fault.what == Fault::What::exit || run.fault.what == Fault::What::kill;
+  const bool dies = run.fault.kind == Fault::Kind::exit || run.fault.kind == Fault::Kind::kill;
   return dies ? ended.naming_seconds : 0;
 }
 
@@ -137,23 +138,23 @@ void expect_culprits_of(int faults, unsigned seed) {
   std::cout << faults << " faults; a dead rank was named within " << 1000 * slowest << " ms\n";
 }
 
-TEST(LongFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(160, 1); }
+TEST(LongFaults, NameTheRightCulprit) { expect_culprits_of(160, 1); }
 
-TEST(SlowFaults, OfForkedRanksAreBlamedOnTheRightOne) { expect_culprits_of(800, 2); }
+TEST(SlowFaults, NameTheRightCulprit) { expect_culprits_of(800, 2); }
 
 // With so many, not every rank watches the process of every other.
-TEST(Faults, OfOneOfManyRanksAreNamedByAll) {
+TEST(Faults, AreNamedByAllOfManyRanks) {
   constexpr int ranks = 80, killed = 37;
-  const ForkedRun run =
-      as_processes(ranks, {.room = 1 << 20U, .silence = 10s}, [](Transport& transport) {
-        Gathering gathering(transport, 8);
-        gathering.run();
-        if (transport.rank() == killed) {
-          ::raise(SIGKILL);
-        }
-        gathering.run();
-        return 0;
-      });
+  const ForkedRun run = as_processes(ranks, {.segment_bytes = 1 << 20U, .heartbeat_timeout = 10s},
+                                     [](Transport& transport) {
+                                       Gathering gathering(transport, 8);
+                                       gathering.run();
+                                       if (transport.rank() == killed) {
+                                         ::raise(SIGKILL);
+                                       }
+                                       gathering.run();
+                                       return 0;
+                                     });
   EXPECT_FALSE(run.hung);
   for (int rank = 0; rank < ranks; ++rank) {
     const RankEnd& end = run.ranks[static_cast<std::size_t>(rank)];

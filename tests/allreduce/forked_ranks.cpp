@@ -45,14 +45,14 @@ class LastWordsOfAll {
   void* memory_;
 };
 
-int run_rank(allreduce::PeerMemory& memory, int rank, LastWords& words,
+int run_rank(allreduce::SharedMemory& memory, int rank, LastWords& words,
              const std::function<int(allreduce::Transport&)>& work) {
   const auto keep = [&words](const char* error) {
     words.when = Clock::now();
     std::strncpy(words.error.data(), error, words.error.size() - 1);
   };
   try {
-    allreduce::PeerMemory mine = allreduce::PeerMemory::open(::dup(memory.descriptor()));
+    allreduce::SharedMemory mine = allreduce::SharedMemory::open(::dup(memory.descriptor()));
     const auto transport = mine.join(rank);
     return work(*transport);
   } catch (const allreduce::PeerLost& lost) {
@@ -118,9 +118,9 @@ class ChildrenWatch {
 
 }  // namespace
 
-ForkedRun as_processes(int ranks, const allreduce::PeerMemoryOptions& options,
+ForkedRun as_processes(int ranks, const allreduce::SharedMemoryOptions& options,
                        const std::function<int(allreduce::Transport&)>& work) {
-  allreduce::PeerMemory memory = allreduce::PeerMemory::create(ranks, options);
+  allreduce::SharedMemory memory = allreduce::SharedMemory::create(ranks, options);
   const LastWordsOfAll words(ranks);
   std::vector<pid_t> children;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <vector>
 
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 
 namespace cnn::tests {
 
@@ -26,7 +26,7 @@ struct ForkedRun {
   bool hung = false;          // one was not stopped and did not end
   double naming_seconds = 0;  // from the first death to the last rank that named somebody
 };
-ForkedRun as_processes(int ranks, const allreduce::PeerMemoryOptions& options,
+ForkedRun as_processes(int ranks, const allreduce::SharedMemoryOptions& options,
                        const std::function<int(allreduce::Transport&)>& work);
 
 }  // namespace cnn::tests

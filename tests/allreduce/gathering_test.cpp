@@ -10,7 +10,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr PeerMemoryOptions few_rooms{.room = std::size_t{1} << 23U};
+constexpr SharedMemoryOptions few_segments{.segment_bytes = std::size_t{1} << 23U};
 
 // Simulates all ranks at once; each has a set of parts, and no part is sent before it is there.
 TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
@@ -48,9 +48,9 @@ TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
   }
 }
 
-TEST(Gathering, HasWhatEachRankGave) {
+TEST(Gathering, HasThePartOfEachRank) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
-    const auto errors = tests::as_threads(ranks, few_rooms, [&](Transport& transport) {
+    const auto errors = tests::as_threads(ranks, few_segments, [&](Transport& transport) {
       Gathering gathering(transport, sizeof(int));
       for (int time = 0; time < 50; ++time) {
         const int mine = 100 * time + transport.rank();
@@ -68,9 +68,9 @@ TEST(Gathering, HasWhatEachRankGave) {
   }
 }
 
-TEST(Broadcast, GivesAllTheValuesOfTheFirst) {
+TEST(Broadcast, GivesAllRanksTheValuesOfRankZero) {
   for (const int ranks : {1, 2, 3, 6, 8, 9}) {
-    const auto errors = tests::as_threads(ranks, few_rooms, [&](Transport& transport) {
+    const auto errors = tests::as_threads(ranks, few_segments, [&](Transport& transport) {
       Broadcast broadcast(transport);
       for (const std::size_t count : {1U, 262'144U, 600'001U}) {  // floats; a part has 262,144
         std::vector<float> values = tests::contribution(transport.rank(), count, false);

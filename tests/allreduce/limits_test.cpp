@@ -112,7 +112,7 @@ double bytes_in_memory(const RankPlan& plan, const Action& action) {
   }
   if (const auto* const sum = std::get_if<Sum>(&action)) {
     const std::size_t written = sum->into ? plan.groups[*sum->into].size() : 1;
-    return static_cast<double>((sum->parts + written) * sum->range.size() * sizeof(float));
+    return static_cast<double>((sum->operand_count + written) * sum->range.size() * sizeof(float));
   }
   return 0;
 }
@@ -225,7 +225,7 @@ TEST(InterfaceSpeed, IsThatOfTheDevicesThatAreUp) {
 
 TEST(Limits, AreMeasuredAlikeOnAllRanks) {
   std::vector<Limits> found(3);
-  const auto errors = tests::as_threads(3, {.room = 1 << 20U}, [&](Transport& transport) {
+  const auto errors = tests::as_threads(3, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     found[static_cast<std::size_t>(transport.rank())] =
         measure_limits(transport, *tests::usable_loops().back(), ranks_on_hosts(1, 3),
                        {.seconds = 0.01, .bytes = 1 << 18U});

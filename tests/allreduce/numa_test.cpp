@@ -13,7 +13,7 @@
 #include "allreduce/choose.h"
 #include "allreduce/cost.h"
 #include "allreduce/estimate.h"
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "allreduce/symmetry.h"
 #include "tests/allreduce/plans.h"
 #include "tests/allreduce/ranks.h"
@@ -95,7 +95,7 @@ TEST(NumaAlgorithms, AreProvedForAllShapesOfNodes) {
   }
 }
 
-TEST(NumaAlgorithms, OfGridsAreProvedForAllShapesOfNodes) {
+TEST(NumaAlgorithms, AreProvedForGridsOverAllShapesOfNodes) {
   for (const Topology& topology :
        {equal_nodes(1, 2, 4), equal_nodes(1, 4, 2), equal_nodes(3, 2, 2), equal_nodes(2, 4, 3),
         on_nodes({0, 1, 0, 1, 0, 1, 0, 1}),
@@ -147,7 +147,7 @@ TEST(NumaAlgorithms, KeepAnOrderByRankWhereNodesAreNumberedOneAfterAnother) {
 std::vector<std::uint32_t> bits_of_sum(const Topology& topology, const tests::Job& job) {
   std::vector<std::vector<float>> results(topology.host_of.size());
   const std::vector<std::string> errors = tests::as_threads(
-      topology.ranks(), {.room = std::size_t{1} << 22U}, [&](Transport& transport) {
+      topology.ranks(), {.segment_bytes = std::size_t{1} << 22U}, [&](Transport& transport) {
         results[static_cast<std::size_t>(transport.rank())] =
             tests::reduce(transport, topology, job);
       });
@@ -186,7 +186,7 @@ TEST(NumaAlgorithms, GiveTheBitsOfOneNodeHoweverTheyAreCut) {
 const Links numa_links{
     .latency = 1e-6, .rank = 3e9, .memory = 10e9, .remote_memory = 3e9, .meeting = 1e-6};
 
-TEST(NumaCost, OfASumIsThatOfItsReadsAndWritesInEachNode) {
+TEST(NumaCost, CountsTheReadsAndWritesInEachNode) {
   const std::size_t elements = 8'000'000;
   const double bytes = 32e6, meeting = 1e-6;
   const Topology two = equal_nodes(1, 2, 4);
@@ -202,7 +202,7 @@ TEST(NumaCost, OfASumIsThatOfItsReadsAndWritesInEachNode) {
   EXPECT_LT(seconds("shared_by_node", {.chunks = 32, .window = 6}), 0.8 * seconds("shared", {}));
 }
 
-TEST(NumaCost, IsEstimatedNearlyAsItIsSimulated) {
+TEST(NumaCost, HasEstimatesNearTheSimulation) {
   for (const Topology& topology : {equal_nodes(1, 2, 4), equal_nodes(1, 4, 4)}) {
     for (const std::string name : {"shared", "shared_by_node"}) {
       for (const int chunks : {1, 16}) {
@@ -216,7 +216,7 @@ TEST(NumaCost, IsEstimatedNearlyAsItIsSimulated) {
   }
 }
 
-TEST(NumaCost, OfHostsAlikeIsThatOfTheirFirst) {
+TEST(NumaCost, IsThatOfTheFirstOfEqualHosts) {
   const Topology hosts = equal_nodes(4, 2, 2);
   const Options options{.dims = {2, 2, 4}};
   EXPECT_TRUE(symmetry_of(find("grid_of_direct"), hosts, options));
@@ -259,7 +259,7 @@ TEST(NumaChoice, SumsByNodeOnEachOfSeveralHosts) {
 }
 
 // For every bucket, so that the bits of a run do not depend on what it measured.
-TEST(NumaChoice, OfOneHostAddsInOneOrderWhateverIsMeasured) {
+TEST(NumaChoice, AddsInOneOrderOnOneHostWhateverIsMeasured) {
   for (const Topology& topology : shapes()) {
     const Topology placed = by_position(topology, ranks_by_position(topology));
     for (const Candidate& way :
@@ -278,10 +278,10 @@ TEST(NumaChoice, IsNeverSlowerThanOneSumOfAll) {
     for (const double share : {1.0, 0.5, 0.33, 0.25}) {
       Links links = numa_links;
       links.remote_memory = share * links.memory;
-      const Wish wish{.elements = 16'000'000, .peers_memory = true};
-      const Candidate way = candidates(topology, wish, links).front();
-      const double before =
-          simulate(plans_of_all(find("shared"), topology, wish.elements, {}), topology, links);
+      const Requirements requirements{.elements = 16'000'000, .peers_memory = true};
+      const Candidate way = candidates(topology, requirements, links).front();
+      const double before = simulate(
+          plans_of_all(find("shared"), topology, requirements.elements, {}), topology, links);
       EXPECT_LE(way.seconds, before * (1 + 1e-9));
       if (each == 4 && share < 0.4) {
         EXPECT_LT(way.seconds, 0.8 * before);
@@ -294,11 +294,11 @@ TEST(NumaChoice, IsNeverSlowerThanOneSumOfAll) {
 }
 
 TEST(NumaCalibration, MeasuresTheMemoryOfOtherNodes) {
-  constexpr CalibrationLimits quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
+  constexpr CalibrationBudget quick{.seconds = 0.01, .bytes = 1 << 18U, .memory_bytes = 1 << 18U};
   for (const Topology& topology : {on_nodes({0, 1, 0, 1}), ranks_on_hosts(1, 4)}) {
     std::vector<LinkSpeeds> found(4);
     const auto errors =
-        tests::as_threads(4, {.room = std::size_t{1} << 22U}, [&](Transport& transport) {
+        tests::as_threads(4, {.segment_bytes = std::size_t{1} << 22U}, [&](Transport& transport) {
           found[static_cast<std::size_t>(transport.rank())] =
               measure_links(transport, *tests::usable_loops().back(), topology, {}, quick);
         });

@@ -59,20 +59,20 @@ TEST(Proof, RefusesRangesThatDoNotMatch) {
   expect_refused(ring, "a message is not the range expected");
 }
 
-TEST(Proof, RefusesWhatIsLostOrAddedTwice) {
+TEST(Proof, RefusesAContributionThatIsLostOrAddedTwice) {
   Plans twice = plans("direct", 4);
   Sum& sum = first<Sum>(twice[1]);
-  twice[1].parts[sum.first_part + 2] = twice[1].parts[sum.first_part];
+  twice[1].operands[sum.first_operand + 2] = twice[1].operands[sum.first_operand];
   expect_refused(twice, "not every contribution is in it exactly once");
 
   Plans lost = plans("direct", 4);
-  --first<Sum>(lost[1]).parts;
+  --first<Sum>(lost[1]).operand_count;
   expect_refused(lost, "not every contribution is in it exactly once");
 }
 
 TEST(Proof, RefusesAReadOfWhatIsBeingWritten) {
   Plans direct = plans("direct", 4);
-  first<Receive>(direct[2]).beside.reset();  // over the slice that the others add to
+  first<Receive>(direct[2]).scratch_offset.reset();  // over the slice that the others add to
   expect_refused(direct, "rank 2");
 
   Plans hasty = plans("ring", 4);
@@ -88,7 +88,7 @@ TEST(Proof, RefusesChunksThatShareScratchWithoutWaiting) {
   expect_refused(narrow, "chunks 0 and 2 of rank 3 may touch [0, ");
 }
 
-TEST(Proof, RefusesAMeetingLeftOut) {
+TEST(Proof, RefusesAMissingBarrier) {
   for (const std::size_t which : {0, 1}) {
     Plans shared = plans("shared", 3);
     EXPECT_EQ(error_of_proof(shared), "");

@@ -12,15 +12,15 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/engine.h"
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "tests/allreduce/usable_loops.h"
 
 namespace cnn::tests {
 
 // Runs a function as each of n ranks, on a thread each. Returns what each threw, or "".
-inline std::vector<std::string> as_threads(int ranks, const allreduce::PeerMemoryOptions& options,
+inline std::vector<std::string> as_threads(int ranks, const allreduce::SharedMemoryOptions& options,
                                            const std::function<void(allreduce::Transport&)>& work) {
-  allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(ranks, options);
+  allreduce::SharedMemory memory = allreduce::SharedMemory::for_threads(ranks, options);
   std::vector<std::string> errors(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank) {
@@ -66,9 +66,10 @@ struct Job {
 inline std::vector<float> reduce(allreduce::Transport& transport,
                                  const allreduce::Topology& topology, const Job& job) {
   const std::size_t gap = 3;
-  const allreduce::Bytes room = transport.room((job.elements + gap * job.pieces) * sizeof(float));
+  const allreduce::Bytes memory =
+      transport.allocate_shared((job.elements + gap * job.pieces) * sizeof(float));
   std::vector<std::span<float>> pieces;
-  float* next = reinterpret_cast<float*>(room.data());
+  float* next = reinterpret_cast<float*>(memory.data());
   for (std::size_t k = 0; k < job.pieces; ++k) {
     const std::size_t n = job.elements * (k + 1) / job.pieces - job.elements * k / job.pieces;
     pieces.emplace_back(next, n);
@@ -96,8 +97,8 @@ inline std::vector<float> reduce(allreduce::Transport& transport,
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       all[rank] = static_cast<int>(rank);
     }
-    transport.come(all, transport.channels() - 1);
-    while (!transport.have_come(all, transport.channels() - 1)) {
+    transport.arrive(all, transport.channels() - 1);
+    while (!transport.arrived(all, transport.channels() - 1)) {
       transport.idle(transport.rank() == 0 ? transport.ranks() - 1 : 0);
     }
     transport.busy();

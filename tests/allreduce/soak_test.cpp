@@ -24,7 +24,7 @@ namespace {
 constexpr int soak_ranks = 4;
 constexpr std::size_t most_elements = 6000;
 constexpr std::size_t most_kib_more = 8192;  // of a process, after its first operations
-constexpr PeerMemoryOptions soak_rooms{.room = std::size_t{1} << 26U};
+constexpr SharedMemoryOptions soak_segments{.segment_bytes = std::size_t{1} << 26U};
 
 struct SoakLength {
   int ways = 0;        // that reductions are made, each of its own size
@@ -100,8 +100,8 @@ Holdings own_holdings() {
 class SoakRank {
  public:
   SoakRank(Transport& transport, const std::vector<SoakWay>& ways) : rank_(transport.rank()) {
-    const Bytes room = transport.room(most_elements * sizeof(float));
-    buffer_ = {reinterpret_cast<float*>(room.data()), most_elements};
+    const Bytes memory = transport.allocate_shared(most_elements * sizeof(float));
+    buffer_ = {reinterpret_cast<float*>(memory.data()), most_elements};
     for (const SoakWay& way : ways) {
       const std::span<float> all = buffer_.first(way.elements);
       const std::vector<std::span<float>> pieces{all.first(way.elements / 3),
@@ -163,13 +163,13 @@ void soak(Transport& transport, const SoakLength& length) {
 }
 
 void soak_threads(const SoakLength& length) {
-  const auto errors = tests::as_threads(soak_ranks, soak_rooms,
+  const auto errors = tests::as_threads(soak_ranks, soak_segments,
                                         [&](Transport& transport) { soak(transport, length); });
   EXPECT_EQ(errors, std::vector<std::string>(soak_ranks));
 }
 
 void soak_processes(const SoakLength& length) {
-  const tests::ForkedRun run = tests::as_processes(soak_ranks, soak_rooms, [&](Transport& t) {
+  const tests::ForkedRun run = tests::as_processes(soak_ranks, soak_segments, [&](Transport& t) {
     soak(t, length);
     return 0;
   });
@@ -181,10 +181,10 @@ void soak_processes(const SoakLength& length) {
 constexpr SoakLength short_soak{.ways = 40, .operations = 160};
 constexpr SoakLength long_soak{.ways = 250, .operations = 10'000};
 
-TEST(Soak, OfThreadsIsRightAndKeepsItsSize) { soak_threads(short_soak); }
-TEST(Soak, OfProcessesIsRightAndKeepsItsSize) { soak_processes(short_soak); }
-TEST(SlowSoak, OfThreadsIsRightAndKeepsItsSize) { soak_threads(long_soak); }
-TEST(SlowSoak, OfProcessesIsRightAndKeepsItsSize) { soak_processes(long_soak); }
+TEST(Soak, IsCorrectAndKeepsItsSizeWithThreads) { soak_threads(short_soak); }
+TEST(Soak, IsCorrectAndKeepsItsSizeWithProcesses) { soak_processes(short_soak); }
+TEST(SlowSoak, IsCorrectAndKeepsItsSizeWithThreads) { soak_threads(long_soak); }
+TEST(SlowSoak, IsCorrectAndKeepsItsSizeWithProcesses) { soak_processes(long_soak); }
 
 }  // namespace
 }  // namespace cnn::allreduce

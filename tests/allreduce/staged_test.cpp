@@ -72,12 +72,12 @@ void wait_here(Stream& stream, std::uint32_t* flag) {
 class Staged : public testing::Test {
  protected:
   Staged()
-      : staged(host, {.room =
+      : staged(host, {.allocate_staging =
                           [this](std::size_t elements) {
                             rooms.push_back(std::vector<float>(elements));
                             return std::span<float>(rooms.back());
                           },
-                      .flag =
+                      .allocate_flag =
                           [] {
                             auto* const words = new std::array<std::uint32_t, 16>{};
                             return Buffer(reinterpret_cast<std::byte*>(words), sizeof(*words),

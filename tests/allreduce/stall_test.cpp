@@ -15,11 +15,11 @@ using std::chrono::seconds;
 std::vector<std::string> said_in(int waits, seconds between_looks, bool comes_in_between) {
   std::vector<std::string> said;
   std::chrono::steady_clock::time_point now;
-  const auto errors = tests::as_threads(1, {.room = 4096}, [&](Transport& transport) {
-    WarningTransport warning(transport,
-                             {.after = seconds(60),
-                              .say = [&](const std::string& what) { said.push_back(what); },
-                              .now = [&] { return now += between_looks; }});
+  const auto errors = tests::as_threads(1, {.segment_bytes = 4096}, [&](Transport& transport) {
+    StallWarningTransport warning(transport,
+                                  {.after = seconds(60),
+                                   .say = [&](const std::string& what) { said.push_back(what); },
+                                   .now = [&] { return now += between_looks; }});
     warning.begin(4);
     for (int i = 0; i < waits; ++i) {
       warning.idle(0);
@@ -32,32 +32,32 @@ std::vector<std::string> said_in(int waits, seconds between_looks, bool comes_in
   return said;
 }
 
-TEST(StallWarning, ComesWheneverSoMuchTimeHasPassed) {
+TEST(StallWarning, RepeatsAfterEachInterval) {
   const std::vector<std::string> said = said_in(1130, seconds(1), false);
   EXPECT_EQ(said,
             (std::vector<std::string>{"rank 0 has waited for rank 0 for 60.0 s, in bucket 4",
                                       "rank 0 has waited for rank 0 for 120.0 s, in bucket 4"}));
 }
 
-TEST(StallWarning, IsOfOneWait) { EXPECT_TRUE(said_in(5000, seconds(1), true).empty()); }
+TEST(StallWarning, CountsOneWaitOnly) { EXPECT_TRUE(said_in(5000, seconds(1), true).empty()); }
 
-TEST(StallWarning, TellsHowFarTheOtherIs) {
+TEST(StallWarning, TellsTheProgressOfTheOtherRank) {
   std::string said;
   std::chrono::steady_clock::time_point now;
-  const auto errors = tests::as_threads(2, {.room = 4096}, [&](Transport& transport) {
+  const auto errors = tests::as_threads(2, {.segment_bytes = 4096}, [&](Transport& transport) {
     const int both[] = {0, 1};
     if (transport.rank() == 1) {
       *transport.progress() = progress_at(Phase::input, 11);
-      transport.come(both, 0);
+      transport.arrive(both, 0);
       return;
     }
-    transport.come(both, 0);
-    while (!transport.have_come(both, 0)) {
+    transport.arrive(both, 0);
+    while (!transport.arrived(both, 0)) {
       transport.idle(1);
     }
-    WarningTransport warning(transport, {.after = seconds(60),
-                                         .say = [&](const std::string& what) { said = what; },
-                                         .now = [&] { return now += seconds(1); }});
+    StallWarningTransport warning(transport, {.after = seconds(60),
+                                              .say = [&](const std::string& what) { said = what; },
+                                              .now = [&] { return now += seconds(1); }});
     for (int i = 0; i < 1070; ++i) {
       warning.idle(0);
     }
@@ -67,15 +67,8 @@ TEST(StallWarning, TellsHowFarTheOtherIs) {
   EXPECT_EQ(errors, std::vector<std::string>(2));
 }
 
-TEST(Progress, IsAWord) {
-  EXPECT_EQ(progress_text(0), "");
-  EXPECT_EQ(progress_text(progress_at(Phase::compute, 0)), "computes step 1");
-  EXPECT_EQ(progress_text(progress_at(Phase::between, 1'000'000'000'000)),
-            "has ended step 1000000000001");
-}
-
 // A process that was stopped has not waited all that time.
-TEST(StallWarning, CountsNoTimeInWhichItsProcessStood) {
+TEST(StallWarning, IgnoresTimeInWhichTheProcessWasStopped) {
   EXPECT_TRUE(said_in(1059, seconds(100), false).empty());
 }
 

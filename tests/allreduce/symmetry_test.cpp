@@ -30,7 +30,7 @@ double by_host_0(const Case& of, const Links& links) {
   return symmetry ? simulate(plans, topology, links, *symmetry, 1) : 0;
 }
 
-TEST(Symmetry, OfHostsGivesTheTimeOfAllRanks) {
+TEST(Symmetry, GivesTheTimeOfAllRanks) {
   const Links links{.latency = 3e-6, .post = 2e-7, .add = 1e-11, .rank = 20e9, .host = 12e9};
   const std::vector<Case> cases{
       {"ring", 6, 1, 6'000, {}},

@@ -37,7 +37,7 @@ TEST(WatchedProcess, IsSeenToStopAndToGoOnAndToEnd) {
   EXPECT_EQ(process.stopped(), 0s);
 }
 
-TEST(WatchedProcess, OfNobodyNeverEndsNorStops) {
+TEST(WatchedProcess, NeverEndsNorStopsForProcessZero) {
   WatchedProcess nobody(0);
   EXPECT_FALSE(nobody.ended());
   EXPECT_EQ(nobody.stopped(), 0s);

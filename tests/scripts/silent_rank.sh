@@ -7,8 +7,8 @@ command -v mpirun >/dev/null || {
 }
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-said=$(CNN_TEST_UNWATCHED_IN=$folder bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" 6 "$1" --gtest_filter='Silence.*' 2>&1)
-named=$(grep -c 'names rank 5: rank 5 is lost: no sign of life for' <<<"$said")
+said=$(CNN_TEST_UNWATCHED_IN=$folder bash "$(dirname "${BASH_SOURCE[0]}")/as_ranks.sh" 6 "$1" --gtest_filter='HeartbeatTimeout.*' 2>&1)
+named=$(grep -c 'names rank 5: rank 5 is lost: no heartbeat for' <<<"$said")
 ((named == 5)) || {
   echo "$named of 5 ranks named it: $said"
   exit 1

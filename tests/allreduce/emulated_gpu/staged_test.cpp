@@ -35,7 +35,7 @@ class StagedOnDevice : public testing::Test {
   static constexpr std::size_t buckets = 4;
 
   StagedOnDevice() {
-    device.look_while_waiting([this](bool waiting) { staged->look(waiting); });
+    device.look_while_waiting([this](bool waiting) { staged->poll(waiting); });
     stream = device.make_stream(Lane::communicate);
     memory = device.allocate(64);
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
@@ -43,20 +43,20 @@ class StagedOnDevice : public testing::Test {
     }
   }
 
-  StagingTools tools() {
-    return {.room =
+  StagingFunctions tools() {
+    return {.allocate_staging =
                 [this](std::size_t elements) {
                   rooms.push_back(device.allocate_host(elements * sizeof(float)));
                   return std::span(reinterpret_cast<float*>(rooms.back().data()), elements);
                 },
-            .flag =
+            .allocate_flag =
                 [this] {
                   Buffer flag = device.allocate_host(64);
                   std::fill_n(flag.data(), flag.bytes(), std::byte{});
                   return flag;
                 },
             .wait_for = layers::cuda::wait_for_flag,
-            .longest_unanswered = std::chrono::milliseconds(200)};
+            .handover_timeout = std::chrono::milliseconds(200)};
   }
 
   void enqueue_step() {

@@ -14,14 +14,14 @@ namespace cnn::tests {
 inline const char* unwatched_in() { return std::getenv("CNN_TEST_UNWATCHED_IN"); }
 inline bool is_unwatched() { return unwatched_in() != nullptr; }
 
-// The folder of a run whose ranks give up, for the tests that want it; null in every other run.
-inline const char* giving_up_in() { return std::getenv("CNN_TEST_GIVING_UP_IN"); }
+// The folder of a run whose ranks abort, for the tests that need one; null in every other run.
+inline const char* aborting_in() { return std::getenv("CNN_TEST_ABORTING_IN"); }
 
-// That of the mpirun which has started this test.
+// Returns the world of the mpirun that has started this test.
 inline allreduce::World& this_world() {
   static const std::unique_ptr<allreduce::World> world = allreduce::mpi_entry().open(
-      {.patience = std::chrono::seconds(giving_up_in() != nullptr ? 1 : 30),
-       .silence = std::chrono::seconds(4),
+      {.wait_timeout = std::chrono::seconds(aborting_in() != nullptr ? 1 : 30),
+       .heartbeat_timeout = std::chrono::seconds(4),
        .watches_processes = !is_unwatched()});
   return *world;
 }

@@ -13,12 +13,12 @@ namespace {
 using tests::Job;
 using tests::this_world;
 
-constexpr PeerMemoryOptions small_rooms{.room = std::size_t{1} << 26U};
+constexpr SharedMemoryOptions small_segments{.segment_bytes = std::size_t{1} << 26U};
 
 // The same reduction among threads of this process: its result of rank 0.
 std::vector<float> by_threads(const Topology& topology, const Job& job) {
   std::vector<float> of_first;
-  tests::as_threads(topology.ranks(), small_rooms, [&](Transport& transport) {
+  tests::as_threads(topology.ranks(), small_segments, [&](Transport& transport) {
     const std::vector<float> result = tests::reduce(transport, topology, job);
     if (transport.rank() == 0) {
       of_first = result;
@@ -50,28 +50,28 @@ std::vector<Job> jobs_of(int ranks) {
 
 void expect_the_bits_of_threads(bool apart) {
   World& world = this_world();
-  const std::vector<Seat> seats = find_seats(world, apart);
-  const Topology topology = topology_of(seats);
-  Connection connection(world, seats, small_rooms);
+  const std::vector<RankPlacement> placements = gather_placements(world, apart);
+  const Topology topology = topology_of(placements);
+  Connection connection(world, placements, small_segments);
   for (const Job& job : jobs_of(world.ranks())) {
     EXPECT_EQ(tests::reduce(connection.transport(), topology, job), by_threads(topology, job))
         << job.algorithm << " of " << job.elements << " elements";
   }
 }
 
-TEST(Connection, ByMessagesHasTheBitsOfThreads) { expect_the_bits_of_threads(/*apart=*/true); }
+TEST(Connection, HasTheBitsOfThreadsByMessages) { expect_the_bits_of_threads(/*apart=*/true); }
 
-TEST(Connection, ByMemoryHasTheBitsOfThreads) { expect_the_bits_of_threads(/*apart=*/false); }
+TEST(Connection, HasTheBitsOfThreadsBySharedMemory) { expect_the_bits_of_threads(/*apart=*/false); }
 
 // is_away: whether a rank is on the second of two hosts.
 void expect_the_bits_of_threads_on_two_hosts(bool (*is_away)(std::size_t rank)) {
   World& world = this_world();
-  std::vector<Seat> seats = find_seats(world, /*apart=*/false);
-  for (std::size_t rank = 0; rank < seats.size(); ++rank) {
-    seats[rank].memory += is_away(rank) ? " of another host" : "";
+  std::vector<RankPlacement> placements = gather_placements(world, /*apart=*/false);
+  for (std::size_t rank = 0; rank < placements.size(); ++rank) {
+    placements[rank].memory += is_away(rank) ? " of another host" : "";
   }
-  const Topology topology = topology_of(seats);
-  Connection connection(world, seats, small_rooms);
+  const Topology topology = topology_of(placements);
+  Connection connection(world, placements, small_segments);
   std::vector<Job> jobs = jobs_of(world.ranks());
   if (world.ranks() == 4) {
     for (const char* const name : {"shared_rings", "shared_direct"}) {
@@ -91,26 +91,26 @@ void expect_the_bits_of_threads_on_two_hosts(bool (*is_away)(std::size_t rank)) 
   }
 }
 
-TEST(Connection, ByMemoryAndMessagesHasTheBitsOfThreads) {
+TEST(Connection, HasTheBitsOfThreadsByMemoryAndMessages) {
   expect_the_bits_of_threads_on_two_hosts([](std::size_t rank) { return rank >= 2; });
 }
 
-TEST(Connection, OfRanksDealtToHostsOneByOneHasTheBitsOfThreads) {
+TEST(Connection, HasTheBitsOfThreadsForRanksDealtRoundRobin) {
   expect_the_bits_of_threads_on_two_hosts([](std::size_t rank) { return rank % 2 == 1; });
 }
 
 TEST(Connection, SeesMemoryOfThisHostOnly) {
   World& world = this_world();
   for (const bool apart : {true, false}) {
-    const std::vector<Seat> seats = find_seats(world, apart);
-    Connection connection(world, seats, small_rooms);
+    const std::vector<RankPlacement> placements = gather_placements(world, apart);
+    Connection connection(world, placements, small_segments);
     Transport& transport = connection.transport();
-    const Bytes room = transport.room(100);
+    const Bytes memory = transport.allocate_shared(100);
     for (int rank = 0; rank < world.ranks(); ++rank) {
-      const bool seen = transport.in_sight(rank, room.data()) != nullptr;
+      const bool seen = transport.peer_address(rank, memory.data()) != nullptr;
       EXPECT_EQ(seen, rank == world.rank() || !apart);
     }
-    EXPECT_EQ(topology_of(seats).host_of.back(), apart ? world.ranks() - 1 : 0);
+    EXPECT_EQ(topology_of(placements).host_of.back(), apart ? world.ranks() - 1 : 0);
   }
 }
 
@@ -120,7 +120,7 @@ TEST(World, SumsByMpi) {
   std::vector<float> values{1, static_cast<float>(world.rank()), -2};
   world.all_reduce(values);
   EXPECT_EQ(values, (std::vector<float>{n, n * (n - 1) / 2, -2 * n}));
-  world.watchful_all_reduce(values);
+  world.polled_all_reduce(values);
   EXPECT_EQ(values, (std::vector<float>{n * n, n * n * (n - 1) / 2, -2 * n * n}));
 }
 

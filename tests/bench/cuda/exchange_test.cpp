@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "allreduce/world.h"
 #include "bench/cuda/backend.h"
 #include "bench/ranks/device_exchange.h"
@@ -108,7 +108,8 @@ TEST_P(OnDevices, SumsAreTheSameEnqueuedAndReplayed) {
   Config config;
   config.comm.backend = std::get<1>(GetParam());
   config.comm.calibrate = LinkCalibration::off;
-  allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(ranks, {.room = 16U << 20U});
+  allreduce::SharedMemory memory =
+      allreduce::SharedMemory::for_threads(ranks, {.segment_bytes = 16U << 20U});
   const auto work = [&](int number) {
     const auto transport = memory.join(number);
     DeviceRank rank(*transport, config);

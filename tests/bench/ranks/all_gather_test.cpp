@@ -73,10 +73,10 @@ class ScriptedWorld final : public allreduce::World {
     return nullptr;
   }
   void all_reduce(std::span<float> /*values*/) override {}
-  void look_around() override {}
-  void give_up(int /*culprit*/, std::string_view /*why*/) noexcept override {}
-  void watchful_all_reduce(std::span<float> /*values*/) override {}
-  bool first_says(std::string_view /*why*/) noexcept override { return false; }
+  void check_peers() override {}
+  void abort(int /*culprit*/, std::string_view /*why*/) noexcept override {}
+  void polled_all_reduce(std::span<float> /*values*/) override {}
+  bool rank_0_reports(std::string_view /*why*/) noexcept override { return false; }
   void finish() override {}
 
  private:

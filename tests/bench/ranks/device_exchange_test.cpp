@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "allreduce/world.h"
 #include "bench/machine/backend.h"
 #include "bench/ranks/rank_exchange.h"
@@ -80,7 +80,8 @@ struct Outcome {
 // Returns what each of two ranks gets that has rank + 1, + 2, ... in three steps.
 std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
                                OpenNccl open_of_second) {
-  allreduce::PeerMemory memory = allreduce::PeerMemory::of_threads(2, {.room = 8U << 20U});
+  allreduce::SharedMemory memory =
+      allreduce::SharedMemory::for_threads(2, {.segment_bytes = 8U << 20U});
   std::vector<Outcome> outcomes(2);
   const auto work = [&](int rank) {
     const auto transport = memory.join(rank);

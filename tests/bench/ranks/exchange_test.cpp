@@ -33,7 +33,7 @@ Config with_spec(const std::string& spec) {
 allreduce::Candidate way_by(const std::string& spec, const Topology& topology,
                             std::size_t elements = 1000) {
   const Exchange exchange = make_exchange(with_spec(spec), topology, true);
-  return ways_of(exchange.settings, elements).front();
+  return candidates_for(exchange.settings, elements).front();
 }
 
 TEST(Exchange, HasTheAlgorithmsOfASpecOnOneHost) {
@@ -128,7 +128,7 @@ TEST(Exchange, SumsInPlaceOnOneHostWhateverTheWire) {
   config.comm.wire = allreduce::Wire::bf16;
   const Exchange exchange = make_exchange(config, two, true);
   EXPECT_EQ(exchange.settings.wire, allreduce::Wire::f32);
-  EXPECT_EQ(ways_of(exchange.settings, 1 << 20U).front().algorithm->name, "shared");
+  EXPECT_EQ(candidates_for(exchange.settings, 1 << 20U).front().algorithm->name, "shared");
   EXPECT_THAT(exchange.notes, testing::Contains(HasSubstr("--comm_wire=bf16 has no effect")));
   EXPECT_EQ(make_exchange(config, two, false).settings.wire, allreduce::Wire::bf16);
   config.comm.spec = "direct";
@@ -140,9 +140,9 @@ TEST(Exchange, ReducesInHalvesOfTheDevices) {
   Config config;
   config.comm.hierarchical_copy = true;
   const Exchange four = make_exchange(config, ranks_on_hosts(1, 4), true);
-  EXPECT_EQ(ways_of(four.settings, 100).front().options.dims, (std::vector<int>{2, 2}));
+  EXPECT_EQ(candidates_for(four.settings, 100).front().options.dims, (std::vector<int>{2, 2}));
   const Exchange two = make_exchange(config, ranks_on_hosts(1, 2), true);
-  EXPECT_EQ(ways_of(two.settings, 100).front().algorithm->name, "direct");
+  EXPECT_EQ(candidates_for(two.settings, 100).front().algorithm->name, "direct");
 }
 
 TEST(Exchange, FollowsWhatIbmsLibraryWasTold) {
@@ -151,7 +151,7 @@ TEST(Exchange, FollowsWhatIbmsLibraryWasTold) {
   const auto way = [&](const char* options) {
     config.comm.ddl_options = options;
     const Exchange exchange = make_exchange(config, ranks_on_hosts(2, 2), true);
-    return ways_of(exchange.settings, 100'000).front();
+    return candidates_for(exchange.settings, 100'000).front();
   };
   EXPECT_EQ(way("-mode r:2x2x1").algorithm->name, "grid_of_rings");
   EXPECT_EQ(way("-mode r:2x2x1").options.dims, (std::vector<int>{2, 2}));
@@ -179,7 +179,7 @@ TEST(Exchange, CutsBucketsAsTheFlagsSay) {
   Config config;
   config.comm.repacking = 3;
   const Exchange exchange = make_exchange(config, ranks_on_hosts(1, 2), true);
-  EXPECT_EQ(ways_of(exchange.settings, 1000).front().options.chunks, 3);
+  EXPECT_EQ(candidates_for(exchange.settings, 1000).front().options.chunks, 3);
 }
 
 TEST(Exchange, IsChosenWithinTheShapeThatFlagsGive) {
@@ -187,7 +187,7 @@ TEST(Exchange, IsChosenWithinTheShapeThatFlagsGive) {
   const auto way = [&](const std::function<void(CommFlags&)>& set) {
     Config config;
     set(config.comm);
-    return ways_of(make_exchange(config, topology, true).settings, 1 << 20U).front();
+    return candidates_for(make_exchange(config, topology, true).settings, 1 << 20U).front();
   };
   EXPECT_EQ(way([](CommFlags& f) { f.topology = "2x4"; }).options.dims, (std::vector{2, 4}));
   EXPECT_EQ(way([](CommFlags& f) { f.rings = 2; }).options.rings, 2);

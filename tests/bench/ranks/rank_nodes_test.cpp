@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 #include "bench/machine/processors.h"
 #include "bench/ranks/exchange.h"
 #include "bench/ranks/exchange_flags.h"
@@ -16,8 +16,8 @@
 namespace cnn::bench {
 namespace {
 
+using allreduce::RankPlacement;
 using allreduce::ranks_on_hosts;
-using allreduce::Seat;
 using allreduce::Topology;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -50,19 +50,26 @@ TEST(RankNodes, OfThisProcessAreThoseOfItsProcessors) {
 }
 
 TEST(RankNodes, OfSeatsAreTakenWhereAllOfAHostAreKnown) {
-  const auto seat = [](const char* memory, std::vector<int> nodes) {
-    return Seat{.memory = memory, .nodes = std::move(nodes)};
+  const auto placement = [](const char* memory, std::vector<int> nodes) {
+    return RankPlacement{.memory = memory, .nodes = std::move(nodes)};
   };
-  EXPECT_THAT(topology_of(std::vector{seat("a", {0}), seat("b", {1}), seat("a", {1})}).numa_node_of,
-              ElementsAre(0, 0, 1));
-  EXPECT_THAT(topology_of(std::vector{seat("a", {0, 0}), seat("a", {1, 1})}, 2).numa_node_of,
-              ElementsAre(0, 0, 1, 1));
   EXPECT_THAT(
-      topology_of(std::vector{seat("a", {0}), seat("a", {-1}), seat("a", {1})}).numa_node_of,
+      topology_of(std::vector{placement("a", {0}), placement("b", {1}), placement("a", {1})})
+          .numa_node_of,
+      ElementsAre(0, 0, 1));
+  EXPECT_THAT(
+      topology_of(std::vector{placement("a", {0, 0}), placement("a", {1, 1})}, 2).numa_node_of,
+      ElementsAre(0, 0, 1, 1));
+  EXPECT_THAT(
+      topology_of(std::vector{placement("a", {0}), placement("a", {-1}), placement("a", {1})})
+          .numa_node_of,
       IsEmpty());
-  EXPECT_THAT(topology_of(std::vector{seat("a", {1}), seat("a", {1}), seat("b", {0})}).numa_node_of,
+  EXPECT_THAT(
+      topology_of(std::vector{placement("a", {1}), placement("a", {1}), placement("b", {0})})
+          .numa_node_of,
+      IsEmpty());
+  EXPECT_THAT(topology_of(std::vector{placement("a", {}), placement("a", {})}).numa_node_of,
               IsEmpty());
-  EXPECT_THAT(topology_of(std::vector{seat("a", {}), seat("a", {})}).numa_node_of, IsEmpty());
 }
 
 TEST(RankNodes, CanBeGivenByHand) {
@@ -95,7 +102,9 @@ TEST(RankNodes, ChooseASumByNodeWhereTheSpeedsSaySo) {
   config.comm.numa_gbps = 5;
   const Topology nodes = with_numa_nodes(ranks_on_hosts(1, 8), with_nodes({0, 1}));
   const auto best = [&] {
-    return ways_of(make_exchange(config, nodes, true).settings, 4'000'000).front().algorithm->name;
+    return candidates_for(make_exchange(config, nodes, true).settings, 4'000'000)
+        .front()
+        .algorithm->name;
   };
   EXPECT_EQ(best(), "shared_by_node");
   config.comm.numa_gbps = 20;

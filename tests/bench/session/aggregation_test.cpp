@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "allreduce/communicator.h"
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 #include "allreduce/simd/table.h"
 #include "bench/ranks/exchange_flags.h"
 #include "layers/all_reduce.h"
@@ -25,7 +25,7 @@ int wrong_sums_of(const Exchange& exchange, const layers::BucketSizes& sizes,
   const int rank = transport.rank(), towers = transport.ranks();
   allreduce::BucketCommunicator communicator(transport, allreduce::simd::plain_loops(),
                                              exchange.settings);
-  const allreduce::Bytes room = transport.room(variables * sizeof(float));
+  const allreduce::Bytes room = transport.allocate_shared(variables * sizeof(float));
   const std::span<float> values(reinterpret_cast<float*>(room.data()), variables);
   for (int j = 0; j < variables; ++j) {
     values[static_cast<std::size_t>(j)] = static_cast<float>(towers * rank + j);
@@ -50,8 +50,8 @@ int wrong_sums_of(const Exchange& exchange, const layers::BucketSizes& sizes,
 
 int wrong_sums(int towers, const Config& config) {
   const Exchange exchange = make_exchange(config, allreduce::ranks_on_hosts(1, towers), true);
-  allreduce::PeerMemory memory =
-      allreduce::PeerMemory::of_threads(towers, {.room = std::size_t{1} << 20U});
+  allreduce::SharedMemory memory =
+      allreduce::SharedMemory::for_threads(towers, {.segment_bytes = std::size_t{1} << 20U});
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
   threads.reserve(static_cast<std::size_t>(towers));

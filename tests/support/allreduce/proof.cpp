@@ -74,7 +74,7 @@ struct Fiber {  // one chunk of one rank
   std::size_t next = 0;
   std::size_t open_messages = 0;  // posted, not matched
   std::size_t chunks_to_wait_for = 0;
-  Pending own, beside;                            // of the buffer, of the scratch
+  Pending own, scratch;                           // in the buffer and in the scratch
   std::vector<const std::vector<int>*> meetings;  // so far
   bool done = false;
 };
@@ -211,8 +211,9 @@ class Interpreter {
     const auto from = static_cast<std::size_t>(receive.from);
     Mail& slot = mail(from, at_.rank);
     require(slot.receive == nullptr, "receives two messages of one rank at once");
-    if (receive.beside) {
-      post(fiber().beside, {*receive.beside, *receive.beside + receive.range.size()}, true);
+    if (receive.scratch_offset) {
+      post(fiber().scratch,
+           {*receive.scratch_offset, *receive.scratch_offset + receive.range.size()}, true);
     } else {
       post(fiber().own, receive.range, true);
       access(at_.rank, receive.range, true);
@@ -231,8 +232,8 @@ class Interpreter {
     const auto first = buffers_[from].begin();
     const auto begin = first + static_cast<std::ptrdiff_t>(pieces.begin);
     const auto end = first + static_cast<std::ptrdiff_t>(pieces.end);
-    if (slot.receive->beside) {
-      arrive(scratch_[to], *slot.receive->beside, {slot.send->range, {begin, end}});
+    if (slot.receive->scratch_offset) {
+      arrive(scratch_[to], *slot.receive->scratch_offset, {slot.send->range, {begin, end}});
     } else {
       std::copy(begin, end, buffers_[to].begin() + static_cast<std::ptrdiff_t>(pieces.begin));
     }
@@ -273,12 +274,12 @@ class Interpreter {
       }
     }
     fiber().own = {};
-    fiber().beside = {};
+    fiber().scratch = {};
     return true;
   }
 
-  bool step(const Meet& meet) {
-    const std::vector<int>& group = plan().groups.at(meet.group);
+  bool step(const Barrier& barrier) {
+    const std::vector<int>& group = plan().groups.at(barrier.group);
     const auto number = std::pair(at_, fiber().meetings.size());
     if (!arrived_.contains(number)) {  // else it was woken
       require(std::ranges::count(group, static_cast<int>(at_.rank)) == 1 && races_,
@@ -307,40 +308,41 @@ class Interpreter {
     return true;
   }
 
-  SumId operand(const Part& part, const Sum& sum, std::size_t piece) {
-    if (part.at == Part::At::own) {
+  SumId operand(const Operand& part, const Sum& sum, std::size_t piece) {
+    if (part.source == Operand::Source::own_buffer) {
       return buffers_[at_.rank][piece];
     }
-    if (part.at == Part::At::peer) {
-      return buffers_.at(part.where)[piece];
+    if (part.source == Operand::Source::peer_buffer) {
+      return buffers_.at(part.index)[piece];
     }
-    const auto arrived = scratch_[at_.rank].find(part.where);
+    const auto arrived = scratch_[at_.rank].find(part.index);
     require(arrived != scratch_[at_.rank].end() && arrived->second.range == sum.range,
             "adds what has not arrived");
     return arrived->second.sums[piece - pieces_.at(sum.range).begin];
   }
 
   void check_operands(const Sum& sum) {
-    for (const Part& part : plan().parts_of(sum)) {
-      if (part.at == Part::At::beside) {
-        check_pending(fiber().beside, {part.where, part.where + sum.range.size()}, false);
+    for (const Operand& part : plan().operands_of(sum)) {
+      if (part.source == Operand::Source::scratch) {
+        check_pending(fiber().scratch, {part.index, part.index + sum.range.size()}, false);
       } else {
-        access(part.at == Part::At::own ? at_.rank : part.where, sum.range, false);
+        access(part.source == Operand::Source::own_buffer ? at_.rank : part.index, sum.range,
+               false);
       }
     }
     check_pending(fiber().own, sum.range, true);
   }
 
   bool step(const Sum& sum) {
-    require(sum.parts > 0, "adds nothing");
+    require(sum.operand_count > 0, "adds nothing");
     check_operands(sum);
     const std::vector<int> own{static_cast<int>(at_.rank)};
     const std::vector<int>& into = sum.into ? plan().groups.at(*sum.into) : own;
     const Range pieces = pieces_.at(sum.range);
-    std::vector<SumId> parts(sum.parts);
+    std::vector<SumId> parts(sum.operand_count);
     for (std::size_t piece = pieces.begin; piece < pieces.end; ++piece) {
-      std::ranges::transform(plan().parts_of(sum), parts.begin(),
-                             [&](const Part& part) { return operand(part, sum, piece); });
+      std::ranges::transform(plan().operands_of(sum), parts.begin(),
+                             [&](const Operand& part) { return operand(part, sum, piece); });
       const SumId result = sums_.add(parts, sum.pairwise);
       const SumId left = sum.last ? sums_.finish(result) : result;
       for (const int rank : into) {
@@ -350,7 +352,7 @@ class Interpreter {
     for (const int rank : into) {
       access(static_cast<std::size_t>(rank), sum.range, true);
     }
-    traffic_[at_.rank].elements_added += (sum.parts - 1) * sum.range.size();
+    traffic_[at_.rank].elements_added += (sum.operand_count - 1) * sum.range.size();
     return true;
   }
 

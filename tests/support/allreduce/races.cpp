@@ -11,7 +11,7 @@ namespace {
 struct Access {
   std::size_t owner, chunk;  // whose memory
   Range range;
-  bool beside, writes, foreign;
+  bool in_scratch, writes, foreign;
 };
 
 std::string text(const Range& range) {
@@ -33,23 +33,24 @@ class Accesses {
   void own(Range range, bool writes) {
     all_.push_back({rank_, chunk_, range, false, writes, false});
   }
-  void beside(std::size_t at, std::size_t size, bool writes) {
+  void in_scratch(std::size_t at, std::size_t size, bool writes) {
     all_.push_back({rank_, chunk_, {at, at + size}, true, writes, false});
   }
   void add(const Send& send) { own(send.range, false); }
   void add(const Receive& receive) {
-    if (receive.beside) {
-      beside(*receive.beside, receive.range.size(), true);
+    if (receive.scratch_offset) {
+      in_scratch(*receive.scratch_offset, receive.range.size(), true);
     } else {
       own(receive.range, true);
     }
   }
   void add(const Sum& sum) {
-    for (const Part& part : plan_.parts_of(sum)) {
-      if (part.at == Part::At::beside) {
-        beside(part.where, sum.range.size(), false);
+    for (const Operand& operand : plan_.operands_of(sum)) {
+      if (operand.source == Operand::Source::scratch) {
+        in_scratch(operand.index, sum.range.size(), false);
       } else {
-        const std::size_t owner = part.at == Part::At::peer ? part.where : rank_;
+        const std::size_t owner =
+            operand.source == Operand::Source::peer_buffer ? operand.index : rank_;
         all_.push_back({owner, chunk_, sum.range, false, false, owner != rank_});
       }
     }
@@ -63,7 +64,7 @@ class Accesses {
     }
   }
   void add(const Wait& /*wait*/) {}
-  void add(const Meet& /*meet*/) {}
+  void add(const Barrier& /*meet*/) {}
 
   const RankPlan& plan_;
   std::size_t rank_, chunk_ = 0;
@@ -82,7 +83,7 @@ void check_apart(std::vector<Access>& accesses, const ChunkOrder& order, std::si
       if (!apart && (!order.ordered(a.chunk, next.chunk) || a.foreign || next.foreign)) {
         throw Error("chunks " + std::to_string(a.chunk) + " and " + std::to_string(next.chunk) +
                     " of rank " + std::to_string(rank) + " may touch " + text(next.range) +
-                    (next.beside ? " of the scratch" : "") + " at the same time");
+                    (next.in_scratch ? " of the scratch" : "") + " at the same time");
       }
     }
     const bool known = std::ranges::any_of(open, [&](const Access& a) {
@@ -115,10 +116,10 @@ void check_chunks_apart(std::span<const RankPlan> plans) {
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     for (const Access& access : Accesses(plans[rank], rank).take()) {
       check(access.owner < plans.size(), "a sum names a rank that does not exist");
-      check(!access.beside || access.range.end <= plans[rank].scratch,
-            "a message beside the buffer has no room");
+      check(!access.in_scratch || access.range.end <= plans[rank].scratch,
+            "a message does not fit into the scratch");
       if (plans[rank].chunks.size() > 1) {
-        (access.beside ? scratch : own)[access.owner].push_back(access);
+        (access.in_scratch ? scratch : own)[access.owner].push_back(access);
       }
     }
   }

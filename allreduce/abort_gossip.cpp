@@ -1,10 +1,10 @@
-#include "allreduce/verdict_relay.h"
+#include "allreduce/abort_gossip.h"
 
 #include <algorithm>
 
 namespace cnn::allreduce {
 
-VerdictRelay::VerdictRelay(int rank, int ranks) {
+AbortGossip::AbortGossip(int rank, int ranks) {
   for (int distance = 1; distance < ranks; distance *= 2) {
     neighbours_.push_back((rank + distance) % ranks);
     neighbours_.push_back((rank + ranks - distance) % ranks);
@@ -13,23 +13,23 @@ VerdictRelay::VerdictRelay(int rank, int ranks) {
   neighbours_.erase(std::unique(neighbours_.begin(), neighbours_.end()), neighbours_.end());
 }
 
-void VerdictRelay::heard(int from, int origin) {
-  knowing_[any].push_back(from);
+void AbortGossip::on_receive(int from, int origin) {
+  senders_[any].push_back(from);
   if (origin == 0) {
-    knowing_[of_first].push_back(from);
+    senders_[of_rank_0].push_back(from);
   }
 }
 
-std::vector<int> VerdictRelay::to_tell(int origin, int culprit) {
-  const Which which = origin == 0 ? of_first : any;
-  if (told_[which]) {
+std::vector<int> AbortGossip::receivers(int origin, int culprit) {
+  const Kind kind = origin == 0 ? of_rank_0 : any;
+  if (sent_[kind]) {
     return {};
   }
-  told_[any] = true;
-  told_[which] = true;
+  sent_[any] = true;
+  sent_[kind] = true;
   std::vector<int> ranks = neighbours_;
   std::erase_if(ranks, [&](int rank) {
-    return rank == culprit || std::ranges::find(knowing_[which], rank) != knowing_[which].end();
+    return rank == culprit || std::ranges::find(senders_[kind], rank) != senders_[kind].end();
   });
   return ranks;
 }

@@ -35,7 +35,7 @@ void wait_for_the_others(const std::filesystem::path& folder, const World& world
 
 // Run by tests/scripts/silent_rank.sh, which reads what it prints: no run ends well in which a
 // rank has been lost.
-TEST(Silence, OfARankMakesTheOthersNameIt) {
+TEST(HeartbeatTimeout, MakesTheOtherRanksNameTheSilentOne) {
   if (!tests::is_unwatched()) {
     GTEST_SKIP() << "for a run of its own";
   }

@@ -1,4 +1,4 @@
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 
 #include <cstddef>
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ Options options_for(const Algorithm& row, int hosts, int each) {
   return options;
 }
 
-TEST(Placement, PutsTheRanksOfAHostSideBySide) {
+TEST(RankOrder, PutsTheRanksOfAHostSideBySide) {
   EXPECT_EQ(ranks_by_position(dealt(2, 2)), (std::vector{0, 2, 1, 3}));
   EXPECT_EQ(ranks_by_position({{4, 1, 4, 1, 1}}), (std::vector{0, 2, 1, 3, 4}));
   EXPECT_EQ(ranks_by_position(ranks_on_hosts(2, 2)), (std::vector{0, 1, 2, 3}));
@@ -60,7 +60,7 @@ TEST(Placement, PutsTheRanksOfAHostSideBySide) {
   EXPECT_FALSE(hosts_are_contiguous({{0, 1, 0}}));
 }
 
-TEST(Placement, SendsNoMoreBetweenHostsHoweverRanksAreDealt) {
+TEST(RankOrder, SendsNoMoreBetweenHostsHoweverRanksAreDealt) {
   for (const auto& [hosts, each] : std::vector<std::pair<int, int>>{{2, 2}, {2, 3}, {3, 4}}) {
     for (const Algorithm& row : catalog()) {
       if (row.peers_memory && !row.grid) {
@@ -76,7 +76,7 @@ TEST(Placement, SendsNoMoreBetweenHostsHoweverRanksAreDealt) {
   }
 }
 
-TEST(Placement, IsProvedForHostsOfUnequalSize) {
+TEST(RankOrder, IsProvedForHostsOfUnequalSize) {
   for (const Algorithm& row : catalog()) {
     if (!row.peers_memory && !row.grid) {
       SCOPED_TRACE(std::string(row.name));
@@ -86,17 +86,17 @@ TEST(Placement, IsProvedForHostsOfUnequalSize) {
   }
 }
 
-TEST(Placement, CostsNoTimeWhereSumsHaveNoOrder) {
+TEST(RankOrder, CostsNoTimeWhereSumsHaveNoOrder) {
   const Links gigabit{.latency = 5e-5, .rank = 4e9, .host = 0.119e9};
   const double bytes = 16 << 20U;
-  const Wish wish{.elements = (16U << 20U) / sizeof(float)};
+  const Requirements requirements{.elements = (16U << 20U) / sizeof(float)};
   for (const Topology& topology : {dealt(2, 2), dealt(3, 4)}) {
-    EXPECT_LT(candidates(topology, wish, gigabit).front().seconds,
+    EXPECT_LT(candidates(topology, requirements, gigabit).front().seconds,
               1.05 * bound(topology, bytes, gigabit));
   }
 }
 
-TEST(Placement, LeavesRanksInOrderWhereSumsHaveOne) {
+TEST(RankOrder, LeavesRanksInOrderWhereSumsHaveOne) {
   for (const Algorithm& row : catalog()) {
     for (const Order order : {Order::rank, Order::tree}) {
       if (row.ordered && !row.peers_memory) {
@@ -110,13 +110,13 @@ TEST(Placement, LeavesRanksInOrderWhereSumsHaveOne) {
 }
 
 // Ranks 0 and 2 have a host, and ends of the list are no hosts of one.
-TEST(Placement, OfOneHostIsNotTakenFromTheFirstAndTheLastRank) {
-  const Wish wish{.elements = 100'000, .peers_memory = true};
-  for (const Candidate& way : candidates({{0, 1, 0}}, wish, {})) {
+TEST(RankOrder, LooksAtAllRanksToFindOneHost) {
+  const Requirements requirements{.elements = 100'000, .peers_memory = true};
+  for (const Candidate& way : candidates({{0, 1, 0}}, requirements, {})) {
     EXPECT_NE(way.algorithm->name, "shared");
   }
-  EXPECT_GT(candidates({{0, 1, 0}}, wish, {}).size(),
-            candidates(ranks_on_hosts(1, 3), wish, {}).size());
+  EXPECT_GT(candidates({{0, 1, 0}}, requirements, {}).size(),
+            candidates(ranks_on_hosts(1, 3), requirements, {}).size());
 }
 
 }  // namespace

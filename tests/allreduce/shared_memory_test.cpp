@@ -1,4 +1,4 @@
-#include "allreduce/peer_memory.h"
+#include "allreduce/shared_memory.h"
 
 #include <algorithm>
 #include <chrono>
@@ -28,13 +28,13 @@ using namespace std::chrono_literals;
 using tests::as_threads;
 using tests::Job;
 
-// Rank 0 is this process, the others are its children: their exit codes are 0 if work returned, 75
-// for a peer that was lost, and what they choose themselves.
+// Forks ranks 1, 2, ...; this process is rank 0. The exit code of a child is 0 if work returned, 75
+// if it threw PeerLost, 1 if it threw something else.
 class Processes {
  public:
-  Processes(int ranks, const PeerMemoryOptions& options,
+  Processes(int ranks, const SharedMemoryOptions& options,
             const std::function<void(Transport&)>& work)
-      : memory_(PeerMemory::create(ranks, options)) {
+      : memory_(SharedMemory::create(ranks, options)) {
     for (int rank = 1; rank < ranks; ++rank) {
       children_.push_back(::fork());
       if (children_.back() == 0) {
@@ -63,7 +63,7 @@ class Processes {
  private:
   int child(int rank, const std::function<void(Transport&)>& work) {
     try {
-      PeerMemory mine = PeerMemory::open(::dup(memory_.descriptor()));
+      SharedMemory mine = SharedMemory::open(::dup(memory_.descriptor()));
       const auto transport = mine.join(rank);
       work(*transport);
       return 0;
@@ -74,11 +74,11 @@ class Processes {
     }
   }
 
-  PeerMemory memory_;
+  SharedMemory memory_;
   std::vector<pid_t> children_;
 };
 
-TEST(PeerMemory, CarriesTheSameBitsBetweenProcessesAsBetweenThreads) {
+TEST(SharedMemory, CarriesTheSameBitsBetweenProcessesAsBetweenThreads) {
   constexpr int ranks = 4;
   const Topology topology = ranks_on_hosts(1, ranks);
   for (const std::string name : {"direct", "grid_of_direct", "shared", "doubling", "halving"}) {
@@ -89,12 +89,12 @@ TEST(PeerMemory, CarriesTheSameBitsBetweenProcessesAsBetweenThreads) {
                               .chunks = 3},
                   .pieces = 3,
                   .times = 3};
-    Processes processes(ranks, {.room = std::size_t{1} << 22U},
+    Processes processes(ranks, {.segment_bytes = std::size_t{1} << 22U},
                         [&](Transport& transport) { tests::reduce(transport, topology, job); });
     const std::vector<float> of_processes = tests::reduce(*processes.join(), topology, job);
     EXPECT_EQ(processes.exit_codes(), (std::vector<int>{0, 0, 0}));
     std::vector<float> of_threads;
-    as_threads(ranks, {.room = std::size_t{1} << 22U}, [&](Transport& transport) {
+    as_threads(ranks, {.segment_bytes = std::size_t{1} << 22U}, [&](Transport& transport) {
       const std::vector<float> result = tests::reduce(transport, topology, job);
       if (transport.rank() == 0) {
         of_threads = result;
@@ -104,19 +104,20 @@ TEST(PeerMemory, CarriesTheSameBitsBetweenProcessesAsBetweenThreads) {
   }
 }
 
-TEST(PeerMemory, NamesAProcessThatHasEnded) {
+TEST(SharedMemory, NamesAProcessThatHasEnded) {
   const Topology topology = ranks_on_hosts(1, 4);
   for (const std::string name : {"ring", "shared", "tree"}) {
     const Job job{.algorithm = name, .elements = 1000};
-    Processes processes(4, {.room = 1 << 20U, .patience = 20s}, [&](Transport& transport) {
-      tests::reduce(transport, topology, job);
-      if (transport.rank() == 2) {
-        ::raise(SIGKILL);
-      }
-      tests::reduce(transport, topology, job);
-    });
+    Processes processes(4, {.segment_bytes = 1 << 20U, .wait_timeout = 20s},
+                        [&](Transport& transport) {
+                          tests::reduce(transport, topology, job);
+                          if (transport.rank() == 2) {
+                            ::raise(SIGKILL);
+                          }
+                          tests::reduce(transport, topology, job);
+                        });
     const auto transport = processes.join();
-    try {  // in either: who is done with the first may miss it before this rank is
+    try {  // A rank that is done with the first reduction may report the loss during either.
       tests::reduce(*transport, topology, job);
       tests::reduce(*transport, topology, job);
       ADD_FAILURE() << "nobody missed rank 2";
@@ -128,11 +129,11 @@ TEST(PeerMemory, NamesAProcessThatHasEnded) {
   }
 }
 
-// Each call looks at most once, and does so when the last look is long enough ago.
-TEST(PeerMemory, MissesWhoHasLeftWhenItIsWaitedForAgain) {
+// Each call of idle() checks the peers at most once, and only if the last check is 2 ms ago.
+TEST(SharedMemory, ReportsARankThatHasLeftAtTheSecondCheck) {
   std::latch have_left(3);
   const std::vector<std::string> errors =
-      as_threads(4, {.patience = 20s}, [&](Transport& transport) {
+      as_threads(4, {.wait_timeout = 20s}, [&](Transport& transport) {
         if (transport.rank() != 0) {
           transport.leave(std::nullopt);
           have_left.count_down();
@@ -142,7 +143,7 @@ TEST(PeerMemory, MissesWhoHasLeftWhenItIsWaitedForAgain) {
         for (int spin = 0; spin < 200; ++spin) {
           transport.idle(1);
         }
-        for (const int waits_for : {1, 2, 3}) {  // each may have sent before it left
+        for (const int waits_for : {1, 2, 3}) {  // Each may have sent a message before it left.
           std::this_thread::sleep_for(3ms);
           transport.idle(waits_for);
         }
@@ -152,9 +153,9 @@ TEST(PeerMemory, MissesWhoHasLeftWhenItIsWaitedForAgain) {
   EXPECT_EQ(errors[0].find("rank 3 is lost: it has left"), 0U) << errors[0];
 }
 
-TEST(PeerMemory, BlamesWhomTheFirstToLeaveHasBlamedWhateverItSaysLater) {
+TEST(SharedMemory, KeepsTheFirstCulpritThatALeavingRankNames) {
   const std::vector<std::string> errors =
-      as_threads(3, {.patience = 20s}, [](Transport& transport) {
+      as_threads(3, {.wait_timeout = 20s}, [](Transport& transport) {
         if (transport.rank() == 1) {
           transport.leave(2);
           transport.leave(std::nullopt);
@@ -166,11 +167,11 @@ TEST(PeerMemory, BlamesWhomTheFirstToLeaveHasBlamedWhateverItSaysLater) {
   EXPECT_EQ(errors[0].find("rank 2 is lost: rank 1 has given it up"), 0U) << errors[0];
 }
 
-TEST(PeerMemory, BlamesWhoDoesNotComeNotWhoWaitsForIt) {
+TEST(SharedMemory, BlamesTheLateRankNotThoseThatWaitForIt) {
   const Topology topology = ranks_on_hosts(1, 5);
   for (const std::string name : {"ring", "doubling", "shared"}) {
-    const auto errors =
-        as_threads(5, {.room = 1 << 20U, .patience = 400ms}, [&](Transport& transport) {
+    const auto errors = as_threads(
+        5, {.segment_bytes = 1 << 20U, .wait_timeout = 400ms}, [&](Transport& transport) {
           if (transport.rank() == 3) {
             std::this_thread::sleep_for(1500ms);
           }
@@ -182,8 +183,8 @@ TEST(PeerMemory, BlamesWhoDoesNotComeNotWhoWaitsForIt) {
   }
 }
 
-TEST(PeerMemory, SaysWhenARankHasLeft) {
-  const auto errors = as_threads(3, {.room = 1 << 20U}, [&](Transport& transport) {
+TEST(SharedMemory, ReportsThatARankHasLeft) {
+  const auto errors = as_threads(3, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
     check(transport.rank() != 1, "no more memory");  // of its own, not of the exchange
     tests::reduce(transport, ranks_on_hosts(1, 3), {.algorithm = "ring", .elements = 500});
   });
@@ -192,27 +193,28 @@ TEST(PeerMemory, SaysWhenARankHasLeft) {
   EXPECT_EQ(errors[2].find("rank 1 is lost: "), 0U) << errors[2];
 }
 
-TEST(PeerMemory, SaysWhoNeverJoined) {
-  PeerMemory memory = PeerMemory::of_threads(2, {.room = 1 << 20U, .patience = 100ms});
+TEST(SharedMemory, NamesTheRankThatNeverJoined) {
+  SharedMemory memory =
+      SharedMemory::for_threads(2, {.segment_bytes = 1 << 20U, .wait_timeout = 100ms});
   EXPECT_EQ(tests::error_of([&] { memory.join(0); }).find("rank 1 is lost: nothing from it for 0."),
             0U);
 }
 
-TEST(PeerMemory, GivesRoomWhileThereIsSome) {
-  PeerMemory memory = PeerMemory::of_threads(1, {.room = 4 << 20U});
+TEST(SharedMemory, AllocatesUntilTheSegmentIsFull) {
+  SharedMemory memory = SharedMemory::for_threads(1, {.segment_bytes = 4 << 20U});
   const auto transport = memory.join(0);
-  const Bytes room = transport->room(3 << 20U);
-  EXPECT_EQ(room.size(), 3U << 20U);
-  EXPECT_TRUE(std::ranges::all_of(room, [](std::byte b) { return b == std::byte{0}; }));
-  EXPECT_EQ(tests::error_of([&] { transport->room(2 << 20U); }),
+  const Bytes allocated = transport->allocate_shared(3 << 20U);
+  EXPECT_EQ(allocated.size(), 3U << 20U);
+  EXPECT_TRUE(std::ranges::all_of(allocated, [](std::byte b) { return b == std::byte{0}; }));
+  EXPECT_EQ(tests::error_of([&] { transport->allocate_shared(2 << 20U); }),
             "ranks share 4 MiB each, too little for 5 MiB");
-  EXPECT_EQ(transport->in_sight(0, room.data() + 5), room.data() + 5);
+  EXPECT_EQ(transport->peer_address(0, allocated.data() + 5), allocated.data() + 5);
   std::byte elsewhere{};
-  EXPECT_EQ(transport->in_sight(0, &elsewhere), nullptr);
+  EXPECT_EQ(transport->peer_address(0, &elsewhere), nullptr);
 }
 
-TEST(PeerMemory, CannotBeResizedNorInheritedByOtherPrograms) {
-  const PeerMemory memory = PeerMemory::create(2, {.room = 1 << 16U});
+TEST(SharedMemory, IsSealedAndClosedOnExec) {
+  const SharedMemory memory = SharedMemory::create(2, {.segment_bytes = 1 << 16U});
   const int file = memory.descriptor();
   struct stat before {};
   ASSERT_EQ(::fstat(file, &before), 0);
@@ -224,10 +226,10 @@ TEST(PeerMemory, CannotBeResizedNorInheritedByOtherPrograms) {
   EXPECT_NE(::fcntl(file, F_GETFD) & FD_CLOEXEC, 0);
 }
 
-// As in a sum of NCCL or MPI, which do not tell for whom they wait.
-TEST(PeerMemory, BlamesNobodyWhereNothingTellsForWhomARankWaits) {
-  PeerMemoryOptions options{.room = 1 << 16U};
-  options.patience = 50ms;
+// Collectives of NCCL and MPI do not tell which rank they wait for.
+TEST(SharedMemory, NamesNoRankWhenAnUnknownRankIsAwaited) {
+  SharedMemoryOptions options{.segment_bytes = 1 << 16U};
+  options.wait_timeout = 50ms;
   std::latch waited(1);
   const auto errors = as_threads(3, options, [&](Transport& transport) {
     if (transport.rank() != 0) {

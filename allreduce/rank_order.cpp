@@ -1,4 +1,4 @@
-#include "allreduce/placement.h"
+#include "allreduce/rank_order.h"
 
 #include <algorithm>
 #include <map>
@@ -16,7 +16,7 @@ int rank_at(const std::vector<int>& ranks, int position) {
   return ranks[static_cast<std::size_t>(position)];
 }
 
-// The first rank at the same place as each rank.
+// Returns, by rank, the first rank with the same place.
 template <class Place>
 std::vector<int> first_ranks(const std::vector<Place>& place_of) {
   std::map<Place, int> first;
@@ -28,7 +28,7 @@ std::vector<int> first_ranks(const std::vector<Place>& place_of) {
   return result;
 }
 
-// Host and NUMA node of each rank.
+// Returns the host and NUMA node of each rank.
 std::vector<std::pair<int, int>> nodes_of(const Topology& topology) {
   std::vector<std::pair<int, int>> nodes;
   for (std::size_t rank = 0; rank < topology.host_of.size(); ++rank) {
@@ -139,9 +139,9 @@ void rename_positions(RankPlan& plan, const std::vector<int>& ranks) {
       }
     }
   }
-  for (Part& part : plan.parts) {
-    if (part.at == Part::At::peer) {
-      part.where = static_cast<std::size_t>(ranks[part.where]);
+  for (Operand& operand : plan.operands) {
+    if (operand.source == Operand::Source::peer_buffer) {
+      operand.index = static_cast<std::size_t>(ranks[operand.index]);
     }
   }
   for (std::vector<int>& group : plan.groups) {

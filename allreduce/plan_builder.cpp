@@ -1,4 +1,4 @@
-#include "allreduce/writer.h"
+#include "allreduce/plan_builder.h"
 
 #include <algorithm>
 #include <array>
@@ -26,41 +26,41 @@ std::size_t Group::index(std::ptrdiff_t offset) const {
   return static_cast<std::size_t>(((static_cast<std::ptrdiff_t>(self) + offset) % n + n) % n);
 }
 
-Group everyone(const Topology& topology, int rank) {
+Group all_ranks(const Topology& topology, int rank) {
   Group group{std::vector<int>(topology.host_of.size()), static_cast<std::size_t>(rank)};
   std::iota(group.ranks.begin(), group.ranks.end(), 0);
   return group;
 }
 
-void Writer::send(int to, Range range) {
+void PlanBuilder::send(int to, Range range) {
   if (!range.empty()) {
     actions().push_back(Send{to, range});
   }
 }
 
-void Writer::receive(int from, Range range) {
+void PlanBuilder::receive(int from, Range range) {
   if (!range.empty()) {
     actions().push_back(Receive{from, range, std::nullopt});
   }
 }
 
-Part Writer::receive_beside(int from, Range range) {
-  const Part part{Part::At::beside, used_};
+Operand PlanBuilder::receive_to_scratch(int from, Range range) {
+  const Operand operand{Operand::Source::scratch, used_};
   if (!range.empty()) {
     actions().push_back(Receive{from, range, used_});
     used_ += range.size();
     most_used_ = std::max(most_used_, used_);
   }
-  return part;
+  return operand;
 }
 
-void Writer::wait() {
+void PlanBuilder::wait() {
   if (!actions().empty() && !std::holds_alternative<Wait>(actions().back())) {
     actions().push_back(Wait{});
   }
 }
 
-std::uint32_t Writer::group(std::span<const int> ranks) {
+std::uint32_t PlanBuilder::group(std::span<const int> ranks) {
   const auto same = [&](const std::vector<int>& known) { return std::ranges::equal(known, ranks); };
   const auto found = std::ranges::find_if(plan_.groups, same);
   const auto index = static_cast<std::uint32_t>(found - plan_.groups.begin());
@@ -70,20 +70,23 @@ std::uint32_t Writer::group(std::span<const int> ranks) {
   return index;
 }
 
-void Writer::meet(const std::vector<int>& ranks) { actions().push_back(Meet{group(ranks)}); }
-
-void Writer::add(Range range, Part other, bool last) {
-  sum(range, std::array{Part{}, other}, last);
+void PlanBuilder::barrier(const std::vector<int>& ranks) {
+  actions().push_back(Barrier{group(ranks)});
 }
 
-void Writer::sum(Range range, std::span<const Part> parts, bool last, std::span<const int> into) {
+void PlanBuilder::add(Range range, Operand other, bool last) {
+  sum(range, std::array{Operand{}, other}, last);
+}
+
+void PlanBuilder::sum(Range range, std::span<const Operand> operands, bool last,
+                      std::span<const int> into) {
   used_ = 0;
   if (range.empty()) {
     return;
   }
-  Sum sum{range, static_cast<std::uint32_t>(plan_.parts.size()),
-          static_cast<std::uint32_t>(parts.size())};
-  plan_.parts.insert(plan_.parts.end(), parts.begin(), parts.end());
+  Sum sum{range, static_cast<std::uint32_t>(plan_.operands.size()),
+          static_cast<std::uint32_t>(operands.size())};
+  plan_.operands.insert(plan_.operands.end(), operands.begin(), operands.end());
   if (!into.empty()) {
     sum.into = group(into);
   }
@@ -92,38 +95,39 @@ void Writer::sum(Range range, std::span<const Part> parts, bool last, std::span<
   actions().push_back(sum);
 }
 
-RankPlan Writer::finish() && {
+RankPlan PlanBuilder::finish() && {
   const auto window = static_cast<std::size_t>(options_.window);
-  const std::size_t room = (most_used_ + 15) / 16 * 16;  // 64 bytes: whole cache lines
+  const std::size_t chunk_scratch = (most_used_ + 15) / 16 * 16;  // whole cache lines of 64 bytes
   for (std::size_t c = 0; c < plan_.chunks.size(); ++c) {
-    const std::size_t base = c % window * room;
+    const std::size_t base = c % window * chunk_scratch;
     if (c >= window) {
       plan_.chunks[c].after.push_back(c - window);
     }
     for (Action& action : plan_.chunks[c].actions) {
       if (auto* const receive = std::get_if<Receive>(&action);
-          receive != nullptr && receive->beside) {
-        *receive->beside += base;
+          receive != nullptr && receive->scratch_offset) {
+        *receive->scratch_offset += base;
       } else if (const auto* const sum = std::get_if<Sum>(&action); sum != nullptr) {
-        for (Part& part : std::span(plan_.parts).subspan(sum->first_part, sum->parts)) {
-          part.where += part.at == Part::At::beside ? base : 0;
+        for (Operand& operand :
+             std::span(plan_.operands).subspan(sum->first_operand, sum->operand_count)) {
+          operand.index += operand.source == Operand::Source::scratch ? base : 0;
         }
       }
     }
   }
-  plan_.scratch = room * std::min(window, plan_.chunks.size());
+  plan_.scratch = chunk_scratch * std::min(window, plan_.chunks.size());
   plan_.wire = options_.wire;
   return std::move(plan_);
 }
 
 RankPlan in_chunks(const Options& options, Range all,
-                   const std::function<void(Writer&, Range)>& write) {
-  Writer writer(options);
+                   const std::function<void(PlanBuilder&, Range)>& write) {
+  PlanBuilder builder(options);
   for (const Range& range : slices(all, static_cast<std::size_t>(options.chunks))) {
-    writer.begin_chunk();
-    write(writer, range);
+    builder.begin_chunk();
+    write(builder, range);
   }
-  return std::move(writer).finish();
+  return std::move(builder).finish();
 }
 
 }  // namespace cnn::allreduce

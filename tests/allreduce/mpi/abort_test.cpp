@@ -13,14 +13,14 @@
 #include <thread>
 #include <vector>
 
-#include "allreduce/mpi/verdict.h"
+#include "allreduce/mpi/abort_notice.h"
 #include "tests/allreduce/mpi/ranks.h"
 
 namespace {
 
 constexpr int large = 1 << 20;  // bytes: MPI copies smaller messages at once
 
-std::atomic<int> verdicts_sent{0};                // by this rank
+std::atomic<int> notices_sent{0};                 // by this rank
 std::atomic<const char*> large_message{nullptr};  // the last that was handed to MPI
 
 // Returns the message as it was when it was handed over.
@@ -35,7 +35,7 @@ std::string& large_text() {
 // NOLINTNEXTLINE(readability-function-size)
 extern "C" int MPI_Isend(const void* data, int count, MPI_Datatype type, int to, int tag,
                          MPI_Comm comm, MPI_Request* request) {
-  verdicts_sent += tag == cnn::allreduce::verdict_tag ? 1 : 0;
+  notices_sent += tag == cnn::allreduce::abort_tag ? 1 : 0;
   if (count >= large) {
     large_text().assign(static_cast<const char*>(data), static_cast<std::size_t>(count));
     large_message = static_cast<const char*>(data);
@@ -55,7 +55,7 @@ bool soon(const std::function<bool()>& holds) {
 }
 
 std::filesystem::path mark(const std::string& name) {
-  return std::filesystem::path(tests::giving_up_in()) / name;
+  return std::filesystem::path(tests::aborting_in()) / name;
 }
 void set_mark(const std::string& name) { const std::ofstream file(mark(name)); }
 bool is_marked(const std::string& name) { return std::filesystem::exists(mark(name)); }
@@ -71,10 +71,10 @@ void wait_for_marks(int count) {
   });
 }
 
-// These are run by tests/scripts/give_up.sh, which reads what they print: no run ends well in which
-// a rank gives up.
-TEST(GivingUp, LeavesAMessageUnderWayAsItWas) {
-  if (tests::giving_up_in() == nullptr) {
+// These are run by tests/scripts/abort.sh, which reads what they print: no run ends well in which
+// a rank aborts.
+TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
+  if (tests::aborting_in() == nullptr) {
     GTEST_SKIP() << "for a run of its own";
   }
   World& world = tests::this_world();
@@ -90,7 +90,7 @@ TEST(GivingUp, LeavesAMessageUnderWayAsItWas) {
     }
   }).detach();
   const bool sent = soon([] { return large_message.load() != nullptr; });
-  world.give_up(1, std::string(100, 'x'));
+  world.abort(1, std::string(100, 'x'));
   const char* const data = large_message;
   const bool whole = sent && std::ranges::equal(large_text(), std::span(data, large_text().size()));
   std::cerr << (whole ? "the message is whole" : "the message is lost") << std::endl;
@@ -98,8 +98,8 @@ TEST(GivingUp, LeavesAMessageUnderWayAsItWas) {
   std::_Exit(EXIT_SUCCESS);
 }
 
-TEST(GivingUp, BlamesNobodyInASumOfMpi) {
-  if (tests::giving_up_in() == nullptr) {
+TEST(AbortOverMpi, NamesNoRankInACollectiveOfMpi) {
+  if (tests::aborting_in() == nullptr) {
     GTEST_SKIP() << "for a run of its own";
   }
   World& world = tests::this_world();
@@ -107,7 +107,7 @@ TEST(GivingUp, BlamesNobodyInASumOfMpi) {
   if (world.rank() != absent) {
     std::vector<float> values(1000, 1);
     try {
-      world.watchful_all_reduce(values);
+      world.polled_all_reduce(values);
     } catch (const PeerLost& lost) {
       std::cerr << "blames " + std::to_string(lost.rank()) + ": " + lost.what() + "\n"
                 << std::flush;
@@ -118,40 +118,40 @@ TEST(GivingUp, BlamesNobodyInASumOfMpi) {
   std::_Exit(EXIT_SUCCESS);
 }
 
-// The failed ranks give up at the same time; all others learn it in a wait that would not end.
-void give_up_at_once(const std::vector<int>& failed) {
+// The failed ranks abort at the same time. All others learn it in a wait that would not end.
+void abort_at_once(const std::vector<int>& failed) {
   World& world = tests::this_world();
   int named = world.rank();
   try {
     world.gather({});  // a rank may fail while others are still in here
     if (std::ranges::find(failed, world.rank()) != failed.end()) {
-      world.give_up(world.rank(), "fails on purpose");
+      world.abort(world.rank(), "fails on purpose");
     } else {
       world.gather({});
     }
   } catch (const PeerLost& lost) {
     named = lost.rank();
   }
-  std::cerr << "names " + std::to_string(named) + " and sent " + std::to_string(verdicts_sent) +
-                   " verdicts\n"
+  std::cerr << "names " + std::to_string(named) + " and sent " + std::to_string(notices_sent) +
+                   " notices\n"
             << std::flush;
   set_mark(std::to_string(world.rank()));
   wait_for_marks(world.ranks());
   std::_Exit(EXIT_SUCCESS);
 }
 
-TEST(GivingUp, TellsAllRanksByFewMessagesOfEach) {
-  if (tests::giving_up_in() == nullptr) {
+TEST(AbortOverMpi, ReachesAllRanksWithFewMessagesOfEach) {
+  if (tests::aborting_in() == nullptr) {
     GTEST_SKIP() << "for a run of its own";
   }
-  give_up_at_once({5});
+  abort_at_once({5});
 }
 
-TEST(GivingUp, NamesOneOfSeveralThatFailAtOnce) {
-  if (tests::giving_up_in() == nullptr) {
+TEST(AbortOverMpi, NamesOneOfSeveralThatFailAtOnce) {
+  if (tests::aborting_in() == nullptr) {
     GTEST_SKIP() << "for a run of its own";
   }
-  give_up_at_once({2, 5, 6});
+  abort_at_once({2, 5, 6});
 }
 
 }  // namespace

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "allreduce/transport.h"
+
+namespace cnn::allreduce {
+
+// Multiplexes the messages of the ranks that are threads of one process over one transport between
+// processes: any two ranks have channels of their own there. Ranks are numbered process by process.
+// It has no barriers, because ranks that need them share memory.
+class MultiplexedTransport final : public Transport {
+ public:
+  // each: the ranks of every process; this is number `place` of its own. processes: its channels
+  // are divided among the each * each pairs of ranks. mutex: held during a round of a wait. Both
+  // must outlive this object.
+  MultiplexedTransport(Transport& processes, std::mutex& mutex, int place, int each)
+      : processes_(processes), mutex_(mutex), place_(place), each_(each) {}
+
+  int rank() const override { return processes_.rank() * each_ + place_; }
+  int ranks() const override { return processes_.ranks() * each_; }
+  std::size_t channels() const override;
+
+  Bytes allocate_shared(std::size_t bytes) override;
+  std::byte* peer_address(int rank, std::byte* own) override {
+    return rank == this->rank() ? own : nullptr;
+  }
+  void send(int to, std::size_t channel, std::span<const Bytes> pieces) override;
+  bool sent(int to, std::size_t channel) override;
+  void receive(int from, std::size_t channel, std::span<const Bytes> at_sender,
+               std::span<const Bytes> to) override;
+  bool received(int from, std::size_t channel) override;
+  void arrive(std::span<const int> /*group*/, std::size_t /*channel*/) override {}
+  bool arrived(std::span<const int> group, std::size_t channel) override;
+  void idle(int waits_for) override;
+  void busy() override;
+  void leave(std::optional<int> /*lost*/) override {}  // World::abort() tells the others.
+
+ private:
+  int process_of(int rank) const { return rank / each_; }
+  // Returns the channel of the processes for messages from one rank to another.
+  std::size_t between(std::size_t channel, int from, int to) const;
+
+  Transport& processes_;
+  std::mutex& mutex_;
+  int place_, each_;
+};
+
+}  // namespace cnn::allreduce

@@ -1,0 +1,99 @@
+#include "allreduce/shared_header.h"
+
+#include <new>
+
+namespace cnn::allreduce {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20U;
+// The gap between two segments. All segments have the same size, and without it equal offsets would
+// share their low address bits, so that sums over several segments would thrash one set of the
+// cache (8 times slower at 1 MB).
+constexpr std::size_t segment_gap = std::size_t{37} * 4096 + std::size_t{17} * 64;
+
+std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + huge_page - 1) / huge_page * huge_page;
+}
+
+constexpr std::size_t line = 64;
+
+std::size_t whole_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+
+// Returns the bytes from one word of a kind to the next.
+std::size_t stride_of(const SharedParameters& of) {
+  constexpr std::size_t few_ranks = 16;
+  return of.ranks <= few_ranks ? line : sizeof(Word);
+}
+
+// The sizes of the flags of all messages to one rank.
+struct Inbox {
+  std::size_t words, bytes;
+
+  explicit Inbox(const SharedParameters& of)
+      : words((of.channels + 63) / 64), bytes(whole_lines(of.ranks * words * stride_of(of))) {}
+};
+
+// Returns the bytes of the arrival counters of one rank.
+std::size_t arrivals_bytes(const SharedParameters& of) {
+  return whole_lines(of.channels * stride_of(of));
+}
+
+}  // namespace
+
+std::size_t SharedHeader::header_bytes(const SharedParameters& of) {
+  return whole_pages(sizeof(SharedParameters) + of.ranks * (sizeof(RankStatus) + sizeof(Doorbell)) +
+                     of.ranks * (arrivals_bytes(of) + Inbox(of).bytes));
+}
+
+std::size_t SharedHeader::total_bytes(const SharedParameters& of) {
+  return header_bytes(of) + of.ranks * (whole_pages(of.segment_bytes) + segment_gap);
+}
+
+void SharedHeader::construct(const SharedParameters& of) {
+  SharedParameters& mine = *new (memory_) SharedParameters(of);
+  mine.segment_bytes = whole_pages(of.segment_bytes);
+  for (std::size_t rank = 0; rank < of.ranks; ++rank) {
+    new (&status(rank)) RankStatus;
+    new (&doorbell(rank)) Doorbell;
+  }
+  for (std::size_t channel = 0; channel < of.channels; ++channel) {
+    for (std::size_t rank = 0; rank < of.ranks; ++rank) {
+      new (&arrivals(channel, rank)) Word(0);
+      for (std::size_t to = 0; channel % 64 == 0 && to < of.ranks; ++to) {
+        new (&pending(channel, rank, to)) Word(0);
+      }
+    }
+  }
+}
+
+RankStatus& SharedHeader::status(std::size_t rank) const {
+  return reinterpret_cast<RankStatus*>(memory_ + sizeof(SharedParameters))[rank];
+}
+
+Doorbell& SharedHeader::doorbell(std::size_t rank) const {
+  return reinterpret_cast<Doorbell*>(memory_ + sizeof(SharedParameters) +
+                                     parameters().ranks * sizeof(RankStatus))[rank];
+}
+
+std::byte* SharedHeader::counters() const {
+  return reinterpret_cast<std::byte*>(&doorbell(parameters().ranks));
+}
+
+Word& SharedHeader::arrivals(std::size_t channel, std::size_t rank) const {
+  const SharedParameters& of = parameters();
+  return *reinterpret_cast<Word*>(counters() + rank * arrivals_bytes(of) + channel * stride_of(of));
+}
+
+Word& SharedHeader::pending(std::size_t channel, std::size_t from, std::size_t to) const {
+  const SharedParameters& of = parameters();
+  const Inbox inbox(of);
+  std::byte* const place = counters() + of.ranks * arrivals_bytes(of) + to * inbox.bytes +
+                           (from * inbox.words + channel / 64) * stride_of(of);
+  return *reinterpret_cast<Word*>(place);
+}
+
+std::byte* SharedHeader::segment(std::size_t rank) const {
+  return memory_ + header_bytes(parameters()) + rank * (parameters().segment_bytes + segment_gap);
+}
+
+}  // namespace cnn::allreduce
