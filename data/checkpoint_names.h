@@ -14,24 +14,25 @@ inline constexpr std::string_view checkpoint_stem = "model.ckpt-";
 inline constexpr std::string_view checkpoint_extension = ".safetensors";
 inline constexpr const char* checkpoint_index = "checkpoint";
 
-// The number that the digits spell; nothing if there is another character, or if the number has
-// more than 63 bits.
+// Returns the number that the digits spell; nothing if there is another character, or if the number
+// has more than 63 bits.
 std::optional<std::int64_t> parse_step(std::string_view digits);
 
-// "110" of "model.ckpt-110.safetensors", whatever stands between the two fixed parts; nothing if
-// one of these is missing.
+// Returns "110" for "model.ckpt-110.safetensors", whatever stands between the two fixed parts;
+// nothing if one of these is missing.
 std::optional<std::string_view> step_text(std::string_view name);
 
-// 110 of "model.ckpt-110.safetensors"; nothing for any other name, temporary files included.
+// Returns 110 for "model.ckpt-110.safetensors"; nothing for any other name, temporary files
+// included.
 std::optional<std::int64_t> step_in_name(std::string_view name);
 
-// Whether a regular file is there, at the end of any links.
+// Returns whether the path is a regular file, after following links.
 bool is_file(const std::filesystem::path& path);
 
-// Everything in a folder, links and sub-folders too. Throws Error if it cannot be listed.
+// Returns all entries of a folder, links and sub-folders too. Throws Error if it cannot be listed.
 std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder);
 
-// The regular files of a folder with the name of a checkpoint, the highest step first.
+// Returns the regular files of a folder with the name of a checkpoint, the highest step first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& folder);
 
 }  // namespace cnn::data

@@ -11,7 +11,7 @@
 
 namespace cnn::data {
 
-// One image as it comes out of a data set: height x width x channels, channels innermost.
+// The format of the images of a data set: height x width x channels, channels innermost (HWC).
 struct ImageFormat {
   int height = 0, width = 0, channels = 0;
   DataType type = DataType::u8;  // or f32
@@ -23,13 +23,13 @@ struct ImageFormat {
   bool operator==(const ImageFormat&) const = default;
 };
 
-// Where one example goes. The memory belongs to the caller.
+// The destination of one example. The memory belongs to the caller.
 struct Example {
   std::span<std::byte> image;  // ImageFormat::bytes()
   std::int32_t* label = nullptr;
 };
 
-// Where an example stands in what training reads.
+// The place of an example in the sequence that training reads.
 struct Place {
   std::int64_t position = 0;  // in the endless sequence; see Transform
   std::int64_t in_batch = 0;  // in the batch of all ranks together
@@ -41,44 +41,44 @@ struct Place {
 using Transform = std::function<void(std::span<const std::byte> from, std::span<std::byte> to,
                                      std::int64_t position)>;
 
-// Time and bytes that reading took so far, over all threads. All 0 for data sets that lie in
-// memory.
+// The time and bytes of reading so far, summed over all threads. All are 0 for data sets in memory.
 struct InputStatistics {
   std::int64_t examples = 0, skipped = 0, bytes = 0;  // skipped: broken ones; bytes: encoded
   double read_seconds = 0, decode_seconds = 0, resize_seconds = 0;
 };
 
+// A data set with random access to its examples. Many threads may read at once, in any order.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;  // examples, at least 1
   virtual ImageFormat format() const = 0;
   virtual int classes() const = 0;  // every label is in [0, classes)
-  // Fills the image and label of example `index`, in [0, size). Any thread, any order.
+  // Reads the image and label of example `index`, in [0, size). Throws Error if it cannot be read.
   virtual void read(std::int64_t index, const Example& into) const = 0;
-  // The same for a data set whose images also depend on where they stand: random crops, methods
-  // that take turns.
+  // The same for data sets whose images also depend on their place: random crops, alternating
+  // resize methods.
   virtual void read_for(std::int64_t index, const Place& /*place*/, const Example& into) const {
     read(index, into);
   }
-  // Examples of neighbouring indices lie beside each other on a disk, which reads them faster one
-  // after the other: large sets are shuffled in windows then.
+  // Returns whether examples with neighbouring indices are adjacent on disk, so that sequential
+  // reads are faster. Large sets are then shuffled in windows.
   virtual bool likes_runs() const { return false; }
-  // Says that examples from `first` on will be read soon; returns at once.
+  // A hint that `count` examples from `first` on will be read soon; returns at once.
   virtual void read_ahead(std::int64_t /*first*/, std::int64_t /*count*/) const {}
-  // False: always in file order, in training too.
+  // Returns whether training may shuffle; false: examples always come in file order.
   virtual bool may_shuffle() const { return true; }
   // Returns lines that tell the user about the files.
   virtual std::vector<std::string> notices() const { return {}; }
   virtual InputStatistics statistics() const { return {}; }
-  // Returns what --distortions does to a training image; empty: nothing.
+  // Returns the transform of --distortions for training images; empty: there is none.
   virtual Transform distortions(std::uint64_t /*seed*/) const { return {}; }
 };
 
 enum class ResizeChoice : std::uint8_t { nearest, bilinear, bicubic, area, round_robin };
 enum class Preprocessor : std::uint8_t { standard, official_models };
 
-// How image files become images of one size.
+// Options of the preprocessing of image files.
 struct ImageOptions {
   int side = 224;          // of square images
   std::uint64_t seed = 0;  // of random crops, flips and colours

@@ -21,7 +21,7 @@ enum class Order : std::uint8_t { shuffled, sequential };
 
 struct FeederOptions {
   std::int64_t batch = 1;  // examples per step of this feeder
-  int threads = 1;         // that read
+  int threads = 1;         // how many read
   int buffers = 2;         // batches in memory; one is the caller's, the others are filled ahead
   Order order =
       Order::shuffled;  // anew in every epoch; ignored if the data set may not be shuffled
@@ -42,11 +42,12 @@ struct Batch {
   double seconds_waited = 0;  // how long next() blocked
 };
 
-// The index of the example at a position of the endless sequence that training reads. Position 0 is
-// the first example of global step 0; every epoch has its own order.
+// Maps a position of the endless sequence that training reads to the index of an example. Position
+// 0 is the first example of global step 0. Every epoch has its own order.
 class Sequence {
  public:
-  // likes_runs: Dataset::likes_runs(). Such a set is shuffled in windows if it is larger than one.
+  // likes_runs: as Dataset::likes_runs(). Such a set is shuffled in windows if it is larger than
+  // one.
   Sequence(std::int64_t size, Order order, std::uint64_t seed, bool likes_runs = false)
       : size_(size),
         order_(order),
@@ -54,7 +55,7 @@ class Sequence {
         windowed_(likes_runs && order == Order::shuffled && size > WindowedPermutation::window) {}
   std::int64_t operator[](std::int64_t position) const;
 
-  // Examples that lie together on a disk and are needed about one window after `position`.
+  // A run of examples that are adjacent on disk and needed about one window after `position`.
   struct Run {
     std::int64_t first = 0, count = 0;
   };
@@ -68,19 +69,21 @@ class Sequence {
   bool windowed_;
 };
 
-// Threads that fill batches ahead of the step that needs them. The content of a batch depends on
-// the options and its step only, not on threads or time. Allocates in the constructor only.
+// A data loader that prefetches: its threads fill batches ahead of the steps that need them. The
+// content of a batch depends on the options and its step only, not on threads or time. Allocates
+// memory in the constructor only.
 class Feeder {
  public:
-  // `dataset` must outlive the feeder. Throws on options that make no sense.
+  // `dataset` must outlive the feeder. Throws Error for invalid options.
   Feeder(const Dataset& dataset, FeederOptions options);
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
 
-  // Blocks until the next batch is complete; the batch before it is filled anew from then on. If an
-  // example of it could not be read, throws that error, now and ever after. One thread at a time.
+  // Returns the next batch; blocks until it is complete. The batch before it may be overwritten
+  // from then on. If an example of it could not be read, this and every later call throws that
+  // error. One thread at a time.
   const Batch& next();
-  // Whether next() would return a batch at once.
+  // Returns whether next() would return a batch at once.
   bool has_next();
 
  private:
@@ -96,7 +99,7 @@ class Feeder {
 
   void allocate();
   void work(const std::stop_token& stop);
-  // Has the next windows of a large set read into the system's cache, run by run.
+  // Lets the system read the next windows of a large set into the page cache, run by run.
   void read_ahead(const std::stop_token& stop);
   bool take(const std::stop_token& stop, Piece& piece);  // false: stop
   void fill(const Piece& piece, std::span<std::byte> scratch);
@@ -119,7 +122,8 @@ class Feeder {
   std::int64_t next_example_ = 0;      // not yet taken by a thread
   std::int64_t delivered_ = 0;         // batches that next() returned
   std::int64_t given_back_ = 0;        // batches that may be overwritten
-  std::vector<std::jthread> threads_;  // last: ended before what they use is destroyed
+  std::vector<std::jthread>
+      threads_;  // declared last, so that they end before what they use is destroyed
 };
 
 }  // namespace cnn::data

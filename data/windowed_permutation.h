@@ -6,7 +6,8 @@ namespace cnn::data {
 
 // A pseudo-random order of 0 .. size-1 for examples that lie one after the other on a disk: runs of
 // neighbours are put in random order, then all examples are shuffled within windows of many runs.
-// Whoever reads whole runs a window ahead reads a disk in long pieces and holds a window at most.
+// A reader that prefetches whole runs one window ahead reads the disk sequentially and needs memory
+// for one window.
 // Computed like Permutation: every element on its own, the same for equal (size, seed, epoch).
 class WindowedPermutation {
  public:
@@ -17,8 +18,8 @@ class WindowedPermutation {
   WindowedPermutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
   std::int64_t operator()(std::int64_t position) const;  // both in [0, size)
 
-  // The element at a place of the order of runs, before the shuffle within windows: places
-  // [n * window, (n + 1) * window) hold what positions of the same range do.
+  // Returns the element at a place of the order of runs, before the shuffle within windows. The
+  // places [n * window, (n + 1) * window) have the same elements as the positions of that range.
   std::int64_t in_runs(std::int64_t place) const;
 
  private:

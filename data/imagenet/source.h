@@ -12,18 +12,19 @@
 
 namespace cnn::data {
 
-// Encoded images by number, wherever they lie. Any thread, any order.
+// Random access to encoded images, wherever they are stored. Thread-safe.
 class ImageSource {
  public:
   virtual ~ImageSource() = default;
   virtual std::int64_t size() const = 0;
-  // Reads the bytes of an example into `buffer`. Throws BrokenRecord where they are damaged, Error
-  // where the file cannot be read.
+  // Reads an example, into `buffer` unless it is in memory, and returns its bytes. Throws
+  // BrokenRecord if they are damaged, Error if the file cannot be read.
   virtual std::span<const std::byte> read(std::int64_t index,
                                           std::vector<std::byte>& buffer) const = 0;
-  // A record that read() returned, taken apart: views into it. Throws Error without a file name.
+  // Parses a record that read() returned; the result has views into it. Throws Error without a file
+  // name.
   virtual ImageExample parse(std::int64_t index, std::span<const std::byte> bytes) const = 0;
-  // The example's file, and its place there, for messages.
+  // Returns the file of an example and its place there, for messages.
   virtual std::string where(std::int64_t index) const = 0;
   virtual std::uint64_t bytes() const = 0;  // of all examples, as far as known; else 0
   virtual bool likes_runs() const { return false; }
@@ -31,16 +32,17 @@ class ImageSource {
   virtual std::vector<std::string> notices() const { return {}; }
 };
 
-// TFRecord shards train-*-of-* and validation-*-of-*.
+// Opens TFRecord shards train-*-of-* and validation-*-of-*.
 bool has_shards(const Options& options);
 std::unique_ptr<ImageSource> open_shards(const Options& options);
 
-// Folders train/<class>/ and val/<class>/ of image files.
+// Opens folders train/<class>/ and val/<class>/ of image files.
 std::unique_ptr<ImageSource> open_folders(const Options& options);
 
-// Keeps what was read in memory: --datasets_use_caching.
+// Returns a decorator that caches in memory what was read: --datasets_use_caching.
 std::unique_ptr<ImageSource> cached(std::unique_ptr<ImageSource> source);
-// Gives the first example for every index: --datasets_repeat_cached_sample.
+// Returns a decorator that gives the first example for every index:
+// --datasets_repeat_cached_sample.
 std::unique_ptr<ImageSource> repeated(std::unique_ptr<ImageSource> source);
 
 }  // namespace cnn::data

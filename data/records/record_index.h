@@ -22,8 +22,8 @@ struct RecordPlace {
   std::uint32_t bytes = 0;   // of its data
 };
 
-// Where every record of a data set lies, by its number: records are counted through the shards in
-// the order of their names.
+// The location of every record of a data set by its number. Records are counted through the shards
+// in the order of their names.
 class RecordIndex {
  public:
   explicit RecordIndex(std::vector<Shard> shards);
@@ -45,7 +45,7 @@ struct IndexOptions {
   bool skip_broken = false;
 };
 
-// Whether the folder has any shard of the subset.
+// Returns whether the folder has any shard of the subset.
 bool has_record_shards(const IndexOptions& options);
 
 struct OpenedIndex {
@@ -60,7 +60,7 @@ struct OpenedIndex {
 // does not allow it.
 OpenedIndex open_record_index(const IndexOptions& options);
 
-// The places where the index of a folder may lie, best first.
+// Returns the paths where the index of a folder may be, best first.
 std::vector<std::filesystem::path> index_paths(const IndexOptions& options);
 
 }  // namespace cnn::data
