@@ -47,7 +47,7 @@ ARROWS = {
     "data/json": ["runtime"],
     "bench/flags": ["allreduce", "data", "lms", "models", "layers", "runtime"],
     "bench/machine": ["bench/flags", "data", "data/json", "lms", "models", "layers", "layers/cpu", "runtime", "runtime/cpu"],
-    "bench/report": ["bench/version", "bench/machine", "bench/flags", "data", "data/json", "lms", "models", "layers", "runtime"],
+    "bench/report": ["bench/version", "bench/machine", "bench/flags", "data", "data/json", "data/records", "lms", "models", "layers", "runtime"],
     # The commit that a program was built from: apart, so that a new commit compiles one file.
     "bench/version": [],
     # Processes and threads that compute together; their failures are told on the console of the report.

@@ -30,6 +30,13 @@ inline bool repeats_on_all_ranks(const Config& config) {
   return config.comm.check == CommCheck::majority;
 }
 
+// Event files of the steps, for TensorBoard.
+inline bool writes_summaries(const Config& config) {
+  const SummaryOptions& summaries = config.report.summaries;
+  return summaries.verbosity > 0 && summaries.every > 0 && config.checkpoint.train_dir &&
+         !config.mode.eval && !simulates(config);
+}
+
 inline bool evaluates(const Config& config) {
   const Mode mode = mode_of(config);
   return mode == Mode::evaluation || mode == Mode::training_and_evaluation;

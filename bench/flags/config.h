@@ -206,6 +206,13 @@ struct EvalOptions {
   std::optional<double> stop_at_top_1_accuracy;
 };
 
+// TensorBoard event files.
+struct SummaryOptions {
+  int verbosity = 0;  // 0: none
+  int every = 0;      // steps from one summary to the next; 0: none
+  std::string eval_dir = "/tmp/tf_cnn_benchmarks/eval";
+};
+
 struct ReportOptions {
   bool training_accuracy = false;
   int display_every = 10;
@@ -217,6 +224,7 @@ struct ReportOptions {
   std::optional<std::string> result_json;
   std::optional<std::string> html_report, tfprof_file, graph_file, steps_csv;
   std::optional<std::string> hash_file;
+  SummaryOptions summaries;
   int hash_steps = 1;  // hashes are taken of every step whose global number this divides
   std::optional<std::int64_t> check_finite_step;  // its global number
   std::optional<std::string> take_turns;          // file by which programs agree on them

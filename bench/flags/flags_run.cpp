@@ -18,6 +18,11 @@ constexpr Idle no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
 
+constexpr Idle no_summary_folder{
+    [](const Config& c) { return simulates(c) || c.mode.eval || !c.checkpoint.train_dir; },
+    "--summary_verbosity and --save_summaries_steps write event files of training or "
+    "--forward_only to --train_dir"};
+
 bool too_little_warm_up(const Config& c) {
   return !simulates(c) &&
          (c.mode.eval || warm_up_batches(c.size.warm_up_batches, c.size.autotune_threshold) < 2);
@@ -136,12 +141,22 @@ constexpr Flag report_rows[] = {
     {.name = "loss_type_to_report",
      .help = "printed loss with (total_loss) or without (base_loss) the weight decay term",
      .member = &at<&Config::report, &ReportOptions::loss_type>},
-    {"summary_verbosity", integer, "0", later,
-     "no TensorBoard files are written; --result_json has every step's numbers",
-     "level of detail of TensorBoard summaries", between(0, 3)},
-    {"save_summaries_steps", integer, "0", later,
-     "no TensorBoard files are written; --result_json has every step's numbers",
-     "steps between TensorBoard summaries", at_least(0)},
+    {.name = "summary_verbosity",
+     .help = "TensorBoard event files in --train_dir: 0 none; 1 losses, rate, accuracies, speed, "
+             "input wait, memory and the graph; 2 also a histogram of all gradients; 3 also one of "
+             "each gradient and each variable, and input images",
+     .range = between(0, 3),
+     .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::verbosity>,
+     .idle = {no_summary_folder,
+              {[](const Config& c) { return c.report.summaries.every == 0; },
+               "--summary_verbosity writes nothing without --save_summaries_steps"}}},
+    {.name = "save_summaries_steps",
+     .help = "write a TensorBoard summary every so many steps; 0 = none",
+     .range = at_least(0),
+     .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::every>,
+     .idle = {no_summary_folder,
+              {[](const Config& c) { return c.report.summaries.verbosity == 0; },
+               "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}}},
     {.name = "benchmark_log_dir",
      .help = "folder for benchmark_run.log and metric.log",
      .member = &at<&Config::report, &ReportOptions::log_dir>},
@@ -172,9 +187,10 @@ constexpr Flag checkpoint_rows[] = {
      .help = "how many of the newest checkpoints stay; 0 = all",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::max_to_keep>},
-    {"eval_dir", text, "/tmp/tf_cnn_benchmarks/eval", later,
-     "no TensorBoard files are written; --result_json has the evaluations",
-     "folder for TensorBoard events of evaluations"},
+    {.name = "eval_dir",
+     .help = "folder for TensorBoard event files of --eval, and of evaluations during training "
+             "where --summary_verbosity asks for summaries",
+     .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::eval_dir>},
     {"backbone_model_path", text, "None", rejected,
      "there is no SSD300 here; use --train_dir to start from a checkpoint",
      "pre-trained backbone of SSD300"},

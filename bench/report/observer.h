@@ -64,6 +64,7 @@ class Observer {
   virtual void timing_starts() {}  // the warm-up is over
   // Is the time of every step of the plan wanted of the step of this number? It runs slower then.
   virtual bool wants_timeline(std::int64_t) const { return false; }
+  virtual void step_starts(std::int64_t /*number*/) {}
   virtual void step_finished(const FinishedStep&) {}
 
   // Work as long as steps are, such as a checkpoint: where any is due after a timed step, all are

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <span>
 
+#include "bench/flags/conditions.h"
 #include "bench/flags/number_text.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/interruption.h"
@@ -12,6 +13,7 @@
 #include "bench/report/reporter.h"
 #include "bench/session/session.h"
 #include "bench/session/team.h"
+#include "runtime/error.h"
 
 namespace cnn::bench {
 
@@ -27,6 +29,38 @@ Json to_json(const EvaluationResult& result) {
   }
   return json;
 }
+
+namespace {
+
+// Null: this run writes no events of evaluations. The default folder belongs to whoever made it
+// first: that others cannot write there ends no evaluation.
+std::shared_ptr<EventFile> open_events(const Config& config, Console& console) {
+  const std::string& folder = config.report.summaries.eval_dir;
+  const bool wanted = config.mode.eval || writes_summaries(config);
+  if (!wanted || folder.empty() || !config.checkpoint.train_dir) {
+    return nullptr;
+  }
+  try {
+    return std::make_shared<EventFile>("--eval_dir", folder);
+  } catch (const Error& problem) {
+    if (folder != SummaryOptions{}.eval_dir) {
+      throw;
+    }
+    console.note(fmt::format("{}; name another folder with --eval_dir", problem.what()));
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const Job& job, Team& team, Console& console, Json& result,
+                     const Interruption& interruption)
+    : job_(job),
+      team_(team),
+      console_(console),
+      result_(result),
+      interruption_(interruption),
+      events_(open_events(*job.config, console)) {}
 
 EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
   const std::int64_t display_every = job_.config->report.display_every;
@@ -84,6 +118,18 @@ std::string Evaluator::report_non_finite(std::int64_t global_step, std::int64_t 
   return tensor;
 }
 
+void Evaluator::add_events(const EvaluationResult& result) {
+  if (!events_) {
+    return;
+  }
+  Summary summary;
+  summary.scalar("eval/Accuracy@1", result.top_1);
+  summary.scalar("eval/Accuracy@5", result.top_5);
+  summary.scalar("eval/base_loss", result.base_loss);
+  summary.scalar("eval/images_per_sec", result.images_per_sec);
+  events_->summary(result.global_step, summary);
+}
+
 bool Evaluator::is_interrupted() const { return interruption_.requested(); }
 
 void Evaluator::report(const EvaluationResult& result) {
@@ -95,6 +141,7 @@ void Evaluator::report(const EvaluationResult& result) {
                    std::chrono::system_clock::now());
   }
   result_["evaluation"].push_back(to_json(result));
+  add_events(result);
 }
 
 void Evaluator::run() {

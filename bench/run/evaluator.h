@@ -1,10 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "bench/flags/json.h"
 #include "bench/report/console.h"
+#include "bench/report/event_file.h"
 #include "bench/report/observer.h"
 
 namespace cnn::bench {
@@ -27,10 +30,10 @@ Json to_json(const EvaluationResult& result);  // an item of the section "evalua
 // and to the result's section "evaluation".
 class Evaluator {
  public:
-  // References must outlive the evaluator.
+  // Makes a file of TensorBoard's events in --eval_dir, where there is to be one. Throws Error if
+  // that cannot be, except in the default folder. References must outlive the evaluator.
   Evaluator(const Job& job, Team& team, Console& console, Json& result,
-            const Interruption& interruption)
-      : job_(job), team_(team), console_(console), result_(result), interruption_(interruption) {}
+            const Interruption& interruption);
 
   // Evaluates; after an interruption the result is of the examples until then.
   EvaluationResult evaluate(std::int64_t global_step);
@@ -43,6 +46,7 @@ class Evaluator {
 
  private:
   void report(const EvaluationResult& result);
+  void add_events(const EvaluationResult& result);
   // Reports the first batch whose loss is not finite. Returns the name of a tensor, or nothing.
   std::string report_non_finite(std::int64_t global_step, std::int64_t batch, double loss);
 
@@ -51,6 +55,7 @@ class Evaluator {
   Console& console_;
   Json& result_;
   const Interruption& interruption_;
+  std::shared_ptr<EventFile> events_;  // null: none are written
 };
 
 // Evaluates at the steps asked for and at the end of a training; stops it at the accuracy wanted.
@@ -58,7 +63,7 @@ class TrainingEvaluation final : public Observer {
  public:
   // References must outlive this.
   TrainingEvaluation(const Job& job, Evaluator evaluator, Console& console)
-      : job_(job), evaluator_(evaluator), console_(console) {}
+      : job_(job), evaluator_(std::move(evaluator)), console_(console) {}
 
   void start(const RunStart& run) override { timed_steps_ = run.timed_steps; }
   bool work_is_due(const FinishedStep& step) const override;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "bench/flags/conditions.h"
 #include "bench/plan/job.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
@@ -16,6 +17,7 @@
 #include "bench/report/benchmark_log.h"
 #include "bench/report/disturbance_record.h"
 #include "bench/report/divergence.h"
+#include "bench/report/event_file.h"
 #include "bench/report/input_record.h"
 #include "bench/report/minimum_time.h"
 #include "bench/report/step_printer.h"
@@ -30,6 +32,7 @@
 #include "bench/run/lms_stats.h"
 #include "bench/run/lms_trace.h"
 #include "bench/run/rank_trace.h"
+#include "bench/run/summaries.h"
 #include "bench/run/turn_taker.h"
 #include "bench/session/input.h"
 #include "bench/session/op_profile.h"
@@ -135,6 +138,17 @@ std::unique_ptr<Observer> trace_observer(const Observed& run) {
   return std::make_unique<TraceWriter>(run.console, file, run.team.first().plan());
 }
 
+std::unique_ptr<Observer> summaries_observer(const Observed& run) {
+  if (run.team.samples() != nullptr && run.backend.gpu && run.backend.record_steps) {
+    run.console.note(
+        "--summary_verbosity=2 and 3 look at gradients within the step: steps are enqueued node by "
+        "node, not replayed as a CUDA graph; do not compare their speed");
+  }
+  return std::make_unique<Summaries>(
+      run.job, run.team,
+      std::make_unique<EventFile>("--train_dir", *run.job.config->checkpoint.train_dir));
+}
+
 // Records of every step, and of what the machine did meanwhile.
 void add_step_records(const Observed& run, const StepRecord::Options& options, Observers& all) {
   std::function<std::optional<std::uint64_t>()> throttled;
@@ -185,6 +199,9 @@ Observers make_observers(const Observed& run) {
         run.console, run.result,
         [&team = run.team] { return team.first_non_finite(Team::Which::main); },
         job.config->report.check_finite_step));
+  }
+  if (writes_summaries(config)) {
+    add(summaries_observer(run));
   }
   if (job.keeps_checkpoints()) {
     add(checkpoint_observer(run));

@@ -80,6 +80,9 @@ void TrainingLoop::timing_starts() {
 }
 
 void TrainingLoop::step(std::int64_t number) {
+  for (const auto& observer : observers_) {
+    observer->step_starts(number);
+  }
   const bool traced = std::ranges::any_of(
       observers_, [&](const auto& observer) { return observer->wants_timeline(number); });
   finished_.learning_rate = job_.trains() ? job_.rate.at(finished_.global_step) : 0;

@@ -368,6 +368,18 @@ void Session::change_saved(Which which, const std::function<void(std::span<float
   prepare();
 }
 
+void Session::read_saved(const std::function<bool(const TensorInfo&)>& wanted,
+                         const ReadVariable& tell) {
+  std::vector<float> values;
+  for (const Variable* variable : saved_variables(*variables_)) {
+    if (wanted(variable->info)) {
+      values.resize(static_cast<std::size_t>(variable->info.desc.shape.elements()));
+      io_->read(*variable, values);
+      tell(variable->info, values);
+    }
+  }
+}
+
 // FNV-1a over the bits of each value.
 std::uint64_t Session::weights_hash() {
   std::uint64_t hash = 0xcbf29ce484222325U;

@@ -56,6 +56,10 @@ class Session {
   // `change`, and keeps what it makes of them.
   enum class Which : std::uint8_t { all, statistics };
   void change_saved(Which which, const std::function<void(std::span<float>)>& change);
+  // Gives `tell` the values of each wanted variable that a checkpoint holds. Not for use while a
+  // step runs, and what the latest step has left in the arena is lost.
+  using ReadVariable = std::function<void(const TensorInfo&, std::span<const float>)>;
+  void read_saved(const std::function<bool(const TensorInfo&)>& wanted, const ReadVariable& tell);
   // Returns a hash of trainable variables and slots: equal for ranks that have trained alike.
   std::uint64_t weights_hash();
 

@@ -20,6 +20,7 @@
 #include "bench/session/op_profile.h"
 #include "bench/session/rank_check.h"
 #include "bench/session/session.h"
+#include "bench/session/step_samples.h"
 #include "bench/session/team_rank.h"
 #include "runtime/error.h"
 
@@ -246,6 +247,7 @@ std::optional<Restored> Team::follow_first(std::optional<Restored> of_first) {
 void Team::start(std::int64_t global_step) {
   each([&](Rank& rank) { rank.session->start(global_step); });
   start_checks();
+  start_samples();
 }
 
 void Team::save(std::int64_t global_step) {
@@ -263,6 +265,9 @@ StepValues Team::step(std::int64_t global_step, double learning_rate, Timeline* 
     Timeline* const wanted = timeline != nullptr ? &rank.timeline : nullptr;
     if (rank.check) {
       rank.check->begin(global_step + 1);
+    }
+    if (rank.samples) {
+      rank.samples->begin(wants_samples_);
     }
     rank.values = rank.session->main().run(global_step, learning_rate, wanted);
     if (rank.check) {

@@ -16,6 +16,7 @@
 #include "bench/report/divergence.h"
 #include "bench/report/observer.h"
 #include "bench/session/restored.h"
+#include "runtime/graph.h"
 #include "runtime/timeline.h"
 
 namespace cnn::allreduce {
@@ -30,6 +31,7 @@ class Peers;
 struct RankContext;
 class RankExchange;
 class Session;
+class StepSamples;
 class TensorHashes;
 struct Exchange;
 struct ReductionTime;
@@ -75,6 +77,14 @@ class Team {
   const TensorHashes* hashes() const;
   // The tensors of which there will be hashes; null: of none.
   const TensorHashes* hashed_tensors() const;
+  // For the steps from here on: whether they fill samples(), which takes time.
+  void want_samples(bool wanted);
+  // Returns those of the latest step on the first rank; null unless --summary_verbosity asks for
+  // more than scalars.
+  const StepSamples* samples() const;
+  // As Session::read_saved, of the first rank of this process.
+  void read_saved(const std::function<bool(const TensorInfo&)>& wanted,
+                  const std::function<void(const TensorInfo&, std::span<const float>)>& tell);
   void timing_starts();
   // Seconds that each rank of this process has spent in reductions since the timing began; 0 where
   // nothing is exchanged.
@@ -155,6 +165,7 @@ class Team {
   void spread(Spread what);
   StepValues merged();
   void start_checks();
+  void start_samples();
   std::uint64_t own_word() const;  // of the hashes of the latest step
   void compare_hashes(std::int64_t global_step);
   struct Record {
@@ -173,6 +184,7 @@ class Team {
   Peers* peers_;
   allreduce::Topology topology_;  // of all ranks
   StepValues own_;
+  bool wants_samples_ = false;
   std::unique_ptr<allreduce::SharedMemory> memory_;  // that ranks see, where they exchange
   std::vector<std::unique_ptr<Rank>> ranks_;
 };

@@ -8,6 +8,7 @@
 #include "bench/ranks/rank_consistency.h"
 #include "bench/session/rank_check.h"
 #include "bench/session/session.h"
+#include "bench/session/step_samples.h"
 #include "bench/session/team.h"
 #include "bench/session/team_rank.h"
 
@@ -33,6 +34,31 @@ void Team::start_checks() {
         first_difference(of_all_ranks([](Rank& rank) { return rank.check->surroundings(); }));
     check(difference.empty(), "--comm_check=majority: " + difference);
   }
+}
+
+void Team::start_samples() {
+  const Config& config = *job_.config;
+  if (!writes_summaries(config) || config.report.summaries.verbosity < 2 ||
+      !is_first(*ranks_.front())) {
+    return;
+  }
+  only(*ranks_.front(), [&](Rank& rank) {
+    const bool all = config.report.summaries.verbosity > 2;
+    StepRunner& runner = rank.session->main();
+    rank.samples = std::make_unique<StepSamples>(
+        runner.plan(), rank.part ? *rank.part : backend_,
+        all ? StepSamples::Detail::all : StepSamples::Detail::gradients_together);
+    runner.observe(*rank.samples);
+  });
+}
+
+void Team::want_samples(bool wanted) { wants_samples_ = wanted; }
+
+const StepSamples* Team::samples() const { return ranks_.front()->samples.get(); }
+
+void Team::read_saved(const std::function<bool(const TensorInfo&)>& wanted,
+                      const std::function<void(const TensorInfo&, std::span<const float>)>& tell) {
+  only(*ranks_.front(), [&](Rank& rank) { rank.session->read_saved(wanted, tell); });
 }
 
 FirstNonFinite Team::first_non_finite(Which which) {

@@ -29,10 +29,11 @@ struct Team::Rank {
   std::unique_ptr<RankExchange> exchange;
   std::optional<RankContext> context;  // with several ranks; its kernels use the exchange
   std::unique_ptr<Session> session;
-  StepRunner* evaluation = nullptr;  // since begin_evaluation()
-  StepValues values;                 // in the step that runs
-  Timeline timeline;                 // of the latest that was timed
-  std::unique_ptr<RankCheck> check;  // since start(); null where there is nothing to check
+  StepRunner* evaluation = nullptr;      // since begin_evaluation()
+  StepValues values;                     // in the step that runs
+  Timeline timeline;                     // of the latest that was timed
+  std::unique_ptr<RankCheck> check;      // since start(); null where there is nothing to check
+  std::unique_ptr<StepSamples> samples;  // since start(); null where none are wanted
   std::unique_ptr<RankThread> thread;
 };
 

@@ -1,5 +1,6 @@
 #include "data/records/protobuf.h"
 
+#include <bit>
 #include <cstring>
 
 #include "runtime/error.h"
@@ -73,8 +74,32 @@ void ProtobufWriter::varint(std::uint64_t value) {
   message_.push_back(static_cast<std::byte>(value));
 }
 
+void ProtobufWriter::key(std::uint64_t number, ProtobufReader::WireType type) {
+  varint(number << 3U | static_cast<std::uint64_t>(type));
+}
+
+void ProtobufWriter::varint_field(std::uint64_t number, std::int64_t value) {
+  key(number, ProtobufReader::WireType::varint);
+  varint(static_cast<std::uint64_t>(value));
+}
+
+void ProtobufWriter::float_field(std::uint64_t number, float value) {
+  key(number, ProtobufReader::WireType::fixed32);
+  append_fixed32(std::bit_cast<std::uint32_t>(value));
+}
+
+void ProtobufWriter::double_field(std::uint64_t number, double value) {
+  key(number, ProtobufReader::WireType::fixed64);
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  message_.insert(message_.end(), bytes.begin(), bytes.end());
+}
+
+void ProtobufWriter::packed_doubles_field(std::uint64_t number, std::span<const double> values) {
+  bytes_field(number, std::as_bytes(values));
+}
+
 void ProtobufWriter::bytes_field(std::uint64_t number, std::span<const std::byte> bytes) {
-  varint(number << 3U | static_cast<std::uint64_t>(ProtobufReader::WireType::bytes));
+  key(number, ProtobufReader::WireType::bytes);
   varint(bytes.size());
   message_.insert(message_.end(), bytes.begin(), bytes.end());
 }

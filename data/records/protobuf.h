@@ -37,12 +37,19 @@ class ProtobufReader {
 class ProtobufWriter {
  public:
   void varint(std::uint64_t value);
+  // Negative numbers take ten bytes, as the format has it for int64.
+  void varint_field(std::uint64_t number, std::int64_t value);
+  void float_field(std::uint64_t number, float value);
+  void double_field(std::uint64_t number, double value);
+  void packed_doubles_field(std::uint64_t number, std::span<const double> values);
   void bytes_field(std::uint64_t number, std::span<const std::byte> bytes);
   void bytes_field(std::uint64_t number, std::string_view text);
   void append_fixed32(std::uint32_t value);
   const std::vector<std::byte>& message() const { return message_; }
 
  private:
+  void key(std::uint64_t number, ProtobufReader::WireType type);
+
   std::vector<std::byte> message_;
 };
 

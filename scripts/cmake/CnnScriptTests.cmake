@@ -34,6 +34,7 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   cnn_script_test(scripts.simgrid LABEL slow COMMAND bash tests/scripts/simgrid.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.compare LABEL program COMMAND bash tests/scripts/compare.sh $<TARGET_FILE:cnn_compare>)
   cnn_script_test(scripts.page LABEL program COMMAND bash tests/scripts/page.sh $<TARGET_FILE:cnn_benchmarks> $<TARGET_FILE:cnn_compare>)
+  cnn_script_test(scripts.tensorboard LABEL program COMMAND bash tests/scripts/tensorboard.sh $<TARGET_FILE:cnn_benchmarks> ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.install LABEL slow COMMAND bash tests/scripts/install.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   if(dnnl_FOUND)  # by plain loops they would take an hour

@@ -1,0 +1,88 @@
+#include "bench/report/histogram.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace cnn::bench {
+namespace {
+
+constexpr double first_limit = 1e-12, last_limit = 1e20, growth = 1.1;
+
+std::vector<double> make_limits() {
+  std::vector<double> positive;
+  for (double limit = first_limit; limit < last_limit; limit *= growth) {
+    positive.push_back(limit);
+  }
+  positive.push_back(std::numeric_limits<double>::max());
+  std::vector<double> limits;
+  for (auto limit = positive.rbegin(); limit != positive.rend(); ++limit) {
+    limits.push_back(-*limit);
+  }
+  limits.push_back(0);
+  limits.insert(limits.end(), positive.begin(), positive.end());
+  return limits;
+}
+
+std::span<const double> all_limits() {
+  static const std::vector<double> limits = make_limits();
+  return limits;
+}
+
+// A bucket holds the values below its limit and not below the limit before it.
+std::size_t bucket_of(std::span<const double> limits, double value) {
+  const auto limit = std::ranges::upper_bound(limits, value);
+  return limit == limits.end() ? limits.size() - 1
+                               : static_cast<std::size_t>(limit - limits.begin());
+}
+
+}  // namespace
+
+Histogram::Histogram() : limits_(all_limits()), counts_(limits_.size()) {}
+
+void Histogram::add(double value) {
+  if (!std::isfinite(value)) {
+    ++not_finite_;
+    return;
+  }
+  min_ = count_ == 0 ? value : std::min(min_, value);
+  max_ = count_ == 0 ? value : std::max(max_, value);
+  ++count_;
+  sum_ += value;
+  sum_of_squares_ += value * value;
+  ++counts_[bucket_of(limits_, value)];
+}
+
+void Histogram::remove_zeros(std::int64_t count) {
+  count_ -= count;
+  counts_[bucket_of(limits_, 0)] -= static_cast<double>(count);
+}
+
+void Histogram::merge(const Histogram& other) {
+  if (other.count_ > 0) {
+    min_ = count_ == 0 ? other.min_ : std::min(min_, other.min_);
+    max_ = count_ == 0 ? other.max_ : std::max(max_, other.max_);
+  }
+  count_ += other.count_;
+  not_finite_ += other.not_finite_;
+  sum_ += other.sum_;
+  sum_of_squares_ += other.sum_of_squares_;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    counts_[i] += other.counts_[i];
+  }
+}
+
+Histogram::Buckets Histogram::buckets() const {
+  Buckets all;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    if (counts_[i] == 0 && !all.counts.empty() && all.counts.back() == 0) {
+      all.limits.back() = limits_[i];
+      continue;
+    }
+    all.limits.push_back(limits_[i]);
+    all.counts.push_back(counts_[i]);
+  }
+  return all;
+}
+
+}  // namespace cnn::bench
