@@ -5,11 +5,14 @@
 #include <fmt/format.h>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/compare/arguments.h"
 #include "bench/compare/bits.h"
 #include "bench/compare/configurations.h"
+#include "bench/compare/exports.h"
+#include "bench/compare/history.h"
 #include "bench/compare/run.h"
 #include "bench/compare/tables.h"
 #include "bench/compare/verdict.h"
@@ -77,6 +80,25 @@ int compare_two_bit_by_bit(const Arguments& arguments) {
   return exit_code_of(comparison);
 }
 
+int look_at_history(const Arguments& arguments) {
+  History history = read_history(*arguments.history);
+  for (const std::string& problem : history.problems) {
+    fmt::print(stderr, "cnn_compare: {}\n", problem);
+  }
+  const std::vector<Series> all =
+      find_history(std::move(history.runs), arguments.settings, arguments.across_machines);
+  if (!arguments.json || !arguments.json->empty()) {
+    put("", history_text(all, arguments.settings));
+  }
+  if (arguments.json) {
+    put(*arguments.json, history_json(all, arguments.settings));
+  }
+  if (arguments.html) {
+    write_file(*arguments.html, cnn::page::history_page(all, arguments.settings));
+  }
+  return exit_code_of(all);
+}
+
 int compare_files(const std::vector<std::string>& words) {
   const Arguments arguments = parse_arguments(words);
   if (arguments.help) {
@@ -93,6 +115,13 @@ int compare_files(const std::vector<std::string>& words) {
   }
   if (arguments.bits) {
     return compare_two_bit_by_bit(arguments);
+  }
+  if (arguments.history) {
+    return look_at_history(arguments);
+  }
+  if (arguments.export_as) {
+    put("", export_text(read_runs(arguments.base), *arguments.export_as, arguments.measure));
+    return 0;
   }
   const std::vector<Configuration> configurations = find_configurations(
       read_runs(arguments.base), read_runs(arguments.fresh), arguments.across_machines);

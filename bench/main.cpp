@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "allreduce/world.h"
+#include "bench/compare/history.h"
 #include "bench/flags/config_json.h"
 #include "bench/flags/flags.h"
 #include "bench/flags/help.h"
@@ -22,6 +23,7 @@
 #include "bench/ranks/failure.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/launcher.h"
+#include "bench/report/append_line.h"
 #include "bench/report/console.h"
 #include "bench/report/exit_code.h"
 #include "bench/report/listing.h"
@@ -71,7 +73,7 @@ void write_no_files(Config& config) {
   for (std::optional<std::string>* const file :
        {&config.report.result_json, &config.report.log_dir, &config.report.html_report,
         &config.report.tfprof_file, &config.report.graph_file, &config.report.steps_csv,
-        &config.report.hash_file}) {
+        &config.report.hash_file, &config.report.history}) {
     file->reset();
   }
   for (std::optional<std::string>* const file :
@@ -101,13 +103,24 @@ std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console
   return world;
 }
 
+// Returns the line that --history keeps of a result.
+std::string history_line_of(const Json& result) {
+  return cnn::compare::history_line(cnn::compare::parse_run("--history", result_text(result)));
+}
+
 // --result_json, --html_report and --steps_csv: the same, for programs, for people and for tables.
+// --history: a line of it.
 class Reports {
  public:
   // Throws Error if a path cannot be written.
   explicit Reports(const ReportOptions& options) : file_(options.result_json) {
     if (options.html_report) {
       page_.emplace("--html_report", *options.html_report);
+    }
+    if (options.history) {
+      make_folder_of(*options.history);
+      append_to_file("--history", *options.history, "");  // shows that it can be written
+      history_ = *options.history;
     }
     if (options.steps_csv) {
       make_folder_of(*options.steps_csv);
@@ -134,6 +147,10 @@ class Reports {
     if (steps_) {
       keep_problem([&] { steps_->write(steps_csv(result)); });
     }
+    if (history_ && !result.at("steps").empty() && !result.contains("error") &&
+        !result.contains("interrupted_by")) {
+      keep_problem([&] { append_line("--history", *history_, history_line_of(result)); });
+    }
     if (problem) {
       std::rethrow_exception(problem);
     }
@@ -142,6 +159,7 @@ class Reports {
  private:
   ResultFile file_;
   std::optional<OutputFile> page_, steps_;
+  std::optional<std::string> history_;  // path
 };
 
 // After an error that the user has been told. A file that cannot be written may be that error.

@@ -30,6 +30,17 @@ in pairs. Options may stand anywhere:
 cnn_compare --bits A B   do two runs compute the same bits? Takes files of cnn_benchmarks --hash_file
 and names the first step, node and tensor that differ, and how many do, by operation.
 
+cnn_compare --history=FILE   at which commit did the speed change? Takes the file of cnn_benchmarks
+--history and finds changes of --minimum_effect or more by E-divisive, with a permutation test that
+--confidence is for; --json and --html as above. Exit code: 0 the latest change of no configuration is a
+slowdown, 1 of one it is, 2 there are too few runs of one, 3 as below.
+
+cnn_compare --export=FORMAT RUN.json...   prints results for services that draw trends: bencher
+(Bencher Metric Format), github-action-benchmark or csv.
+
+  --measure=NAME   of github-action-benchmark: images_per_sec (for customBiggerIsBetter; the default)
+                   or step_seconds (customSmallerIsBetter)
+
 Exit code: 0 no regression, 1 regression, 2 cannot tell (and how many more runs would), 3 an error,
 or things that cannot be compared. With --bits: 0 equal, 1 different, 3 as above.
 )";
@@ -84,6 +95,11 @@ const std::map<std::string, Option, std::less<>>& options() {
        {Value::may, [](Arguments& a, const Word& w) { a.markdown = w.value.value_or(""); }}},
       {"html", {Value::must, [](Arguments& a, const Word& w) { a.html = *w.value; }}},
       {"bits", {Value::none, [](Arguments& a, const Word&) { a.bits = true; }}},
+      {"history", {Value::must, [](Arguments& a, const Word& w) { a.history = *w.value; }}},
+      {"export",
+       {Value::must, [](Arguments& a, const Word& w) { a.export_as = export_format(*w.value); }}},
+      {"measure",
+       {Value::must, [](Arguments& a, const Word& w) { a.measure = measure_of(*w.value); }}},
       {"help", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
       {"version", {Value::none, [](Arguments& a, const Word&) { a.version = true; }}},
       {"h", {Value::none, [](Arguments& a, const Word&) { a.help = true; }}},
@@ -102,6 +118,19 @@ void take_two_files(Arguments& arguments) {
         "--bits prints its finding; --json, --markdown and --html are for result files");
   arguments.base = {files.front()};
   arguments.fresh = {files.back()};
+}
+
+void check_history(const Arguments& arguments) {
+  check(arguments.base.empty() && arguments.fresh.empty() && !arguments.export_as,
+        "--history=FILE stands alone; its runs are in that file");
+  check(!arguments.markdown, "--history has no --markdown; there are --json and --html");
+}
+
+void check_export(const Arguments& arguments) {
+  check(!arguments.base.empty() && arguments.fresh.empty(),
+        "--export takes result files of one side: cnn_compare --export=FORMAT RUN.json...");
+  check(!arguments.json && !arguments.markdown && !arguments.html,
+        "--export prints its format; --json, --markdown and --html are for comparisons");
 }
 
 }  // namespace
@@ -134,6 +163,14 @@ Arguments parse_arguments(std::span<const std::string> words) {
   }
   if (arguments.bits) {
     take_two_files(arguments);
+    return arguments;
+  }
+  if (arguments.history) {
+    check_history(arguments);
+    return arguments;
+  }
+  if (arguments.export_as) {
+    check_export(arguments);
     return arguments;
   }
   check(side == &arguments.fresh,

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/compare/exports.h"
 #include "bench/compare/verdict.h"
 
 namespace cnn::compare {
@@ -19,6 +20,9 @@ struct Arguments {
   bool bits = false;  // compare two files of --hash_file, base.front() and fresh.front()
   bool help = false, version = false;
   std::optional<std::string> json, markdown, html;
+  std::optional<std::string> history;         // file of --history: find changes in it
+  std::optional<ExportFormat> export_as;      // print base in this format
+  Measure measure = Measure::images_per_sec;  // with export_as
 };
 
 // Options may stand anywhere, also behind the files; the first -- divides the two sides. Throws

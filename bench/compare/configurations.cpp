@@ -191,6 +191,20 @@ std::vector<Configuration> find_configurations(std::vector<Run> base, std::vecto
   return all;
 }
 
+std::vector<Configuration> group_runs(std::vector<Run> runs, bool across_machines) {
+  check(!runs.empty(), "no runs: give result files, RUN.json...");
+  refuse_repeated(runs);
+  if (across_machines) {
+    forget_machines(runs);
+  }
+  std::vector<Configuration> all;
+  for (Group& group : groups_of(std::move(runs))) {
+    all.push_back({.label = {}, .base = std::move(group), .fresh = {}});
+  }
+  add_labels(all);
+  return all;
+}
+
 std::vector<std::string> unlike_surroundings(const Configuration& configuration) {
   std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> values;
   for (const Run& run : configuration.base) {

@@ -21,6 +21,10 @@ struct Configuration {
 std::vector<Configuration> find_configurations(std::vector<Run> base, std::vector<Run> fresh,
                                                bool across_machines);
 
+// The same of one side, which is `base`; `fresh` is empty. Throws Error that names the files if one
+// run is there twice.
+std::vector<Configuration> group_runs(std::vector<Run> runs, bool across_machines);
+
 // "oneDNN: 3.2.0 before, 3.4.1 now" for all that may explain a difference.
 std::vector<std::string> unlike_surroundings(const Configuration& configuration);
 

@@ -30,6 +30,7 @@ constexpr std::array flags_of_no_step = {
     "data_name",
     "display_every",
     "display_perf_ewma",
+    "eval_dir",
     "flagfile",
     "graph_file",
     "help",
@@ -37,6 +38,7 @@ constexpr std::array flags_of_no_step = {
     "helpfull",
     "helpshort",
     "helpxml",
+    "history",
     "html_report",
     "image_size",
     "lms_debug",
@@ -167,6 +169,11 @@ void add_surroundings(Run& run) {
 
 }  // namespace
 
+void add_facts(Run& run) {
+  add_identity(run);
+  add_surroundings(run);
+}
+
 std::string text_at(const Json& json, std::initializer_list<const char*> keys) {
   const Json* at = &json;
   for (const char* key : keys) {
@@ -204,8 +211,7 @@ Run parse_run(const std::string& path, const std::string& text) {
     run.started = text_at(run.json, {"started"});
     run.turns = text_at(run.json, {"config", "take_turns"});
     add_steps(run);
-    add_identity(run);
-    add_surroundings(run);
+    add_facts(run);
   } catch (const Json::exception& error) {
     refuse_file(path, fmt::format("a result with a damaged section ({})", error.what()));
   }

@@ -44,6 +44,9 @@ Run read_run(const std::string& path);
 // The same of a text.
 Run parse_run(const std::string& path, const std::string& text);
 
+// Fills identity and surroundings from `json` and images_per_step.
+void add_facts(Run& run);
+
 // The value at a path such as {"machine", "cpu", "name"}, as text; empty if there is none.
 std::string text_at(const Json& json, std::initializer_list<const char*> keys);
 // "--seed: 1 before, 2 now" for each flag of two configurations that may change what steps compute.

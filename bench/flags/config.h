@@ -223,7 +223,7 @@ struct ReportOptions {
   std::string trace_file;  // empty: none
   std::optional<std::string> result_json;
   std::optional<std::string> html_report, tfprof_file, graph_file, steps_csv;
-  std::optional<std::string> hash_file;
+  std::optional<std::string> hash_file, history;
   SummaryOptions summaries;
   int hash_steps = 1;  // hashes are taken of every step whose global number this divides
   std::optional<std::int64_t> check_finite_step;  // its global number

@@ -157,6 +157,14 @@ constexpr Flag report_rows[] = {
      .idle = {no_summary_folder,
               {[](const Config& c) { return c.report.summaries.verbosity == 0; },
                "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}}},
+    {.name = "history",
+     .help =
+         "append this run to a file of results, as one line of JSON; cnn_compare --history=FILE "
+         "says at which commit the speed changed",
+     .member = &at<&Config::report, &ReportOptions::history>,
+     .idle = {{simulates, "--history does not act with --simulate: nothing is run"},
+              {[](const Config& c) { return c.mode.eval; },
+               "--history has speeds of training or --forward_only; it does not act with --eval"}}},
     {.name = "benchmark_log_dir",
      .help = "folder for benchmark_run.log and metric.log",
      .member = &at<&Config::report, &ReportOptions::log_dir>},

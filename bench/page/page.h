@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "bench/compare/configurations.h"
+#include "bench/compare/history.h"
 #include "bench/compare/verdict.h"
 
 namespace cnn::page {
@@ -17,6 +18,10 @@ namespace cnn::page {
 std::string comparison_page(const std::vector<compare::Configuration>& configurations,
                             const std::vector<compare::Finding>& findings,
                             const compare::Settings& settings);
+
+// The speed of each run of a history, and where it changed.
+std::string history_page(const std::vector<compare::Series>& all,
+                         const compare::Settings& settings);
 
 // A single run, from the text of its result file. Throws Error if that is no JSON.
 std::string run_page(const std::string& result_text);

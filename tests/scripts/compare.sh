@@ -79,3 +79,29 @@ sed 's/lenet/vgg16/' again.0.json >other.json
 expect 3 'differ in model (lenet and vgg16)' base.0.json -- other.json
 expect 3 'cannot be written' base.0.json -- again.0.json --html=/no/such/folder/page.html
 say "cnn_compare: exit codes, outputs and refusals are as they should be"
+
+# Histories and what trend services take.
+expect 0 '"throughput"' --export=bencher base.*.json
+expect 0 'images/sec' --export=github-action-benchmark base.*.json
+expect 0 '"unit": "seconds"' --export=github-action-benchmark --measure=step_seconds base.*.json
+expect 0 'benchmark,started,commit' --export=csv base.*.json
+expect 3 'there are bencher, github-action-benchmark, csv' --export=xml base.*.json
+expect 3 'takes result files of one side' --export=csv base.0.json -- base.1.json
+python3 - <<'PYTHON' >history
+import json, random
+draw = random.Random(1)
+for i in range(30):
+    seconds = 0.1 * (1 + 0.01 * draw.gauss(0, 1)) * (1 if i < 15 else 1.06)
+    print(json.dumps({"program": "cnn_benchmarks", "history": 1, "commit": f"commit{i}", "started": f"{i:02}", "config": {},
+                      "machine": {"cpu": {"name": "X"}}, "model": {"name": "lenet"}, "plan": {"precision": "f32"},
+                      "images_per_step": 16.0, "step_seconds": seconds, "disturbed": False}))
+PYTHON
+expect 1 'commit commit15) a step takes' --history=history --html=history.html
+grep -q 'commit15' history.html || die "the page does not name the commit"
+head -n 15 history >steady
+expect 0 'no change of 0.5 % or more' --history=steady
+head -n 4 history >short
+expect 2 'too short: 6 more runs, 10 in all' --history=short
+{ cat steady; echo '{"program": '; } >broken
+expect 0 'broken:16: cut off' --history=broken
+expect 3 'no such file' --history=none

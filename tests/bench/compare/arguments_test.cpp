@@ -66,5 +66,21 @@ TEST(Arguments, AskForTheVersionWithoutFiles) {
   EXPECT_FALSE(parsed({"a.json", "--", "b.json"}).version);
 }
 
+TEST(Arguments, OfAHistoryStandAlone) {
+  const Arguments arguments = parsed({"--history=h", "--html=p"});
+  EXPECT_EQ(arguments.history, "h");
+  EXPECT_EQ(arguments.html, "p");
+  EXPECT_THAT(complaint({"--history=h", "a.json"}), HasSubstr("--history=FILE stands alone"));
+}
+
+TEST(Arguments, OfAnExportAreFilesOfOneSide) {
+  const Arguments arguments =
+      parsed({"a.json", "--export=csv", "b.json", "--measure=step_seconds"});
+  EXPECT_EQ(arguments.export_as, ExportFormat::csv);
+  EXPECT_EQ(arguments.measure, Measure::step_seconds);
+  EXPECT_THAT(arguments.base, ElementsAre("a.json", "b.json"));
+  EXPECT_THAT(complaint({"--export=csv"}), HasSubstr("--export takes result files of one side"));
+}
+
 }  // namespace
 }  // namespace cnn::compare

@@ -229,6 +229,22 @@ TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
               AllOf(HasSubstr("cannot tell from a single run"), Not(HasSubstr("inf"))));
 }
 
+TEST(HistoryPage, ShowsEachRunAndWhereTheSpeedChanged) {
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    const double seconds = (i < 10 ? 0.1 : 0.2) * (1 + 0.001 * (i % 3));
+    compare::Json result = result_of({seconds, seconds, seconds});
+    result["commit"] = i < 10 ? "old<er" : "newer";
+    text += compare::history_line(run_of(result));
+  }
+  const auto all =
+      compare::find_history(compare::parse_history("h", text).runs, compare::Settings{}, false);
+  const std::string page = history_page(all, {});
+  EXPECT_THAT(page, AllOf(HasSubstr("from run 11 of 20 on"), HasSubstr("commit newer"),
+                          HasSubstr("commit old&lt;er: 160.00 images/sec"),
+                          HasSubstr(">-50.0 %</text>"), HasSubstr("median 159.84 images/sec")));
+}
+
 TEST(Chart, HasRoundNumbersOnItsAxes) {
   EXPECT_THAT(ticks({0, 1}, 5),
               testing::Pointwise(testing::DoubleNear(1e-9), {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}));
