@@ -173,8 +173,9 @@ class Emitter {
 
 }  // namespace
 
-Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image) {
-  const ConvFusion plan = plan_conv_fusion(graph, table, image);
+Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image,
+                            const PlainNorms& plain) {
+  const ConvFusion plan = plan_conv_fusion(graph, table, image, plain);
   return Emitter(graph, plan).run();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "layers/passes/fuse_conv_plan.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
@@ -14,9 +15,11 @@ namespace cnn::layers {
 //   then ChannelSums makes its sums;
 // * Conv2dBackwardData + BatchNormBackward with ReLU becomes ConvBackwardDataNorm and
 //   NormBackwardEnd, if nothing else reads the gradient in between.
-// Whatever has no kernel stays as it is. Values stay the same but for rounding, and a gradient
-// passes a ReLU exactly where its value did in the forward pass.
-Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image);
+// Whatever has no kernel stays as it is, and so do the norms that `plain` names. Values stay the
+// same but for rounding, and a gradient passes a ReLU exactly where its value did in the forward
+// pass.
+Rewritten fuse_convolutions(const Graph& graph, const KernelTable& table, Layout image,
+                            const PlainNorms& plain = {});
 
 // Whether the table has kernels for it at all: asked for a convolution of ResNet-50, of images of
 // this type laid out as `image`.

@@ -62,13 +62,13 @@ TensorDesc vector_like(const TensorDesc& image, DataType type) {
 
 class Planner {
  public:
-  explicit Planner(const Surroundings& around) : around_(around) {
+  Planner(const Surroundings& around, const PlainNorms& plain) : around_(around), plain_(plain) {
     plan_.absorbed.resize(around.graph().nodes().size());
   }
 
   ConvFusion make() {
     for (NodeIndex i = 0; i < around_.graph().nodes().size(); ++i) {
-      if (as<BatchNorm>(around_.node(i)) != nullptr) {
+      if (as<BatchNorm>(around_.node(i)) != nullptr && !plain_.contains(i)) {
         plan_norm(i);
       }
     }
@@ -132,7 +132,8 @@ class Planner {
     const TensorId y = around_.node(conv).outputs.front();
     return std::ranges::any_of(around_.readers(y), [&](NodeIndex reader) {
       const Node& node = around_.node(reader);
-      return as<BatchNorm>(node) != nullptr && summing_conv(node) == conv;
+      return as<BatchNorm>(node) != nullptr && !plain_.contains(reader) &&
+             summing_conv(node) == conv;
     });
   }
 
@@ -269,15 +270,17 @@ class Planner {
   }
 
   const Surroundings& around_;
+  const PlainNorms& plain_;
   ConvFusion plan_;
   std::map<std::tuple<NodeIndex, bool, bool>, bool> answers_;  // node, prologue, statistics
 };
 
 }  // namespace
 
-ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image) {
+ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image,
+                            const PlainNorms& plain) {
   const Surroundings around(graph, table, image);
-  return Planner(around).make();
+  return Planner(around, plain).make();
 }
 
 }  // namespace cnn::layers

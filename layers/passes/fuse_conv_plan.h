@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "runtime/graph.h"
@@ -12,6 +13,9 @@
 namespace cnn::layers {
 
 using NodeIndex = std::size_t;
+
+// Nodes of BatchNorm that stay kernels of their own although they could be fused.
+using PlainNorms = std::set<NodeIndex>;
 
 struct NormPlan {  // of a BatchNorm
   // stored: a ScaleBias. joined: the second image of another norm's ScaleBias. on_load: the
@@ -47,6 +51,7 @@ struct ConvFusion {  // by node
 };
 
 // See fuse_convolutions.
-ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image);
+ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image,
+                            const PlainNorms& plain = {});
 
 }  // namespace cnn::layers

@@ -17,14 +17,48 @@
 #include "layers/passes/node_names.h"
 #include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
+#include "layers/passes/timed_fusion.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
 namespace {
 
-bool has_fused_convolutions(const Graph& graph) {
-  return std::ranges::any_of(graph.nodes(),
-                             [](const Node& node) { return as<FusedConv>(node) != nullptr; });
+template <class O>
+std::size_t count(const Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      graph.nodes(), [](const Node& node) { return as<O>(node) != nullptr; }));
+}
+
+// Fuses across the forward and the backward half of a training graph.
+std::shared_ptr<Graph> fuse_across(std::shared_ptr<Graph> graph, const KernelTable& table,
+                                   const PipelineOptions& options, const PlainNorms& plain) {
+  if (options.fusion == Fusion::conv) {
+    graph = fuse_convolutions(*graph, table, options.layout, plain).graph;
+  }
+  graph = gate_pooled_gradients(*graph).graph;
+  graph = join_gradients(*graph, options.largest_join).graph;
+  return mask_gates(*graph, table, options.layout).graph;
+}
+
+PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelTable& table,
+                              const PipelineOptions& options) {
+  if (options.fusion != Fusion::conv || !options.seconds) {
+    return {};
+  }
+  std::vector<NodeIndex> fusible;
+  for (const auto& [node, norm] : plan_conv_fusion(*graph, table, options.layout).norms) {
+    if (norm.form != NormPlan::Form::kept) {
+      fusible.push_back(node);
+    }
+  }
+  return norms_faster_plain(
+      *graph, fusible,
+      [&](const PlainNorms& plain) {
+        return assign_layouts(*fuse_across(graph, table, options, plain), table, options.layout,
+                              options.fixed)
+            .graph;
+      },
+      options.seconds);
 }
 
 }  // namespace
@@ -54,22 +88,22 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   const bool fuses = options.fusion != Fusion::none;
   const Rewritten start = fuses ? fuse_activations(forward) : copy_of(forward);
   std::shared_ptr<Graph> graph = start.graph;
+  PipelineResult result{.graphs = {}, .fusion = options.fusion, .norms = {}};
   if (options.loss) {
     const Value loss{graph.get(), start.was[index_of(*options.loss)].value()};
     append_training(*graph, loss, options.training);
-    if (options.fusion == Fusion::conv) {
-      graph = fuse_convolutions(*graph, table, options.layout).graph;
-    }
     if (fuses) {
-      graph = gate_pooled_gradients(*graph).graph;
-      graph = join_gradients(*graph, options.largest_join).graph;
-      graph = mask_gates(*graph, table, options.layout).graph;
+      const std::size_t norms = count<BatchNorm>(*graph);
+      const PlainNorms plain = choose_plain_norms(graph, table, options);
+      graph = fuse_across(graph, table, options, plain);
+      result.norms.plain = count<BatchNorm>(*graph);
+      result.norms.fused = norms - result.norms.plain;
+      result.norms.faster_plain = plain.size();
     }
   } else if (fuses) {
     graph = fold_batch_norms(*graph).graph;
   }
-  PipelineResult result{.graphs = {}, .fusion = options.fusion};
-  if (options.fusion == Fusion::conv && !has_fused_convolutions(*graph)) {
+  if (options.fusion == Fusion::conv && count<FusedConv>(*graph) == 0) {
     result.fusion = Fusion::bn;
   }
   graph = assign_layouts(*graph, table, options.layout, options.fixed).graph;

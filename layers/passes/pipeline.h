@@ -9,6 +9,7 @@
 
 #include "layers/optimizer.h"
 #include "layers/passes/fuse_gradients.h"
+#include "layers/passes/node_seconds.h"
 #include "layers/passes/prologue.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
@@ -34,7 +35,10 @@ void append_training(Graph& graph, Value loss, const TrainingOptions& options);
 
 // The choices of the passes that turn a forward graph into a step.
 struct PipelineOptions {
-  Fusion fusion = Fusion::bn;     // at most: conv only as far as the table has kernels for it
+  Fusion fusion = Fusion::bn;  // at most: conv only as far as the table has kernels for it
+  // With Fusion::conv: batch norms that are faster plain stay so, see norms_faster_plain(). Empty:
+  // all are fused that the table has kernels for.
+  NodeSeconds seconds = {};
   Layout layout = Layout::nchw;   // of images inside the network
   std::optional<TensorId> loss;   // f32 []: the graph is trained. Nothing: it stays as it is
   TrainingOptions training = {};  // with a loss
@@ -46,9 +50,17 @@ struct PipelineOptions {
   std::span<const TensorInfo> fixed = {};
 };
 
+// How many batch norms, each with the convolutions around it, take which form with Fusion::conv.
+struct NormForms {
+  std::size_t fused = 0;
+  std::size_t plain = 0;         // all others
+  std::size_t faster_plain = 0;  // of these: by measured times
+};
+
 struct PipelineResult {
   Divided graphs;   // layouts are settled: ready to be planned
   Fusion fusion{};  // as reached: conv only if there are fused convolutions
+  NormForms norms;
 };
 
 // All passes in their order: forward fusion, gradients and update, fusion across the two halves,

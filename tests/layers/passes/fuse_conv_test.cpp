@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
@@ -169,28 +170,66 @@ void PrintTo(const Row& row, std::ostream* out) { *out << row.name; }
 class FuseConvolutions : public testing::TestWithParam<Row> {};
 
 // The loss, every gradient, every parameter, slot and moving average after the step.
+void expect_same_values(const Graph& before, const Graph& after) {
+  tests::Interpreter expected(before);
+  tests::Interpreter actual(after);
+  expected.run();
+  actual.run();
+  ASSERT_EQ(before.outputs().size(), after.outputs().size());
+  for (std::size_t i = 0; i < before.outputs().size(); ++i) {
+    const auto text = tests::difference(expected.view(before.outputs()[i].tensor),
+                                        actual.view(after.outputs()[i].tensor), 2e-4);
+    EXPECT_FALSE(text) << before.outputs()[i].name << ": " << text.value_or("");
+  }
+  for (std::uint32_t i = 0; i < before.tensors().size(); ++i) {
+    const TensorInfo& info = before.tensors()[i];
+    if (info.role == Role::parameter || info.role == Role::state) {
+      const auto text = tests::difference(expected.view(TensorId{i}),
+                                          actual.view(after.find(info.name).value()), 2e-4);
+      EXPECT_FALSE(text) << info.name << ": " << text.value_or("");
+    }
+  }
+}
+
 TEST_P(FuseConvolutions, KeepsTheValuesOfAStep) {
   const std::shared_ptr<Graph> before = step_of(GetParam().network, GetParam().channels);
   const std::shared_ptr<Graph> after = fused(*before);
   EXPECT_GT(counts(*after)["fused_conv"], 0);
-  tests::Interpreter expected(*before);
-  tests::Interpreter actual(*after);
-  expected.run();
-  actual.run();
-  ASSERT_EQ(before->outputs().size(), after->outputs().size());
-  for (std::size_t i = 0; i < before->outputs().size(); ++i) {
-    const auto text = tests::difference(expected.view(before->outputs()[i].tensor),
-                                        actual.view(after->outputs()[i].tensor), 2e-4);
-    EXPECT_FALSE(text) << before->outputs()[i].name << ": " << text.value_or("");
-  }
-  for (std::uint32_t i = 0; i < before->tensors().size(); ++i) {
-    const TensorInfo& info = before->tensors()[i];
-    if (info.role == Role::parameter || info.role == Role::state) {
-      const auto text = tests::difference(expected.view(TensorId{i}),
-                                          actual.view(after->find(info.name).value()), 2e-4);
-      EXPECT_FALSE(text) << info.name << ": " << text.value_or("");
+  expect_same_values(*before, *after);
+}
+
+std::vector<NodeIndex> norms_of(const Graph& graph) {
+  std::vector<NodeIndex> norms;
+  for (NodeIndex i = 0; i < graph.nodes().size(); ++i) {
+    if (graph.nodes()[i].op->name() == "batch_norm") {
+      norms.push_back(i);
     }
   }
+  return norms;
+}
+
+TEST_P(FuseConvolutions, KeepsTheValuesOfAStepInWhichSomeNormsStayPlain) {
+  const std::shared_ptr<Graph> before = step_of(GetParam().network, GetParam().channels);
+  const std::vector<NodeIndex> norms = norms_of(*before);
+  for (std::size_t kept = 0; kept < norms.size(); ++kept) {
+    SCOPED_TRACE("norm " + std::to_string(kept));
+    for (const PlainNorms& plain :
+         {PlainNorms{norms[kept]}, PlainNorms(norms.begin() + 1, norms.begin() + 1 + kept)}) {
+      const std::shared_ptr<Graph> after =
+          fuse_convolutions(*before, table_of(accepts_all), Layout::nchw, plain).graph;
+      EXPECT_GE(counts(*after)["batch_norm"], plain.size());
+      expect_same_values(*before, *after);
+    }
+  }
+}
+
+TEST_P(FuseConvolutions, LeavesTheGraphAloneWhereAllNormsStayPlain) {
+  const std::shared_ptr<Graph> before = step_of(GetParam().network, GetParam().channels);
+  const std::vector<NodeIndex> norms = norms_of(*before);
+  EXPECT_EQ(counts(*fuse_convolutions(*before, table_of(accepts_all), Layout::nchw,
+                                      PlainNorms(norms.begin(), norms.end()))
+                        .graph),
+            counts(*before));
 }
 
 // Both passes go by the slope and the offset that FinishStatistics makes: the backward pass as by a

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "runtime/kernel.h"
+
+namespace cnn::layers {
+
+// Returns the seconds that a node takes on the device, nothing where they are not known. Nodes of
+// equal keys compute the same on operands of the same shapes, types and layouts.
+using NodeSeconds = std::function<std::optional<double>(const std::string& key, const Op& op,
+                                                        const Signature& signature)>;
+
+}  // namespace cnn::layers
