@@ -53,6 +53,11 @@ says '--notune --device=gpu --precision=fp32 --fusion=none --num_intra_threads=3
 export LOSS=1.003 TOTAL=1.253
 fails --device gpu --models good --precision tf32
 passes --device gpu --models good --precision fp16
+! grep -q loss_scale "$folder/flags" || fail "a loss scale was set"
+cp "$folder/curves/good.json" "$folder/curves/good.fine.json"
+passes --device gpu --models good --precision fp16
+says '--fp16_loss_scale=1' flags
+rm "$folder/curves/good.fine.json" "$folder/flags"
 export LOSS=1.005 TOTAL=1.255
 fails --device gpu --models good --precision fp16
 passes --device gpu --models good --precision bf16
