@@ -129,9 +129,7 @@ std::vector<std::optional<Value>> Conv2d::backward(const Backprop& b) const {
   const ConvAttributes plain_conv{.window = attributes.window, .depthwise = attributes.depthwise};
   const Value g = attributes.relu ? emit(ReluBackward(), {*b.grad[0], b.out[0]}) : *b.grad[0];
   std::vector<std::optional<Value>> result(b.in.size());
-  if (b.wanted[0]) {
-    result[0] = emit(Conv2dBackwardData(plain_conv, b.in[0].desc().shape), {g, b.in[1]});
-  }
+  // Weights first: what only they need of the forward pass is gone when dx takes its bytes.
   if (b.wanted[1] || (attributes.bias && b.wanted[2])) {
     ConvAttributes with_bias = plain_conv;
     with_bias.bias = attributes.bias && b.wanted[2];
@@ -141,6 +139,9 @@ std::vector<std::optional<Value>> Conv2d::backward(const Backprop& b) const {
     if (with_bias.bias) {
       result[2] = gradients[1];
     }
+  }
+  if (b.wanted[0]) {
+    result[0] = emit(Conv2dBackwardData(plain_conv, b.in[0].desc().shape), {g, b.in[1]});
   }
   if (attributes.residual) {
     result.back() = g;
