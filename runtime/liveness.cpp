@@ -34,12 +34,15 @@ class FreshStarts {
 
  private:
   bool may_start_again(const Schedule& schedule) const {
-    std::vector<bool> ran(graph_.nodes().size());
+    std::vector<bool> ran(graph_.nodes().size()), fetched(graph_.tensors().size());
     bool again = false;
     for (const Step& step : schedule.steps) {
       if (const auto* compute = std::get_if<Compute>(&step.action)) {
         again = again || ran[index_of(compute->node)];
         ran[index_of(compute->node)] = true;
+      } else if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+        again = again || fetched[index_of(fetch->tensor)];
+        fetched[index_of(fetch->tensor)] = true;
       }
     }
     return again && std::ranges::any_of(graph_.tensors(), [](const TensorInfo& info) {

@@ -68,6 +68,27 @@ TEST(Residencies, BeginAnewAfterSwapAndRecomputation) {
   EXPECT_EQ(stays[5].first, StepId{6});
 }
 
+// The host keeps what it has: a tensor with parts may be copied back for each of its uses.
+TEST(Residencies, BeginAnewWhereATensorWithPartsIsFetchedAgain) {
+  Graph graph;
+  const Value x = graph.input("x", floats(4));
+  const Value part = emit(Scale(2), {x});
+  const Value whole = emit(Combine(), {part, x});
+  const Value use = emit(Scale(3), {whole});
+  emit(Combine(), {use, whole});
+  graph.place_inside(part.id, whole.id, 0);
+  const auto stays = live_intervals(
+      graph, Chain::of({Fetch{x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{whole.id},
+                        Fetch{whole.id}, Compute{NodeId{2}}, Fetch{whole.id}, Compute{NodeId{3}}}));
+  std::vector<StepId> last;
+  for (const LiveInterval& stay : stays) {
+    if (stay.tensor == whole.id) {
+      last.push_back(stay.last);
+    }
+  }
+  EXPECT_THAT(last, ElementsAre(StepId{3}, StepId{5}, StepId{7}));
+}
+
 TEST(Residencies, RefuseAUseWhileTheTensorIsAway) {
   const Chain c;
   EXPECT_EQ(c.error_of(Chain::of({Compute{NodeId{0}}})),
