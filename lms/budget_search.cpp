@@ -15,7 +15,7 @@ namespace {
 
 // Small steps need no more plans looked at than large ones.
 std::size_t work_of(const PlanningProblem& problem) {
-  constexpr std::size_t most = 6'000'000, plans = 18'000;
+  constexpr std::size_t most = 3'000'000, plans = 9'000;
   return std::min(most, plans * problem.steps.size());
 }
 

@@ -80,7 +80,8 @@ void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
   auto least = static_cast<std::uint32_t>(expanded.backward);
   for (PlacedSwapIn& one : swap_ins_) {
     const std::size_t bytes = problem_.roots[expanded.intervals[one.interval].root].bytes;
-    while (one.position > least && bytes_[one.position - 1] + bytes <= device_bytes_) {
+    const std::uint32_t earliest = std::max(least, expanded.intervals[one.interval].earliest);
+    while (one.position > earliest && bytes_[one.position - 1] + bytes <= device_bytes_) {
       --one.position;
       bytes_[one.position] += bytes;
     }

@@ -61,6 +61,7 @@ const ExpandedSchedule& ScheduleExpander::expand(const TensorDecisions& decision
   result_.seconds = forward_.seconds;
   candidates_.resize(forward_candidates_);
   borrowed_.clear();
+  returned_.clear();
   interval_ = forward_interval_;
   std::ranges::fill(away_, 0);
   leave_forward();
@@ -127,8 +128,12 @@ void ScheduleExpander::run(std::uint32_t node, bool again) {
 void ScheduleExpander::begin(std::uint32_t root, bool returns) {
   const auto step = static_cast<std::uint32_t>(result_.steps.size());
   interval_[root] = static_cast<std::int32_t>(result_.intervals.size());
-  result_.intervals.push_back(
-      {.root = root, .first = step, .last = step, .written = step, .returns = returns});
+  result_.intervals.push_back({.root = root,
+                               .first = step,
+                               .last = step,
+                               .written = step,
+                               .earliest = away_[root],
+                               .returns = returns});
 }
 
 void ScheduleExpander::require(std::uint32_t root) {
@@ -137,6 +142,9 @@ void ScheduleExpander::require(std::uint32_t root) {
   }
   if (away_[root] != 0) {
     begin(root, true);
+    if ((*decisions_)[root] == TensorDecision::swap_often) {
+      returned_.push_back(root);
+    }
     return;
   }
   if (problem_.roots[root].is_input) {
@@ -175,9 +183,9 @@ void ScheduleExpander::leave_forward() {
       continue;
     }
     const Root& root = problem_.roots[r];
-    if ((*decisions_)[r] == TensorDecision::swap) {
+    if (is_swapped((*decisions_)[r])) {
       result_.intervals[static_cast<std::size_t>(interval_[r])].leaves = true;
-      away_[r] = 1;
+      away_[r] = result_.intervals[static_cast<std::size_t>(interval_[r])].last + 1;
       interval_[r] = -1;
     } else if ((*decisions_)[r] != TensorDecision::keep || !root.needed_backward) {
       interval_[r] = -1;
@@ -192,6 +200,24 @@ void ScheduleExpander::release() {
     }
   }
   borrowed_.clear();
+  std::erase_if(returned_, [&](std::uint32_t root) {
+    if (is_read_next(root)) {
+      return false;
+    }
+    // The host still has it: whoever reads it later has it copied back again.
+    away_[root] = result_.intervals[static_cast<std::size_t>(interval_[root])].last + 1;
+    interval_[root] = -1;
+    return true;
+  });
+}
+
+// Whether the next given node reads the root.
+bool ScheduleExpander::is_read_next(std::uint32_t root) const {
+  const std::vector<std::uint32_t>& uses = problem_.roots[root].backward_uses;
+  const auto next = std::ranges::upper_bound(uses, given_);
+  return next != uses.end() &&
+         std::all_of(problem_.steps.begin() + given_ + 1, problem_.steps.begin() + *next,
+                     [](const ProblemStep& step) { return step.kind != StepKind::compute; });
 }
 
 void ScheduleExpander::settle_take_overs() {

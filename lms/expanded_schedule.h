@@ -12,8 +12,12 @@ namespace cnn::lms {
 // The decision on one root between the forward and the backward pass. keep: it stays on the device.
 // swap: it is copied out and back. drop: it is recomputed when it is needed, once, and is kept
 // until its last use. drop_often: where it is recomputed only to recompute others, it is freed at
-// once, and recomputed once more for its own use.
-enum class TensorDecision : std::uint8_t { keep, swap, drop, drop_often };
+// once, and recomputed once more for its own use. swap_often: it is copied out once, and copied
+// back for each of its uses that stand apart in the backward pass.
+enum class TensorDecision : std::uint8_t { keep, swap, drop, drop_often, swap_often };
+constexpr bool is_swapped(TensorDecision decision) {
+  return decision == TensorDecision::swap || decision == TensorDecision::swap_often;
+}
 // The decision variables of a plan, by root. A root that may not leave is kept, and one that may
 // not be recomputed is never dropped.
 using TensorDecisions = std::vector<TensorDecision>;
@@ -31,9 +35,10 @@ struct ExpandedStep {
 struct LiveInterval {
   std::uint32_t root = 0;
   std::uint32_t first = 0, last = 0;
-  std::uint32_t written = 0;  // the last step that wrote it: it may leave from there on
-  bool leaves = false;        // it is copied out behind `last`
-  bool returns = false;       // it is copied back in front of `first`
+  std::uint32_t written = 0;   // the last step that wrote it: it may leave from there on
+  std::uint32_t earliest = 0;  // before this step its earlier interval lives: it may not come back
+  bool leaves = false;         // it is copied out behind `last`
+  bool returns = false;        // it is copied back in front of `first`
 };
 
 // An output that takes over the bytes of an input in this step: they count once there.
@@ -84,6 +89,7 @@ class ScheduleExpander {
   void repeat_makers(std::uint32_t root);
   void leave_forward();
   void release();
+  bool is_read_next(std::uint32_t root) const;
   void begin(std::uint32_t root, bool returns);
   void settle_take_overs();
 
@@ -101,9 +107,11 @@ class ScheduleExpander {
   const TensorDecisions* decisions_ = nullptr;
   ExpandedSchedule result_;
   std::vector<std::int32_t>
-      interval_;                    // by root: its present interval, -1: it is not on the device
-  std::vector<std::uint8_t> away_;  // by root: on the host
+      interval_;  // by root: its present interval, -1: it is not on the device
+  // By root: 0, or the host has it, and from this step on the device does not.
+  std::vector<std::uint32_t> away_;
   std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
+  std::vector<std::uint32_t> returned_;  // swapped often and on the device again
   std::vector<Candidate> candidates_;
   std::vector<std::uint8_t> given_away_,
       settled_;  // by interval: another took its bytes; it took some

@@ -115,10 +115,24 @@ class ProblemBuilder {
       }
       for (const std::uint32_t root : result_.nodes[step.id].reads) {
         result_.roots[root].needed_backward = true;
+        result_.roots[root].backward_uses.push_back(static_cast<std::uint32_t>(s));
       }
     }
+    mark_used_apart();
     for (std::size_t n = 0; n < forward.size(); ++n) {
       result_.nodes[n].may_repeat = result_.nodes[n].may_repeat && forward[n];
+    }
+  }
+
+  void mark_used_apart() {
+    std::vector<std::uint32_t> before(result_.steps.size());  // by step: compute steps
+    for (std::size_t s = 1; s < result_.steps.size(); ++s) {
+      before[s] = before[s - 1] + (result_.steps[s - 1].kind == StepKind::compute ? 1 : 0);
+    }
+    for (Root& root : result_.roots) {
+      root.used_apart = std::ranges::adjacent_find(root.backward_uses, [&](auto a, auto b) {
+                          return before[b] > before[a] + 1;
+                        }) != root.backward_uses.end();
     }
   }
 

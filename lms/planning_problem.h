@@ -21,6 +21,9 @@ struct Root {
   bool may_leave = false;             // a candidate of the options: made forward, needed backward
   bool may_drop = false;              // and its makers may run again
   bool needed_backward = false;       // by a step of the backward pass
+  // Compute steps of the backward pass that read it, as places in PlanningProblem::steps.
+  std::vector<std::uint32_t> backward_uses;
+  bool used_apart = false;  // some of these have a compute step between them that does not read it
 };
 
 struct ProblemNode {

@@ -82,7 +82,7 @@ class Searcher {
   std::size_t leaving_bytes(const TensorDecisions& decisions) const {
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
-      bytes += decisions[r] == TensorDecision::swap ? problem_.roots[r].bytes : 0;
+      bytes += is_swapped(decisions[r]) ? problem_.roots[r].bytes : 0;
     }
     return bytes;
   }
@@ -123,18 +123,26 @@ class Searcher {
       for (std::size_t i = 0; i < dropped; ++i) {
         decisions[order[i]] = TensorDecision::drop;
       }
-      options_.swaps ? accept_if_better(with_swaps(decisions))
-                     : accept_if_better(evaluate(decisions));
+      accept_best_of(decisions);
       for (TensorDecision& decision : decisions) {
         decision = decision == TensorDecision::drop ? TensorDecision::drop_often : decision;
       }
-      options_.swaps ? accept_if_better(with_swaps(decisions))
-                     : accept_if_better(evaluate(decisions));
+      accept_best_of(decisions);
+    }
+  }
+
+  void accept_best_of(const TensorDecisions& decisions) {
+    if (!options_.swaps) {
+      accept_if_better(evaluate(decisions));
+      return;
+    }
+    for (const TensorDecision kind : {TensorDecision::swap, TensorDecision::swap_often}) {
+      accept_if_better(with_swaps(decisions, kind));
     }
   }
 
   // Swaps out the oldest of the roots that are kept: as few as suffice, as many as the host takes.
-  Solution with_swaps(const TensorDecisions& decisions) {
+  Solution with_swaps(const TensorDecisions& decisions, TensorDecision kind) {
     std::vector<std::uint32_t> kept;
     std::size_t bytes = 0;
     for (const std::uint32_t r : movable_) {
@@ -146,7 +154,7 @@ class Searcher {
     const auto swapped = [&](std::size_t count) {
       TensorDecisions more = decisions;
       for (std::size_t i = 0; i < count; ++i) {
-        more[kept[i]] = TensorDecision::swap;
+        set(more, kept[i], kind);
       }
       return evaluate(std::move(more));
     };
@@ -182,8 +190,8 @@ class Searcher {
     Solution current = weighed(std::move(decisions));
     std::priority_queue<Move> moves;
     for (const std::uint32_t root : movable_) {
-      for (const TensorDecision decision :
-           {TensorDecision::drop, TensorDecision::drop_often, TensorDecision::swap}) {
+      for (const TensorDecision decision : {TensorDecision::drop, TensorDecision::drop_often,
+                                            TensorDecision::swap, TensorDecision::swap_often}) {
         push_move(moves, price_of({.root = root, .decision = decision}, current).first);
       }
     }
@@ -338,16 +346,20 @@ class Searcher {
   }
 
   TensorDecision any_decision() {
-    constexpr std::array<TensorDecision, 4> all{TensorDecision::keep, TensorDecision::drop,
-                                                TensorDecision::drop_often, TensorDecision::swap};
+    constexpr std::array<TensorDecision, 5> all{TensorDecision::keep, TensorDecision::drop,
+                                                TensorDecision::drop_often, TensorDecision::swap,
+                                                TensorDecision::swap_often};
     return all[random_.next() % all.size()];
   }
 
   void set(TensorDecisions& decisions, std::uint32_t root, TensorDecision decision) const {
     const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
     if ((drops && (!options_.drops || !problem_.roots[root].may_drop)) ||
-        (decision == TensorDecision::swap && !options_.swaps)) {
+        (is_swapped(decision) && !options_.swaps)) {
       decision = TensorDecision::keep;
+    }
+    if (decision == TensorDecision::swap_often && !problem_.roots[root].used_apart) {
+      decision = TensorDecision::swap;
     }
     decisions[root] = decision;
   }

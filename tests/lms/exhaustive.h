@@ -59,10 +59,11 @@ class Exhaustive {
           0);
       return;
     }
-    for (const TensorDecision decision : {TensorDecision::keep, TensorDecision::swap,
-                                          TensorDecision::drop, TensorDecision::drop_often}) {
+    for (const TensorDecision decision :
+         {TensorDecision::keep, TensorDecision::swap, TensorDecision::drop,
+          TensorDecision::drop_often, TensorDecision::swap_often}) {
       const bool drops = decision == TensorDecision::drop || decision == TensorDecision::drop_often;
-      if ((decision != TensorDecision::swap || swaps_) &&
+      if ((!lms::is_swapped(decision) || swaps_) &&
           (!drops || (drops_ && problem_.roots[movable_[at]].may_drop))) {
         decisions_[movable_[at]] = decision;
         choose(at + 1);

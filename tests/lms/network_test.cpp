@@ -1,10 +1,13 @@
 // Every policy on the training step of a small residual network, of the layers that real ones have.
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <map>
 
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
+#include "layers/conv.h"
 #include "layers/dense.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
@@ -12,6 +15,7 @@
 #include "layers/passes/pipeline.h"
 #include "layers/pool.h"
 #include "lms/catalog.h"
+#include "lms/planned.h"
 #include "lms/summary.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "tests/lms/step_case.h"
@@ -35,16 +39,7 @@ Value block(Value x) {
   return layers::relu(layers::add(layers::conv_bn(y, {.filters = 8}, {}), x));
 }
 
-StepCase residual_step() {
-  Graph forward;
-  const TensorDesc images = layers::described({2, 3, 8, 8}, DataType::f32);
-  Value x = forward.state("images", images, {}, false);
-  x = layers::max_pool(layers::relu(layers::conv_bn(x, {.filters = 8, .kernel = 3}, {})), {});
-  x = block(block(block(x)));
-  const Value step = forward.input("step", layers::described({}, DataType::i32));
-  const Value labels = emit(layers::SyntheticLabels(2, 10, 1), {step});
-  const Value logits = layers::dense(layers::spatial_mean(x), {.units = 10});
-  const Value loss = layers::softmax_cross_entropy(logits, labels);
+StepCase step_of(Graph& forward, Value loss) {
   forward.output("loss", loss);
   StepCase c;
   c.graph = layers::run_pipeline(forward, reference_kernels(), {.loss = loss.id}).graphs.step;
@@ -61,11 +56,64 @@ StepCase residual_step() {
   return c;
 }
 
+StepCase residual_step() {
+  Graph forward;
+  const TensorDesc images = layers::described({2, 3, 8, 8}, DataType::f32);
+  Value x = forward.state("images", images, {}, false);
+  x = layers::max_pool(layers::relu(layers::conv_bn(x, {.filters = 8, .kernel = 3}, {})), {});
+  x = block(block(block(x)));
+  const Value step = forward.input("step", layers::described({}, DataType::i32));
+  const Value labels = emit(layers::SyntheticLabels(2, 10, 1), {step});
+  const Value logits = layers::dense(layers::spatial_mean(x), {.units = 10});
+  return step_of(forward, layers::softmax_cross_entropy(logits, labels));
+}
+
 std::vector<float> outcome(const StepCase& c, const Schedule& schedule) {
   tests::TestStep step(c.planned(schedule), reference_kernels());
   step.run();
   step.run();
   return step.outcome();
+}
+
+// Two wide convolutions without norms, as VGG begins; all else is small.
+StepCase step_of_wide_convolutions() {
+  Graph forward;
+  Value x = forward.state("images", layers::described({2, 3, 32, 32}, DataType::f32), {}, false);
+  for (int conv = 0; conv < 2; ++conv) {
+    x = layers::conv(x, {.filters = 8, .kernel = 3, .relu = true});
+  }
+  x = layers::max_pool(x, {});
+  const Value step = forward.input("step", layers::described({}, DataType::i32));
+  const Value labels = emit(layers::SyntheticLabels(2, 10, 1), {step});
+  const Value logits = layers::dense(layers::spatial_mean(x), {.units = 10});
+  return step_of(forward, layers::softmax_cross_entropy(logits, labels));
+}
+
+constexpr std::size_t wide_map = std::size_t{2} * 8 * 32 * 32 * sizeof(float);
+
+// A convolution's gradients need its input and dy, then dy and dx, and the ReLU in front of it dx
+// and the input again: never three of them, if the input leaves twice.
+TEST(Planned, HoldsTwoMapsOfAConvolutionAtATime) {
+  const StepCase c = step_of_wide_convolutions();
+  const std::size_t floor = min_feasible_bytes(c.request());
+  EXPECT_GE(floor, 2 * wide_map);
+  EXPECT_LT(floor, wide_map * 5 / 2);
+}
+
+TEST(Planned, KeepsTheBitsWhereATensorLeavesTwice) {
+  StepCase c = step_of_wide_convolutions();
+  const std::vector<float> expected = outcome(c, c.schedule);
+  c.options.recompute = Recomputation::off;
+  c.budget.device = min_feasible_bytes(c.request());
+  const Plan plan = find_policy("planned").plan(c.request());
+  std::map<TensorId, int> fetches;
+  for (const Step& step : plan.schedule.steps) {
+    if (const auto* fetch = std::get_if<Fetch>(&step.action)) {
+      ++fetches[fetch->tensor];
+    }
+  }
+  EXPECT_TRUE(std::ranges::any_of(fetches, [](const auto& one) { return one.second > 1; }));
+  EXPECT_EQ(outcome(c, plan.schedule), expected);
 }
 
 class PolicyOnNetwork : public ::testing::TestWithParam<PolicyRow> {};

@@ -47,13 +47,13 @@ inline std::size_t thriftiest_bytes(const lms::Request& request) {
   lms::Evaluator evaluator(problem, 0);
   std::size_t least = ~std::size_t{0};
   using lms::TensorDecision;
-  for (const TensorDecision decision : {TensorDecision::keep, TensorDecision::swap,
-                                        TensorDecision::drop, TensorDecision::drop_often}) {
+  for (const TensorDecision decision :
+       {TensorDecision::keep, TensorDecision::swap, TensorDecision::drop,
+        TensorDecision::drop_often, TensorDecision::swap_often}) {
     lms::TensorDecisions decisions(problem.roots.size(), TensorDecision::keep);
     for (std::size_t r = 0; r < decisions.size(); ++r) {
       const lms::Root& root = problem.roots[r];
-      const bool possible =
-          decision == TensorDecision::swap ? request.budget.host > 0 : root.may_drop;
+      const bool possible = lms::is_swapped(decision) ? request.budget.host > 0 : root.may_drop;
       decisions[r] = root.may_leave && possible ? decision : TensorDecision::keep;
     }
     least = std::min(least, evaluator.evaluate(expander.expand(decisions)).peak);
