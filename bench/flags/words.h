@@ -18,6 +18,7 @@ inline constexpr std::array<Word<Choice>, 0> words{};
 
 template <class Choice>
 constexpr std::string_view word_of(Choice value) {
+  static_assert(!words<Choice>.empty(), "this type has no words");
   for (const Word<Choice>& word : words<Choice>) {
     if (word.value == value) {
       return word.text;
