@@ -55,7 +55,7 @@ class ByteWriter {
   }
   template <HasFields T>
   void put(const T& value) {
-    std::apply([this](const auto&... field) { (put(field), ...); }, T::fields(value));
+    std::apply([this](const auto&... field) { (this->put(field), ...); }, T::fields(value));
   }
 
   std::string take() && { return std::move(bytes_); }
@@ -99,7 +99,7 @@ class ByteReader {
   }
   template <HasFields T>
   void get(T& value) {
-    std::apply([this](auto&... field) { (get(field), ...); }, T::fields(value));
+    std::apply([this](auto&... field) { (this->get(field), ...); }, T::fields(value));
   }
 
   // Throws Error where bytes are left.
