@@ -14,7 +14,7 @@ constexpr bool is_persistent(Role role) {
   return role == Role::parameter || role == Role::state || role == Role::derived;
 }
 
-// The effect of a step on the device bytes of one tensor. define: a new stay begins (a node's
+// The effect of a step on the device bytes of one tensor. define: a new interval begins (a node's
 // output, a tensor that is fetched); mutate: changed in place.
 struct Access {
   enum class Kind : std::uint8_t { read, mutate, define };

@@ -11,7 +11,7 @@
 namespace cnn {
 namespace {
 
-// A stay of a tensor, a workspace, or a swapped tensor on the host: a block of the plan.
+// An interval of a tensor, a workspace, or a swapped tensor on the host: a block of the plan.
 using Tenant = std::size_t;
 
 // Which block held each byte of an arena last.
@@ -72,8 +72,8 @@ class Linker {
         starting_(by_start(memory.blocks)),
         starting_on_host_(by_start(memory.host_blocks)),
         data_(graph),
-        stay_(graph.tensors().size()),
-        host_stay_(graph.tensors().size()) {}
+        interval_(graph.tensors().size()),
+        host_interval_(graph.tensors().size()) {}
 
   void link(std::size_t index) {
     Step& step = schedule_.steps[index];
@@ -100,12 +100,12 @@ class Linker {
     for (const std::size_t b : starting_[step]) {
       if (const auto* tensor = std::get_if<TensorId>(&device_.blocks[b].owner)) {
         // An input that is overwritten in place ends here, but it is another tensor: no conflict.
-        stay_[index_of(*tensor)] = b;
+        interval_[index_of(*tensor)] = b;
       }
       occupy(device_, b);
     }
     for (const std::size_t b : starting_on_host_[step]) {
-      host_stay_[index_of(std::get<TensorId>(host_.blocks[b].owner))] = b;
+      host_interval_[index_of(std::get<TensorId>(host_.blocks[b].owner))] = b;
       occupy(host_, b);
     }
   }
@@ -124,7 +124,7 @@ class Linker {
       if (!is_persistent(graph_.info(access.tensor).role)) {
         device_.touched[stay_of(access.tensor)][lane_] = step_;
       }
-      const auto on_host = host_stay_[index_of(access.tensor)];
+      const auto on_host = host_interval_[index_of(access.tensor)];
       if (on_host && !std::holds_alternative<Compute>(action)) {
         host_.touched[*on_host][lane_] = step_;
       }
@@ -132,12 +132,12 @@ class Linker {
   }
 
   std::size_t stay_of(TensorId tensor) const {
-    const auto stay = stay_[index_of(graph_.root_of(tensor))];
-    if (!stay) {
+    const auto interval = interval_[index_of(graph_.root_of(tensor))];
+    if (!interval) {
       throw Error("link: the memory plan has no block for " + graph_.info(tensor).name +
                   " at step " + std::to_string(step_));
     }
-    return *stay;
+    return *interval;
   }
 
   // Drops what the lane knows anyway and what another wait implies.
@@ -172,7 +172,8 @@ class Linker {
   Arena device_, host_;
   std::vector<std::vector<std::size_t>> starting_, starting_on_host_;  // by StepId: blocks
   DataOrder data_;
-  std::vector<std::optional<std::size_t>> stay_, host_stay_;  // by TensorId: the latest block
+  std::vector<std::optional<std::size_t>> interval_,
+      host_interval_;  // by TensorId: the latest block
   HappensBefore happens_before_;
   VectorClock need_ = no_steps;  // of the step being linked
   std::int64_t step_ = 0;

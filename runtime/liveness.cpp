@@ -11,7 +11,7 @@ namespace cnn {
 namespace {
 
 // Finds, for tensors that share bytes, which steps make one of them while no byte of the others is
-// read any more before it is made again. There an earlier stay has ended, and a new one begins.
+// read any more before it is made again. There an earlier interval has ended, and a new one begins.
 class FreshStarts {
  public:
   FreshStarts(const Graph& graph, const Schedule& schedule)
@@ -60,7 +60,7 @@ class FreshStarts {
       const TensorId root = graph_.root_of(access->tensor);
       if (access->kind != Access::Kind::define) {
         set_read(access->tensor, root, true);
-        std::erase(fresh_[s], root);  // it still has the earlier stay
+        std::erase(fresh_[s], root);  // it still has the earlier interval
         continue;
       }
       if (std::holds_alternative<Fetch>(action)) {
@@ -122,7 +122,7 @@ class Walk {
     }
   }
 
-  std::vector<LiveInterval> stays() { return std::move(stays_); }
+  std::vector<LiveInterval> intervals() { return std::move(intervals_); }
 
  private:
   void touch(StepId step, const Action& action, const Access& access) {
@@ -138,8 +138,8 @@ class Walk {
       }
       made_[index_of(access.tensor)] = true;
       if (!shares || !current || fresh_.at(step, root)) {
-        current = stays_.size();
-        stays_.push_back({.tensor = root, .first = step, .last = step, .touched_by = {step}});
+        current = intervals_.size();
+        intervals_.push_back({.tensor = root, .first = step, .last = step, .touched_by = {step}});
         return;
       }
     }
@@ -147,11 +147,11 @@ class Walk {
       fail(step, action,
            "uses " + graph_.info(access.tensor).name + ", which is not on the device");
     }
-    LiveInterval& stay = stays_[*current];
-    if (stay.last != step) {  // an input may be given twice
-      stay.touched_by.push_back(step);
+    LiveInterval& interval = intervals_[*current];
+    if (interval.last != step) {  // an input may be given twice
+      interval.touched_by.push_back(step);
     }
-    stay.last = step;
+    interval.last = step;
   }
 
   [[noreturn]] void fail(StepId step, const Action& action, const std::string& what) const {
@@ -161,10 +161,10 @@ class Walk {
 
   const Graph& graph_;
   FreshStarts fresh_;
-  std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in stays_
+  std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in intervals_
   std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
-  std::vector<LiveInterval> stays_;
+  std::vector<LiveInterval> intervals_;
 };
 
 }  // namespace
@@ -174,7 +174,7 @@ std::vector<LiveInterval> live_intervals(const Graph& graph, const Schedule& sch
   for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
     walk.step(StepId{static_cast<std::uint32_t>(s)}, schedule.steps[s].action);
   }
-  return walk.stays();
+  return walk.intervals();
 }
 
 }  // namespace cnn

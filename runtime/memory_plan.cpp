@@ -40,17 +40,18 @@ class Planner {
  private:
   void add_tensors() {
     live_.resize(graph_.tensors().size());
-    stays_ = live_intervals(graph_, schedule_);
-    plan_.blocks.reserve(stays_.size());
-    // A stay begins later than all stays it may take over: they come in the order of their start.
-    for (const LiveInterval& stay : stays_) {
+    intervals_ = live_intervals(graph_, schedule_);
+    plan_.blocks.reserve(intervals_.size());
+    // An interval begins later than all intervals it may take over: they come in the order of their
+    // start.
+    for (const LiveInterval& interval : intervals_) {
       const std::size_t block = plan_.blocks.size();
-      plan_.blocks.push_back({.owner = stay.tensor,
-                              .first = stay.first,
-                              .last = holds_.of(stay),
-                              .bytes = graph_.info(stay.tensor).desc.bytes()});
-      if (const auto taken = taken_over(stay)) {
-        plan_.blocks[*taken].last = stay.first;
+      plan_.blocks.push_back({.owner = interval.tensor,
+                              .first = interval.first,
+                              .last = holds_.of(interval),
+                              .bytes = graph_.info(interval.tensor).desc.bytes()});
+      if (const auto taken = taken_over(interval)) {
+        plan_.blocks[*taken].last = interval.first;
         chain_of_.push_back(chain_of_[*taken]);
         chains_[chain_of_.back()].interval.last = step_of(plan_.blocks[block].last);
         chains_[chain_of_.back()].blocks.push_back(block);
@@ -58,26 +59,26 @@ class Planner {
         chain_of_.push_back(chains_.size());
         add_chain(block);
       }
-      live_[index_of(stay.tensor)] = block;
+      live_[index_of(interval.tensor)] = block;
     }
   }
 
   // The block of an input whose bytes this output may use from here on.
-  std::optional<std::size_t> taken_over(const LiveInterval& stay) const {
-    const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(stay.first)].action);
+  std::optional<std::size_t> taken_over(const LiveInterval& interval) const {
+    const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(interval.first)].action);
     if (compute == nullptr) {
       return std::nullopt;
     }
     const Node& node = graph_.nodes()[index_of(compute->node)];
-    const auto output = std::find(node.outputs.begin(), node.outputs.end(), stay.tensor);
+    const auto output = std::find(node.outputs.begin(), node.outputs.end(), interval.tensor);
     if (output == node.outputs.end()) {
       return std::nullopt;  // others lie inside it
     }
     const auto k = static_cast<std::size_t>(output - node.outputs.begin());
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const auto block = live_[index_of(node.inputs[i])];  // nothing for a variable
-      if (may_take_over(graph_, node, i, k) && block && stays_[*block].last == stay.first &&
-          !is_taken(*block) && holds_.may_take_over(stays_[*block])) {
+      if (may_take_over(graph_, node, i, k) && block && intervals_[*block].last == interval.first &&
+          !is_taken(*block) && holds_.may_take_over(intervals_[*block])) {
         return block;
       }
     }
@@ -188,11 +189,11 @@ class Planner {
   const Schedule& schedule_;
   std::span<const std::size_t> workspace_;
   BlockLifetimes holds_;
-  std::vector<LiveInterval> stays_;
+  std::vector<LiveInterval> intervals_;
   MemoryPlan plan_;
   std::vector<Chain> chains_;
-  std::vector<std::size_t> chain_of_;             // by block of a tensor, which is its stay
-  std::vector<std::optional<std::size_t>> live_;  // by TensorId: the block of its latest stay
+  std::vector<std::size_t> chain_of_;             // by block of a tensor, which is its interval
+  std::vector<std::optional<std::size_t>> live_;  // by TensorId: the block of its latest interval
 };
 
 }  // namespace
@@ -235,7 +236,7 @@ BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
 
 const Block* BlockIndex::at(const std::vector<const Block*>& blocks, StepId step) {
   const Block* latest = nullptr;
-  for (const Block* block : blocks) {  // stays of one tensor: one, or a few
+  for (const Block* block : blocks) {  // intervals of one tensor: one, or a few
     const bool later = latest == nullptr || latest->first < block->first;
     if (block->first <= step && step <= block->last && later) {
       latest = block;

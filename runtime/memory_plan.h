@@ -20,7 +20,7 @@ constexpr std::size_t aligned(std::size_t bytes) {
 // last that uses them, or a later one, so that no compute step waits for another lane because of
 // them alone (runtime/block_lifetimes.h).
 struct Block {
-  std::variant<TensorId, NodeId> owner;  // a tensor's stay, or the workspace of a node
+  std::variant<TensorId, NodeId> owner;  // a live interval, or the workspace of a node
   StepId first{}, last{};
   std::size_t offset = 0, bytes = 0;
 };
@@ -50,7 +50,7 @@ struct PeakMemory {
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
-// Whether the planner may let this output of a node use the bytes of this input where its stay
+// Whether the planner may let this output of a node use the bytes of this input where its life
 // ends.
 bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output);
 
@@ -58,7 +58,7 @@ bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std:
 class BlockIndex {
  public:
   BlockIndex(const Graph& graph, const MemoryPlan& memory);
-  // Where a tensor, or the one that it lies inside, lies during a step: of two stays of it whose
+  // Where a tensor, or the one that it lies inside, lies during a step: of its two intervals whose
   // bytes are kept then, the later.
   const Block* tensor(TensorId id, StepId step) const;
   const Block* workspace(NodeId id, StepId step) const;  // of the node that this step runs

@@ -62,7 +62,7 @@ class Verifier {
     }
   }
 
-  // Reads come after the write they need and before the next, of each stay and each variable.
+  // Reads come after the write they need and before the next, of each interval and each variable.
   void check_data_waits() const {
     struct History {
       VectorClock written = no_steps, touched = no_steps;
@@ -99,7 +99,8 @@ class Verifier {
     }
   }
 
-  // Every stay and every workspace has one block that is large enough, aligned and in the arena.
+  // Every interval and every workspace has one block that is large enough, aligned and in the
+  // arena.
   void check_blocks() {
     const BlockIndex index(graph_, plan_.memory);
     touched_.assign(plan_.memory.blocks.size(), no_steps);
@@ -109,14 +110,14 @@ class Verifier {
       touched[index_of_lane(steps_[index_of(step)].lane)] =
           static_cast<std::int64_t>(index_of(step));
     };
-    for (const LiveInterval& stay : live_intervals(graph_, plan_.schedule)) {
-      const Block* block = index.tensor(stay.tensor, stay.first);
-      if (block == nullptr || block->first != stay.first || block->last < stay.last ||
-          block->bytes < graph_.info(stay.tensor).desc.bytes()) {
-        fail("no block holds " + name(stay.tensor) + " from " + name(stay.first) + " to " +
-             name(stay.last));
+    for (const LiveInterval& interval : live_intervals(graph_, plan_.schedule)) {
+      const Block* block = index.tensor(interval.tensor, interval.first);
+      if (block == nullptr || block->first != interval.first || block->last < interval.last ||
+          block->bytes < graph_.info(interval.tensor).desc.bytes()) {
+        fail("no block holds " + name(interval.tensor) + " from " + name(interval.first) + " to " +
+             name(interval.last));
       }
-      for (const StepId step : stay.touched_by) {
+      for (const StepId step : interval.touched_by) {
         touch(*block, step);
       }
     }

@@ -68,7 +68,7 @@ VectorClock DataOrder::needs(std::size_t index, const Step& step) {
   for_each_access(graph_, step.action, [&](const Access& access) {
     History& history = device_[index_of(graph_.root_of(access.tensor))];
     if (access.kind == Access::Kind::define && !graph_.shares_bytes(access.tensor)) {
-      history = {};  // a new stay, in other bytes
+      history = {};  // a new interval, in other bytes
     }
     use(history, access.kind != Access::Kind::read, need);
   });

@@ -63,7 +63,7 @@ class DataOrder {
   void use(History& history, bool writes, VectorClock& need);
 
   const Graph& graph_;
-  std::vector<History> device_;  // by TensorId of roots: of the latest stay, or of the variable
+  std::vector<History> device_;  // by TensorId of roots: of the latest interval, or of the variable
   std::vector<History> host_;    // by TensorId: of the copy there
   std::int64_t step_ = 0;
   std::size_t lane_ = 0;

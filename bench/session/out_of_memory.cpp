@@ -14,26 +14,26 @@ namespace {
 // The tensor for which memory runs out, in the order of the step. The largest one where the arena
 // has no place even for that: the first of the step would be a scalar, which tells nothing.
 TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
-  const std::vector<LiveInterval> stays = live_intervals(*plan.graph, plan.schedule);
-  const auto bytes_of = [&](const LiveInterval& stay) {
-    return aligned(plan.graph->info(stay.tensor).desc.bytes());
+  const std::vector<LiveInterval> intervals = live_intervals(*plan.graph, plan.schedule);
+  const auto bytes_of = [&](const LiveInterval& interval) {
+    return aligned(plan.graph->info(interval.tensor).desc.bytes());
   };
-  const LiveInterval& largest = *std::ranges::max_element(stays, {}, bytes_of);
+  const LiveInterval& largest = *std::ranges::max_element(intervals, {}, bytes_of);
   if (bytes_of(largest) > arena_bytes) {
     return largest.tensor;
   }
   std::vector<std::size_t> leaving(plan.schedule.steps.size() + 1);  // bytes, by step
-  for (const LiveInterval& stay : stays) {
-    leaving[index_of(stay.last) + 1] += bytes_of(stay);
+  for (const LiveInterval& interval : intervals) {
+    leaving[index_of(interval.last) + 1] += bytes_of(interval);
   }
   std::size_t live = 0, left = 0;
-  for (const LiveInterval& stay : stays) {  // in the order in which they begin
-    for (; left <= index_of(stay.first); ++left) {
+  for (const LiveInterval& interval : intervals) {  // in the order in which they begin
+    for (; left <= index_of(interval.first); ++left) {
       live -= leaving[left];
     }
-    live += bytes_of(stay);
+    live += bytes_of(interval);
     if (live > arena_bytes) {
-      return stay.tensor;
+      return interval.tensor;
     }
   }
   return largest.tensor;

@@ -31,12 +31,13 @@ Step compute(std::uint32_t node, Lane lane = Lane::compute, std::vector<StepId> 
 Step offload(Value value) { return {.action = Offload{value.id}, .lane = Lane::copy_out}; }
 Step fetch(Value value) { return {.action = Fetch{value.id}, .lane = Lane::copy_in}; }
 
-// The first step, the last that touches, and the last that holds the bytes, of each stay.
-std::vector<std::vector<std::size_t>> stays_of(const Graph& graph, const Schedule& schedule) {
+// The first step, the last that touches, and the last that holds the bytes, of each interval.
+std::vector<std::vector<std::size_t>> intervals_of(const Graph& graph, const Schedule& schedule) {
   const BlockLifetimes holds(graph, schedule);
   std::vector<std::vector<std::size_t>> result;
-  for (const LiveInterval& stay : live_intervals(graph, schedule)) {
-    result.push_back({index_of(stay.first), index_of(stay.last), index_of(holds.of(stay))});
+  for (const LiveInterval& interval : live_intervals(graph, schedule)) {
+    result.push_back(
+        {index_of(interval.first), index_of(interval.last), index_of(holds.of(interval))});
   }
   return result;
 }
@@ -53,7 +54,7 @@ struct Fan {
 
 TEST(BlockLifetimes, EndWithTheLastUseWhereOneLaneDoesAll) {
   const Fan f;
-  EXPECT_THAT(stays_of(f.graph, {{compute(0), compute(1), compute(2), compute(3)}}),
+  EXPECT_THAT(intervals_of(f.graph, {{compute(0), compute(1), compute(2), compute(3)}}),
               ElementsAre(ElementsAre(0, 3, 3), ElementsAre(1, 1, 1), ElementsAre(2, 3, 3),
                           ElementsAre(3, 3, 3)));
 }
@@ -62,8 +63,8 @@ TEST(BlockLifetimes, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
   const Fan f;
   // c is made on the side; d, three steps later, is the first to wait for it.
   const Schedule schedule{{compute(0), compute(2, Lane::side), compute(1), compute(1), compute(3)}};
-  const auto stays = stays_of(f.graph, schedule);
-  EXPECT_THAT(stays[1], ElementsAre(1, 4, 4));
+  const auto intervals = intervals_of(f.graph, schedule);
+  EXPECT_THAT(intervals[1], ElementsAre(1, 4, 4));
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
       << "its workspace may serve d, which waits for it anyway, and nobody before";
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{2}), StepId{2})
@@ -74,7 +75,7 @@ TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
   Fan f;
   f.graph.output("b", f.b);
   const Schedule schedule{{compute(1), offload(f.b), compute(0), compute(2), compute(3)}};
-  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 4))
+  EXPECT_THAT(intervals_of(f.graph, schedule)[0], ElementsAre(0, 1, 4))
       << "the copy of an output stops nobody";
 }
 
@@ -83,23 +84,23 @@ TEST(BlockLifetimes, EndWhereTheCallerLetsAStepWait) {
   f.graph.output("b", f.b);
   const Schedule schedule{
       {compute(1), offload(f.b), compute(0), compute(2, Lane::compute, {StepId{1}}), compute(3)}};
-  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
+  EXPECT_THAT(intervals_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
 }
 
 TEST(BlockLifetimes, EndWithTheOffloadOfATensorThatComesBack) {
   const Fan f;
   const Schedule schedule{
       {compute(0), offload(f.a), compute(1), compute(2), fetch(f.a), compute(3)}};
-  const auto stays = stays_of(f.graph, schedule);
-  EXPECT_THAT(stays[0], ElementsAre(0, 1, 1)) << "to free its bytes is what a swap is for";
-  EXPECT_THAT(stays[3], ElementsAre(4, 5, 5));
+  const auto intervals = intervals_of(f.graph, schedule);
+  EXPECT_THAT(intervals[0], ElementsAre(0, 1, 1)) << "to free its bytes is what a swap is for";
+  EXPECT_THAT(intervals[3], ElementsAre(4, 5, 5));
 }
 
 TEST(BlockLifetimes, LetTheCallerSayWhenASwapFreesItsBytes) {
   const Fan f;
   const Schedule schedule{{compute(0), offload(f.a), compute(1),
                            compute(2, Lane::compute, {StepId{1}}), fetch(f.a), compute(3)}};
-  EXPECT_THAT(stays_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
+  EXPECT_THAT(intervals_of(f.graph, schedule)[0], ElementsAre(0, 1, 2));
 }
 
 TEST(BlockLifetimes, RefuseAWaitForALaterStep) {

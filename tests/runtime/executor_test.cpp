@@ -405,16 +405,17 @@ TEST(Executor, NeverReadsBytesThatWereFreed) {
     }
     TestStep step(std::move(program));
     const BlockIndex index(*plan.graph, plan.memory);
-    for (const LiveInterval& stay : live_intervals(*plan.graph, plan.schedule)) {
-      const Block& block = *index.tensor(stay.tensor, stay.first);
-      const auto* compute = std::get_if<Compute>(&plan.schedule.steps[index_of(stay.last)].action);
+    for (const LiveInterval& interval : live_intervals(*plan.graph, plan.schedule)) {
+      const Block& block = *index.tensor(interval.tensor, interval.first);
+      const auto* compute =
+          std::get_if<Compute>(&plan.schedule.steps[index_of(interval.last)].action);
       const bool taken_over =
           std::any_of(plan.memory.blocks.begin(), plan.memory.blocks.end(), [&](const Block& b) {
-            return b.first == stay.last && b.offset == block.offset && &b != &block;
+            return b.first == interval.last && b.offset == block.offset && &b != &block;
           });
-      const Lane lane = plan.schedule.steps[index_of(stay.last)].lane;
+      const Lane lane = plan.schedule.steps[index_of(interval.last)].lane;
       const bool by_one_lane =  // else another may read it still
-          std::ranges::all_of(stay.touched_by, [&](StepId toucher) {
+          std::ranges::all_of(interval.touched_by, [&](StepId toucher) {
             return plan.schedule.steps[index_of(toucher)].lane == lane;
           });
       if (compute != nullptr && !taken_over && by_one_lane) {

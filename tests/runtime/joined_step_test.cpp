@@ -32,12 +32,13 @@ std::vector<float> joined_outcome_of(const StepPlan& plan, const CpuOptions& dev
 
 // Counts, for roots of parts, how often one is there again, brought back or made anew.
 int returns_of_roots(const StepPlan& plan) {
-  std::vector<int> stays(plan.graph->tensors().size());
-  for (const LiveInterval& stay : live_intervals(*plan.graph, plan.schedule)) {
-    stays[index_of(stay.tensor)] += static_cast<int>(plan.graph->shares_bytes(stay.tensor));
+  std::vector<int> intervals(plan.graph->tensors().size());
+  for (const LiveInterval& interval : live_intervals(*plan.graph, plan.schedule)) {
+    intervals[index_of(interval.tensor)] +=
+        static_cast<int>(plan.graph->shares_bytes(interval.tensor));
   }
   int returns = 0;
-  for (const int count : stays) {
+  for (const int count : intervals) {
     returns += std::max(0, count - 1);
   }
   return returns;

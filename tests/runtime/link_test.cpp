@@ -193,10 +193,10 @@ TEST(Link, IsFastOnALongSchedule) {
   Schedule schedule = make_schedule(graph);
   MemoryPlan memory;  // every tensor at its own place: placing them is not what is measured
   std::size_t step = 0;
-  for (const LiveInterval& stay : live_intervals(graph, schedule)) {
-    memory.blocks.push_back({.owner = stay.tensor,
-                             .first = stay.first,
-                             .last = stay.last,
+  for (const LiveInterval& interval : live_intervals(graph, schedule)) {
+    memory.blocks.push_back({.owner = interval.tensor,
+                             .first = interval.first,
+                             .last = interval.last,
                              .offset = 64 * step++,
                              .bytes = 64});
   }

@@ -45,27 +45,27 @@ struct Chain {  // x -> y -> z = combine(y, w)
 
 TEST(Residencies, LastFromProductionToTheLastTouch) {
   const Chain c;
-  const auto stays = live_intervals(
+  const auto intervals = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{c.z.id}}));
-  ASSERT_EQ(stays.size(), 3U) << "the parameter has none";
-  EXPECT_EQ(stays[0].tensor, c.x.id);
-  EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}));
-  EXPECT_EQ(stays[1].tensor, c.y.id);
-  EXPECT_EQ(stays[1].first, StepId{1});
-  EXPECT_EQ(stays[1].last, StepId{2});
-  EXPECT_EQ(stays[2].last, StepId{3}) << "the offload touches it";
+  ASSERT_EQ(intervals.size(), 3U) << "the parameter has none";
+  EXPECT_EQ(intervals[0].tensor, c.x.id);
+  EXPECT_THAT(intervals[0].touched_by, ElementsAre(StepId{0}, StepId{1}));
+  EXPECT_EQ(intervals[1].tensor, c.y.id);
+  EXPECT_EQ(intervals[1].first, StepId{1});
+  EXPECT_EQ(intervals[1].last, StepId{2});
+  EXPECT_EQ(intervals[2].last, StepId{3}) << "the offload touches it";
 }
 
 TEST(Residencies, BeginAnewAfterSwapAndRecomputation) {
   const Chain c;
-  const auto stays = live_intervals(
+  const auto intervals = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Offload{c.y.id}, Fetch{c.y.id},
                           Compute{NodeId{1}}, Fetch{c.x.id}, Compute{NodeId{0}}}));
-  ASSERT_EQ(stays.size(), 6U);
-  EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{1}, StepId{2}));
-  EXPECT_THAT(stays[2].touched_by, ElementsAre(StepId{3}, StepId{4}));
-  EXPECT_EQ(stays[5].tensor, c.y.id);
-  EXPECT_EQ(stays[5].first, StepId{6});
+  ASSERT_EQ(intervals.size(), 6U);
+  EXPECT_THAT(intervals[1].touched_by, ElementsAre(StepId{1}, StepId{2}));
+  EXPECT_THAT(intervals[2].touched_by, ElementsAre(StepId{3}, StepId{4}));
+  EXPECT_EQ(intervals[5].tensor, c.y.id);
+  EXPECT_EQ(intervals[5].first, StepId{6});
 }
 
 // The host keeps what it has: a tensor with parts may be copied back for each of its uses.

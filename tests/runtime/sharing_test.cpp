@@ -98,11 +98,11 @@ TEST(Part, CannotLieWhereItDoesNotFit) {
 
 TEST(Part, LivesAsTheTensorThatItLiesIn) {
   const Joined j;
-  const auto stays = live_intervals(*j.graph, make_schedule(*j.graph));
-  ASSERT_EQ(stays.size(), 2U);
-  EXPECT_EQ(stays[0].tensor, j.whole.id);
-  EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
-  EXPECT_EQ(stays[1].tensor, j.y.id);
+  const auto intervals = live_intervals(*j.graph, make_schedule(*j.graph));
+  ASSERT_EQ(intervals.size(), 2U);
+  EXPECT_EQ(intervals[0].tensor, j.whole.id);
+  EXPECT_THAT(intervals[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
+  EXPECT_EQ(intervals[1].tensor, j.y.id);
 }
 
 TEST(Part, IsNotReadBeforeItIsMadeThoughItsBytesAreThere) {
@@ -133,10 +133,10 @@ TEST(Part, LeavesAndReturnsWithTheWhole) {
   };
   before_last({.action = Fetch{j.whole.id}, .lane = Lane::copy_in});
   before_last({.action = Offload{j.whole.id}, .lane = Lane::copy_out});
-  const auto stays = live_intervals(*j.graph, schedule);
-  ASSERT_EQ(stays.size(), 3U);
-  EXPECT_THAT(stays[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
-  EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{4}, StepId{5}));
+  const auto intervals = live_intervals(*j.graph, schedule);
+  ASSERT_EQ(intervals.size(), 3U);
+  EXPECT_THAT(intervals[0].touched_by, ElementsAre(StepId{0}, StepId{1}, StepId{2}, StepId{3}));
+  EXPECT_THAT(intervals[1].touched_by, ElementsAre(StepId{4}, StepId{5}));
   TestStep plain(make_plan(j.graph, spread_kernels()), spread_kernels());
   plain.run();
   TestStep swapped(make_plan(j.graph, describe(*j.graph, spread_kernels()), std::move(schedule)),
@@ -150,11 +150,11 @@ TEST(Part, BeginsAnewWhereAllPartsAreMadeAgain) {
   Schedule schedule = make_schedule(*j.graph);
   const std::vector<Step> made(schedule.steps.begin(), schedule.steps.begin() + 3);
   schedule.steps.insert(schedule.steps.begin() + 3, made.begin(), made.end());
-  const auto stays = live_intervals(*j.graph, schedule);
-  ASSERT_EQ(stays.size(), 3U);
-  EXPECT_EQ(stays[0].last, StepId{2});
-  EXPECT_THAT(stays[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
-  // The bytes beside one part must stay.
+  const auto intervals = live_intervals(*j.graph, schedule);
+  ASSERT_EQ(intervals.size(), 3U);
+  EXPECT_EQ(intervals[0].last, StepId{2});
+  EXPECT_THAT(intervals[1].touched_by, ElementsAre(StepId{3}, StepId{4}, StepId{5}, StepId{6}));
+  // The bytes beside one part must not change.
   Schedule half = make_schedule(*j.graph);
   half.steps.insert(half.steps.begin() + 3, made.front());
   EXPECT_EQ(live_intervals(*j.graph, half).size(), 2U);
