@@ -1,0 +1,64 @@
+#include "bench/ranks/rank_thread.h"
+
+#include <exception>
+#include <gtest/gtest.h>
+#include <thread>
+#include <vector>
+
+#include "allreduce/transport.h"
+#include "runtime/error.h"
+#include "tests/support/error_of.h"
+
+namespace cnn::bench {
+namespace {
+
+std::exception_ptr lost(int rank) {
+  return std::make_exception_ptr(allreduce::PeerLost(rank, "rank is lost"));
+}
+std::exception_ptr own(const char* text) { return std::make_exception_ptr(Error(text)); }
+
+TEST(RethrowCause, ReturnsWhereNoRankHasFailed) {
+  EXPECT_NO_THROW(rethrow_cause({}));
+  EXPECT_NO_THROW(rethrow_cause({nullptr, nullptr}));
+}
+
+TEST(RethrowCause, PrefersTheRankThatFailedByItself) {
+  EXPECT_EQ(tests::error_of([] {
+              rethrow_cause({lost(2), nullptr, own("no memory"), own("later")});
+            }),
+            "no memory");
+}
+
+TEST(RethrowCause, TakesTheFirstOfSeveralLostPeers) {
+  try {
+    rethrow_cause({nullptr, lost(3), lost(5)});
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const allreduce::PeerLost& error) {
+    EXPECT_EQ(error.rank(), 3);
+  }
+}
+
+TEST(RankThread, RunsWorkAfterWorkOnOneThreadOfItsOwn) {
+  RankThread rank;
+  std::vector<std::thread::id> ids;
+  for (int round = 0; round < 3; ++round) {
+    rank.start([&] { ids.push_back(std::this_thread::get_id()); });
+    EXPECT_EQ(rank.wait(), nullptr);
+  }
+  ASSERT_EQ(ids.size(), 3U);
+  EXPECT_NE(ids[0], std::this_thread::get_id());
+  EXPECT_EQ(ids[0], ids[2]);
+}
+
+TEST(RankThread, ReturnsTheErrorOfTheWorkThatThrew) {
+  RankThread rank;
+  rank.start([] { throw Error("out of memory"); });
+  const std::exception_ptr error = rank.wait();
+  ASSERT_NE(error, nullptr);
+  EXPECT_EQ(tests::error_of([&] { std::rethrow_exception(error); }), "out of memory");
+  rank.start([] {});
+  EXPECT_EQ(rank.wait(), nullptr) << "of the latest work alone";
+}
+
+}  // namespace
+}  // namespace cnn::bench
