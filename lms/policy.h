@@ -49,7 +49,7 @@ struct Plan {
   std::vector<Note> notes;  // what the original would have logged
   // Bytes of the arena that plan_memory() need not undercut; 0: as few as it finds.
   std::size_t enough = 0;
-  std::size_t floor = 0;  // floor_bytes() of the request, where the policy had to find it; else 0
+  std::size_t floor = 0;  // the least bytes with a plan, where the policy had to find them; else 0
 };
 
 // Pure: equal requests give equal plans. Throws Error for options that cannot be obeyed.

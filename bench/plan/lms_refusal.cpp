@@ -5,7 +5,7 @@
 
 #include "bench/flags/number_text.h"
 #include "bench/ranks/rank_context.h"
-#include "runtime/floor.h"
+#include "runtime/active_bytes.h"
 
 namespace cnn::bench {
 namespace {

@@ -15,8 +15,8 @@
 #include "bench/session/out_of_memory.h"
 #include "data/checkpoint.h"
 #include "layers/update_rule.h"
+#include "runtime/checkpoint_layout.h"
 #include "runtime/error.h"
-#include "runtime/saved_order.h"
 
 namespace cnn::bench {
 namespace {
@@ -51,7 +51,7 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   for (const Variable* variable : variables) {
     tensors.push_back(
         {.name = variable->info.name,
-         .shape = saved_shape(variable->info),
+         .shape = checkpoint_shape(variable->info),
          .required = variable->info.role == Role::parameter || is_statistic(*variable)});
   }
   return tensors;
@@ -293,7 +293,7 @@ std::optional<Restored> Session::restore(const std::string& folder_or_path) {
   std::vector<float> values;
   const auto sink = [&](std::size_t index, std::span<const float> from) {
     values.resize(from.size());
-    from_saved_order(saved[index]->info, from, values);
+    from_checkpoint_layout(saved[index]->info, from, values);
     io_->write(*saved[index], values);
   };
   const data::Purpose purpose = job_.trains() ? data::Purpose::training : data::Purpose::evaluation;
@@ -319,7 +319,7 @@ std::string Session::save(std::int64_t global_step) {
     values.resize(count);
     ordered.resize(count);
     io_->read(variable, values);
-    to_saved_order(variable.info, values, ordered);
+    to_checkpoint_layout(variable.info, values, ordered);
     return std::span<const float>(ordered);
   };
   return data::save(save_options(global_step), named(saved), source).string();
@@ -343,7 +343,7 @@ void Session::snapshot(std::int64_t global_step, VariableSnapshot& into) {
     values.resize(static_cast<std::size_t>(variable.info.desc.shape.elements()));
     into.values[index].resize(values.size());
     io_->read(variable, values);
-    to_saved_order(variable.info, values, into.values[index]);
+    to_checkpoint_layout(variable.info, values, into.values[index]);
   }
 }
 

@@ -11,10 +11,10 @@
 #include "layers/optimizer.h"
 #include "layers/passes/layout.h"
 #include "models/catalog.h"
+#include "runtime/checkpoint_layout.h"
 #include "runtime/cpu/reference_kernel.h"
 #include "runtime/error.h"
 #include "runtime/program.h"
-#include "runtime/saved_order.h"
 #include "tests/support/formula.h"
 
 namespace cnn::tests {
@@ -22,7 +22,7 @@ namespace {
 
 std::vector<float> to_saved(const TensorInfo& info, std::span<const float> plain_values) {
   std::vector<float> saved(plain_values.size());
-  to_saved_order(info, plain_values, saved);
+  to_checkpoint_layout(info, plain_values, saved);
   return saved;
 }
 
@@ -45,7 +45,8 @@ std::vector<float> starting_values(const TensorInfo& info, const Golden& golden)
     layers::fill(info.initializer, golden.seed, info.name, values);  // a slot
     return values;
   }
-  from_saved_order(info, formula_variable(info.name, saved_shape(info), golden.seed), values);
+  from_checkpoint_layout(info, formula_variable(info.name, checkpoint_shape(info), golden.seed),
+                         values);
   return values;
 }
 
@@ -216,7 +217,8 @@ std::vector<float> GoldenRun::gradient(std::string_view parameter) const {
   const TensorInfo& info = variables_->find(parameter)->info;
   std::vector<float> gradient = to_saved(info, output(parameter));
   if (info.decay) {
-    const std::vector<float> start = formula_variable(parameter, saved_shape(info), golden_.seed);
+    const std::vector<float> start =
+        formula_variable(parameter, checkpoint_shape(info), golden_.seed);
     for (std::size_t i = 0; i < gradient.size(); ++i) {
       gradient[i] += static_cast<float>(golden_.weight_decay) * start[i];
     }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "models/catalog.h"
+#include "runtime/checkpoint_layout.h"
 #include "runtime/graph.h"
-#include "runtime/saved_order.h"
 
 namespace cnn::models {
 namespace {
@@ -58,7 +58,8 @@ std::vector<Variable> ours(const Model& model, const Traits& traits) {
   std::vector<Variable> variables;
   for (const TensorInfo& info : graph.tensors()) {
     if (info.saved) {
-      variables.push_back({info.name, text_of(saved_shape(info)), info.role == Role::parameter});
+      variables.push_back(
+          {info.name, text_of(checkpoint_shape(info)), info.role == Role::parameter});
     }
   }
   return variables;

@@ -1,4 +1,4 @@
-#include "runtime/saved_order.h"
+#include "runtime/checkpoint_layout.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,38 +22,38 @@ std::vector<float> counted(std::size_t count) {
 }
 
 // w[o][i][h][w] = 6 o + 3 i + w.
-TEST(SavedOrder, PutsTheWindowOfAKernelFirst) {
+TEST(CheckpointLayout, PutsTheWindowOfAKernelFirst) {
   const TensorInfo info = saved({2, 2, 1, 3}, SavedAs::hwio);
-  EXPECT_EQ(saved_shape(info), (Shape{1, 3, 2, 2}));
+  EXPECT_EQ(checkpoint_shape(info), (Shape{1, 3, 2, 2}));
   std::vector<float> values(12);
-  to_saved_order(info, counted(12), values);
+  to_checkpoint_layout(info, counted(12), values);
   EXPECT_THAT(values, ElementsAre(0, 6, 3, 9, 1, 7, 4, 10, 2, 8, 5, 11));
 }
 
 // w[c][1][h][w] of a depthwise convolution.
-TEST(SavedOrder, KeepsTheChannelsOfADepthwiseKernelBeforeItsOne) {
+TEST(CheckpointLayout, KeepsTheChannelsOfADepthwiseKernelBeforeItsOne) {
   const TensorInfo info = saved({2, 1, 1, 3}, SavedAs::hwoi);
-  EXPECT_EQ(saved_shape(info), (Shape{1, 3, 2, 1}));
+  EXPECT_EQ(checkpoint_shape(info), (Shape{1, 3, 2, 1}));
   std::vector<float> values(6);
-  to_saved_order(info, counted(6), values);
+  to_checkpoint_layout(info, counted(6), values);
   EXPECT_THAT(values, ElementsAre(0, 3, 1, 4, 2, 5));
 }
 
-TEST(SavedOrder, LeavesOtherTensorsAsTheyAre) {
+TEST(CheckpointLayout, LeavesOtherTensorsAsTheyAre) {
   const TensorInfo info = saved({3}, SavedAs::same);
-  EXPECT_EQ(saved_shape(info), (Shape{3}));
+  EXPECT_EQ(checkpoint_shape(info), (Shape{3}));
   std::vector<float> values(3);
-  to_saved_order(info, counted(3), values);
+  to_checkpoint_layout(info, counted(3), values);
   EXPECT_EQ(values, counted(3));
 }
 
-TEST(SavedOrder, IsUndoneByReading) {
+TEST(CheckpointLayout, IsUndoneByReading) {
   for (const SavedAs as : {SavedAs::same, SavedAs::hwio, SavedAs::hwoi}) {
     const TensorInfo info = saved({2, 3, 4, 5}, as);
     std::vector<float> stored(120);
     std::vector<float> read(120);
-    to_saved_order(info, counted(120), stored);
-    from_saved_order(info, stored, read);
+    to_checkpoint_layout(info, counted(120), stored);
+    from_checkpoint_layout(info, stored, read);
     EXPECT_EQ(read, counted(120));
   }
 }

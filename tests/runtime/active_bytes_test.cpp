@@ -1,4 +1,4 @@
-#include "runtime/floor.h"
+#include "runtime/active_bytes.h"
 
 #include <gtest/gtest.h>
 
@@ -23,14 +23,14 @@ std::size_t active(const Graph& graph, std::size_t node, std::size_t workspace =
   return active_bytes(graph, graph.nodes()[node], workspace);
 }
 
-TEST(Floor, CountsOperandsAndWorkspaceAligned) {
+TEST(ActiveBytes, CountsOperandsAndWorkspaceAligned) {
   Graph graph;
   const Value x = graph.input("x", floats(17));
   emit(Opaque({floats(1), floats(16)}), {x});
   EXPECT_EQ(active(graph, 0, 65), 128U + 64U + 64U + 128U);
 }
 
-TEST(Floor, CountsNoVariable) {
+TEST(ActiveBytes, CountsNoVariable) {
   Graph graph;
   const Value w = graph.parameter("w", floats(16), {});
   const Value x = graph.input("x", floats(16));
@@ -40,14 +40,14 @@ TEST(Floor, CountsNoVariable) {
   EXPECT_EQ(active(graph, 1), 64U) << "a variable's bytes are not to be had";
 }
 
-TEST(Floor, CountsATensorThatIsGivenTwiceOnce) {
+TEST(ActiveBytes, CountsATensorThatIsGivenTwiceOnce) {
   Graph graph;
   const Value x = graph.input("x", floats(16));
   emit(Combine(in_place), {x, x});
   EXPECT_EQ(active(graph, 0), 128U);
 }
 
-TEST(Floor, CountsOutputsInThePlaceOfInputsWithThem) {
+TEST(ActiveBytes, CountsOutputsInThePlaceOfInputsWithThem) {
   Graph graph;
   const std::vector<Value> in{graph.input("x", floats(16)), graph.input("y", floats(16))};
   emit_all(SumAndDifference(), std::span<const Value>(in));
@@ -58,7 +58,7 @@ TEST(Floor, CountsOutputsInThePlaceOfInputsWithThem) {
   EXPECT_EQ(active(graph, 2), 2U * 64U) << "one input for one output";
 }
 
-TEST(Floor, CountsPartsAsTheWhole) {
+TEST(ActiveBytes, CountsPartsAsTheWhole) {
   Graph graph;
   TensorDesc part{.shape = {2, 4, 1, 8}, .layout = Layout::nhwc};
   TensorDesc whole = part;
@@ -73,7 +73,7 @@ TEST(Floor, CountsPartsAsTheWhole) {
   EXPECT_EQ(active(graph, 2), 512U);
 }
 
-TEST(Floor, ListsTheLargestNodesFirst) {
+TEST(ActiveBytes, ListsTheLargestNodesFirst) {
   Graph graph;
   const Value x = graph.input("x", floats(16));
   const Value a = emit(Scale(1), {x});
@@ -85,14 +85,14 @@ TEST(Floor, ListsTheLargestNodesFirst) {
   EXPECT_EQ(largest[0].node, NodeId{1});
   EXPECT_EQ(largest[0].bytes, 64U + 256U + 64U);
   EXPECT_EQ(largest[1].node, NodeId{2});
-  EXPECT_EQ(floor_bytes(graph, workspace), largest[0].bytes);
+  EXPECT_EQ(min_feasible_bytes(graph, workspace), largest[0].bytes);
 }
 
-TEST(Floor, IsNeverAboveWhatAScheduleNeeds) {
+TEST(ActiveBytes, IsNeverAboveWhatAScheduleNeeds) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto graph = tests::random_graph(seed);
     const std::vector<std::size_t> workspace(graph->nodes().size(), 100);
-    EXPECT_LE(floor_bytes(*graph, workspace),
+    EXPECT_LE(min_feasible_bytes(*graph, workspace),
               peak_memory(*graph, make_schedule(*graph), workspace).device_bytes);
   }
 }

@@ -1,4 +1,4 @@
-#include "runtime/saved_order.h"
+#include "runtime/checkpoint_layout.h"
 
 #include <algorithm>
 #include <array>
@@ -43,7 +43,7 @@ void for_each_saved(const TensorInfo& info, Visit visit) {
 
 }  // namespace
 
-Shape saved_shape(const TensorInfo& info) {
+Shape checkpoint_shape(const TensorInfo& info) {
   if (!is_permuted(info)) {
     return info.desc.shape;
   }
@@ -52,7 +52,8 @@ Shape saved_shape(const TensorInfo& info) {
   return {shape[axes[0]], shape[axes[1]], shape[axes[2]], shape[axes[3]]};
 }
 
-void to_saved_order(const TensorInfo& info, std::span<const float> plain, std::span<float> saved) {
+void to_checkpoint_layout(const TensorInfo& info, std::span<const float> plain,
+                          std::span<float> saved) {
   if (!is_permuted(info)) {
     std::copy(plain.begin(), plain.end(), saved.begin());
     return;
@@ -60,8 +61,8 @@ void to_saved_order(const TensorInfo& info, std::span<const float> plain, std::s
   for_each_saved(info, [&](std::size_t s, std::size_t p) { saved[s] = plain[p]; });
 }
 
-void from_saved_order(const TensorInfo& info, std::span<const float> saved,
-                      std::span<float> plain) {
+void from_checkpoint_layout(const TensorInfo& info, std::span<const float> saved,
+                            std::span<float> plain) {
   if (!is_permuted(info)) {
     std::copy(saved.begin(), saved.end(), plain.begin());
     return;

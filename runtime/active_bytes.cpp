@@ -1,4 +1,4 @@
-#include "runtime/floor.h"
+#include "runtime/active_bytes.h"
 
 #include <algorithm>
 
@@ -59,7 +59,7 @@ std::vector<ActiveSet> largest_nodes(const Graph& graph, std::span<const std::si
   return result;
 }
 
-std::size_t floor_bytes(const Graph& graph, std::span<const std::size_t> workspace) {
+std::size_t min_feasible_bytes(const Graph& graph, std::span<const std::size_t> workspace) {
   const std::vector<ActiveSet> largest = largest_nodes(graph, workspace, 1);
   return largest.empty() ? 0 : largest.front().bytes;
 }
