@@ -324,7 +324,8 @@ int run_reductions(const ReduceRun& run, const Backend& backend) {
     benchmark.buckets = gradient_buckets(run.config, backend);
   }
   const bool on_device = backend.device_exchange != nullptr;
-  run_as_threads(run.config, backend, on_device ? segment_bytes_of(run.options) : backend.memory.device,
+  run_as_threads(run.config, backend,
+                 on_device ? segment_bytes_of(run.options) : backend.memory.device,
                  [&](const RankPlace& place) { benchmark.run(place); });
   return benchmark.wrong ? 1 : 0;
 }

@@ -10,6 +10,7 @@
 
 #include "bench/compare/configurations.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace cnn::compare {
 namespace {
@@ -33,7 +34,7 @@ struct Spread {
 
 Spread spread_of(std::vector<double> values) {
   const auto [lower, upper] = std::ranges::minmax(values);
-  return {.value = median_of(std::move(values)), .lower = lower, .upper = upper};
+  return {.value = median(std::move(values)), .lower = lower, .upper = upper};
 }
 
 std::string trait(const Run& run, const char* name) {

@@ -9,6 +9,7 @@
 #include "bench/compare/change_points.h"
 #include "data/json/parse_json.h"
 #include "runtime/error.h"
+#include "runtime/median.h"
 
 namespace cnn::compare {
 namespace {
@@ -51,8 +52,8 @@ Run run_of_line(const std::string& where, std::string_view line) {
 std::string commit_of(const Run& run) { return text_at(run.json, {"commit"}); }
 
 double median_between(const std::vector<double>& values, std::size_t begin, std::size_t end) {
-  return median_of({values.begin() + static_cast<std::ptrdiff_t>(begin),
-                    values.begin() + static_cast<std::ptrdiff_t>(end)});
+  return median({values.begin() + static_cast<std::ptrdiff_t>(begin),
+                 values.begin() + static_cast<std::ptrdiff_t>(end)});
 }
 
 // Changes as the search found them, with their size; `places` are first runs.

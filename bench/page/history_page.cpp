@@ -5,6 +5,7 @@
 #include "bench/page/chart.h"
 #include "bench/page/page.h"
 #include "bench/page/style.h"
+#include "runtime/median.h"
 
 namespace cnn::page {
 namespace {
@@ -38,9 +39,8 @@ std::string speed_chart(const Series& series) {
   }
   bounds.push_back(speeds.size());
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const double median =
-        compare::median_of({speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i]),
-                            speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i + 1])});
+    const double median = median({speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i]),
+                                  speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i + 1])});
     chart.line({{static_cast<double>(bounds[i]) + 0.5, median},
                 {static_cast<double>(bounds[i + 1]) + 0.5, median}},
                "a", fmt::format("median {:.2f} images/sec", median));

@@ -179,7 +179,8 @@ RankContext Peers::connect(const Backend& backend) {
     return exchanging(std::move(context));
   }
   if (exchanges_gradients(config_)) {
-    towers_ = std::make_unique<allreduce::Connection>(world_, placements_, memory, config_.num_gpus);
+    towers_ =
+        std::make_unique<allreduce::Connection>(world_, placements_, memory, config_.num_gpus);
   }
   return context;
 }

@@ -40,7 +40,8 @@ std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& roo
   return nodes;
 }
 
-void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements, int each) {
+void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements,
+                       int each) {
   std::vector<std::vector<int>> all = all_gather(world, numa_nodes_of_ranks(each));
   for (std::size_t process = 0; process < placements.size(); ++process) {
     placements[process].nodes = std::move(all[process]);
