@@ -2,6 +2,9 @@
 # Makes build/portable/bundle: the program and the tests of the CUDA backend with all linked in that GPU hosts may lack,
 # what scripts/gpu_check.sh reads, and, for hosts with another CUDA, what a build there needs beside the sources.
 # The folder is laid out as the repository is, so that the scripts work in both.
+#
+#   scripts/bundle.sh                   builds the bundle
+#   scripts/bundle.sh --scripts=DIR     copies only the scripts of a bundle and what they read
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
@@ -34,15 +37,30 @@ copy_dependencies() {
   done <<<"$files"
 }
 
+copy_scripts() {
+  local folder
+  copy scripts gpu_check.sh
+  copy scripts common.sh
+  for folder in scripts/{gpu_check,peers,losses}; do
+    copy "$folder" .py
+  done
+  copy tests/losses .json
+}
+
+case ${1-} in
+  "") ;;
+  --scripts=?*)
+    bundle=$(realpath -m "${1#*=}")
+    copy_scripts
+    exit
+    ;;
+  *) die "$1: the only option is --scripts=DIR" ;;
+esac
+
 "$root/scripts/setup.sh"
 build portable --target cnn_benchmarks cnn_{runtime,layers,bench}_cuda_tests
 rm -rf "$bundle"
 cmake --install "$root/build/portable" --prefix "$bundle" --component bundle --strip >/dev/null
-copy scripts gpu_check.sh
-copy scripts common.sh
-for folder in scripts/{gpu_check,peers,losses}; do
-  copy "$folder" .py
-done
-copy tests/losses .json
+copy_scripts
 copy_dependencies
 say "$bundle: $(du -sm --apparent-size "$bundle" | cut -f 1) MiB"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# scripts/gpu_check.sh, unchanged, with a program and tests that run on the emulated GPU, laid out as a bundle is:
+# scripts/gpu_check.sh of a bundle, with a program and tests that run on the emulated GPU:
 # emulated_gpu_check.sh FOLDER_OF_THE_PROGRAM quick|all TESTS...
 # Toy models: of speed it shows nothing, but that every row of every slice runs and is kept. compute-sanitizer, which
 # takes programs for a card only, is left out.
@@ -10,6 +10,7 @@ shift 2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
+scripts/bundle.sh --scripts="$folder"
 mkdir "$folder/bin"
 ln -s "$emulated"/* "$folder/bin"
 for tests in "$@"; do
@@ -26,7 +27,7 @@ fail() {
 check() {
   local slice=$1
   shift
-  scripts/gpu_check.sh --bundle="$folder" --json="$folder/result.json" --toy --budget_s=1500 --slice="$slice" "$@" \
+  "$folder/scripts/gpu_check.sh" --json="$folder/result.json" --toy --budget_s=1500 --slice="$slice" "$@" \
     >"$folder/out" 2>&1 || fail "exit code $? of slice $slice"
   grep -q '^[1-9][0-9]* rows: 0 bad, 0 left' "$folder/out" || fail "rows of slice $slice are missing"
 }
