@@ -300,10 +300,12 @@ void MovingAverage::reference(std::span<const TensorView> in,
 
 Value batch_norm(Value x, const BatchNormOptions& options) {
   Graph& graph = *x.graph;
+  const std::string name =
+      options.layer.empty() ? graph.unique_name("batchnorm") : graph.scoped_name(options.layer);
   const BatchNormAttributes attributes{.epsilon = options.epsilon,
                                        .scale = options.scale,
                                        .decay = options.decay,
-                                       .variables = graph.unique_name("batchnorm") + "/"};
+                                       .variables = name + "/"};
   const TensorDesc vector = described({x.desc().shape[1]}, DataType::f32);
   const auto starts_at = [](double value) {
     return Initializer{Initializer::Kind::constant, value, 0};
@@ -333,7 +335,7 @@ Value conv_bn(Value x, ConvOptions options, const BatchNormOptions& norm) {
   // The kernel is the newest tensor but for y: its name tells the layer's own.
   const Graph& graph = *x.graph;
   const std::string& kernel = graph.info(graph.nodes().back().inputs[1]).name;
-  const std::string layer = kernel.substr(0, kernel.rfind("/conv2d/"));
+  const std::string layer = kernel.substr(0, kernel.size() - options.weights.size() - 1);
   const NameScope below(*x.graph, layer.substr(layer.rfind('/') + 1));
   const Value normalised = batch_norm(y, norm);
   return with_relu ? relu(normalised) : normalised;

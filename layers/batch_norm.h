@@ -125,7 +125,8 @@ struct BatchNormOptions {
   double decay = 0.999;
   double epsilon = 1e-3;
   bool scale = false;
-  bool decay_parameters = false;  // gamma and beta take part in the L2 term (mobilenet only)
+  bool decay_parameters = false;  // gamma and beta take part in the L2 term
+  std::string_view layer;         // its name below the graph's scope; empty: "batchnorm<N>"
 };
 
 // A layer "batchnorm<N>" with gamma (if scale), beta, moving_mean, moving_variance, created in that

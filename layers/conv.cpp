@@ -238,9 +238,28 @@ double Conv2dBackwardWeights::flops(std::span<const TensorDesc> in) const {
   return sizes(attributes, in[0].shape, in[1].shape).flops();
 }
 
+namespace {
+
+// kernel: [O, I, kh, kw].
+Initializer initializer_of(const ConvOptions& options, const Shape& kernel) {
+  const auto taps = static_cast<double>(kernel[2] * kernel[3]);
+  const auto inputs = static_cast<double>(kernel[1]);
+  const auto outputs = static_cast<double>(kernel[0]);
+  if (options.glorot) {
+    return {Initializer::Kind::uniform, 0, std::sqrt(2 / (taps * (inputs + outputs)))};
+  }
+  // The divisor is the stddev of a unit normal cut at two: what is drawn has variance 1 / fan_in.
+  const double stddev =
+      options.stddev.value_or(std::sqrt(1 / (taps * inputs)) / 0.87962566103423978);
+  return {Initializer::Kind::truncated_normal, 0, stddev};
+}
+
+}  // namespace
+
 Value conv(Value x, const ConvOptions& options) {
   Graph& graph = *x.graph;
-  const std::string name = graph.unique_name("conv");
+  const std::string name =
+      options.layer.empty() ? graph.unique_name("conv") : graph.scoped_name(options.layer);
   const Shape& image = x.desc().shape;
   require(image.rank() == 4, Conv2d({}), std::span(&x.desc(), 1), name + " takes images");
   const std::int64_t kernel_h = options.kernel_h > 0 ? options.kernel_h : options.kernel;
@@ -255,13 +274,11 @@ Value conv(Value x, const ConvOptions& options) {
       .bias = options.bias};
   const std::int64_t filters = options.depthwise ? image[1] : options.filters;
   const std::int64_t channels = options.depthwise ? 1 : image[1];
-  // The divisor is the stddev of a unit normal cut at two: what is drawn has variance 1 / fan_in.
-  const double fan_in = static_cast<double>(kernel_h * kernel_w * channels);
-  const double stddev = options.stddev.value_or(std::sqrt(1 / fan_in) / 0.87962566103423978);
-  const Value weights = graph.parameter(
-      name + "/conv2d/kernel", described({filters, channels, kernel_h, kernel_w}, DataType::f32),
-      {.initializer = {Initializer::Kind::truncated_normal, 0, stddev},
-       .saved_as = options.depthwise ? SavedAs::hwoi : SavedAs::hwio});
+  const Shape kernel{filters, channels, kernel_h, kernel_w};
+  const Value weights =
+      graph.parameter(name + "/" + std::string(options.weights), described(kernel, DataType::f32),
+                      {.initializer = initializer_of(options, kernel),
+                       .saved_as = options.depthwise ? SavedAs::hwoi : SavedAs::hwio});
   Value y;
   if (options.bias) {
     const Value biases =

@@ -78,9 +78,13 @@ struct ConvOptions {
   bool depthwise = false;
   std::optional<double> stddev;
   double bias_value = 0;
+  bool glorot = false;     // weights uniform, of variance 2 / (inputs + outputs of a pixel)
+  std::string_view layer;  // its name below the graph's scope; empty: "conv<N>"
+  std::string_view weights = "conv2d/kernel";  // the weights' name below the layer's
 };
 
-// A layer "conv<N>" with parameters "conv<N>/conv2d/kernel" (saved as HWIO) and "conv<N>/biases".
+// A layer "conv<N>" with parameters "conv<N>/conv2d/kernel" (saved as HWIO) and "conv<N>/biases",
+// or as the options name them.
 Value conv(Value x, const ConvOptions& options);
 
 }  // namespace cnn::layers

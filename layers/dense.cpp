@@ -189,19 +189,32 @@ void Unflatten::reference(std::span<const TensorView> in, std::span<const Tensor
   for_each_element(dims(image_shape), [&](std::size_t i, std::size_t j) { dx[i] = dy[j]; });
 }
 
+namespace {
+
+Initializer initializer_of(const DenseOptions& options, std::int64_t inputs) {
+  if (options.glorot) {
+    return {Initializer::Kind::uniform, 0,
+            std::sqrt(2 / static_cast<double>(inputs + options.units))};
+  }
+  const double gain = options.relu ? 2 : 1;
+  const double stddev = options.stddev.value_or(std::sqrt(gain / static_cast<double>(inputs)));
+  return {Initializer::Kind::truncated_normal, 0, stddev};
+}
+
+}  // namespace
+
 Value dense(Value x, const DenseOptions& options) {
   Graph& graph = *x.graph;
-  const std::string name = graph.unique_name("affine");
+  const std::string name =
+      options.layer.empty() ? graph.unique_name("affine") : graph.scoped_name(options.layer);
   const Shape& rows = x.desc().shape;
   require(rows.rank() == 2, Dense({}), std::span(&x.desc(), 1), name + " takes a matrix");
-  const double gain = options.relu ? 2 : 1;
-  const double stddev = options.stddev.value_or(std::sqrt(gain / static_cast<double>(rows[1])));
-  const Value weights =
-      graph.parameter(name + "/weights", described({rows[1], options.units}, DataType::f32),
-                      {.initializer = {Initializer::Kind::truncated_normal, 0, stddev}});
-  const Value biases =
-      graph.parameter(name + "/biases", described({options.units}, DataType::f32),
-                      {.initializer = {Initializer::Kind::constant, options.bias_value, 0}});
+  const Value weights = graph.parameter(name + "/" + std::string(options.weights),
+                                        described({rows[1], options.units}, DataType::f32),
+                                        {.initializer = initializer_of(options, rows[1])});
+  const Value biases = graph.parameter(
+      name + "/" + std::string(options.biases), described({options.units}, DataType::f32),
+      {.initializer = {Initializer::Kind::constant, options.bias_value, 0}});
   const Value y = emit(Dense({}), {x, weights, biases});
   return options.relu ? relu(y) : y;
 }

@@ -75,9 +75,13 @@ struct DenseOptions {
   bool relu = true;              // as its own Relu node: fusion is a later pass
   std::optional<double> stddev;  // unset: sqrt(2 / in) before a ReLU, sqrt(1 / in) without
   double bias_value = 0;
+  bool glorot = false;     // weights uniform, of variance 2 / (in + out)
+  std::string_view layer;  // its name below the graph's scope; empty: "affine<N>"
+  std::string_view weights = "weights", biases = "biases";  // names below the layer's
 };
 
-// A layer "affine<N>" with parameters "affine<N>/weights" [in, out] and "affine<N>/biases".
+// A layer "affine<N>" with parameters "affine<N>/weights" [in, out] and "affine<N>/biases", or as
+// the options name them.
 Value dense(Value x, const DenseOptions& options);
 Value flatten(Value x);  // x itself if it has rank 2
 

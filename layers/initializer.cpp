@@ -33,10 +33,17 @@ double truncated_normal(std::uint64_t bits) {
   return std::clamp(std::numbers::sqrt2 * inverse_erf(mass * u), -2.0, 2.0);
 }
 
+// The uniform distribution with mean 0 and variance 1.
+double uniform(std::uint64_t bits) {
+  return std::numbers::sqrt3 * ((static_cast<double>(bits >> 11) + 0.5) * 0x1p-52 - 1);
+}
+
 void fill_range(const Initializer& initializer, std::uint64_t stream, std::size_t first,
                 std::span<float> values) {
+  const bool is_uniform = initializer.kind == Initializer::Kind::uniform;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const double draw = truncated_normal(random_bits(stream, first + i));
+    const std::uint64_t bits = random_bits(stream, first + i);
+    const double draw = is_uniform ? uniform(bits) : truncated_normal(bits);
     values[i] = static_cast<float>(initializer.mean + initializer.stddev * draw);
   }
 }

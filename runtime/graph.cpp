@@ -154,11 +154,16 @@ bool Graph::shares_bytes(TensorId id) const {
   return info(id).alias.has_value() || is_root_[index_of(id)];
 }
 
-NameScope::NameScope(Graph& graph, std::string_view name)
-    : graph_(graph), length_(graph.scope_.size()) {
-  graph_.scope_ += std::string(name) + "/";
+NameScope::NameScope(Graph& graph, std::string_view name, Place place)
+    : graph_(graph), outer_(graph.scope_) {
+  std::string& scope = graph_.scope_;
+  if (place == Place::beside && !scope.empty()) {
+    scope.pop_back();                    // the slash at the end
+    scope.resize(scope.rfind('/') + 1);  // npos + 1 is 0: the scope had one part
+  }
+  scope += std::string(name) + "/";
 }
 
-NameScope::~NameScope() { graph_.scope_.resize(length_); }
+NameScope::~NameScope() { graph_.scope_ = outer_; }
 
 }  // namespace cnn

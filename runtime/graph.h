@@ -23,10 +23,12 @@ enum class Role : std::uint8_t { input, parameter, state, derived, activation };
 
 // How a parameter or state starts. Draws depend on seed and name only, never on order.
 struct Initializer {
-  enum class Kind : std::uint8_t { constant, truncated_normal };
+  enum class Kind : std::uint8_t { constant, truncated_normal, uniform };
   Kind kind = Kind::constant;
-  double mean = 0;    // or the constant
-  double stddev = 0;  // of the untruncated normal; draws beyond two of it are drawn again
+  double mean = 0;  // or the constant
+  // Of the untruncated normal, whose draws beyond two of it are drawn again, or of the uniform
+  // distribution, which reaches sqrt(3) of it from the mean.
+  double stddev = 0;
 };
 
 // The order of axes under which other programs know a parameter: O, I, H, W of ours becomes H, W,
@@ -106,6 +108,8 @@ class Graph {
   // "conv" -> "<scope>conv0", then "conv1", ...: numbered per kind over the whole graph, whatever
   // the scope. Layers name their parameters below it.
   std::string unique_name(std::string_view kind);
+  // "conv" -> "<scope>conv": for layers that the network names itself.
+  std::string scoped_name(std::string_view name) const { return scope_ + std::string(name); }
 
   std::span<const Node> nodes() const { return nodes_; }
   std::span<const TensorInfo> tensors() const { return tensors_; }
@@ -132,18 +136,21 @@ class Graph {
   std::string scope_;
 };
 
-// While it lives, unique_name() puts `name` and a slash behind the graph's scope:
+// While it lives, unique_name() and scoped_name() put `name` and a slash behind the graph's scope:
 // NameScope scope(graph, "resnet_v10") turns "v/cg/conv1" into "v/cg/resnet_v10/conv1".
 class NameScope {
  public:
-  NameScope(Graph& graph, std::string_view name);
+  // beside: `name` takes the place of the innermost scope, so that "v/cg/" becomes "v/<name>/".
+  enum class Place : std::uint8_t { inside, beside };
+
+  NameScope(Graph& graph, std::string_view name, Place place = Place::inside);
   ~NameScope();
   NameScope(const NameScope&) = delete;
   NameScope& operator=(const NameScope&) = delete;
 
  private:
   Graph& graph_;
-  std::size_t length_;
+  std::string outer_;
 };
 
 // Adds a node with one output and returns it; of several outputs the first.

@@ -17,10 +17,12 @@ void add_own_kernels(KernelTable& table, const Loops& loops) {
                            AddRows{add_elementwise_rows},
                            AddRows{add_concat_rows},
                            AddRows{add_dropout_rows},
+                           AddRows{add_drop_path_rows},
                            AddRows{add_loss_rows},
                            AddRows{add_optimizer_rows},
                            AddRows{add_spatial_mean_rows},
-                           AddRows{add_flatten_rows}};
+                           AddRows{add_flatten_rows},
+                           AddRows{add_subsample_rows}};
   for (const AddRows add_rows : all) {
     add_rows(table, loops);
   }

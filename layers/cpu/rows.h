@@ -46,9 +46,11 @@ void add_activation_rows(KernelTable& table, const Loops& loops);
 void add_elementwise_rows(KernelTable& table, const Loops& loops);  // Add, Scale, Fill, Normalise
 void add_concat_rows(KernelTable& table, const Loops& loops);  // Concat, Split, Pad-, SliceChannels
 void add_dropout_rows(KernelTable& table, const Loops& loops);
+void add_drop_path_rows(KernelTable& table, const Loops& loops);
 void add_loss_rows(KernelTable& table, const Loops& loops);
 void add_optimizer_rows(KernelTable& table, const Loops& loops);
 void add_spatial_mean_rows(KernelTable& table, const Loops& loops);
 void add_flatten_rows(KernelTable& table, const Loops& loops);
+void add_subsample_rows(KernelTable& table, const Loops& loops);  // Subsample and its gradient
 
 }  // namespace cnn::layers::cpu

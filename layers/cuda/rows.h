@@ -13,6 +13,7 @@ void add_moving_average_rows(KernelTable& table);
 void add_fused_norm_rows(KernelTable& table);  // all of layers/fused_norm.h
 void add_pool_rows(KernelTable& table);        // MaxPool, AveragePool
 void add_pool_backward_rows(KernelTable& table);
+void add_subsample_rows(KernelTable& table);     // Subsample and its gradient
 void add_spatial_mean_rows(KernelTable& table);  // SpatialMean and its gradient
 void add_lrn_rows(KernelTable& table);           // Lrn and its gradient
 void add_lrn_within_rows(KernelTable& table);    // WithinLrn and its gradient
@@ -23,6 +24,7 @@ void add_convert_rows(KernelTable& table);      // Convert, Normalise
 void add_concat_rows(KernelTable& table);       // Concat, Split, PadChannels, SliceChannels
 void add_flatten_rows(KernelTable& table);      // Flatten, Unflatten
 void add_dropout_rows(KernelTable& table);
+void add_drop_path_rows(KernelTable& table);
 void add_loss_rows(KernelTable& table);  // SoftmaxCrossEntropy and its gradient, Accuracy
 void add_synthetic_labels_rows(KernelTable& table);
 void add_optimizer_rows(KernelTable& table);  // Update, AdvanceLossScale, AdvanceAdam

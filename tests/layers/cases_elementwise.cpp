@@ -1,5 +1,6 @@
 #include "layers/activation.h"
 #include "layers/concat.h"
+#include "layers/drop_path.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/lrn.h"
@@ -86,6 +87,10 @@ std::vector<Case> elementwise_cases() {
             [](Value x) { return layers::pad_channels(x, 2, 11); }),
       unary("dropout_of_an_image", odd, [](Value x) { return layers::dropout(x, 0.8); }),
       unary("dropout_of_a_matrix", {4, 100}, [](Value x) { return layers::dropout(x, 0.5); }),
+      unary("drop_path_of_an_image", {7, 17, 5, 3},
+            [](Value x) { return layers::drop_path(x, 0.5, 1); }),
+      unary("drop_path_of_small_examples", {37, 3},
+            [](Value x) { return layers::drop_path(x, 0.25, 1000); }),
       unary("lrn_alexnet_cifar", {2, 64, 5, 5},
             [](Value x) { return layers::lrn(x, {.radius = 4, .alpha = 0.001 / 9}); }),
       unary("lrn_few_channels", {2, 5, 3, 4}, [](Value x) { return layers::lrn(x, {}); }),

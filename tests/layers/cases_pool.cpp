@@ -1,4 +1,5 @@
 #include "layers/pool.h"
+#include "layers/subsample.h"
 #include "tests/layers/cases.h"
 
 namespace cnn::tests {
@@ -55,6 +56,15 @@ std::vector<Case> pool_cases() {
                           },
                       .weight = row.weight,
                       .bf16_tolerance = overlapping});
+  }
+  for (const Shape& shape : {Shape{2, 17, 9, 7}, Shape{2, 16, 8, 8}, Shape{1, 44, 1, 1}}) {
+    for (const std::int64_t offset : {0, 1}) {
+      result.push_back(
+          {.name = "subsample_" + std::to_string(shape[1]) + "_from_" + std::to_string(offset),
+           .build = [shape, offset](Graph& graph) {
+             return layers::subsample(image(graph, "x", shape), 2, offset);
+           }});
+    }
   }
   result.push_back({.name = "max_pool_without_indices",
                     .build = [](Graph& graph) -> std::optional<Value> {

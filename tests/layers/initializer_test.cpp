@@ -45,6 +45,18 @@ TEST(Initializer, DrawsTruncatedNormalsOfTheRightMoments) {
   EXPECT_NEAR(std::sqrt(m.variance), 0.87962566103423978, 0.002);
 }
 
+TEST(Initializer, DrawsUniformValuesOfTheRightMomentsAndBounds) {
+  const std::vector<float> values = draws({Initializer::Kind::uniform, 3, 2}, 1, "w", 1'000'000);
+  const Moments m = moments(values);
+  EXPECT_NEAR(m.mean, 3, 0.01);
+  EXPECT_NEAR(std::sqrt(m.variance), 2, 0.005);
+  const auto [smallest, largest] = std::ranges::minmax(values);
+  EXPECT_NEAR(smallest, 3 - 2 * std::sqrt(3), 1e-3);
+  EXPECT_NEAR(largest, 3 + 2 * std::sqrt(3), 1e-3);
+  EXPECT_GE(smallest, 3 - 2 * std::sqrt(3) - 1e-6);
+  EXPECT_LE(largest, 3 + 2 * std::sqrt(3) + 1e-6);
+}
+
 TEST(Initializer, CutsAtTwoAndReachesTheCut) {
   const std::vector<float> values = draws(normal, 1, "w", 1'000'000);
   const auto [smallest, largest] = std::ranges::minmax(values);

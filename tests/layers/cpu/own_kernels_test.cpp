@@ -8,10 +8,12 @@
 #include "layers/activation.h"
 #include "layers/concat.h"
 #include "layers/dense.h"
+#include "layers/drop_path.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
 #include "layers/pool.h"
+#include "layers/subsample.h"
 #include "runtime/error.h"
 #include "tests/support/op_runner.h"
 
@@ -99,6 +101,37 @@ TEST_P(OwnKernels, DropTheSameElementsInEveryLayout) {
   for (const std::int64_t channels : {16, 35, 2048}) {
     const HostTensor x = draws({4, channels, 1, 1}, GetParam().type, 1);
     expect_like_reference(layers::Dropout(0.7, 99), {&x, &step}, GetParam(), 0);
+  }
+}
+
+TEST_P(OwnKernels, DropTheSameExamplesInEveryLayout) {
+  HostTensor step(TensorDesc{.shape = {}, .type = DataType::i32});
+  step.view().as<std::int32_t>()[0] = 3;
+  const layers::DropPath op({1U << 23, 4}, 99);
+  for (Shape shape : images()) {
+    shape = {shape[0] + 7, shape[1], shape[2], shape[3]};
+    const HostTensor x = draws(shape, GetParam().type, 1);
+    expect_like_reference(op, {&x, &step}, GetParam(), 0);
+    const HostTensor rows = draws({shape[0], shape[1]}, DataType::f32, 1);
+    expect_like_reference(op, {&rows, &step}, GetParam(), 0);
+  }
+}
+
+TEST_P(OwnKernels, KeepOnePixelOfEachStride) {
+  for (const Shape& shape : images()) {
+    for (const std::int64_t offset : {0, 1, 2}) {
+      const layers::Window window{.stride_h = 3,
+                                  .stride_w = 3,
+                                  .pad_top = -offset,
+                                  .pad_bottom = offset,
+                                  .pad_left = -offset,
+                                  .pad_right = offset};
+      const HostTensor x = draws(shape, GetParam().type, 1);
+      const Shape kept{shape[0], shape[1], window.output_h(shape[2]), window.output_w(shape[3])};
+      const HostTensor dy = draws(kept, GetParam().type, 2);
+      expect_like_reference(layers::Subsample(window), {&x}, GetParam(), 0);
+      expect_like_reference(layers::SubsampleBackward(window, shape), {&dy}, GetParam(), 0);
+    }
   }
 }
 

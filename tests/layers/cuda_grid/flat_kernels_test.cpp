@@ -14,6 +14,7 @@
 #include "layers/activation.h"
 #include "layers/concat.h"
 #include "layers/cuda/own_kernels.h"
+#include "layers/drop_path.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
 #include "layers/loss.h"
@@ -160,6 +161,24 @@ TEST(FlatKernels, DropExactlyWhatTheOpDrops) {
   ASSERT_TRUE(run);
   for (std::size_t i = 0; i < 36; ++i) {
     EXPECT_EQ(floats(run->out[0])[i], layers::keeps(12345, 41, i, 0.3) ? 1.5F / 0.3F : 0) << i;
+  }
+}
+
+TEST(FlatKernels, DropExactlyTheExamplesThatTheOpDrops) {
+  const layers::DropPath op({1U << 23, 50}, 12345);
+  for (const std::int64_t of_example : {1, 3, 5, 64}) {
+    const HostTensor x =
+        tensor({12, of_example}, std::vector<float>(static_cast<std::size_t>(12 * of_example), 3));
+    const HostTensor step = tensor<std::int32_t>({}, {25});
+    const OpRun dropped = run_own(op, x, step);
+    for (std::size_t n = 0; n < 12; ++n) {
+      const float expected = layers::keeps_path(op, 25, n) ? 4.0F : 0.0F;
+      EXPECT_THAT(floats(dropped.out[0])
+                      .subspan(n * static_cast<std::size_t>(of_example),
+                               static_cast<std::size_t>(of_example)),
+                  testing::Each(expected))
+          << "example " << n << " of " << of_example;
+    }
   }
 }
 

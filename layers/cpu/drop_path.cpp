@@ -1,0 +1,58 @@
+#include "layers/drop_path.h"
+
+#include <algorithm>
+#include <array>
+
+#include "layers/cpu/own_kernel.h"
+#include "layers/cpu/parallel.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+
+namespace {
+
+// Elements that one call of a loop takes; one bit for each of them says whether it is kept.
+constexpr std::int64_t piece = 8192;
+
+// In every layout an example's elements lie together, padding included.
+void drop_examples(const Loops& loops, const DropPath& op, const Operands& o) {
+  const TypedLoops& typed = loops_of(loops, o.in[0].desc.type);
+  const std::int32_t step = o.in[1].as<std::int32_t>()[0];
+  const float keep = static_cast<float>(op.schedule.kept(step)) * 0x1p-24F;
+  const std::int64_t of_example = stored_elements(o.in[0].desc) / o.in[0].desc.shape[0];
+  const std::int64_t pieces = (of_example + piece - 1) / piece;
+  parallel_for(o.in[0].desc.shape[0] * pieces, elements_per_thread / piece,
+               [&](std::int64_t begin, std::int64_t end) {
+                 std::array<std::uint8_t, piece / 8> bits{};
+                 for (std::int64_t i = begin; i < end; ++i) {
+                   const std::int64_t example = i / pieces;
+                   const std::int64_t first = i % pieces * piece;
+                   const bool kept = keeps_path(op, step, static_cast<std::uint64_t>(example));
+                   bits.fill(kept ? 0xFF : 0);
+                   const std::int64_t at_element = example * of_example + first;
+                   typed.select(at(o.in[0], at_element), at(o.out[0], at_element),
+                                std::min(piece, of_example - first), bits.data(), keep);
+                 }
+               });
+}
+
+}  // namespace
+
+void add_drop_path_rows(KernelTable& table, const Loops& loops) {
+  table.add<DropPath>(
+      [](const DropPath&, const Signature& asked) -> std::optional<KernelSpec> {
+        const TensorDesc& x = asked.in[0];
+        if (!is_vectorised(x.type) || x.layout == Layout::packed) {
+          return std::nullopt;
+        }
+        KernelSpec spec = as_asked(asked);
+        spec.out[0].layout = x.layout;
+        spec.out[0].packing = nullptr;
+        return spec;
+      },
+      [&loops](const DropPath& op, const Signature&) {
+        return own_kernel([&loops, op](const Operands& o) { drop_examples(loops, op, o); });
+      });
+}
+
+}  // namespace cnn::layers::cpu
