@@ -24,6 +24,7 @@ struct Row {
   bool has_distortions = false;  // --distortions changes its training images
   float scale = 1, shift = 0;    // a network sees pixel * scale + shift
   OpenDataset open = nullptr;    // nullptr: synthetic input only
+  std::string_view task = "image classification";  // of the networks that train on it
 };
 
 std::span<const Row> catalog();

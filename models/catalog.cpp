@@ -1,7 +1,6 @@
 #include "models/catalog.h"
 
-#include <algorithm>
-#include <array>
+#include <utility>
 
 #include "models/networks.h"
 #include "runtime/error.h"
@@ -14,6 +13,7 @@ using enum ResnetVersion;
 
 constexpr DefaultRate constant{0.005, RateRule::constant};
 constexpr DefaultRate resnet_rate{0.128, RateRule::resnet};
+constexpr DefaultRate official_rate{0.0125, RateRule::official_resnet};
 constexpr DefaultRate cifar_resnet_rate{0.1, RateRule::cifar_resnet};
 constexpr DefaultRate cifar_alexnet_rate{0.1, RateRule::cifar_alexnet};
 constexpr DefaultRate densenet_rate{0.1, RateRule::densenet};
@@ -29,6 +29,14 @@ Value vgg_of(Value images) {
 template <ResnetVersion version, int blocks>
 Value resnet_cifar_of(Value images) {
   return resnet_cifar(images, version, blocks);
+}
+template <NasnetSize size>
+Value nasnet_of(Value images) {
+  return nasnet(images, size);
+}
+template <NasnetSize size>
+TwoHeads two_heads_of(Value images) {
+  return nasnet_with_auxiliary_head(images, size);
 }
 template <int layers, int growth>
 Value densenet_of(Value images) {
@@ -61,28 +69,68 @@ std::vector<Model> on(std::string_view data_set, std::int64_t channels, std::int
   return models;
 }
 
+Model with_auxiliary_head(TwoHeads (*build)(Value), Model model) {
+  model.build_two_heads = build;
+  return model;
+}
+
+template <bool bottleneck, ResnetVersion version, int... blocks>
+Model official(std::string_view name, std::string_view printed, int batch_size = 32) {
+  Model model = row(name, 224, batch_size, official_rate, [](Value images) {
+    return official_resnet(images, {bottleneck, version, {blocks...}});
+  });
+  model.ends_in_logits = true;
+  return printed_as(printed, model);
+}
+
+std::vector<Model> official_resnets() {
+  return {
+      official<false, v1, 2, 2, 2, 2>("official_resnet18", "official_resnet_18_v1"),
+      official<false, v1, 3, 4, 6, 3>("official_resnet34", "official_resnet_34_v1"),
+      official<true, v1, 3, 4, 6, 3>("official_resnet50", "official_resnet_50_v1", 128),
+      official<true, v1, 3, 4, 23, 3>("official_resnet101", "official_resnet_101_v1"),
+      official<true, v1, 3, 8, 36, 3>("official_resnet152", "official_resnet_152_v1"),
+      official<true, v1, 3, 24, 36, 3>("official_resnet200", "official_resnet_200_v1"),
+      official<false, v2, 2, 2, 2, 2>("official_resnet18_v2", "official_resnet_18_v2"),
+      official<false, v2, 3, 4, 6, 3>("official_resnet34_v2", "official_resnet_34_v2"),
+      official<true, v2, 3, 4, 6, 3>("official_resnet50_v2", "official_resnet_50_v2", 128),
+      official<true, v2, 3, 4, 23, 3>("official_resnet101_v2", "official_resnet_101_v2"),
+      official<true, v2, 3, 8, 36, 3>("official_resnet152_v2", "official_resnet_152_v2"),
+      official<true, v2, 3, 24, 36, 3>("official_resnet200_v2", "official_resnet_200_v2"),
+  };
+}
+
 std::vector<Model> imagenet() {
-  return on("imagenet", 3, 1001,
-            {
-                row("trivial", 227, 32, constant, trivial),
-                printed_as("lenet5", row("lenet", 28, 32, constant, lenet)),
-                row("alexnet", 227, 512, constant, alexnet),
-                row("overfeat", 231, 32, constant, overfeat),
-                row("vgg11", 224, 64, constant, vgg_of<1, 1, 2, 2, 2>),
-                row("vgg16", 224, 64, constant, vgg_of<2, 2, 3, 3, 3>),
-                row("vgg19", 224, 64, constant, vgg_of<2, 2, 4, 4, 4>),
-                row("googlenet", 224, 32, constant, googlenet),
-                row("inception3", 299, 32, constant, inception3),
-                row("inception4", 299, 32, constant, inception4),
-                row("resnet50", 224, 64, resnet_rate, resnet_of<v1, 3, 4, 6, 3>),
-                row("resnet50_v1.5", 224, 64, resnet_rate, resnet_of<v1_5, 3, 4, 6, 3>),
-                row("resnet50_v2", 224, 64, resnet_rate, resnet_of<v2, 3, 4, 6, 3>),
-                row("resnet101", 224, 32, resnet_rate, resnet_of<v1, 3, 4, 23, 3>),
-                row("resnet101_v2", 224, 32, resnet_rate, resnet_of<v2, 3, 4, 23, 3>),
-                row("resnet152", 224, 32, resnet_rate, resnet_of<v1, 3, 8, 36, 3>),
-                row("resnet152_v2", 224, 32, resnet_rate, resnet_of<v2, 3, 8, 36, 3>),
-                row("mobilenet", 224, 32, constant, mobilenet),
-            });
+  std::vector<Model> models = {
+      row("trivial", 227, 32, constant, trivial),
+      printed_as("lenet5", row("lenet", 28, 32, constant, lenet)),
+      row("alexnet", 227, 512, constant, alexnet),
+      row("overfeat", 231, 32, constant, overfeat),
+      row("vgg11", 224, 64, constant, vgg_of<1, 1, 2, 2, 2>),
+      row("vgg16", 224, 64, constant, vgg_of<2, 2, 3, 3, 3>),
+      row("vgg19", 224, 64, constant, vgg_of<2, 2, 4, 4, 4>),
+      row("googlenet", 224, 32, constant, googlenet),
+      with_auxiliary_head(inception3_with_auxiliary_head,
+                          row("inception3", 299, 32, constant, inception3)),
+      row("inception4", 299, 32, constant, inception4),
+      row("resnet50", 224, 64, resnet_rate, resnet_of<v1, 3, 4, 6, 3>),
+      row("resnet50_v1.5", 224, 64, resnet_rate, resnet_of<v1_5, 3, 4, 6, 3>),
+      row("resnet50_v2", 224, 64, resnet_rate, resnet_of<v2, 3, 4, 6, 3>),
+      row("resnet101", 224, 32, resnet_rate, resnet_of<v1, 3, 4, 23, 3>),
+      row("resnet101_v2", 224, 32, resnet_rate, resnet_of<v2, 3, 4, 23, 3>),
+      row("resnet152", 224, 32, resnet_rate, resnet_of<v1, 3, 8, 36, 3>),
+      row("resnet152_v2", 224, 32, resnet_rate, resnet_of<v2, 3, 8, 36, 3>),
+      row("mobilenet", 224, 32, constant, mobilenet),
+      with_auxiliary_head(two_heads_of<NasnetSize::mobile>,
+                          row("nasnet", 224, 32, constant, nasnet_of<NasnetSize::mobile>)),
+      with_auxiliary_head(two_heads_of<NasnetSize::large>,
+                          printed_as("nasnet", row("nasnetlarge", 331, 16, constant,
+                                                   nasnet_of<NasnetSize::large>))),
+  };
+  for (const Model& model : official_resnets()) {
+    models.push_back(model);
+  }
+  return on("imagenet", 3, 1001, std::move(models));
 }
 
 std::vector<Model> cifar10() {
@@ -106,6 +154,9 @@ std::vector<Model> cifar10() {
                 row("densenet40_k12", 32, 64, densenet_rate, densenet_of<12, 12>),
                 row("densenet100_k12", 32, 64, densenet_rate, densenet_of<32, 12>),
                 row("densenet100_k24", 32, 64, densenet_rate, densenet_of<32, 24>),
+                with_auxiliary_head(two_heads_of<NasnetSize::cifar>,
+                                    row("nasnet", 32, 32, {0.025, RateRule::constant},
+                                        nasnet_of<NasnetSize::cifar>)),
             });
 }
 
@@ -121,12 +172,13 @@ std::vector<Model> mnist() {
             });
 }
 
-// Names of tf_cnn_benchmarks that have no network here.
-bool left_out(std::string_view name) {
-  constexpr std::array<std::string_view, 5> others{"nasnet", "nasnetlarge", "ssd300", "ncf",
-                                                   "deepspeech2"};
-  return name.starts_with("official_resnet") ||
-         std::find(others.begin(), others.end(), name) != others.end();
+// The task of a network of tf_cnn_benchmarks that is none of image classification; empty for all
+// other names.
+std::string_view other_task(std::string_view name) {
+  return name == "ssd300"        ? "object detection"
+         : name == "ncf"         ? "recommendation"
+         : name == "deepspeech2" ? "speech recognition"
+                                 : "";
 }
 
 }  // namespace
@@ -169,9 +221,10 @@ const Model& find(std::string_view data_set, std::string_view name) {
   const std::string known = names(data_set);
   check(!known.empty(), "No models for dataset '" + std::string(data_set) +
                             "'; there are some for imagenet, cifar10 and mnist");
-  if (left_out(name)) {
-    throw Error("Model '" + std::string(name) +
-                "' of tf_cnn_benchmarks is not built here; choose one of " + known);
+  if (const std::string_view task = other_task(name); !task.empty()) {
+    throw Error("--model=" + std::string(name) + ": this program trains image classifiers, and " +
+                std::string(name) + " is a network for " + std::string(task) + "; choose one of " +
+                known);
   }
   const std::string told =
       "--model=" + std::string(name) + ": no such model for the data set " + std::string(data_set);

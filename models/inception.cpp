@@ -1,5 +1,7 @@
-// Szegedy et al., 2015 (v3) and 2016 (v4), without auxiliary classifiers. All modules of a kind
+// Szegedy et al., 2015 (v3) and 2016 (v4). All modules of a kind
 // share a scope that ends in 0: existing checkpoints have it so.
+#include <optional>
+
 #include "layers/batch_norm.h"
 #include "layers/concat.h"
 #include "layers/dropout.h"
@@ -150,9 +152,17 @@ Value first_layers(Value images) {
   return unit(valid3x3(valid3x3(images, 32, 2), 32, 1), 64, 3, 3);
 }
 
-}  // namespace
+// The second classifier's features, from the last map of 17 x 17.
+Value auxiliary3(Value x) {
+  Value y = layers::average_pool(x, {.kernel = 5, .stride = 3});
+  y = unit(y, 128);
+  y = layers::conv_bn(y, {.filters = 768, .kernel = 5, .padding = Padding::valid, .stddev = 0.01},
+                      {});
+  return layers::spatial_mean(y);
+}
 
-Value inception3(Value images) {
+// auxiliary: gets the second classifier's features unless it is null.
+Value build3(Value images, std::optional<Value>* auxiliary) {
   Value x = halve(first_layers(images));
   x = halve(valid3x3(unit(x, 80), 192, 1));
   for (const int pooled : {32, 64, 64}) {
@@ -162,8 +172,21 @@ Value inception3(Value images) {
   for (const int width : {128, 160, 160, 192}) {
     x = module3_c(x, width);
   }
+  if (auxiliary != nullptr) {
+    *auxiliary = auxiliary3(x);
+  }
   x = module3_e(module3_d(x), false);
   return layers::spatial_mean(module3_e(x, true));
+}
+
+}  // namespace
+
+Value inception3(Value images) { return build3(images, nullptr); }
+
+TwoHeads inception3_with_auxiliary_head(Value images) {
+  std::optional<Value> auxiliary;
+  const Value features = build3(images, &auxiliary);
+  return {features, auxiliary.value()};
 }
 
 Value inception4(Value images) {

@@ -28,18 +28,29 @@ double rate_of(const StaircaseRate& staircase, std::int64_t step) {
   return std::max(staircase.minimum, staircase.start * factor);
 }
 
-// Goyal et al., 2017: five epochs of warm-up, a tenth of the rate after 30, 60, 80 and 90 epochs.
-LearningRate resnet_rate(double base, const RateContext& context) {
-  const double scaled = scaled_resnet_rate(base, context);
-  const double steps_per_epoch = imagenet_examples / static_cast<double>(context.batch_size);
+// A tenth of the rate after 30, 60, 80 and 90 epochs.
+PiecewiseRate falling_rate(double rate, double steps_per_epoch) {
   PiecewiseRate piecewise;
   for (const double epoch : {30.0, 60.0, 80.0, 90.0}) {
     piecewise.boundaries.push_back(static_cast<std::int64_t>(steps_per_epoch * epoch));
   }
   for (const double factor : {1.0, 0.1, 0.01, 0.001, 0.0001}) {
-    piecewise.rates.push_back(scaled * factor);
+    piecewise.rates.push_back(rate * factor);
   }
-  return {.schedule = std::move(piecewise),
+  return piecewise;
+}
+
+// No warm-up, and no division by the devices whose gradients are summed.
+LearningRate official_resnet_rate(double rate_of_32, const RateContext& context) {
+  const auto batch = static_cast<double>(context.batch_size);
+  return {.schedule = falling_rate(rate_of_32 / 32 * batch, imagenet_examples / batch)};
+}
+
+// Goyal et al., 2017: five epochs of warm-up, then steps.
+LearningRate resnet_rate(double base, const RateContext& context) {
+  const double scaled = scaled_resnet_rate(base, context);
+  const double steps_per_epoch = imagenet_examples / static_cast<double>(context.batch_size);
+  return {.schedule = falling_rate(scaled, steps_per_epoch),
           .warmup_steps = static_cast<std::int64_t>(steps_per_epoch * 5),
           .warmup_rate = scaled};
 }
@@ -60,6 +71,8 @@ LearningRate default_rate(const LearningRateOptions& options, const DefaultRate&
       return constant(model.rate);
     case RateRule::resnet:
       return resnet_rate(options.resnet_base_lr.value_or(model.rate), context);
+    case RateRule::official_resnet:
+      return official_resnet_rate(model.rate, context);
     case RateRule::cifar_resnet:
       return cifar_rate({82, 123, 300}, {0.1, 0.01, 0.001, 0.0002}, context);
     case RateRule::densenet:

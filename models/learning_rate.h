@@ -10,10 +10,17 @@ namespace cnn::models {
 
 // Which schedule a model follows when no flag names a rate. `constant` is the model's number at all
 // steps; the others are the schedules of their papers, in epochs of their own data set.
-enum class RateRule : std::uint8_t { constant, resnet, cifar_resnet, cifar_alexnet, densenet };
+enum class RateRule : std::uint8_t {
+  constant,
+  resnet,
+  official_resnet,
+  cifar_resnet,
+  cifar_alexnet,
+  densenet
+};
 
 struct DefaultRate {
-  double rate = 0.005;  // for resnet at 256 examples per step
+  double rate = 0.005;  // for resnet at 256 examples per step, for official_resnet at 32
   RateRule rule = RateRule::constant;
 };
 

@@ -9,6 +9,12 @@
 
 namespace cnn::models {
 
+// The features of a network that trains a second classifier in its middle, each without the last,
+// linear layer.
+struct TwoHeads {
+  Value features, auxiliary;
+};
+
 // One network on one data set: a row of the catalog.
 struct Model {
   std::string_view data_set;      // imagenet, cifar10 or mnist
@@ -27,10 +33,23 @@ struct Model {
   std::optional<double> head_stddev;  // of the last layer's weights; unset: sqrt(1 / K)
   double head_bias = 0;
   double fp16_loss_scale = 128;
+  TwoHeads (*build_two_heads)(Value images) = nullptr;  // null: it has no auxiliary head
+  bool ends_in_logits = false;                          // build adds the last layer too
 };
 
 // The whole network with its last, linear layer: images -> logits [N, classes] of the compute type.
 // Throws Error if the images do not have the model's channels.
 Value logits(const Model& model, Value images);
+
+struct Logits {
+  Value main, auxiliary;
+};
+
+// Weight of the auxiliary head's loss.
+inline constexpr float auxiliary_weight = 0.4F;
+
+// The same with the auxiliary head's logits, whose last layer comes last. Throws Error if the model
+// has no auxiliary head.
+Logits logits_of_two_heads(const Model& model, Value images);
 
 }  // namespace cnn::models

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 
+#include "models/model.h"
 #include "runtime/op.h"
 
 namespace cnn::models {
@@ -34,6 +35,21 @@ Value resnet(Value images, ResnetVersion version, const std::array<int, 4>& bloc
 
 // blocks: in each of the three stages; depth 6 blocks + 2.
 Value resnet_cifar(Value images, ResnetVersion version, int blocks);
+
+// The networks of TensorFlow's official model garden, with their last layer of 1001 classes.
+struct OfficialResnet {
+  bool bottleneck = true;
+  ResnetVersion version = ResnetVersion::v1;  // v1 or v2
+  std::array<int, 4> blocks{};                // in each of the four stages
+};
+Value official_resnet(Value images, const OfficialResnet& network);
+
+enum class NasnetSize : std::uint8_t { mobile, large, cifar };
+
+// NASNet-A, for ImageNet (mobile, large) and CIFAR-10.
+Value nasnet(Value images, NasnetSize size);
+TwoHeads nasnet_with_auxiliary_head(Value images, NasnetSize size);
+TwoHeads inception3_with_auxiliary_head(Value images);
 
 // layers: in each of the three dense blocks. growth: channels that each of them adds.
 Value densenet(Value images, int layers, int growth);

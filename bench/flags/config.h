@@ -170,6 +170,7 @@ struct ModelOptions {
   std::string name = "trivial";
   std::optional<int> image_size;
   bool dropout = true;
+  bool auxiliary_head = false;
 };
 
 struct ModeOptions {

@@ -141,8 +141,10 @@ void check_guessed_folder(const DataOptions& data) {
 void settle_data_set(Config& config) {
   check_guessed_folder(config.data);
   const data::Row& row = config.data.row();
-  check(data::can_run(row), fmt::format("--data_name={}: there is no such data set here; use {}",
-                                        row.name, data::names(data::can_run)));
+  check(data::can_run(row),
+        fmt::format("--data_name={0}: this program trains image classifiers, and {0} is a data set "
+                    "for {1}; use {2}",
+                    row.name, row.task, data::names(data::can_run)));
   config.data.set = &row;
 }
 

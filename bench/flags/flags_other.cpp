@@ -36,8 +36,15 @@ constexpr Flag our_rows[] = {
              "three are plain float32",
      .member = &at<&Config::precision, &PrecisionOptions::type>},
     {.name = "dropout",
-     .help = "--nodropout makes training comparable with other programs",
+     .help = "--nodropout makes training comparable with other programs; it also turns off drop "
+             "path, which nasnet has",
      .member = &at<&Config::model, &ModelOptions::dropout>},
+    {.name = "auxiliary_head",
+     .help = "train the second classifier of inception3, nasnet and nasnetlarge too, its loss "
+             "weighted by 0.4; evaluation leaves it out. tf_cnn_benchmarks never turns it on",
+     .member = &at<&Config::model, &ModelOptions::auxiliary_head>,
+     .idle = {{[](const Config& c) { return c.mode.eval || c.mode.forward_only; },
+               "--auxiliary_head acts in training only"}}},
     {.name = "tune",
      .help = "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
              "and keep the fastest there; unset = yes. --notune takes cuDNN's first proposals and "

@@ -62,6 +62,29 @@ std::uint64_t seed_of(const CompileRequest& request) {
          static_cast<std::uint64_t>(request.rank) * apart;
 }
 
+struct Heads {
+  Value logits;
+  std::optional<Value> auxiliary;
+};
+
+Heads heads_of(const CompileRequest& request, Value images) {
+  const auto exact = [](Value logits) { return layers::convert(logits, DataType::f32); };
+  if (!request.config.model.auxiliary_head || request.phase != Phase::training) {
+    return {exact(models::logits(request.model, images)), std::nullopt};
+  }
+  const models::Logits made = models::logits_of_two_heads(request.model, images);
+  return {exact(made.main), exact(made.auxiliary)};
+}
+
+Value loss_of(const Heads& heads, Value labels) {
+  const Value loss = layers::softmax_cross_entropy(heads.logits, labels);
+  if (!heads.auxiliary) {
+    return loss;
+  }
+  const Value auxiliary = layers::softmax_cross_entropy(*heads.auxiliary, labels);
+  return layers::add(loss, layers::scale(auxiliary, models::auxiliary_weight));
+}
+
 Forward build_forward(const CompileRequest& request) {
   Traits traits{.training = request.phase == Phase::training,
                 .dropout = request.config.model.dropout,
@@ -71,9 +94,10 @@ Forward build_forward(const CompileRequest& request) {
   Graph& graph = *forward.graph;
   const Value images = images_of(graph, request);
   const Value labels = labels_of(graph, request);
-  const Value logits = layers::convert(models::logits(request.model, images), DataType::f32);
+  const Heads heads = heads_of(request, images);
+  const Value logits = heads.logits;
   if (request.phase != Phase::forward_only) {
-    forward.loss = layers::softmax_cross_entropy(logits, labels);
+    forward.loss = loss_of(heads, labels);
     graph.output("base_loss", *forward.loss);
   }
   if (request.phase != Phase::training || request.config.report.training_accuracy) {

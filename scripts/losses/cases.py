@@ -65,6 +65,11 @@ def imagenet() -> Iterator[Case]:
     yield Case("resnet101_v2", "imagenet", 64, 1e-3, fine_rate=3e-8)
     yield Case("resnet152_v2", "imagenet", 64, 1e-3, fine_rate=1e-8)
     yield Case("mobilenet", "imagenet", 64, 1e-3, fine_rate=3e-8)
+    yield Case("nasnet", "imagenet", 64, 3e-3, fine_rate=3e-10)
+    yield Case("official_resnet18", "imagenet", 64, 1.5e-4, fine_rate=3e-7)
+    yield Case("official_resnet18_v2", "imagenet", 64, 3e-4, fine_rate=3e-6)
+    yield Case("official_resnet50", "imagenet", 64, 1.5e-4, fine_rate=3e-8)
+    yield Case("official_resnet50_v2", "imagenet", 64, 3e-4, fine_rate=3e-7)
 
 
 def cifar10() -> Iterator[Case]:

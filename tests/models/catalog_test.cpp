@@ -42,7 +42,7 @@ TEST(Catalog, HasEveryRowOnce) {
   for (const Model& model : all()) {
     EXPECT_TRUE(seen.emplace(model.data_set, model.name).second) << model.name;
   }
-  EXPECT_EQ(seen.size(), 37u);
+  EXPECT_EQ(seen.size(), 52u);
 }
 
 TEST(Catalog, SuggestsTheModelThatWasMeant) {
@@ -64,11 +64,35 @@ TEST(Catalog, NamesTheDataSetThatHasTheModel) {
                                    "needs --data_name=imagenet"));
 }
 
-TEST(Catalog, SaysWhichModelsOfOthersAreNotHere) {
-  for (const char* name : {"nasnetlarge", "official_resnet50_v2", "ssd300"}) {
-    EXPECT_THAT(([name] { find("imagenet", name); }),
-                ThrowsMessage<Error>(HasSubstr("is not built here")));
-  }
+TEST(Catalog, SaysWhatNetworksThatAreNotHereAreFor) {
+  EXPECT_THAT(([] { find("imagenet", "ssd300"); }),
+              ThrowsMessage<Error>(AllOf(
+                  StartsWith("--model=ssd300: this program trains image classifiers, and ssd300 is "
+                             "a network for object detection; choose one of trivial, "),
+                  HasSubstr("nasnetlarge, official_resnet18"))));
+  EXPECT_THAT(([] { find("imagenet", "deepspeech2"); }),
+              ThrowsMessage<Error>(HasSubstr("a network for speech recognition")));
+  EXPECT_THAT(([] { find("cifar10", "ncf"); }),
+              ThrowsMessage<Error>(HasSubstr("a network for recommendation")));
+}
+
+TEST(Catalog, SuggestsOfficialNetworksByTheirNames) {
+  EXPECT_THAT(([] { find("imagenet", "official_resnet50v2"); }),
+              ThrowsMessage<Error>(HasSubstr("did you mean official_resnet50_v2")));
+  EXPECT_THAT(([] { find("imagenet", "nasnet_large"); }),
+              ThrowsMessage<Error>(HasSubstr("did you mean nasnetlarge")));
+}
+
+TEST(Catalog, HasTheBatchesAndPrintedNamesOfTheOriginal) {
+  EXPECT_EQ(find("imagenet", "nasnet").batch_size, 32);
+  EXPECT_EQ(find("imagenet", "nasnetlarge").batch_size, 16);
+  EXPECT_EQ(find("imagenet", "nasnetlarge").image_size, 331);
+  EXPECT_EQ(find("imagenet", "nasnetlarge").printed_name, "nasnet");
+  EXPECT_EQ(find("cifar10", "nasnet").rate.rate, 0.025);
+  EXPECT_EQ(find("imagenet", "official_resnet50").batch_size, 128);
+  EXPECT_EQ(find("imagenet", "official_resnet50_v2").batch_size, 128);
+  EXPECT_EQ(find("imagenet", "official_resnet101").batch_size, 32);
+  EXPECT_EQ(find("imagenet", "official_resnet200").printed_name, "official_resnet_200_v1");
 }
 
 TEST(Catalog, SaysWhichDataSetsThereAre) {

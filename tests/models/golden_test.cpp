@@ -174,7 +174,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"alexnet_cifar", cpu_engine}, Case{"resnet20_sgd", cpu_engine},
                     Case{"resnet20_momentum", cpu_engine}, Case{"resnet20_rmsprop", cpu_engine},
                     Case{"resnet20_v2", cpu_engine}, Case{"resnet56", cpu_engine},
-                    Case{"densenet40_k12", cpu_engine}, Case{"mobilenet", cpu_engine}),
+                    Case{"densenet40_k12", cpu_engine}, Case{"mobilenet", cpu_engine},
+                    Case{"nasnet_eval", cpu_engine}, Case{"nasnet_cifar_eval", cpu_engine},
+                    Case{"official_resnet18", cpu_engine}),
     test_name);
 
 // Tens of seconds and several gigabytes.
@@ -187,7 +189,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"inception3", cpu_engine}, Case{"inception4", cpu_engine},
                     Case{"resnet50", cpu_engine}, Case{"resnet50_eval", cpu_engine},
                     Case{"resnet50_v1.5", cpu_engine}, Case{"resnet50_v2", cpu_engine},
-                    Case{"resnet152", cpu_engine}),
+                    Case{"resnet152", cpu_engine}, Case{"nasnet_eval", reference_engine},
+                    Case{"official_resnet18_v2", cpu_engine}, Case{"official_resnet50", cpu_engine},
+                    Case{"official_resnet50_v2", cpu_engine}),
     test_name);
 
 // The labels that the files list come from the same formula.

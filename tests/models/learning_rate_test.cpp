@@ -58,6 +58,19 @@ TEST(LearningRate, OfResnetGrowsWithTheBatchUnlessGradientsAreSummed) {
   }
 }
 
+TEST(LearningRate, OfOfficialResnetFallsFromARateByTheBatchWithoutWarmUp) {
+  expect_rates(rate_of("imagenet", "official_resnet50", {.resnet_base_lr = 7}, {.batch_size = 128}),
+               {{0, 0.05},
+                {300273, 0.05},
+                {300274, 0.005},
+                {600547, 0.005},
+                {600548, 0.0005},
+                {10000000, 0.000005}});
+  expect_rates(rate_of("imagenet", "official_resnet18_v2", {},
+                       {.batch_size = 256, .devices = 8, .replicated = true}),
+               {{0, 0.1}, {150136, 0.1}, {150137, 0.01}});
+}
+
 TEST(LearningRate, OfResnetTakesTheBaseRateOfTheFlag) {
   const LearningRate rate =
       rate_of("imagenet", "resnet50", {.resnet_base_lr = 0.05}, {.batch_size = 256});

@@ -3,8 +3,10 @@
 #include <memory>
 
 #include "layers/batch_norm.h"
+#include "layers/concat.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
+#include "layers/drop_path.h"
 #include "models/catalog.h"
 #include "runtime/error.h"
 
@@ -98,6 +100,32 @@ const std::vector<Row>& rows() {
       {"imagenet", "resnet152", {60194857, 151424, 60043433, 11282417664, 155, 1, 155, 467}},
       {"imagenet", "resnet152_v2", {60139369, 143872, 60043433, 11282417664, 155, 1, 152, 410}},
       {"imagenet", "mobilenet", {4509155, 34112, 4509155, 301777553, 53, 1, 52, 160}},
+      {"imagenet", "nasnet", {5291035, 36738, 5291035, 563639872, 356, 1, 192, 746}},
+      {"imagenet", "nasnetlarge", {88757183, 196668, 88757183, 23783418690, 488, 1, 264, 1022}},
+      {"imagenet", "official_resnet18", {11694249, 9728, 11694249, 1826918912, 21, 1, 21, 65}},
+      {"imagenet", "official_resnet34", {21802409, 17152, 21802409, 3676606976, 37, 1, 37, 113}},
+      {"imagenet", "official_resnet50", {25559081, 53120, 25559081, 4089186304, 53, 1, 53, 161}},
+      {"imagenet",
+       "official_resnet101",
+       {44551209, 105344, 44551209, 7801407488, 104, 1, 104, 314}},
+      {"imagenet",
+       "official_resnet152",
+       {60194857, 151424, 60194857, 11513628672, 155, 1, 155, 467}},
+      {"imagenet",
+       "official_resnet200",
+       {64675881, 176000, 64675881, 15007483904, 203, 1, 203, 611}},
+      {"imagenet", "official_resnet18_v2", {11692329, 7808, 11692329, 1826918912, 21, 1, 17, 57}},
+      {"imagenet", "official_resnet34_v2", {21800489, 15232, 21800489, 3676606976, 37, 1, 33, 105}},
+      {"imagenet", "official_resnet50_v2", {25551401, 45440, 25551401, 4089186304, 53, 1, 49, 153}},
+      {"imagenet",
+       "official_resnet101_v2",
+       {44543529, 97664, 44543529, 7801407488, 104, 1, 100, 306}},
+      {"imagenet",
+       "official_resnet152_v2",
+       {60187177, 143744, 60187177, 11513628672, 155, 1, 151, 459}},
+      {"imagenet",
+       "official_resnet200_v2",
+       {64668201, 168320, 64668201, 15007483904, 203, 1, 199, 603}},
       {"cifar10", "alexnet", {1756619, 0, 1756619, 32778304, 2, 3, 0, 10}},
       {"cifar10", "cifar10_full", {90603, 0, 90603, 12299264, 3, 1, 0, 8}},
       {"cifar10", "trivial", {56332, 0, 56332, 52224, 0, 3, 0, 6}},
@@ -114,6 +142,7 @@ const std::vector<Row>& rows() {
       {"cifar10", "densenet40_k12", {1021083, 18096, 1002987, 264813376, 39, 1, 39, 158}},
       {"cifar10", "densenet100_k12", {6983163, 117216, 6865947, 1769517616, 99, 1, 99, 398}},
       {"cifar10", "densenet100_k24", {27256059, 231264, 27024795, 6889350064, 99, 1, 99, 398}},
+      {"cifar10", "nasnet", {3347307, 37248, 3347307, 544334080, 446, 1, 244, 938}},
       {"mnist", "mnist_deep", {3274634, 0, 3274634, 13883904, 2, 2, 0, 8}},
       {"mnist", "lenet", {1663370, 0, 1663370, 12273152, 2, 2, 0, 8}},
       {"mnist", "trivial", {49947, 0, 49947, 45840, 0, 3, 0, 6}},
@@ -162,12 +191,102 @@ TEST(Shapes, OfMobilenetShrinkThirtyTwofold) {
   }
 }
 
+// Height and channels of the joined outputs of cells, in their order, each run of equal ones once.
+std::vector<std::pair<std::int64_t, std::int64_t>> cells_of(const Built& built) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> cells;
+  for (const Node& node : built.graph->nodes()) {
+    // The concatenation of two halves of a reduction is none of a cell.
+    if (dynamic_cast<const layers::Concat*>(node.op.get()) == nullptr || node.inputs.size() < 4) {
+      continue;
+    }
+    const Shape& shape = built.graph->info(node.outputs[0]).desc.shape;
+    if (cells.empty() || cells.back() != std::pair{shape[2], shape[1]}) {
+      cells.emplace_back(shape[2], shape[1]);
+    }
+  }
+  return cells;
+}
+
+TEST(Shapes, OfNasnetFollowThePaper) {
+  const auto cells = [](std::string_view data_set, std::string_view name) {
+    const Model& model = find(data_set, name);
+    return cells_of(build(model, model.image_size));
+  };
+  using testing::ElementsAre;
+  using testing::Pair;
+  EXPECT_THAT(cells("imagenet", "nasnet"),
+              ElementsAre(Pair(56, 44), Pair(28, 88), Pair(28, 264), Pair(14, 352), Pair(14, 528),
+                          Pair(7, 704), Pair(7, 1056)));
+  EXPECT_THAT(cells("imagenet", "nasnetlarge"),
+              ElementsAre(Pair(83, 168), Pair(42, 336), Pair(42, 1008), Pair(21, 1344),
+                          Pair(21, 2016), Pair(11, 2688), Pair(11, 4032)));
+  EXPECT_THAT(cells("cifar10", "nasnet"),
+              ElementsAre(Pair(32, 192), Pair(16, 256), Pair(16, 384), Pair(8, 512), Pair(8, 768)));
+}
+
+// The share of examples that the branches drop in the end, in the order of branches.
+std::vector<double> drops_of(std::string_view data_set, std::string_view name) {
+  const Model& model = find(data_set, name);
+  const Built built = build(model, model.image_size);
+  std::vector<double> drops;
+  for (const Node& node : built.graph->nodes()) {
+    if (const auto* op = dynamic_cast<const layers::DropPath*>(node.op.get())) {
+      drops.push_back(op->schedule.drop * 0x1p-24);
+    }
+  }
+  return drops;
+}
+
+// A normal cell has 8 branches with an operation, a reduction cell 9.
+TEST(Shapes, OfNasnetDropPathsByTheDepthOfTheCell) {
+  EXPECT_TRUE(drops_of("imagenet", "nasnet").empty());
+  const std::vector<double> large = drops_of("imagenet", "nasnetlarge");
+  ASSERT_EQ(large.size(), 18U * 8 + 4 * 9);
+  EXPECT_NEAR(large.front(), 0.3 / 22, 1e-6);
+  EXPECT_NEAR(large.back(), 0.3, 1e-6);
+  const std::vector<double> cifar = drops_of("cifar10", "nasnet");
+  ASSERT_EQ(cifar.size(), 18U * 8 + 2 * 9);
+  EXPECT_NEAR(cifar.front(), 0.4 / 20, 1e-6);
+  EXPECT_NEAR(cifar.back(), 0.4, 1e-6);
+}
+
+TEST(Shapes, OfAnAuxiliaryHeadAreThoseOfTheNetwork) {
+  for (const auto& [data_set, name] :
+       {std::pair{"imagenet", "inception3"}, std::pair{"imagenet", "nasnet"},
+        std::pair{"cifar10", "nasnet"}}) {
+    const Model& model = find(data_set, name);
+    Graph graph;
+    const Logits made = logits_of_two_heads(
+        model, graph.input("images", {.shape = {2, 3, model.image_size, model.image_size}}));
+    EXPECT_EQ(made.main.desc().shape, Shape({2, model.classes})) << name;
+    EXPECT_EQ(made.auxiliary.desc().shape, Shape({2, model.classes})) << name;
+  }
+}
+
+// The count of the original's own head, which none of its flags turns on.
+TEST(Shapes, OfInceptionsAuxiliaryHeadHaveTheOriginalsParameters) {
+  const Model& model = find("imagenet", "inception3");
+  Graph graph;
+  logits_of_two_heads(model, graph.input("images", {.shape = {1, 3, 299, 299}}));
+  EXPECT_EQ(count(graph).trainable, 23819401 + 3326569);
+  EXPECT_EQ(count(graph).multiply_adds, 5713218144 + 5683968);
+}
+
+TEST(Shapes, RefuseAnAuxiliaryHeadThatANetworkLacks) {
+  Graph graph;
+  const Value images = graph.input("images", {.shape = {1, 3, 224, 224}});
+  EXPECT_THAT(([&] { logits_of_two_heads(find("imagenet", "resnet50"), images); }),
+              ThrowsMessage<Error>("--auxiliary_head: resnet50 has no auxiliary head; drop the "
+                                   "flag, or choose inception3, nasnet or nasnetlarge"));
+}
+
 TEST(Shapes, AllowOtherImageSizes) {
   for (const auto& [name, size] :
        {std::pair{"resnet50", 64}, std::pair{"resnet50", 33}, std::pair{"resnet50_v2", 448},
         std::pair{"inception3", 224}, std::pair{"inception4", 150}, std::pair{"googlenet", 64},
         std::pair{"vgg16", 64}, std::pair{"alexnet", 100}, std::pair{"overfeat", 100},
-        std::pair{"mobilenet", 96}, std::pair{"trivial", 8}, std::pair{"lenet", 32}}) {
+        std::pair{"mobilenet", 96}, std::pair{"nasnet", 64}, std::pair{"nasnet", 95},
+        std::pair{"official_resnet18", 64}, std::pair{"trivial", 8}, std::pair{"lenet", 32}}) {
     EXPECT_EQ(build(find("imagenet", name), size).shape, Shape({1, 1001})) << name << " " << size;
   }
   EXPECT_EQ(build(find("cifar10", "resnet20"), 64).shape, Shape({1, 11}));

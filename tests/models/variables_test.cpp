@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <map>
@@ -67,16 +68,51 @@ std::vector<Variable> ours(const Model& model, const Traits& traits) {
 
 TEST(Variables, AreNamedAndOrderedAsInTheCheckpointsOfTheOriginal) {
   const auto networks = original();
-  ASSERT_EQ(networks.size(), 29u);
+  ASSERT_EQ(networks.size(), 44u);
   for (const auto& [network, variables] : networks) {
     EXPECT_EQ(ours(find(network.first, network.second), {}), variables) << network.second;
   }
 }
 
 TEST(Variables, AreTheSameInAnEvaluationGraph) {
-  for (const char* name : {"resnet50", "resnet50_v2", "inception3", "mobilenet"}) {
+  for (const char* name : {"resnet50", "resnet50_v2", "inception3", "mobilenet", "nasnet",
+                           "official_resnet18", "official_resnet50_v2"}) {
     const Model& model = find("imagenet", name);
     EXPECT_EQ(ours(model, {.training = false}), ours(model, {})) << name;
+  }
+}
+
+// The auxiliary head adds its own; nobody else's name or order changes.
+TEST(Variables, OfAnAuxiliaryHeadComeBesideThoseOfTheNetwork) {
+  struct Head {
+    const char *data_set, *model, *prefix, *last;
+    std::size_t count;
+  };
+  for (const Head& head : {Head{"imagenet", "nasnet", "v/cg/aux_7/aux_logits/",
+                                "v/cg/aux_7/aux_logits/Conv/weights", 10},
+                           Head{"imagenet", "nasnetlarge", "v/cg/aux_11/aux_logits/",
+                                "v/cg/aux_11/aux_logits/aux_bn1/moving_variance", 10},
+                           Head{"cifar10", "nasnet", "v/cg/aux_11/aux_logits/",
+                                "v/cg/aux_11/aux_logits/proj/biases", 10}}) {
+    const Model& model = find(head.data_set, head.model);
+    const std::vector<Variable> alone = ours(model, {});
+    Graph graph;
+    const Shape shape{1, model.channels, model.image_size, model.image_size};
+    logits_of_two_heads(model, graph.input("images", {.shape = shape}));
+    std::vector<std::string> others, added;
+    for (const TensorInfo& info : graph.tensors()) {
+      if (info.saved) {
+        const bool is_of_head =
+            info.name.starts_with(head.prefix) || info.name.starts_with("v/cg/affine1/");
+        (is_of_head ? added : others).push_back(info.name);
+      }
+    }
+    ASSERT_EQ(others.size(), alone.size()) << head.model;
+    for (std::size_t i = 0; i < others.size(); ++i) {
+      EXPECT_EQ(others[i], alone[i].name);
+    }
+    EXPECT_EQ(added.size(), head.count + 2) << head.model;
+    EXPECT_NE(std::ranges::find(added, head.last), added.end()) << head.model;
   }
 }
 

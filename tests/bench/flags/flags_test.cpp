@@ -379,8 +379,10 @@ TEST(Flags, SuggestTheValueThatWasMeant) {
 }
 
 TEST(Flags, RefuseDataSetsThatCannotBeRead) {
-  EXPECT_THAT(refusal({"--data_name=coco"}), HasSubstr("no such data set"));
-  EXPECT_THAT(refusal({"--data_dir=/librispeech"}), HasSubstr("no such data set"));
+  EXPECT_THAT(refusal({"--data_name=coco", "--model=ssd300"}),
+              AllOf(HasSubstr("--data_name=coco: this program trains image classifiers"),
+                    HasSubstr("object detection"), HasSubstr("use imagenet, cifar10")));
+  EXPECT_THAT(refusal({"--data_dir=/librispeech"}), HasSubstr("speech recognition"));
   EXPECT_THAT(refusal({"--data_name=tensors"}), HasSubstr("--data_dir=FILE.safetensors"));
 }
 
