@@ -60,16 +60,13 @@ std::vector<std::byte> encode_png(std::int64_t height, std::int64_t width,
         "an image's pixels do not have its size");
   constexpr std::array<std::uint8_t, 8> signature{0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
   constexpr std::array<std::uint8_t, 5> colours{8, 2, 0, 0, 0};  // bits, red green blue, no options
-  std::vector<std::byte> file;
-  for (const std::uint8_t byte : signature) {
-    file.push_back(static_cast<std::byte>(byte));
-  }
+  const auto start = std::as_bytes(std::span(signature));
+  std::vector<std::byte> file(start.begin(), start.end());
   std::vector<std::byte> header;
   append_big_endian(header, static_cast<std::uint32_t>(width));
   append_big_endian(header, static_cast<std::uint32_t>(height));
-  for (const std::uint8_t byte : colours) {
-    header.push_back(static_cast<std::byte>(byte));
-  }
+  const auto form = std::as_bytes(std::span(colours));
+  header.insert(header.end(), form.begin(), form.end());
   append_chunk(file, "IHDR", header);
   append_chunk(file, "IDAT", deflated_rows(height, width, pixels));
   append_chunk(file, "IEND", {});
