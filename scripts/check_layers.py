@@ -103,7 +103,8 @@ ARROWS = {
     "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime",
                                    "tests/support/grid"],
     # Targets of libFuzzer, which scripts/fuzz.sh builds.
-    "tests/fuzz": ["data", "data/images", "data/records", "runtime"],
+    "tests/fuzz": ["bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "data",
+                   "data/images", "data/records", "runtime", "tests/support"],
     # A program that scripts build where SimGrid is.
     "tests/allreduce/simgrid": ["allreduce", "allreduce/simd", "runtime"],
     # A library that is loaded at run time, and what its stand-in answers.

@@ -5,40 +5,91 @@
 #   scripts/fuzz.sh image_record -runs=1000000
 #
 # Inputs that reach new code are kept in build/fuzz/TARGET; one that crashes, hangs for ten seconds or takes more than
-# 1 GiB is written there too, and the exit code is then not 0. 77: there is no clang or no library here.
+# 1 GiB is written there too, and the exit code is then not 0. 77: there is no clang or no library here. Parsers that need
+# the rest of the program are linked with the libraries of build/cpu or build/cuda, or of the folder in CNN_FUZZ_BUILD.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-[[ $# -ge 1 && $1 != --help ]] || die "which target? There are: $(cd "$root/tests/fuzz" && echo ./*.cpp)"
+targets() { (cd "$root/tests/fuzz" && echo ./*.cpp); }
+[[ $# -ge 1 && $1 != --help ]] || die "which target? There are: $(targets)"
 target=$1
 shift
+[[ -f $root/tests/fuzz/$target.cpp ]] || die "$target: no such target. There are: $(targets)"
+
+# Sources that are compiled with sanitizers; then what the target is linked with. `rest`: libraries of a build.
+files=(data/file.cpp runtime/{error,resource_limits}.cpp)
+json=(data/json/parse_json.cpp)
+compare=(bench/compare/*.cpp bench/page/*.cpp)
+images=(-ljpeg -lpng -lz)
+data=(data data_json data_images_simd runtime)
+program=(bench_session bench_plan bench_ranks bench_report bench_machine bench_flags bench_version allreduce allreduce_simd lms
+  models layers_passes layers_cpu layers_cpu_simd layers runtime_cpu "${data[@]}")
+sources=() libraries=() rest=()
+cd "$root"
+onednn=$(first_file build/deps/onednn/lib/libdnnl.so.3.*) || true
+program_needs=(-lfmt "${images[@]}" "${onednn:--ldnnl}" "-Wl,-rpath,$root/build/deps/onednn/lib" -lgomp -ldl)
 case $target in
   image_record)
-    sources=(data/file.cpp data/images/{crop,decoder}.cpp data/images/jpeg/jpeg.cpp data/images/png/png.cpp
-      data/records/{crc32c,image_example,protobuf,record}.cpp runtime/{error,resource_limits}.cpp)
+    sources=("${files[@]}" data/images/{crop,decoder}.cpp data/images/jpeg/jpeg.cpp data/images/png/png.cpp
+      data/records/{crc32c,image_example,protobuf,record}.cpp)
     libraries=(-ljpeg -lpng)
     ;;
-  *) die "$target: no such target. There are: $(cd "$root/tests/fuzz" && echo ./*.cpp)" ;;
+  idx) sources=("${files[@]}" data/{gzip,mnist}.cpp) libraries=("${images[@]}") rest=("${data[@]}") ;;
+  pickle) sources=("${files[@]}" data/{cifar10,pickle}.cpp) libraries=("${images[@]}") rest=("${data[@]}") ;;
+  safetensors)
+    sources=("${files[@]}" "${json[@]}" data/{checkpoint_find,checkpoint_load,checkpoint_names,safetensors,tensors}.cpp
+      runtime/tensor.cpp)
+    ;;
+  result | history | hashes) sources=("${files[@]}" "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
+  flags) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  profile) sources=(bench/machine/profile.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  plan) sources=(bench/plan/lms_plan_file.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  links) sources=(bench/ranks/exchange.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  *) die "$target: scripts/fuzz.sh does not know its sources" ;;
 esac
 
 compiler=$(command -v clang++-14 || command -v clang++) || skip "there is no clang++"
+command -v ninja >/dev/null || skip "there is no ninja"
 folder=$root/build/fuzz/$target
-mkdir -p "$folder"
-cd "$root"
+mkdir -p "$folder/found"
 cat >"$folder/probe.cpp" <<'PROBE'
 #include <cstdio>
-#include <jpeglib.h>
-#include <png.h>
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }
 PROBE
 "$compiler" -fsanitize=fuzzer,address "$folder/probe.cpp" "${libraries[@]}" -o "$folder/probe" >"$folder/build.log" 2>&1 ||
   skip "clang's sanitizers or a library are missing; $folder/build.log says more"
-# scripts/tidy has the header that clang 14 cannot use of libstdc++.
-"$compiler" -std=c++20 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iscripts/tidy -I. \
-  "tests/fuzz/$target.cpp" "${sources[@]}" "${libraries[@]}" -o "$folder/fuzz" >"$folder/build.log" 2>&1 || {
+if ((${#rest[@]} > 0)); then
+  for build in "${CNN_FUZZ_BUILD:-}" build/cpu build/cuda; do
+    [[ -z $build || ! -f $build/libcnn_${rest[0]}.a ]] || break
+  done
+  [[ -f $build/libcnn_${rest[0]}.a ]] || skip "the program was not built: scripts/build.sh"
+  archives=("${rest[@]/#/$build/libcnn_}")
+  # Where a library has the parser too, the one with sanitizers wins: it comes first.
+  libraries+=("-Wl,--allow-multiple-definition" "-Wl,--start-group" "${archives[@]/%/.a}" "-Wl,--end-group")
+fi
+
+# Objects are shared by all targets and compiled again only after a change, also of a header.
+{
+  echo "builddir = build/fuzz/objects"  # where ninja keeps its notes, for all targets: build one at a time
+  # scripts/tidy has the header that clang 14 cannot use of libstdc++.
+  echo "flags = -std=c++20 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
+  echo "rule compile"
+  echo "  command = $compiler \$flags -Iscripts/tidy -I. -MMD -MF \$out.d -c \$in -o \$out"
+  echo "  depfile = \$out.d"
+  echo "  deps = gcc"
+  echo "rule link"
+  echo "  command = $compiler -fsanitize=fuzzer,address,undefined \$in \$libraries -o \$out"
+  objects=()
+  for source in "tests/fuzz/$target.cpp" "${sources[@]}"; do
+    objects+=("build/fuzz/objects/${source%.cpp}.o")
+    echo "build ${objects[-1]}: compile $source"
+  done
+  echo "build build/fuzz/$target/fuzz: link ${objects[*]}"
+  echo "  libraries = ${libraries[*]}"
+} >"$folder/build.ninja"
+ninja -f "build/fuzz/$target/build.ninja" -j 2 "build/fuzz/$target/fuzz" >"$folder/build.log" 2>&1 || {
   tail -n 20 "$folder/build.log" >&2
   die "the target does not build"
 }
-mkdir -p "$folder/found"
 exec "$folder/fuzz" -max_len=8192 -timeout=10 -rss_limit_mb=1024 -artifact_prefix="$folder/" -print_final_stats=1 "$@" \
   "$folder/found" "tests/fuzz/corpus/$target"

@@ -3,9 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <string>
-#include <sys/mman.h>
-#include <unistd.h>
 #include <vector>
 
 #include "data/images/crop.h"
@@ -13,7 +10,7 @@
 #include "data/images/random_stream.h"
 #include "data/records/image_example.h"
 #include "data/records/record.h"
-#include "runtime/error.h"
+#include "tests/fuzz/fuzz.h"
 
 namespace {
 
@@ -32,41 +29,23 @@ void read_example(std::span<const std::byte> record) {
   decode(example.encoded, example.boxes);
 }
 
-void read_file(std::span<const std::byte> bytes) {
-  const int descriptor = ::memfd_create("records", 0);
-  const bool written =
-      ::write(descriptor, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size());
-  try {
-    const InputFile file("/proc/self/fd/" + std::to_string(descriptor));
-    std::vector<std::byte> buffer;
-    std::uint64_t offset = 0;
-    for (const std::uint32_t length : scan_records(file).bytes) {
-      read_example(read_record(file, offset, length, buffer));
-      offset += length + record_frame_bytes;
-    }
-  } catch (const cnn::Error&) {
-  }
-  ::close(descriptor);
-  if (!written) {
-    throw cnn::Error("memory for a file of the fuzzer");
-  }
-}
-
-template <class Work>
-void survive(const Work& work) {
-  try {
-    work();
-  } catch (const cnn::Error&) {  // the one way to refuse
+void read_file(std::span<const std::uint8_t> bytes) {
+  const cnn::fuzz::MemoryFile memory(bytes);
+  const InputFile file(memory.path());
+  std::vector<std::byte> buffer;
+  std::uint64_t offset = 0;
+  for (const std::uint32_t length : scan_records(file).bytes) {
+    read_example(read_record(file, offset, length, buffer));
+    offset += length + record_frame_bytes;
   }
 }
 
 }  // namespace
 
-// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer names it
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto bytes = std::as_bytes(std::span(data, size));
-  survive([&] { decode(bytes, {}); });
-  survive([&] { read_example(bytes); });
-  survive([&] { read_file(bytes); });
+  cnn::fuzz::survive([&] { decode(bytes, {}); });
+  cnn::fuzz::survive([&] { read_example(bytes); });
+  cnn::fuzz::survive([&] { read_file({data, size}); });
   return 0;
 }

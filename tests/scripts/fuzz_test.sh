@@ -1,20 +1,30 @@
 #!/usr/bin/env bash
-# A bounded number of inputs for each fuzz target, always the same ones.
+# A bounded number of inputs for each fuzz target, always the same ones. Skipped where no target can be built.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+passed=0
 
 for source in "$root"/tests/fuzz/*.cpp; do
   target=$(basename "$source" .cpp)
+  runs=4000
+  [[ $target != flags ]] || runs=400  # each makes the table of all flags
+  log=$root/build/fuzz_$target.log
   rm -rf "$root/build/fuzz/$target/found"  # what earlier runs found would change the inputs
   status=0
-  "$root/scripts/fuzz.sh" "$target" -seed=1 -runs=20000 >"$root/build/fuzz_$target.log" 2>&1 || status=$?
+  "$root/scripts/fuzz.sh" "$target" -seed=1 -runs=$runs >"$log" 2>&1 || status=$?
+  if ((status == 77)); then
+    echo "$target: $(tail -n 1 "$log")"
+    continue
+  fi
   if ((status != 0)); then
-    tail -n 30 "$root/build/fuzz_$target.log"
+    tail -n 30 "$log"
     exit "$status"
   fi
-  grep -q 'stat::number_of_executed_units: 20000' "$root/build/fuzz_$target.log" || {
+  grep -q "stat::number_of_executed_units: $runs" "$log" || {
     echo "$target: fewer inputs ran than were asked for"
     exit 1
   }
+  passed=$((passed + 1))
 done
-echo "fuzz targets: passed"
+((passed > 0)) || exit 77
+echo "fuzz targets: $passed passed"

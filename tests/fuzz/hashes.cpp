@@ -1,0 +1,14 @@
+// libFuzzer target: files of --hash_file, compared with themselves.
+#include "bench/compare/bits.h"
+#include "bench/compare/hashed_run.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace cnn::compare;
+  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  cnn::fuzz::survive([&] {
+    const HashedRun run = read_hashes(file.path());
+    static_cast<void>(bits_text(run, run, compare_bits(run, run)));
+  });
+  return 0;
+}

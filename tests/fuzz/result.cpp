@@ -1,0 +1,40 @@
+// libFuzzer target: result files, as cnn_compare judges and exports them and as the page draws
+// them.
+#include "bench/compare/configurations.h"
+#include "bench/compare/exports.h"
+#include "bench/compare/history.h"
+#include "bench/compare/run.h"
+#include "bench/page/page.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using namespace cnn::compare;
+
+void compare_with_itself(const std::string& text) {
+  const Run run = parse_run("fuzz.json", text);
+  Run other = run;
+  other.started += " again";
+  other.json["started"] = other.started;
+  const Settings settings;
+  const std::vector<Configuration> all = find_configurations({run}, {other}, true);
+  const std::vector<Finding> findings = judge(all, settings);
+  static_cast<void>(exit_code_of(findings));
+  static_cast<void>(cnn::page::comparison_page(all, findings, settings));
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text = cnn::fuzz::text_of({data, size});
+  cnn::fuzz::survive([&] { compare_with_itself(text); });
+  cnn::fuzz::survive([&] { cnn::page::run_page(text); });
+  cnn::fuzz::survive([&] {
+    const Run run = parse_run("fuzz.json", text);
+    static_cast<void>(history_line(run));
+    for (const ExportFormat format : {ExportFormat::bencher, ExportFormat::csv}) {
+      static_cast<void>(export_text({run}, format, Measure::images_per_sec));
+    }
+  });
+  return 0;
+}

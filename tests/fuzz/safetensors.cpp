@@ -1,0 +1,56 @@
+// libFuzzer target: safetensors files, by themselves, as a checkpoint, as a data set; and the index
+// of a folder of checkpoints.
+#include "data/safetensors.h"
+
+#include <vector>
+
+#include "data/catalog.h"
+#include "data/checkpoint.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace {
+
+using cnn::data::SafetensorsFile;
+
+void read_all(const std::string& path) {
+  const SafetensorsFile file(path);
+  for (const auto& [name, entry] : file.entries()) {
+    // The entry's bytes are in the file, so that the memory for them is bounded by its size.
+    std::vector<float> values(static_cast<std::size_t>(entry.tensor.shape.elements()));
+    file.read_f32(entry, values);
+  }
+}
+
+void load_checkpoint(const std::string& path) {
+  const std::vector<cnn::data::NamedTensor> wanted{
+      {.name = "v/cg/w", .shape = {2, 3}},
+      {.name = "v/cg/w/Momentum", .shape = {2, 3}, .required = false}};
+  cnn::data::load(path, wanted, [](std::size_t index, std::span<const float> values) {
+    if (index > 1 || values.size() != 6) {
+      __builtin_trap();
+    }
+  });
+}
+
+void read_examples(const std::string& path) {
+  const auto set = cnn::data::open_tensors({.dir = path, .classes = 10});
+  std::vector<std::byte> image(set->format().bytes());
+  std::int32_t label = 0;
+  set->read(set->size() - 1, {.image = image, .label = &label});
+  if (label < 0 || label >= set->classes()) {
+    __builtin_trap();
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const cnn::fuzz::MemoryFile file(std::span(data, size));
+  cnn::fuzz::survive([&] { read_all(file.path()); });
+  cnn::fuzz::survive([&] { load_checkpoint(file.path()); });
+  cnn::fuzz::survive([&] { read_examples(file.path()); });
+  static const cnn::fuzz::MemoryFolder folder;
+  folder.link("checkpoint", file);
+  cnn::fuzz::survive([&] { cnn::data::find_newest(folder.path()); });
+  return 0;
+}
