@@ -20,7 +20,7 @@ class ChainEvaluation : public ::testing::Test {
  protected:
   void link(double out, double in) { chain_.limit(0, out, in); }
 
-  Evaluator& evaluate(std::size_t device_units, std::vector<std::size_t> swapped,
+  Evaluator& evaluate(std::size_t device_units, const std::vector<std::size_t>& swapped,
                       SyncMode sync = SyncMode::none) {
     problem_ = planning_problem(chain_.request());
     expander_.emplace(problem_);

@@ -15,6 +15,7 @@ using tests::StepCase;
 
 std::vector<TensorId> tensors(const std::vector<Stashed>& all) {
   std::vector<TensorId> ids;
+  ids.reserve(all.size());
   for (const Stashed& one : all) {
     ids.push_back(one.tensor);
   }
