@@ -117,6 +117,7 @@ class EmulatedNccl : public testing::Test {
   // Runs the part of each rank on a thread.
   static void on_ranks(int ranks, const std::function<void(int rank)>& part) {
     std::vector<std::thread> threads;
+    threads.reserve(static_cast<std::size_t>(ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       threads.emplace_back([&part, rank] { part(rank); });
     }
