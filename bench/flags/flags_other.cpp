@@ -41,10 +41,11 @@ constexpr Flag our_rows[] = {
      .member = &at<&Config::model, &ModelOptions::dropout>},
     {.name = "auxiliary_head",
      .help = "train the second classifier of inception3, nasnet and nasnetlarge too, its loss "
-             "weighted by 0.4; evaluation leaves it out. tf_cnn_benchmarks never turns it on",
+             "weighted by 0.4; evaluations measure the first, and --eval needs the flag of the "
+             "training. tf_cnn_benchmarks never turns it on",
      .member = &at<&Config::model, &ModelOptions::auxiliary_head>,
-     .idle = {{[](const Config& c) { return c.mode.eval || c.mode.forward_only; },
-               "--auxiliary_head acts in training only"}}},
+     .idle = {{[](const Config& c) { return c.mode.forward_only; },
+               "--auxiliary_head does not act with --forward_only"}}},
     {.name = "tune",
      .help = "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
              "and keep the fastest there; unset = yes. --notune takes cuDNN's first proposals and "

@@ -69,10 +69,14 @@ struct Heads {
 
 Heads heads_of(const CompileRequest& request, Value images) {
   const auto exact = [](Value logits) { return layers::convert(logits, DataType::f32); };
-  if (!request.config.model.auxiliary_head || request.phase != Phase::training) {
+  if (!request.config.model.auxiliary_head || request.phase == Phase::forward_only) {
     return {exact(models::logits(request.model, images)), std::nullopt};
   }
+  // An evaluation has both heads, since its checkpoint holds both, and measures the main one.
   const models::Logits made = models::logits_of_two_heads(request.model, images);
+  if (request.phase != Phase::training) {
+    return {exact(made.main), std::nullopt};
+  }
   return {exact(made.main), exact(made.auxiliary)};
 }
 
