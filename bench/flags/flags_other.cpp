@@ -152,6 +152,8 @@ constexpr Flag legacy_rows[] = {
     {.name = "use_nccl",
      .help = "older form of --comm_backend: --nouse_nccl means --comm_backend=ring",
      .member = &at<&Config::comm, &CommFlags::use_nccl>},
+    {"flush_stdout", boolean, "False", accepted, "every line is written at once anyway",
+     "write every line at once"},
     {"use_data_sets", boolean, "False", accepted, "there is one input pipeline here",
      "older name of --use_datasets"},
     {.name = "cache_data",

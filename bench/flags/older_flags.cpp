@@ -11,13 +11,12 @@ struct OlderFlag {
   std::string_view advice;
 };
 
-constexpr std::array<OlderFlag, 6> older_flags{
+constexpr std::array<OlderFlag, 5> older_flags{
     {{"auto_mixed_precision", "use --precision=fp16 with --fp16_enable_auto_loss_scale"},
      {"cpu",
       "use --device=cpu; CNN_MAX_CPU_ISA in the environment limits its instruction set, which is "
       "found otherwise"},
      {"datasets_prefetch_threadpool_size", "use --datasets_num_private_threads"},
-     {"flush_stdout", "leave it out: every line is written at once"},
      {"gpu_pending_cap", "leave it out: kernels are not tracked one by one"},
      {"input_data_format", "use --data_format"}}};
 

@@ -273,6 +273,9 @@ TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
               ElementsAre("--num_omp_threads is an older name of --num_intra_threads"));
   EXPECT_EQ(parse({"--gpu_mem_fraction=0.5"}, gpu).config.gpu.memory_fraction, 0.5);
   EXPECT_FALSE(parse({"--nouse_nccl"}).config.comm.use_nccl);
+  EXPECT_THAT(
+      parse({"--flush_stdout=true"}).notices,
+      ElementsAre("--flush_stdout=True has no effect: every line is written at once anyway"));
   EXPECT_THAT(refusal({"--cpu=skl"}), HasSubstr("--cpu is a flag of older releases: use --device"));
   EXPECT_THAT(refusal({"--auto_mixed_precision"}), HasSubstr("use --precision=fp16"));
   EXPECT_THAT(refusal({"--input_data_format=NHWC"}), HasSubstr("use --data_format"));
