@@ -39,8 +39,9 @@ std::string speed_chart(const Series& series) {
   }
   bounds.push_back(speeds.size());
   for (std::size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const double median = cnn::median({speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i]),
-                                  speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i + 1])});
+    const double median =
+        cnn::median({speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i]),
+                     speeds.begin() + static_cast<std::ptrdiff_t>(bounds[i + 1])});
     chart.line({{static_cast<double>(bounds[i]) + 0.5, median},
                 {static_cast<double>(bounds[i + 1]) + 0.5, median}},
                "a", fmt::format("median {:.2f} images/sec", median));
