@@ -194,7 +194,7 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
 
 // Where nothing asks for messages, ranks of one host sum in f32 where their gradients lie, which is
 // faster than any message and more exact.
-void drop_wire_in_memory(const Config& config, const Places& places, Exchange& exchange) {
+void drop_wire_in_memory(const Places& places, Exchange& exchange) {
   const allreduce::Settings& settings = exchange.settings;
   const auto names_one = [](const allreduce::Rule& rule) { return rule.algorithm != nullptr; };
   const bool by_messages = std::ranges::any_of(settings.rules, names_one) ||
@@ -333,7 +333,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
   exchange.settings.rules = config.variable_update == VariableUpdate::ddl && flags.ddl_options
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);
-  drop_wire_in_memory(config, places, exchange);
+  drop_wire_in_memory(places, exchange);
   constexpr int exact_in_bf16 = 256;  // ones
   check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
             topology.ranks() <= exact_in_bf16,
