@@ -46,7 +46,7 @@ void Team::start_samples() {
     const bool all = config.report.summaries.verbosity > 2;
     StepRunner& runner = rank.session->main();
     rank.samples = std::make_unique<StepSamples>(
-        runner.plan(), rank.part ? *rank.part : backend_,
+        runner.plan(), context_of(rank).backend,
         all ? StepSamples::Detail::all : StepSamples::Detail::gradients_together);
     runner.observe(*rank.samples);
   });

@@ -16,6 +16,7 @@ using ::testing::HasSubstr;
 using tests::Combine;
 using tests::Descend;
 using tests::floats;
+using tests::Opaque;
 using tests::Scale;
 
 struct Chain {  // x -> y -> z = combine(y, w)
@@ -70,20 +71,23 @@ TEST(Residencies, BeginAnewAfterSwapAndRecomputation) {
 
 // The host keeps what it has: a tensor with parts may be copied back for each of its uses.
 TEST(Residencies, BeginAnewWhereATensorWithPartsIsFetchedAgain) {
+  const TensorDesc narrow{.shape = {2, 4, 1, 8}, .layout = Layout::nhwc};
+  TensorDesc wide = narrow;
+  wide.shape = {2, 8, 1, 8};
   Graph graph;
-  const Value x = graph.input("x", floats(4));
-  const Value part = emit(Scale(2), {x});
-  const Value whole = emit(Combine(), {part, x});
-  const Value use = emit(Scale(3), {whole});
-  emit(Combine(), {use, whole});
+  const Value x = graph.input("x", narrow);
+  const Value part = emit(Opaque({narrow}), {x});
+  const Value whole = emit(Opaque({wide}), {part});
+  const Value use = emit(Opaque({narrow}), {whole});
+  emit(Opaque({narrow}), {use, whole});
   graph.place_inside(part.id, whole.id, 0);
-  const auto stays = live_intervals(
+  const auto intervals = live_intervals(
       graph, Chain::of({Fetch{x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{whole.id},
                         Fetch{whole.id}, Compute{NodeId{2}}, Fetch{whole.id}, Compute{NodeId{3}}}));
   std::vector<StepId> last;
-  for (const LiveInterval& stay : stays) {
-    if (stay.tensor == whole.id) {
-      last.push_back(stay.last);
+  for (const LiveInterval& interval : intervals) {
+    if (interval.tensor == whole.id) {
+      last.push_back(interval.last);
     }
   }
   EXPECT_THAT(last, ElementsAre(StepId{3}, StepId{5}, StepId{7}));
