@@ -16,6 +16,7 @@
 #include "layers/cpu/isa.h"
 #include "layers/cuda/cudnn/kernels.h"
 #include "layers/cuda/cudnn/libraries.h"
+#include "layers/cuda/cudnn/node_timer.h"
 #include "layers/cuda/host_flag.h"
 #include "layers/stream_exchange.h"
 #include "runtime/cpu/memory.h"
@@ -179,17 +180,37 @@ constexpr DeviceExchange device_exchange{
     .pin = pin,
     .wait_for_flag = layers::cuda::wait_for_flag};
 
+// Lets nodes be timed on the device that the calling thread works with.
+void add_node_seconds(KernelTuning& tuning, const std::shared_ptr<Libraries>& libraries,
+                      Device& device) {
+  tuning.node_seconds = [libraries, &device, timer = std::shared_ptr<layers::cuda::NodeTimer>()](
+                            const KernelTable& kernels, const std::string& key, const Op& op,
+                            const Signature& signature) mutable {
+    return libraries->node_seconds(key, [&] {
+      if (timer == nullptr) {
+        timer = std::make_shared<layers::cuda::NodeTimer>(device);
+      }
+      return timer->seconds_of(kernels, op, signature);
+    });
+  };
+  tuning.forget_node_seconds = [libraries] { libraries->forget_node_seconds(); };
+}
+
 // Returns what tuning has come to since the last call.
 std::vector<std::string> tuning_notes(const Libraries::Counts& now, Libraries::Counts& told) {
   std::vector<std::string> notes;
-  if (now.tuned > told.tuned || now.untimed > told.untimed) {
-    notes.push_back(fmt::format(
-        "tuning: engines for {} graphs were timed in {:.1f} s{}", now.tuned, now.tuning_seconds,
-        now.untimed == 0 ? std::string()
-                         : fmt::format("; {} more were not within --tune_seconds and "
-                                       "take cuDNN's first proposals: run again to "
-                                       "time them too",
-                                       now.untimed)));
+  if (now.tuned > told.tuned || now.untimed > told.untimed || now.timed_nodes > told.timed_nodes) {
+    notes.push_back(
+        fmt::format("tuning: engines for {} graphs{} were timed in {:.1f} s{}", now.tuned,
+                    now.timed_nodes == 0
+                        ? std::string()
+                        : fmt::format(" and {} nodes of fused and plain layers", now.timed_nodes),
+                    now.tuning_seconds,
+                    now.untimed == 0 ? std::string()
+                                     : fmt::format("; {} more were not within --tune_seconds and "
+                                                   "take cuDNN's first proposals: run again to "
+                                                   "time them too",
+                                                   now.untimed)));
   }
   told = now;
   return notes;
@@ -207,8 +228,9 @@ KernelTuning tuning_of(const std::shared_ptr<Libraries>& libraries) {
   };
   if (libraries->options().tune) {
     tuning.notice = fmt::format(
-        "tuning: cuDNN's engines are timed for what the plan cache has no choice for, for {:g} s "
-        "at most (--tune_seconds); --notune takes cuDNN's first proposals",
+        "tuning: cuDNN's engines, and layers fused and plain, are timed where the plan cache does "
+        "not know them, for {:g} s at most (--tune_seconds); --notune takes cuDNN's first "
+        "proposals and fuses all it can",
         libraries->options().tune_seconds);
   }
   return tuning;
@@ -271,6 +293,9 @@ Backend make(const Config& config) {
   const auto libraries = libraries_for(config, *device, backend);
   layers::cuda::add_kernels(backend.kernels, libraries);
   backend.tuning = tuning_of(libraries);
+  if (libraries->options().tune || config.gpu.plan_cache) {
+    add_node_seconds(backend.tuning, libraries, *device);
+  }
   backend.memory = {
       .device = memory_for_us(config, device->memory_bytes(), device->facts().memory_bytes),
       .host = available_memory(),

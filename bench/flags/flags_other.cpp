@@ -47,9 +47,11 @@ constexpr Flag our_rows[] = {
      .idle = {{[](const Config& c) { return c.mode.forward_only; },
                "--auxiliary_head does not act with --forward_only"}}},
     {.name = "tune",
-     .help = "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
-             "and keep the fastest there; unset = yes. --notune takes cuDNN's first proposals and "
-             "what a --plan_cache that is given says",
+     .help =
+         "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
+         "and with --fusion=conv each layer fused and plain, and keep the fastest there; unset = "
+         "yes. --notune takes cuDNN's first proposals, fuses all it can, and does what a "
+         "--plan_cache that is given says",
      .member = &at<&Config::gpu, &GpuFlags::tune>,
      .idle = {no_tuning}},
     {.name = "tune_seconds",
@@ -61,9 +63,11 @@ constexpr Flag our_rows[] = {
               {[](const Config& c) { return !c.gpu.tune.value_or(true); },
                "--tune_seconds does not act with --notune"}}},
     {.name = "plan_cache",
-     .help = "on a GPU, file of stored algorithm choices, by device, driver and version of cuDNN; "
-             "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
-             "~/.cache; with --notune none",
+     .help =
+         "on a GPU, file of stored algorithm choices and of times of layers fused and plain, by "
+         "device, driver and version of cuDNN; "
+         "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
+         "~/.cache; with --notune none",
      .member = &at<&Config::gpu, &GpuFlags::plan_cache>,
      .idle = {no_tuning,
               {simulates,
@@ -121,8 +125,8 @@ constexpr Flag our_rows[] = {
      .help =
          "how far the graph is rewritten: none; bn puts ReLUs and joins into the ops before them, "
          "and on CUDA branches into the image that a concat makes of them; conv also puts batch "
-         "norms into the convolutions around them (on CUDA with fp16); auto goes as far as the "
-         "backend can",
+         "norms into the convolutions around them (on CUDA with fp16), but for those that --tune "
+         "has found faster outside; auto goes as far as the backend can",
      .member = &at<&Config::graph, &GraphOptions::fusion>},
     {.name = "use_cuda_graph",
      .help = "on a GPU, capture the step into a CUDA graph after the first one and replay it",

@@ -107,6 +107,12 @@ struct KernelTuning {
   // Makes the choices of rank 0, before any program is compiled. Throws Error, then or when a
   // program is compiled, where this device cannot run one of them.
   std::function<void(const std::string& of_first_rank)> adopt;
+  // Returns the seconds of a node, as layers::NodeSeconds has it; `kernels` runs it.
+  std::function<std::optional<double>(const KernelTable& kernels, const std::string& key,
+                                      const Op& op, const Signature& signature)>
+      node_seconds;
+  // From now on node_seconds returns nothing, and so for ranks that adopt these choices.
+  std::function<void()> forget_node_seconds;
   // Returns notes for the user that have come up since the last call.
   std::function<std::vector<std::string>()> take_notes;
 };

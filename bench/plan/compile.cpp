@@ -235,6 +235,11 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
                                   .layout = compiled.layout,
                                   .largest_join = request.largest_join,
                                   .fixed = fixed};
+  if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {
+    options.seconds = [&](const std::string& key, const Op& op, const Signature& signature) {
+      return tuning.node_seconds(context.kernels, key, op, signature);
+    };
+  }
   if (request.phase == Phase::training) {
     options.loss = forward.loss.value().id;
     options.training.optimizer = optimizer_options(request);
@@ -243,6 +248,7 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
   }
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, context.kernels, options);
   compiled.fusion = made.fusion;
+  compiled.norms = made.norms;
   compiled.plan = make_plan(std::move(made.graphs.step), context.kernels);
   if (made.graphs.prologue) {
     compiled.prologue = make_plan(std::move(made.graphs.prologue), context.kernels);

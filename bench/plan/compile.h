@@ -50,6 +50,7 @@ struct Compiled {
   NetworkFacts facts;
   Layout layout = Layout::nchw;  // of images inside the network
   layers::Fusion fusion{};       // as reached
+  layers::NormForms norms;       // with Fusion::conv
   std::int64_t batch = 0;
   std::int64_t classes = 0;
 

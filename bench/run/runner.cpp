@@ -110,6 +110,13 @@ void note_choices(const Job& job, const Backend& backend, Team& team, Console& c
       static_cast<double>(session.memory().total()) / mib,
       static_cast<double>(session.memory().lower_bound()) / mib,
       static_cast<double>(session.memory().variables + session.memory().staged) / mib));
+  if (session.fusion() == layers::Fusion::conv) {
+    const layers::NormForms& norms = session.norms();
+    console.note(
+        fmt::format("fusion: {} layers of convolution and batch norm run fused, {} plain, "
+                    "{} of these since plain was measured to be faster",
+                    norms.fused, norms.plain, norms.faster_plain));
+  }
   if (const LmsReport* lms = session.lms()) {
     const LmsFlags& flags = job.config->lms;
     for (const std::string& line : lms_lines(*lms, flags.debug ? flags.debug_level : 0)) {

@@ -57,6 +57,19 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   return tensors;
 }
 
+// Compiles what the job needs. Plain norms store images that fused ones do not: where they are
+// faster, but do not fit, all are fused. Further ranks go by the seconds that the first knows.
+Programs programs_that_fit(const Job& job, const RankContext& context, const Sizes& sizes) {
+  Programs programs = compile_programs(job, context, sizes);
+  const bool has_choice = programs.main && programs.main->norms.faster_plain > 0;
+  if (!has_choice || job.config->lms.enabled || context.rank > 0 ||
+      fits(device_memory(programs, context), context)) {
+    return programs;
+  }
+  context.backend.tuning.forget_node_seconds();
+  return compile_programs(job, context, sizes);
+}
+
 // Returns the sizes of the plan, if there is one.
 Sizes sizes_by(const Job& job, const std::string& plan) {
   const Sizes sizes = sizes_of(job);
@@ -73,11 +86,12 @@ Session::Session(const Job& job, const RankContext& context, const std::string& 
     : job_(job),
       context_(context),
       plan_bucket_bytes_(sizes.bucket_bytes),
-      programs_(compile_programs(job, context, sizes)) {
+      programs_(programs_that_fit(job, context, sizes)) {
   const Compiled& first = programs_.main ? *programs_.main : programs_.evaluation.value();
   facts_ = first.facts;
   layout_ = first.layout;
   fusion_ = first.fusion;
+  norms_ = first.norms;
   variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, context);
   if (job.config->lms.enabled && job.trains()) {
@@ -440,6 +454,11 @@ const StepPlan& Session::plan() const {
 Json Session::plan_json() const {
   return {{"layout", name_of(layout_)},
           {"precision", context_.backend.precision},
+          {"fusion",
+           {{"reached", name_of(fusion_)},
+            {"fused_norms", norms_.fused},
+            {"plain_norms", norms_.plain},
+            {"faster_plain_norms", norms_.faster_plain}}},
           {"arena_bytes", memory_.total()},
           {"variable_bytes", memory_.variables + memory_.staged},
           {"lower_bound_bytes", memory_.lower_bound()},

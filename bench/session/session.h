@@ -84,9 +84,10 @@ class Session {
   const LmsReport* lms() const { return lms_ ? &lms_->report() : nullptr; }  // null without --lms
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }
-  layers::Fusion fusion() const { return fusion_; }       // as far as the plan got
-  const DeviceMemory& memory() const { return memory_; }  // all that the device gives
-  std::size_t workspace_bytes() const;                    // the largest of a node
+  layers::Fusion fusion() const { return fusion_; }          // as far as the plan got
+  const layers::NormForms& norms() const { return norms_; }  // with Fusion::conv
+  const DeviceMemory& memory() const { return memory_; }     // all that the device gives
+  std::size_t workspace_bytes() const;                       // the largest of a node
   // That fits in the backend's memory without --lms; 0 if not even one example does. Compiles some
   // others.
   std::int64_t largest_batch() const;
@@ -127,6 +128,7 @@ class Session {
   NetworkFacts facts_;
   Layout layout_ = Layout::nchw;
   layers::Fusion fusion_{};
+  layers::NormForms norms_;
   DeviceMemory memory_;
   std::size_t reserved_arena_ = 0;  // bytes: of the plans so far and of those that may come
   Buffer storage_;                  // variables, what is staged, then the arena

@@ -1,9 +1,11 @@
 #include "layers/cuda/cudnn/libraries.h"
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -21,7 +23,24 @@ constexpr std::size_t tuned_candidates = 12;
 // For an engine that does not run: all that the heuristics know within reason.
 constexpr std::size_t replacement_candidates = 40;
 
-constexpr std::string_view no_engine = "none";  // in the text for other ranks
+constexpr std::string_view no_engine = "none";       // in the text for other ranks
+constexpr std::string_view node_mark = "seconds\t";  // there: seconds of a node follow
+constexpr std::string_view cached_node = "node ";    // before the key of a node in the cache
+
+// As the plan cache writes them.
+std::string seconds_text(double seconds) {
+  std::ostringstream text;
+  text << seconds;
+  return text.str();
+}
+
+double read_seconds(std::string_view text) {
+  double seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  check(error == std::errc() && end == text.data() + text.size(),
+        "another rank's seconds of a node cannot be read: " + std::string(text));
+  return seconds;
+}
 
 CudnnHandle make_cudnn() {
   cudnnHandle_t raw = nullptr;
@@ -107,15 +126,23 @@ std::string Libraries::choices_text() const {
   for (const auto& [key, choice] : choices_) {
     text += key + '\t' + (choice ? choice_fields(*choice) : std::string(no_engine)) + '\n';
   }
+  for (const auto& [key, seconds] : node_seconds_) {
+    text += key + '\t' + std::string(node_mark) + seconds_text(seconds) + '\n';
+  }
   return text;
 }
 
 void Libraries::adopt(const std::string& choices) {
   const std::scoped_lock lock(mutex_);
+  node_seconds_.clear();
   std::istringstream lines(choices);
   for (std::string line; std::getline(lines, line);) {
     const std::size_t end = std::min(line.find('\t'), line.size() - 1);
     const std::string_view fields = std::string_view(line).substr(end + 1);
+    if (fields.starts_with(node_mark)) {
+      node_seconds_[line.substr(0, end)] = read_seconds(fields.substr(node_mark.size()));
+      continue;
+    }
     std::optional<Choice> choice;
     check(fields == no_engine || read_choice_fields(fields, choice.emplace()),
           "another rank's choices of engines cannot be read: " + line);
@@ -189,6 +216,60 @@ std::optional<Choice> Libraries::timed(const std::string& key, const NativeGraph
   }
   ++counts_.tuned;
   return best->choice;
+}
+
+std::optional<double> Libraries::known_node_seconds(const std::string& key) {
+  if (const auto found = node_seconds_.find(key); found != node_seconds_.end()) {
+    return found->second;
+  }
+  const auto entry = cache_ ? cache_->find(cache_key(std::string(cached_node) + key))
+                            : std::optional<PlanCache::Entry>();
+  if (!entry) {
+    return std::nullopt;
+  }
+  node_seconds_[key] = entry->seconds;
+  return entry->seconds;
+}
+
+std::optional<double> Libraries::node_seconds(
+    const std::string& key, const std::function<std::optional<double>()>& measure) {
+  double before = 0;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!knows_node_seconds_) {
+      return std::nullopt;
+    }
+    if (const std::optional<double> known = known_node_seconds(key)) {
+      return known;
+    }
+    if (tuner_ == nullptr || counts_.tuning_seconds >= options_.tune_seconds) {
+      return std::nullopt;
+    }
+    before = counts_.tuning_seconds;
+  }
+  // Not under the lock: the kernel of the node asks for its engine.
+  const auto start = std::chrono::steady_clock::now();
+  const std::optional<double> measured = measure();
+  const double took =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const std::scoped_lock lock(mutex_);
+  counts_.tuning_seconds = before + took;  // with what its engine took
+  if (!measured) {
+    return std::nullopt;
+  }
+  const double seconds = read_seconds(seconds_text(*measured));
+  if (cache_) {
+    cache_->store(cache_key(std::string(cached_node) + key), {.choice = {}, .seconds = seconds});
+  }
+  ++counts_.timed_nodes;
+  node_seconds_[key] = seconds;
+  return seconds;
+}
+
+void Libraries::forget_node_seconds() {
+  const std::scoped_lock lock(mutex_);
+  node_seconds_.clear();
+  knows_node_seconds_ = false;
 }
 
 Libraries::Ready::Ready(const Target& target, const OperationGraph& operations,

@@ -64,22 +64,33 @@ class Libraries {
   std::shared_ptr<const Plan> next_plan(const std::string& key, const Build& build,
                                         const Plan& failed, const std::string& why);
 
+  // Returns the seconds of a node, by the key of NodeSeconds: as told before, from the cache, or
+  // what measure() returns while engines are timed too and within the same seconds. Rounded as the
+  // cache keeps them, so that later runs decide alike. Nothing: they are not known.
+  std::optional<double> node_seconds(const std::string& key,
+                                     const std::function<std::optional<double>()>& measure);
+  // From now on node_seconds() knows nothing, here and for ranks that adopt() later.
+  void forget_node_seconds();
+
   // Handles of a live device; throws Error without one. cudnn() enqueues on that stream from now
   // on.
   cudnnHandle_t cudnn(Stream& stream) const;
   cublasLtHandle_t cublas() const;
 
-  // Returns all choices so far, for adopt() of other ranks: one line for each graph.
+  // Returns all choices and seconds of nodes so far, for adopt() of other ranks: one line for each
+  // graph or node.
   std::string choices_text() const;
-  // From now on chooses what another rank has chosen, so that memory is planned alike and all
-  // compute the same: nothing is timed here, and no cache is read. choose() throws Error where this
-  // device cannot run the other's engine. Throws Error if the text is not of choices_text().
+  // From now on chooses what another rank has chosen and knows the seconds that it knows, so that
+  // memory is planned alike and all compute the same: nothing is timed here, and no cache is read.
+  // choose() throws Error where this device cannot run the other's engine. Throws Error if the text
+  // is not of choices_text().
   void adopt(const std::string& choices);
 
   // Counts of where choices came from: the cache, the tuner, cuDNN's heuristics, or another rank.
   struct Counts {
     std::size_t cached = 0, tuned = 0, guessed = 0, adopted = 0;
-    std::size_t untimed = 0;  // of those guessed, that the seconds did not suffice for
+    std::size_t untimed = 0;      // of those guessed, that the seconds did not suffice for
+    std::size_t timed_nodes = 0;  // by node_seconds(), here and now
     double tuning_seconds = 0;
   };
   Counts counts() const;
@@ -101,6 +112,7 @@ class Libraries {
   std::optional<Choice> adopted(const std::string& key, const NativeGraph& graph) const;
   std::optional<Choice> timed(const std::string& key, const NativeGraph& graph);
   std::optional<Choice> find_out(const std::string& key, const Build& build);
+  std::optional<double> known_node_seconds(const std::string& key);
   Limits limits(bool compiled) const;
   std::string cache_key(const std::string& key) const;
 
@@ -115,6 +127,8 @@ class Libraries {
   std::map<std::string, std::optional<Choice>> choices_;
   std::map<std::string, std::optional<Choice>> adopted_;  // by graph; nothing: it has no engine
   std::map<std::string, std::shared_ptr<const Ready>> plans_;
+  std::map<std::string, double> node_seconds_;
+  bool knows_node_seconds_ = true;
   std::map<std::string, std::vector<Choice>> refused_;  // by graph: built, but did not run
   Counts counts_;
   std::vector<std::string> notes_;

@@ -12,7 +12,8 @@ namespace cnn::layers::cuda {
 
 // Choices of engines that were timed on a device, kept in a text file: one line for each, of
 // device, cuDNN version, key of the graph, engine, knobs, workspace and seconds with tabs between.
-// A later line takes the place of an earlier one of the same graph. With equal files a device
+// A key that begins with "node " is that of a node of a step: its line holds seconds and no engine.
+// A later line takes the place of an earlier one of the same key. With equal files a device
 // computes equal bits. Processes may share a file: each adds its choices to those of the others.
 class PlanCache {
  public:

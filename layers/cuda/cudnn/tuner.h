@@ -1,14 +1,12 @@
 #pragma once
 
-#include <chrono>
 #include <cstddef>
-#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
+#include "layers/cuda/cudnn/device_timer.h"
 #include "layers/cuda/cudnn/plan.h"
-#include "runtime/device.h"
 
 namespace cnn::layers::cuda {
 
@@ -31,14 +29,9 @@ class Tuner {
   std::optional<std::vector<Buffer>> operands_of(const OperationGraph& graph,
                                                  std::size_t workspace);
   double seconds_of(const Plan& plan, std::span<void* const> pointers, std::byte* workspace);
-  void fill(std::byte* to, std::size_t bytes, DataType type);
 
-  Device& device_;
+  DeviceTimer timer_;
   cudnnHandle_t handle_;
-  // Where the stream writes times to, also after a run that failed between them.
-  std::chrono::steady_clock::time_point start_, end_;
-  std::unique_ptr<Stream> stream_;
-  Buffer pattern_;  // host bytes that tensors are filled with
 };
 
 }  // namespace cnn::layers::cuda

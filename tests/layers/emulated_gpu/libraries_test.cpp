@@ -7,10 +7,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "layers/conv.h"
 #include "layers/cuda/conv_graph.h"
+#include "layers/cuda/cudnn/kernels.h"
+#include "layers/cuda/cudnn/node_timer.h"
 #include "layers/cuda/cudnn/plan_runner.h"
 #include "runtime/cuda/device.h"
 #include "runtime/error.h"
@@ -105,6 +109,73 @@ TEST_F(LiveLibraries, NameAnEngineOfTheFirstRankThatIsNotThere) {
                 AllOf(HasSubstr("cannot run engine 77 knobs - for key, which rank 0 has chosen"),
                       HasSubstr("use GPUs of one kind")));
   }
+}
+
+TEST_F(LiveLibraries, MeasureANodeOnceAndRememberItAsTheCacheDoes) {
+  const auto libraries = make({.tune = true});
+  int measured = 0;
+  const auto measure = [&] {
+    ++measured;
+    return std::optional(1.23456789e-4);
+  };
+  EXPECT_EQ(libraries->node_seconds("a node", measure), 1.23457e-4);
+  EXPECT_EQ(libraries->node_seconds("a node", measure), 1.23457e-4);
+  EXPECT_EQ(measured, 1);
+  EXPECT_EQ(libraries->counts().timed_nodes, 1U);
+  EXPECT_EQ(make({.tune = true})->node_seconds("a node", measure), 1.23457e-4) << "a later run";
+  EXPECT_EQ(measured, 1);
+  const auto nothing = [] { return std::optional<double>(); };
+  EXPECT_EQ(libraries->node_seconds("a node that does not fit", nothing), std::nullopt);
+}
+
+TEST_F(LiveLibraries, MeasureNoNodeWithoutTuningOrAfterItsSeconds) {
+  const auto never = []() -> std::optional<double> {
+    ADD_FAILURE() << "it was measured";
+    return 1.0;
+  };
+  EXPECT_EQ(make()->node_seconds("a node", never), std::nullopt);
+  EXPECT_EQ(make({.tune = true, .tune_seconds = 0})->node_seconds("a node", never), std::nullopt);
+  const auto stopped = make({.tune = true});
+  stopped->stop_tuning();
+  EXPECT_EQ(stopped->node_seconds("a node", never), std::nullopt);
+}
+
+TEST_F(LiveLibraries, KnowTheSecondsOfNodesThatTheFirstRankKnowsAndNoOthers) {
+  const auto first = make({.tune = true});
+  const auto of = [](double seconds) { return [seconds] { return std::optional(seconds); }; };
+  first->node_seconds("a node", of(2e-5));
+  const auto other = make({.tune = true});
+  other->node_seconds("a node that the first rank has not", of(3e-5));
+  other->adopt(first->choices_text());
+  EXPECT_EQ(other->node_seconds("a node", of(9)), 2e-5);
+  EXPECT_EQ(other->node_seconds("a node that the first rank has not", of(9)), std::nullopt);
+  EXPECT_EQ(other->choices_text(), first->choices_text());
+  EXPECT_THROW(other->adopt("a node\tseconds\tfew\n"), Error);
+}
+
+TEST_F(LiveLibraries, ForgetTheSecondsOfNodesForOtherRanksToo) {
+  const auto first = make({.tune = true});
+  const auto measure = [] { return std::optional(2e-5); };
+  first->node_seconds("a node", measure);
+  first->forget_node_seconds();
+  EXPECT_EQ(first->node_seconds("a node", measure), std::nullopt);
+  EXPECT_EQ(first->choices_text(), "");
+}
+
+TEST_F(LiveLibraries, TimeANodeByItsKernelWhichMayAskForAnEngine) {
+  const auto libraries = make({.tune = true});
+  KernelTable table;
+  layers::cuda::add_kernels(table, libraries);
+  const layers::Conv2d op({.window = {}});
+  const TensorDesc image{.shape = {2, 8, 4, 4}, .type = DataType::f16, .layout = Layout::nhwc};
+  const TensorDesc weights{.shape = {8, 8, 1, 1}, .type = DataType::f16, .layout = Layout::nhwc};
+  const Signature signature{.in = {image, weights}, .out = {image}};
+  layers::cuda::NodeTimer timer(device_);
+  const auto seconds =
+      libraries->node_seconds("conv", [&] { return timer.seconds_of(table, op, signature); });
+  ASSERT_TRUE(seconds);
+  EXPECT_GT(*seconds, 0);
+  EXPECT_EQ(libraries->counts().tuned, 1U);
 }
 
 TEST_F(LiveLibraries, RefuseChoicesThatCannotBeRead) {

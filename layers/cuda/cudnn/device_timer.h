@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "runtime/device.h"
+#include "runtime/tensor.h"
+
+namespace cnn::layers::cuda {
+
+// Times work on a stream of a device, on memory filled with numbers of either sign around one.
+class DeviceTimer {
+ public:
+  explicit DeviceTimer(Device& device);  // which must outlive the timer
+
+  Device& device() const { return device_; }
+  Stream& stream() const { return *stream_; }
+
+  // Allocates memory for elements of a type and fills it. positive: no number is below zero, as a
+  // variance must be.
+  Buffer filled(std::size_t bytes, DataType type, bool positive = false);
+  // Returns the seconds of one run of what enqueue() gives to stream(), in the fastest of some
+  // rounds.
+  double seconds_of(const std::function<void()>& enqueue);
+
+ private:
+  void fill_pattern(DataType type, bool positive);
+
+  Device& device_;
+  // Where the stream writes times to, also after a run that failed between them.
+  std::chrono::steady_clock::time_point start_, end_;
+  std::unique_ptr<Stream> stream_;
+  Buffer pattern_;  // host bytes that tensors are filled with
+};
+
+}  // namespace cnn::layers::cuda
