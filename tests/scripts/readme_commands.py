@@ -39,7 +39,7 @@ class Command:
 
 def commands() -> list[Command]:
     found = []
-    for path in sorted([ROOT / "README.md", *ROOT.glob("*/README.md")]):
+    for path in sorted([ROOT / "README.md", *ROOT.glob("*/README.md"), ROOT / "layers/cuda/README.md"]):
         need = None
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("```"):
