@@ -40,7 +40,7 @@ case $target in
     sources=("${files[@]}" "${json[@]}" data/{checkpoint_find,checkpoint_load,checkpoint_names,safetensors,tensors}.cpp
       runtime/tensor.cpp)
     ;;
-  result | history | hashes) sources=("${files[@]}" "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
+  result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
   flags) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   profile) sources=(bench/machine/profile.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   plan) sources=(bench/plan/lms_plan_file.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
