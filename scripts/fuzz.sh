@@ -42,7 +42,7 @@ case $target in
     ;;
   result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
   flags) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
-  profile) sources=(bench/machine/profile.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
+  profile) sources=(bench/machine/machine_model.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   plan) sources=(bench/plan/lms_plan_file.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   links) sources=(bench/ranks/exchange.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   *) die "$target: scripts/fuzz.sh does not know its sources" ;;

@@ -96,6 +96,17 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
   return programs;
 }
 
+Programs programs_that_fit(const Job& job, const RankContext& context, const Sizes& sizes) {
+  Programs programs = compile_programs(job, context, sizes);
+  const bool has_choice = programs.main && programs.main->norms.faster_plain > 0;
+  if (!has_choice || job.config->lms.enabled || context.rank > 0 ||
+      fits(device_memory(programs, context), context)) {
+    return programs;
+  }
+  context.backend.tuning.forget_node_seconds();
+  return compile_programs(job, context, sizes);
+}
+
 Fitting::Fitting(const Job& job, const RankContext& context, bool with_lms)
     : job_(job), context_(context), with_lms_(with_lms) {
   if (context.backend.tuning.stop) {

@@ -96,7 +96,11 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
   if (std::optional<LmsStep> divided = with_divided_joins(job, context, sizes, step)) {
     const LmsReport& whole = step.planner.report();
     const LmsReport& report = divided->planner.report();
-    if (report.fits && (!whole.fits || report.predicted_seconds < whole.predicted_seconds)) {
+    // Where neither fits, the refusal names the least memory that any step needs.
+    const bool better = report.fits
+                            ? !whole.fits || report.predicted_seconds < whole.predicted_seconds
+                            : !whole.fits && report.floor < whole.floor;
+    if (better) {
       step = std::move(*divided);
     }
   }

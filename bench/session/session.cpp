@@ -57,19 +57,6 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   return tensors;
 }
 
-// Compiles what the job needs. Plain norms store images that fused ones do not: where they are
-// faster, but do not fit, all are fused. Further ranks go by the seconds that the first knows.
-Programs programs_that_fit(const Job& job, const RankContext& context, const Sizes& sizes) {
-  Programs programs = compile_programs(job, context, sizes);
-  const bool has_choice = programs.main && programs.main->norms.faster_plain > 0;
-  if (!has_choice || job.config->lms.enabled || context.rank > 0 ||
-      fits(device_memory(programs, context), context)) {
-    return programs;
-  }
-  context.backend.tuning.forget_node_seconds();
-  return compile_programs(job, context, sizes);
-}
-
 // Returns the sizes of the plan, if there is one.
 Sizes sizes_by(const Job& job, const std::string& plan) {
   const Sizes sizes = sizes_of(job);

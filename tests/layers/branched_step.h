@@ -27,12 +27,17 @@ inline Value branches(Value x, std::int64_t last) {
       {{a, b, c, layers::conv(layers::average_pool(x, same), {.filters = last})}});
 }
 
-// Two of them and a ReLU, z; the gradients of sum(z dz) by all parameters are the graph's outputs.
+// Some of them and a ReLU, z; the gradients of sum(z dz) by all parameters are the graph's outputs.
 // Its layouts are settled.
-inline std::shared_ptr<Graph> branched_step(DataType type, const KernelTable& table) {
+inline std::shared_ptr<Graph> branched_step(DataType type, const KernelTable& table,
+                                            int modules = 2) {
   Graph forward({.compute = type});
   const Value x = forward.state("images", layers::described({2, 8, 5, 4}, type), {}, false);
-  const Value y = branches(branches(x, 24), 8);
+  Value y = x;
+  for (int module = 1; module < modules; ++module) {
+    y = branches(y, 24);
+  }
+  y = branches(y, 8);
   const Rewritten fused = layers::fuse_activations(forward);
   Graph& graph = *fused.graph;
   const Value end{&graph, fused.was[index_of(y.id)].value()};

@@ -32,7 +32,7 @@ TEST(LmsRefusal, OfABudgetBelowTheFloorNamesNeedLargestOpAndHelp) {
     expect({.status = 3,
             .flags = {budget},
             .says = {"OOM when allocating tensor with shape[64,", "without it needs ",
-                     " of that for variables; batch_norm_backward#", " alone takes ",
+                     " of that for variables; batch_norm#", " alone takes ",
                      "8.00 MiB (8388608 bytes) are there",
                      "use a smaller --batch_size or --image_size"}});
   }

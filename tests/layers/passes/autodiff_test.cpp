@@ -72,7 +72,7 @@ TEST(Gradients, BuildsNoDataGradientOfTheFirstLayer) {
   const auto result = gradients(y, parameters, input(graph, "seed", {2, 5}));
 
   EXPECT_THAT(ops_from(graph, forward),
-              ElementsAre("dense_backward_data", "dense_backward_weights", "unflatten",
+              ElementsAre("dense_backward_weights", "dense_backward_data", "unflatten",
                           "relu_backward", "conv_backward_weights"));
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     ASSERT_TRUE(result[i]);

@@ -59,8 +59,9 @@ TEST(ConcatInPlace, LeavesNothingToCopyInATrainingStep) {
   EXPECT_EQ(after.copied_bytes, 0U);
 }
 
-TEST(ConcatInPlace, NeedsLessMemory) {
-  const std::shared_ptr<Graph> graph = branched_step(DataType::f16, device_loops());
+// A short network gains nothing: its peak lies where gradients are split, not in what is kept.
+TEST(ConcatInPlace, NeedsLessMemoryInADeepNetwork) {
+  const std::shared_ptr<Graph> graph = branched_step(DataType::f16, device_loops(), /*modules=*/6);
   EXPECT_LT(make_plan(placed(*graph), device_loops()).memory.device_bytes,
             make_plan(graph, device_loops()).memory.device_bytes);
 }
