@@ -56,7 +56,8 @@ void run_as_process(const Config& config, allreduce::World& world, std::size_t s
   gather_numa_nodes(world, placements, /*each=*/1);
   Config placed = config;
   placed.gpu.ordinal = place_on_host(placements, world.rank());
-  allreduce::Connection connection(world, placements, shared_memory_options(config.comm, segment_bytes));
+  allreduce::Connection connection(world, placements,
+                                   shared_memory_options(config.comm, segment_bytes));
   const Backend backend = make_backend(placed);
   do_work(config,
           {connection.transport(), loops_for(backend.instruction_sets),

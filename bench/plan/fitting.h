@@ -32,9 +32,9 @@ Sizes with_batch(const Job& job, std::int64_t batch);
 // backend cannot do.
 Programs compile_programs(const Job& job, const RankContext& context, const Sizes& sizes);
 
-// The same; but where plain norms are faster than fused ones and do not fit, since they store images
-// that fused ones do not, all norms are fused. Rank 0 decides: the others go by the seconds of nodes
-// that it knows.
+// The same; but where plain norms are faster than fused ones and do not fit, since they store
+// images that fused ones do not, all norms are fused. Rank 0 decides: the others go by the seconds
+// of nodes that it knows.
 Programs programs_that_fit(const Job& job, const RankContext& context, const Sizes& sizes);
 
 // Whether runs of other sizes than the job's would fit: by planning alone, with the plans that

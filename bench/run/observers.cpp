@@ -139,7 +139,8 @@ std::unique_ptr<Observer> trace_observer(const Observed& run) {
 }
 
 std::unique_ptr<Observer> summaries_observer(const Observed& run) {
-  if (run.team.samples() != nullptr && run.context.backend.gpu && run.context.backend.steps.record) {
+  if (run.team.samples() != nullptr && run.context.backend.gpu &&
+      run.context.backend.steps.record) {
     run.console.note(
         "--summary_verbosity=2 and 3 look at gradients within the step: steps are enqueued node by "
         "node, not replayed as a CUDA graph; do not compare their speed");

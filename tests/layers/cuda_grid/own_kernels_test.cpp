@@ -235,11 +235,11 @@ TEST(OwnKernels, TakeImagesWithOtherChannelsBetweenPixels) {
       }
     }
   }
-  EXPECT_THAT(pitched, testing::ElementsAre("average_pool", "average_pool_backward", "batch_norm",
-                                            "batch_norm_backward", "batch_norm_inference", "concat",
-                                            "max_pool", "max_pool_backward", "relu_backward",
-                                            "scale_bias", "split", "subsample",
-                                            "subsample_backward"));
+  EXPECT_THAT(pitched,
+              testing::ElementsAre("average_pool", "average_pool_backward", "batch_norm",
+                                   "batch_norm_backward", "batch_norm_inference", "concat",
+                                   "max_pool", "max_pool_backward", "relu_backward", "scale_bias",
+                                   "split", "subsample", "subsample_backward"));
 }
 
 // ... in each operand that is such a part, at any width.
