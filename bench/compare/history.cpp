@@ -15,7 +15,7 @@ namespace cnn::compare {
 namespace {
 
 constexpr int history_form = 1;
-constexpr std::size_t most_runs = 1000;  // the search takes time by the square of this
+constexpr std::size_t longest_series = 1000;  // in runs: the search takes time by its square
 
 // Sections of a result that say which configuration a run is of, and where it ran.
 constexpr const char* kept_sections[] = {"program", "version", "commit", "started",
@@ -102,11 +102,11 @@ void leave_out_disturbed(Series& series) {
 }
 
 void leave_out_oldest(Series& series) {
-  if (series.runs.size() > most_runs) {
+  if (series.runs.size() > longest_series) {
     series.notes.push_back(
-        fmt::format("The newest {} of the {} runs count.", most_runs, series.runs.size()));
+        fmt::format("The newest {} of the {} runs count.", longest_series, series.runs.size()));
     series.runs.erase(series.runs.begin(),
-                      series.runs.end() - static_cast<std::ptrdiff_t>(most_runs));
+                      series.runs.end() - static_cast<std::ptrdiff_t>(longest_series));
   }
 }
 
