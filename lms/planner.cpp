@@ -116,8 +116,10 @@ StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
   report_.host = plan.memory.host_bytes;
   report_.fits = report_.peak <= report_.budget && report_.host <= limits_.host;
   report_.summary = summarize(*plan.graph, plan.schedule);
-  const std::size_t movable = candidates(request).size();
-  report_.kept = movable - std::min(movable, report_.summary.swapped_tensors);
+  const std::vector<bool> leaves = leaves_device(*plan.graph, plan.schedule);
+  report_.kept = static_cast<std::size_t>(std::ranges::count_if(
+      candidates(request),
+      [&](const Stashed& candidate) { return !leaves[index_of(candidate.tensor)]; }));
   report_.recompute_seconds = recompute_seconds(*plan.graph, plan.schedule, request.costs);
   predict(report_, plan, request.costs);
   floor_ = floor_ > 0 ? floor_ : min_feasible_bytes(request);

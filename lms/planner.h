@@ -26,7 +26,7 @@ struct PlanReport {
   std::size_t peak = 0;       // of the planned step, as placed in memory
   std::size_t live_peak = 0;  // live bytes of its fullest step: no placement takes less
   std::size_t host = 0;       // pinned host bytes for what is swapped out
-  std::size_t kept = 0;       // candidates that the plan leaves on the device
+  std::size_t kept = 0;       // candidates that stay on the device until their last use
   Summary summary;
   double compute_seconds = 0;    // of all nodes, each once
   double recompute_seconds = 0;  // of nodes that run again

@@ -1,6 +1,7 @@
 #include "lms/summary.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace cnn::lms {
 
@@ -20,6 +21,25 @@ std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule) {
     }
   }
   return again;
+}
+
+std::vector<bool> leaves_device(const Graph& graph, const Schedule& schedule) {
+  const std::vector<bool> again = runs_again(graph, schedule);
+  std::vector<bool> leaves(graph.tensors().size());
+  const auto leave = [&](TensorId tensor) {
+    const std::optional<Alias>& alias = graph.info(tensor).alias;
+    leaves[index_of(alias ? alias->root : tensor)] = true;
+  };
+  for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
+    const Action& action = schedule.steps[s].action;
+    const auto* offload = std::get_if<Offload>(&action);
+    if (offload != nullptr && may_move(graph, offload->tensor)) {
+      leave(offload->tensor);
+    } else if (again[s]) {
+      std::ranges::for_each(graph.nodes()[index_of(std::get<Compute>(action).node)].outputs, leave);
+    }
+  }
+  return leaves;
 }
 
 Summary summarize(const Graph& graph, const Schedule& schedule) {

@@ -22,13 +22,33 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
 
-std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
+// Returns what of the device's memory the flags but --lms_limit leave.
+std::size_t usable_bytes(const LmsFlags& flags, const RankContext& context) {
   const auto whole = static_cast<double>(context.memory.device);
   const double left = whole - static_cast<double>(flags.exclude) * mib;
   check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
                               flags.exclude, whole / mib));
-  const auto budget = static_cast<std::size_t>(left * flags.options.mem_ratio);
-  return flags.limit > 0 ? std::min(budget, flags.limit * megabyte) : budget;
+  return static_cast<std::size_t>(left * flags.options.mem_ratio);
+}
+
+std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
+  const std::size_t usable = usable_bytes(flags, context);
+  return flags.limit > 0 ? std::min(usable, flags.limit * megabyte) : usable;
+}
+
+// Returns where the budget comes from: the device's memory and the flags that made it smaller.
+std::string source_of_budget(const LmsFlags& flags, const RankContext& context) {
+  if (flags.limit > 0 && flags.limit * megabyte <= usable_bytes(flags, context)) {
+    return fmt::format("--lms_limit={}", flags.limit);
+  }
+  std::string text = context.memory.text;
+  if (flags.exclude > 0) {
+    text += fmt::format(", less --lms_exclude={}", flags.exclude);
+  }
+  if (flags.options.mem_ratio != 1) {
+    text += fmt::format(", times --lms_mem_ratio={:g}", flags.options.mem_ratio);
+  }
+  return text;
 }
 
 // Nothing can leave a device that computes in the host's memory.
@@ -72,7 +92,15 @@ lms::PlannerOptions planner_options(const Config& config, const RankContext& con
 }  // namespace
 
 LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes)
-    : planner_(planner_options(config, context, resident_bytes)) {}
+    : planner_(planner_options(config, context, resident_bytes)),
+      budget_source_(source_of_budget(config.lms, context)) {
+  const std::size_t limit = config.lms.limit * megabyte;
+  if (limit > budget()) {
+    unreached_limit_ =
+        fmt::format("--lms_limit={} does not act: {:.0f} MiB are there ({})", config.lms.limit,
+                    static_cast<double>(budget()) / mib, budget_source_);
+  }
+}
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
   largest_join_ = plan.largest_join;
@@ -114,6 +142,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_ = {planner_.report()};
   report_.policy = loaded_ ? loaded_->policy : planner_.options().policy;
   report_.file = file_;
+  report_.unreached_limit = unreached_limit_;
   report_.measured = measured;
   report_.unlimited_seconds = report_.compute_seconds;
   report_.largest_join = largest_join_;
@@ -187,6 +216,9 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
                           ? fmt::format("[LMS:0] {}", note.text)
                           : fmt::format("[LMS][{}] {}", note.level, note.text));
     }
+  }
+  if (!report.unreached_limit.empty()) {
+    lines.push_back("[LMS][0] " + report.unreached_limit);
   }
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
   if (!report.active()) {

@@ -25,6 +25,7 @@ struct RankContext;
 struct LmsReport : lms::PlanReport {
   std::string policy;
   std::string file;              // that the plan was loaded from; empty: it was made here
+  std::string unreached_limit;   // for the user, where the device has less than --lms_limit
   bool measured = false;         // costs are those of steps, not what is usual for such a device
   double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS
   double planning_seconds = 0;   // wall time from the compiled step to the plan
@@ -43,7 +44,9 @@ class LmsPlanner {
   LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes);
 
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
-  const lms::Budget& limits() const { return planner_.limits(); }   // of the arena
+  // Where the budget comes from, for messages: the device's memory or the flag that made it less.
+  const std::string& budget_source() const { return budget_source_; }
+  const lms::Budget& limits() const { return planner_.limits(); }  // of the arena
 
   // Plans the step by these costs; measured: they are those of steps that ran. The plan takes more
   // than the budget where nothing fits: then report().fits is false.
@@ -69,6 +72,8 @@ class LmsPlanner {
   void compare();
 
   lms::Planner planner_;
+  std::string budget_source_;
+  std::string unreached_limit_;
   std::size_t largest_join_ = layers::any_size;
   std::optional<LmsReport> whole_;  // of the step without smaller joins
   double whole_share_ = 1;          // its compute seconds over those of this step

@@ -1,8 +1,11 @@
 #include "bench/plan/lms_refusal.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <utility>
 #include <vector>
 
+#include "bench/flags/config.h"
 #include "bench/flags/number_text.h"
 #include "bench/ranks/rank_context.h"
 #include "runtime/active_bytes.h"
@@ -24,19 +27,50 @@ std::string largest_op(const StepPlan& plan) {
                      amount(largest.bytes));
 }
 
+// Returns the flags of this run that keep tensors on the device which a plan could do without.
+std::vector<std::string> keeping_flags(const LmsFlags& flags) {
+  const lms::Options& options = flags.options;
+  std::vector<std::string> kept;
+  if (options.n_tensors >= 0) {
+    kept.push_back(fmt::format("--lms_n_tensors={}", options.n_tensors));
+  }
+  if (options.recompute == lms::Recomputation::off) {
+    kept.emplace_back("--lms_recompute=off");
+  } else if (options.recompute == lms::Recomputation::cheap) {
+    kept.emplace_back("--lms_recompute=cheap");
+  }
+  if (flags.size_threshold) {
+    kept.push_back(fmt::format("--lms_size_threshold={}", *flags.size_threshold));
+  }
+  const std::pair<const std::vector<std::string>*, const char*> filters[] = {
+      {&options.excluded_ops, "--lms_excl_ops"},
+      {&options.included_ops, "--lms_incl_ops"},
+      {&options.excluded_types, "--lms_excl_types"},
+      {&options.included_types, "--lms_incl_types"}};
+  for (const auto& [names, flag] : filters) {
+    if (!names->empty()) {
+      kept.emplace_back(flag);
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
-                        const RankContext& context) {
+                        const LmsFlags& flags, const RankContext& context) {
   const LmsReport& report = planner.report();
   const std::string there =
-      fmt::format("{} are there ({})", amount(planner.budget()), context.memory.text);
+      fmt::format("{} are there ({})", amount(planner.budget()), planner.budget_source());
   if (report.floor > planner.budget()) {
+    const std::vector<std::string> kept = keeping_flags(flags);
     return fmt::format(
-        "with all away that a step can do without it needs {}, {}; {}; {}: use a smaller "
-        "--batch_size or --image_size",
-        amount(report.floor), fmt::format("{} of that for variables", amount(report.resident)),
-        largest_op(plan), there);
+        "with all away that a step can do without it needs {}, {} of that for variables; {}; {}: "
+        "use a smaller --batch_size or --image_size{}",
+        amount(report.floor), amount(report.resident), largest_op(plan), there,
+        kept.empty() ? std::string()
+                     : fmt::format(", or leave out {}, which let less leave the device",
+                                   fmt::join(kept, ", ")));
   }
   if (report.host > 0 && !context.backend.has_own_memory()) {
     return fmt::format(

@@ -121,7 +121,7 @@ void Session::plan_lms(const std::string& plan_of_first) {
         "{}\n{} with --batch_size={} does not fit with --lms: {}{}",
         tensorflow_oom_line(plan, lms_->limits().device, context_.backend.name != "cpu"),
         job_.model->name, job_.batch.per_device,
-        lms_refusal(*lms_, plan, memory_.total(), context_),
+        lms_refusal(*lms_, plan, memory_.total(), flags, context_),
         flags.plan_file ? "" : "; " + what_fits(true)));
   }
   save_plan();
@@ -229,7 +229,7 @@ bool Session::replan(const Costs& costs) {
 void Session::follow(const std::string& plan) {
   StepPlan next = plan_like(plan, true);
   if (!lms_->report().fits) {
-    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, context_));
+    throw DoesNotFit(lms_refusal(*lms_, next, lms_->report().peak, job_.config->lms, context_));
   }
   adopt(std::move(next));
 }

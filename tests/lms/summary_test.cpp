@@ -1,5 +1,6 @@
 #include "lms/summary.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -20,6 +21,7 @@ class ChainSummary : public ::testing::Test {
     schedule.steps.insert(schedule.steps.end(), more.begin(), more.end());
     return summarize(*chain_.graph, schedule);
   }
+  const Schedule& plain() const { return chain_.schedule; }
   TensorId made_by(std::size_t node) const { return chain_.graph->nodes()[node].outputs.front(); }
   const Graph& graph() const { return *chain_.graph; }
 
@@ -50,6 +52,17 @@ TEST_F(ChainSummary, LeavesOutCopiesThatEveryStepMakes) {
   EXPECT_FALSE(may_move(graph(), gradient)) << "it is the graph's output";
   EXPECT_TRUE(may_move(graph(), made_by(0)));
   EXPECT_EQ(with({step_of(Offload{gradient}, Lane::copy_out)}).swap_outs, 0U);
+}
+
+TEST_F(ChainSummary, TellsWhatIsSwappedOutOrComputedAgainFromWhatStays) {
+  Schedule schedule = plain();
+  EXPECT_EQ(std::ranges::count(leaves_device(graph(), schedule), true), 0);
+  schedule.steps.push_back(step_of(Offload{made_by(0)}, Lane::copy_out));
+  schedule.steps.push_back(step_of(Compute{NodeId{1}}, Lane::compute));
+  const std::vector<bool> leaves = leaves_device(graph(), schedule);
+  EXPECT_TRUE(leaves[index_of(made_by(0))]);
+  EXPECT_TRUE(leaves[index_of(made_by(1))]);
+  EXPECT_EQ(std::ranges::count(leaves, true), 2);
 }
 
 TEST_F(ChainSummary, CountsNodesThatRunAgain) {

@@ -38,6 +38,27 @@ TEST(LmsRefusal, OfABudgetBelowTheFloorNamesNeedLargestOpAndHelp) {
   }
 }
 
+TEST(LmsRefusal, NamesTheFlagsThatLetLessLeave) {
+  expect({.status = 3,
+          .flags = {"--device_memory_mb=40", "--lms_recompute=off", "--lms_n_tensors=0"},
+          .says = {"or leave out --lms_n_tensors=0, --lms_recompute=off, --lms_size_threshold=16, "
+                   "which let less leave the device"}});
+}
+
+TEST(LmsRefusal, NamesTheFlagThatSetsTheBudget) {
+  expect({.status = 3, .flags = {"--lms_limit=8"}, .says = {"are there (--lms_limit=8)"}});
+  expect({.status = 3,
+          .flags = {"--device_memory_mb=60", "--lms_exclude=52", "--lms_limit=9"},
+          .says = {", less --lms_exclude=52)"}});
+}
+
+TEST(Lms, SaysThatALimitBeyondTheDeviceDoesNotAct) {
+  const Finished run =
+      run_program(lms_training({"--lms", "--device_memory_mb=60", "--lms_limit=100"}));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("[LMS][0] --lms_limit=100 does not act: 60 MiB are there ("));
+}
+
 TEST(LmsRefusal, OfABudgetBelowTheVariablesIsTheSame) {
   expect({.status = 3,
           .flags = {"--lms_limit=1"},
