@@ -155,10 +155,9 @@ TEST(Run, GivesEachSectionOfTheResult) {
   EXPECT_EQ(keys("model"),
             "name data_set image_size classes trainable_parameters trainable_tensors "
             "forward_macs ");
-  EXPECT_EQ(
-      keys("plan"),
-      "layout precision arena_bytes variable_bytes lower_bound_bytes host_bytes workspace_bytes "
-      "predicted_step_seconds lms ");
+  EXPECT_EQ(keys("plan"),
+            "layout precision fusion arena_bytes variable_bytes lower_bound_bytes host_bytes "
+            "workspace_bytes predicted_step_seconds lms ");
   EXPECT_EQ(keys("memory"), "arena_peak_bytes process_peak_bytes ");
   EXPECT_EQ(keys("start"), "process_to_first_step build plan warm_up ");
   EXPECT_EQ(finished.result["warm_up_losses"].size(), 1U);
