@@ -33,9 +33,11 @@ DataType compute_of(Precision precision) {
   }
 }
 
-// TF32 has the mantissa of f16: 10 bits.
+// TF32 has the mantissa of f16, 10 bits, so that a sum of products is off by about 4e-4 of its
+// usual size. Tensors of a million elements reach five times that, and where a stride leaves three
+// of four pixels zero the mean that tolerances refer to is half of the size of the others.
 double tolerance_of(Precision precision, const Case& row) {
-  constexpr double tf32_tolerance = 0.002;
+  constexpr double tf32_tolerance = 0.004;
   switch (precision) {
     case Precision::strict:
       return row.tolerance;
