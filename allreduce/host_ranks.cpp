@@ -1,6 +1,7 @@
 #include "allreduce/host_ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* job_variable = "PMIX_NAMESPACE";
-constexpr const char* rank_variable = "OMPI_COMM_WORLD_RANK";
+// mpirun sets the first of each, srun the second.
+constexpr std::array<const char*, 2> rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
+constexpr std::array<const char*, 2> rank_counts{"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"};
 
 std::string read_text(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -47,6 +50,52 @@ std::string_view variable_in(std::string_view environment, std::string_view name
     environment.remove_prefix(std::min(environment.size(), entry.size() + 1));
   }
   return {};
+}
+
+std::optional<int> rank_in(std::string_view environment) {
+  for (const char* const name : rank_variables) {
+    if (const std::optional<int> rank = number_of(variable_in(environment, name))) {
+      return rank;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<int> own_number(const std::array<const char*, 2>& names) {
+  for (const char* const name : names) {
+    if (const std::optional<int> number = number_of(own_variable(name))) {
+      return number;
+    }
+  }
+  return std::nullopt;
+}
+
+// Returns the tasks of a node from Slurm's list, where "4(x2),1" means nodes of 4, 4 and 1 tasks;
+// 0 if it does not tell.
+int tasks_of_node(std::string_view list, int node) {
+  while (!list.empty()) {
+    const std::string_view entry = list.substr(0, list.find(','));
+    const std::size_t bracket = entry.find("(x");
+    const int tasks = number_of(entry.substr(0, bracket)).value_or(0);
+    int nodes = 1;
+    if (bracket != std::string_view::npos && entry.ends_with(')')) {
+      nodes = number_of(entry.substr(bracket + 2, entry.size() - bracket - 3)).value_or(1);
+    }
+    if (node < nodes) {
+      return tasks;
+    }
+    node -= nodes;
+    list.remove_prefix(std::min(list.size(), entry.size() + 1));
+  }
+  return 0;
+}
+
+int started_on_host() {
+  if (const std::optional<int> started = number_of(own_variable("OMPI_COMM_WORLD_LOCAL_SIZE"))) {
+    return *started;
+  }
+  return tasks_of_node(own_variable("SLURM_STEP_TASKS_PER_NODE"),
+                       number_of(own_variable("SLURM_NODEID")).value_or(0));
 }
 
 bool is_stopped(const fs::path& process) {
@@ -85,7 +134,7 @@ std::map<int, Seen> ranks_of_host(const std::string& call) {
       continue;
     }
     const std::string environment = read_text(process / "environ");
-    const std::optional<int> rank = number_of(variable_in(environment, rank_variable));
+    const std::optional<int> rank = rank_in(environment);
     if (!rank || job.empty() || variable_in(environment, job_variable) != job) {
       continue;
     }
@@ -112,7 +161,7 @@ std::string state_of(const Seen& rank, const std::string& call) {
 }  // namespace
 
 HostRanks inspect_host_ranks(const std::string& call) {
-  const int self = number_of(own_variable(rank_variable)).value_or(0);
+  const int self = own_number(rank_variables).value_or(0);
   const std::map<int, Seen> ranks = ranks_of_host(call);
   HostRanks found;
   std::string missing, waiting;
@@ -125,12 +174,12 @@ HostRanks inspect_host_ranks(const std::string& call) {
     list += "rank " + std::to_string(rank) + " " + state_of(seen, call) + ", ";
     found.lower_rank_waits = found.lower_rank_waits || (waits && rank < self);
   }
-  const int started = number_of(own_variable("OMPI_COMM_WORLD_LOCAL_SIZE")).value_or(0);
+  const int started = started_on_host();
   if (const int gone = started - static_cast<int>(ranks.size()); gone > 0) {
     missing += std::to_string(gone) +
                " more of this host cannot be seen: they have ended or have not been started, ";
   }
-  const int all = number_of(own_variable("OMPI_COMM_WORLD_SIZE")).value_or(0);
+  const int all = own_number(rank_counts).value_or(0);
   if (all > started) {
     waiting += "those of other hosts cannot be seen from here, ";
   }

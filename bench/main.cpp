@@ -289,6 +289,9 @@ int main(int argc, char** argv) {
       console.print(listing("cnn_benchmarks", line->config, backends));
       return status_of(console, 0);
     }
+    if (refuse_unconnected_tasks(console)) {
+      return 1;
+    }
     const RunIdentity identity = identity_of(*line, words);
     return run({*line, backends, identity, process_start}, console);
   } catch (const std::exception& error) {

@@ -126,6 +126,9 @@ int run(const std::vector<std::string>& words, Console& console) {
     console.print(listing("all_reduce_benchmark", line.config, backends));
     return 0;
   }
+  if (refuse_unconnected_tasks(console)) {
+    return 1;
+  }
   for (const std::string& notice : line.notices) {
     console.note(notice);
   }

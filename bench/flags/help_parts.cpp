@@ -30,7 +30,7 @@ constexpr std::array<HelpEntry, 6> statuses{
      {"75", "another rank failed or does not answer"},
      {"128+N", "the signal N ended the run; SIGINT and SIGTERM let the running step end first"}}};
 
-constexpr std::array<HelpEntry, 7> variables{
+constexpr std::array<HelpEntry, 8> variables{
     {{"CNN_MAX_CPU_ISA, ONEDNN_MAX_CPU_ISA",
       "the highest instruction set that kernels may use (see the first line of device: on stderr)"},
      {"OMP_NUM_THREADS", "threads that compute on the CPU; --num_intra_threads goes first"},
@@ -42,7 +42,9 @@ constexpr std::array<HelpEntry, 7> variables{
      {"TF_GPU_HOST_MEM_LIMIT_IN_MB", "the most host memory that --lms may take"},
      {"OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE, MV2_COMM_WORLD_RANK, "
       "MV2_COMM_WORLD_SIZE, PMIX_RANK",
-      "set by mpirun and its like: this process is one of several ranks"}}};
+      "set by mpirun, srun --mpi=pmix and the like: this process is one of several ranks"},
+     {"SLURM_STEP_NUM_TASKS, SLURM_PROCID",
+      "set by srun; several tasks without a variable of the line above are refused"}}};
 
 }  // namespace
 

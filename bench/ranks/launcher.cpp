@@ -32,6 +32,9 @@ constexpr std::array<LauncherNames, 4> launchers{
      {"mpiexec", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
      {"a PMIx launcher", "PMIX_RANK", "PMIX_SIZE"}}};
 
+// srun sets it for each task of a step. Batch scripts, where SLURM_NTASKS is set, have it not.
+constexpr const char* slurm_tasks = "SLURM_STEP_NUM_TASKS";
+
 std::optional<int> number_of(const char* variable) {
   const char* const text = std::getenv(variable);
   if (text == nullptr) {
@@ -47,6 +50,14 @@ std::optional<int> number_of(const char* variable) {
 std::string_view last_problem() {
   const char* const problem = ::dlerror();
   return problem == nullptr ? "unknown reason" : problem;
+}
+
+// The namespace of a PMIx job that srun itself has started begins with this.
+constexpr std::string_view slurm_pmix_job = "slurm.";
+
+std::string_view text_of(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? std::string_view() : text;
 }
 
 // Stays open: transports are code of it. Its symbols are for all: MPI opens modules of its own,
@@ -76,10 +87,27 @@ const allreduce::WorldEntry& open_module(std::string_view launcher) {
 std::optional<Launched> launched() {
   for (const LauncherNames& launcher : launchers) {
     if (const std::optional<int> rank = number_of(launcher.rank)) {
+      if (&launcher == &launchers.back() && text_of("PMIX_NAMESPACE").starts_with(slurm_pmix_job)) {
+        return Launched{.by = "srun", .rank = *rank, .ranks = number_of(slurm_tasks)};
+      }
       return Launched{.by = launcher.name, .rank = *rank, .ranks = number_of(launcher.ranks)};
     }
   }
   return std::nullopt;
+}
+
+bool refuse_unconnected_tasks(Console& console) {
+  const int tasks = number_of(slurm_tasks).value_or(1);
+  if (launched() || tasks < 2) {
+    return false;
+  }
+  console.become_rank(number_of("SLURM_PROCID").value_or(0));
+  console.note(
+      fmt::format("srun has started {} tasks that cannot find one another, so each would run "
+                  "alone: start them by srun --mpi=pmix (srun --mpi=list shows whether this Slurm "
+                  "has it) or by mpirun; for {} separate runs, put env -u {} before the program",
+                  tasks, tasks, slurm_tasks));
+  return true;
 }
 
 std::optional<KillDelay> kill_delay() {

@@ -11,12 +11,17 @@ namespace cnn::bench {
 
 // The run that a launcher such as mpirun has started this process for, as its environment tells.
 struct Launched {
-  std::string_view by;       // "mpirun"
+  std::string_view by;       // "mpirun", "srun", ...
   int rank = 0;              // of this process
   std::optional<int> ranks;  // nothing: the environment does not say how many there are
 };
 // Nothing: the process was started alone.
 std::optional<Launched> launched();
+
+// Returns whether this process is one of several tasks of a step of Slurm that no launcher has told
+// of one another, as srun starts them without --mpi=pmix. Task 0 then says on the console how to
+// start them; the program must not run, since each task would take itself for the only one.
+bool refuse_unconnected_tasks(Console& console);
 
 // How a launcher that ends a run kills its processes.
 struct KillDelay {

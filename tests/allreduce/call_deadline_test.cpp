@@ -44,11 +44,12 @@ TEST(CallDeadline, IsSilentWhereTheCallReturnsOrThereIsNoDeadline) {
   { const CallDeadline none("MPI_Init", {}); }
 }
 
-// A process that looks as if mpirun had started it as that rank; it has not come to the program.
+// A process that looks as if a launcher had started it as that rank; it has not come to the
+// program.
 class FakeRank {
  public:
-  explicit FakeRank(int rank) {
-    const std::string number = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
+  explicit FakeRank(int rank, const std::string& variable = "OMPI_COMM_WORLD_RANK") {
+    const std::string number = variable + "=" + std::to_string(rank);
     const std::array<const char*, 3> environment{"PMIX_NAMESPACE=cnn_test_of_host_ranks",
                                                  number.c_str(), nullptr};
     process_ = ::fork();
@@ -117,6 +118,29 @@ TEST_F(HostRanksTest, DoNotTellOfAnotherJob) {
   const FakeRank second(2);
   ::setenv("PMIX_NAMESPACE", "another", 1);
   EXPECT_THAT(inspect_host_ranks("MPI_Init").text, Not(HasSubstr(second.text())));
+}
+
+// The environment of a task of srun, on the second of three nodes.
+TEST_F(HostRanksTest, TellOfTasksOfSrunWhoHasNotStartedAndWhoCannotBeSeen) {
+  constexpr std::array<std::pair<const char*, const char*>, 4> slurm{
+      {{"PMIX_RANK", "1"},
+       {"SLURM_STEP_TASKS_PER_NODE", "1,4(x2)"},
+       {"SLURM_STEP_NUM_TASKS", "9"},
+       {"SLURM_NODEID", "1"}}};
+  for (const char* const name :
+       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE"}) {
+    ::unsetenv(name);
+  }
+  for (const auto& [name, value] : slurm) {
+    ::setenv(name, value, 1);
+  }
+  const FakeRank third(3, "PMIX_RANK");
+  EXPECT_THAT(inspect_host_ranks("MPI_Init").text,
+              AllOf(HasSubstr("rank 3 has not started the program (" + third.text() + ")"),
+                    HasSubstr("3 more of this host"), HasSubstr("other hosts")));
+  for (const auto& [name, value] : slurm) {
+    ::unsetenv(name);
+  }
 }
 
 }  // namespace

@@ -1,9 +1,14 @@
 #include "bench/ranks/launcher.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <gtest/gtest.h>
+#include <initializer_list>
 #include <optional>
+#include <string>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace cnn::bench {
 namespace {
@@ -30,6 +35,82 @@ class Launch {
  private:
   const char* name_;
 };
+
+// Environment variables for as long as it lives.
+class SlurmVariables {
+ public:
+  SlurmVariables(std::initializer_list<std::pair<const char*, const char*>> values)
+      : values_(values) {
+    for (const auto& [name, value] : values_) {
+      setenv(name, value, 1);
+    }
+  }
+  ~SlurmVariables() {
+    for (const auto& [name, value] : values_) {
+      unsetenv(name);
+    }
+  }
+  SlurmVariables(const SlurmVariables&) = delete;
+  SlurmVariables& operator=(const SlurmVariables&) = delete;
+
+ private:
+  std::vector<std::pair<const char*, const char*>> values_;
+};
+
+// Returns whether the tasks are refused, and what this one says.
+std::pair<bool, std::string> refusal_of_tasks() {
+  Console console;
+  testing::internal::CaptureStderr();
+  const bool refused = refuse_unconnected_tasks(console);
+  return {refused, testing::internal::GetCapturedStderr()};
+}
+
+TEST(Launched, BySrunKnowsRankAndNumberOfTasks) {
+  const SlurmVariables slurm(
+      {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
+  const std::optional<Launched> by = launched();
+  ASSERT_TRUE(by);
+  EXPECT_EQ(by->by, "srun");
+  EXPECT_EQ(by->rank, 3);
+  EXPECT_EQ(by->ranks, 4);
+  EXPECT_FALSE(refusal_of_tasks().first);
+}
+
+// Its daemons are tasks of a step of Slurm, one for each node, and their ranks inherit that.
+TEST(Launched, ByALauncherWithinAStepOfSlurmDoesNotTakeTheStepsTasksForRanks) {
+  const SlurmVariables inherited{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
+  {
+    const SlurmVariables prun{{"PMIX_RANK", "5"}, {"PMIX_NAMESPACE", "prterun-n1-42@1"}};
+    EXPECT_EQ(launched().value().ranks, std::nullopt);
+    EXPECT_FALSE(refusal_of_tasks().first);
+  }
+  const SlurmVariables mpirun{{"OMPI_COMM_WORLD_RANK", "5"}, {"OMPI_COMM_WORLD_SIZE", "8"}};
+  EXPECT_EQ(launched().value().by, "mpirun");
+  EXPECT_EQ(launched().value().ranks, 8);
+  EXPECT_FALSE(refusal_of_tasks().first);
+}
+
+TEST(UnconnectedTasks, AreRefusedInOneLineOfTheFirst) {
+  const SlurmVariables tasks{{"SLURM_STEP_NUM_TASKS", "2"}};
+  {
+    const SlurmVariables first{{"SLURM_PROCID", "0"}};
+    const auto [refused, said] = refusal_of_tasks();
+    EXPECT_TRUE(refused);
+    EXPECT_NE(said.find("srun has started 2 tasks"), std::string::npos) << said;
+    EXPECT_NE(said.find("--mpi=pmix"), std::string::npos) << said;
+    EXPECT_EQ(std::ranges::count(said, '\n'), 1) << said;
+  }
+  const SlurmVariables second{{"SLURM_PROCID", "1"}};
+  EXPECT_EQ(refusal_of_tasks(), std::pair(true, std::string()));
+}
+
+TEST(UnconnectedTasks, AreNotAStepOfOneTaskNorABatchScript) {
+  EXPECT_FALSE(refusal_of_tasks().first);
+  const SlurmVariables batch{{"SLURM_NTASKS", "4"}, {"SLURM_PROCID", "0"}};
+  EXPECT_FALSE(refusal_of_tasks().first);
+  const SlurmVariables step{{"SLURM_STEP_NUM_TASKS", "1"}};
+  EXPECT_FALSE(refusal_of_tasks().first);
+}
 
 TEST(KillDelay, IsUnknownWithoutALauncher) {
   EXPECT_FALSE(kill_delay().has_value());
