@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 shopt -s nullglob
-scripts=(scripts/*.sh tests/scripts/*.sh .ci/run)
+scripts=(scripts/*.sh scripts/*/*.sh scripts/cluster/*.sbatch tests/scripts/*.sh .ci/run)
 for script in "${scripts[@]}"; do
   bash -n "$script"
 done

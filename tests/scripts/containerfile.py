@@ -1,0 +1,43 @@
+"""Reads a Containerfile: instructions by stage, with continued lines joined."""
+from __future__ import annotations
+
+import dataclasses
+import pathlib
+import re
+
+
+@dataclasses.dataclass
+class Stage:
+    base: str
+    name: str | None
+    steps: list[tuple[str, str]] = dataclasses.field(default_factory=list)  # ("RUN", "apt-get update")
+
+    def words(self, instruction: str) -> list[str]:
+        return [text for name, text in self.steps if name == instruction]
+
+
+@dataclasses.dataclass
+class Containerfile:
+    arguments: dict[str, str]  # before the first stage
+    stages: list[Stage]
+
+    def base_of(self, stage: Stage) -> str:
+        return re.sub(r"\$\{(\w+)\}", lambda match: self.arguments[match[1]], stage.base)
+
+
+def read(path: pathlib.Path) -> Containerfile:
+    lines = [line for line in path.read_text().splitlines() if not line.lstrip().startswith("#")]
+    found = Containerfile({}, [])
+    for line in re.sub(r"\\\n", " ", "\n".join(lines)).splitlines():
+        if not line.strip():
+            continue
+        name, text = line.split(maxsplit=1)
+        if name == "FROM":
+            base = re.fullmatch(r"(\S+)(?: AS (\w+))?", text)
+            found.stages.append(Stage(base[1], base[2]))
+        elif not found.stages:
+            argument, value = text.split("=", 1)
+            found.arguments[argument] = value
+        else:
+            found.stages[-1].steps.append((name, text))
+    return found
