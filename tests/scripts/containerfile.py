@@ -4,6 +4,8 @@ from __future__ import annotations
 import dataclasses
 import pathlib
 import re
+import shlex
+import sys
 
 
 @dataclasses.dataclass
@@ -41,3 +43,26 @@ def read(path: pathlib.Path) -> Containerfile:
         else:
             found.stages[-1].steps.append((name, text))
     return found
+
+
+def last_stage_in_shell(path: pathlib.Path) -> list[str]:
+    """The steps of the last stage as commands of bash, where $image is the root of a Debian, $staged the first stage's
+    /staged and $root the repository."""
+    lines = []
+    for name, text in read(path).stages[-1].steps:
+        if name == "RUN":
+            lines.append(f'chroot "$image" /bin/sh -c {shlex.quote(text)}')
+        elif name == "ENV":
+            lines.append(f"export {text}")
+        elif name == "COPY":
+            source, target = text.split()[-2:]
+            folder = '"$staged"' if "--from=build" in text else '"$root"'
+            place = shlex.quote(source.removeprefix("/staged"))
+            lines.append(f'mkdir -p "$(dirname "$image"{target})" && cp -rT {folder}/{place} "$image"{target}')
+        elif name not in ("USER", "WORKDIR", "CMD"):
+            raise ValueError(f"{path}: nobody knows how to do {name}")
+    return lines
+
+
+if __name__ == "__main__":
+    print("\n".join(last_stage_in_shell(pathlib.Path(sys.argv[1]))))
