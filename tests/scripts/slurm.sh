@@ -11,7 +11,7 @@ for command in mpirun slurmctld slurmd srun sbatch; do
     skip "there is no $command; apt-get install openmpi-bin slurmctld slurmd slurm-client slurm-wlm-basic-plugins"
 done
 ((EUID == 0)) || skip "slurmd needs root here"
-unshare --uts true 2>/dev/null || skip "nodes cannot have names of their own here (unshare --uts)"
+unshare --uts --mount --pid --fork true 2>/dev/null || skip "nodes cannot have names of their own here (unshare --uts)"
 
 folder=$(mktemp -d)
 export SLURM_CONF=$folder/slurm.conf
@@ -21,7 +21,8 @@ quick=(--device=cpu --model=trivial --batch_size=2 --num_batches=3 --num_warmup_
   --nomeasure_ceilings --variable_update=horovod --comm_calibrate=off --comm_transport=mpi --comm_order=rank)
 endless=("${quick[@]}" --num_batches=100000000 --display_every=20)
 
-# All that was started for this cluster, daemons and ranks alike, has its configuration in the environment.
+# Whatever was started here for this cluster has its configuration in the environment. A node's processes end with the
+# first one of its name space.
 processes() {
   local environment
   for environment in /proc/[0-9]*/environ; do
@@ -62,7 +63,8 @@ s = [socket.socket() for _ in range(3)]
 print(*[x.getsockname()[1] for x in s])'
 }
 
-# Nodes need folders of their own for what their daemons put into /tmp, and no cgroups.
+# Nodes do not see one another's processes and shared memory, have folders of their own for what their daemons put into
+# /tmp, and no cgroups.
 start_cluster() {
   local ports node
   read -r -a ports < <(free_ports)
@@ -101,7 +103,8 @@ CONF
   for node in cnn1 cnn2; do
     mkdir "$folder/spool.$node" "$folder/tmp.$node"
     # shellcheck disable=SC2016  # for the shell that is started
-    unshare --uts bash -c 'hostname "$0" && exec slurmd -D -N "$0"' "$node" >"$folder/slurmd.$node.out" 2>&1 </dev/null &
+    unshare --uts --mount-proc --pid --fork --kill-child bash -c 'hostname "$0" && mount -t tmpfs tmpfs /dev/shm &&
+      exec slurmd -D -N "$0"' "$node" >"$folder/slurmd.$node.out" 2>&1 </dev/null &
     disown
   done
 }
@@ -148,14 +151,14 @@ names_a_killed_rank() {
   # shellcheck disable=SC2034
   local on_one_host_mpirun=(bash "$root/tests/scripts/as_ranks.sh" 2)
   # shellcheck disable=SC2016  # for the shell that is started
-  local rank='echo $$ >"$0.$PMIX_RANK" && exec "$@"'
+  local rank='if [[ $PMIX_RANK == 1 ]]; then (until [[ -e $0 ]]; do sleep 0.1; done && kill -KILL $$) & fi; exec "$@"'
   for launcher in srun mpirun; do
     local -n words=on_one_host_$launcher
-    timeout 300 "${words[@]}" bash -c "$rank" "$folder/$launcher" "$program" "${endless[@]}" \
+    timeout 300 "${words[@]}" bash -c "$rank" "$folder/$launcher.trains" "$program" "${endless[@]}" \
       >"$folder/$launcher.out" 2>"$folder/$launcher.err" </dev/null &
     started=$!
     soon has_line "$folder/$launcher.out" '^20\s+images/sec' || fail "$launcher: ranks do not train"
-    kill -KILL "$(<"$folder/$launcher.1")"
+    touch "$folder/$launcher.trains"
     code=0
     wait "$started" || code=$?
     codes+=("$code")
