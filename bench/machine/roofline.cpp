@@ -54,7 +54,7 @@ Roofline compare_with_roofline(const StepPlan& plan, const Ceilings& ceilings,
     }
   }
   result.lines.push_back(fmt::format(
-      "speed: median step {:.4f} s, {:.1f} % of the roofline ({:.1f} images/sec at {:.0f} GFLOP/s "
+      "speed: median step {:.4f} s, {:.1f} % of the roofline ({:.1f} images/s at {:.0f} GFLOP/s "
       "and {:.1f} GB/s{}, measured on this device after the last step)",
       steps.median_seconds, result.percent, steps.batch / result.seconds,
       ceilings.flops_per_second * giga, ceilings.bytes_per_second * giga,

@@ -39,7 +39,7 @@ void InputRecord::end(const RunEnd& end) {
   if (share > notable_share) {
     console_.note(fmt::format(
         "input: steps waited {:.2f} s for input, {:.1f} % of their time; without it they would do "
-        "{:.1f} images/sec more. To help: {}",
+        "{:.1f} images/s more. To help: {}",
         waited_, 100 * share,
         static_cast<double>(use.images) / std::max(step_seconds_ - waited_, 1e-9) -
             static_cast<double>(use.images) / step_seconds_,

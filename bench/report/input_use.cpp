@@ -57,7 +57,7 @@ Json input_json(const InputUse& use) {
 std::string input_line(const InputUse& use) {
   const double all = thread_seconds(use);
   const auto percent = [](double part) { return 100 * part; };
-  std::string line = fmt::format("input: {:.1f} images/sec of {} thread{}",
+  std::string line = fmt::format("input: {:.1f} images/s of {} thread{}",
                                  per_second(static_cast<double>(use.images), use), use.threads,
                                  use.threads == 1 ? "" : "s");
   if (use.cpu_seconds > 0) {

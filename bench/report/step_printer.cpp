@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "bench/report/reporter.h"
@@ -82,10 +83,13 @@ std::int64_t StepPrinter::expected_steps(std::int64_t done, double average_secon
 }
 
 void StepPrinter::print_totals(const RunEnd& end) {
-  if (options_.totals) {
-    console_.print(total_lines(end.images_per_sec));
-  } else {
+  if (!options_.totals) {
     console_.print(done_training_line);
+  } else if (options_.own_batch) {
+    // One write, so that the lines of other processes stay outside of the block.
+    console_.print_own(fmt::format("{}", fmt::join(total_lines(end.images_per_sec), "\n")));
+  } else {
+    console_.print(total_lines(end.images_per_sec));
   }
   if (!end.step_seconds.empty()) {
     console_.note(percentiles_line(end.step_seconds));

@@ -17,8 +17,8 @@ struct PrinterOptions {
   std::string loss_type;
   std::optional<std::int64_t> rounded_warm_up;  // if a batch group made the warm-up longer
   std::int64_t asked_batches = 0;               // --num_batches, from global step 0
-  // Of several processes, each of which prints its own speed, loss and accuracies: the examples of
-  // a step of this one.
+  // Set where each of several processes prints its own step lines and the speed of the whole run,
+  // as under Horovod: the examples that this process takes in a step.
   std::optional<std::int64_t> own_batch{};
 };
 

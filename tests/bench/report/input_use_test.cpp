@@ -39,7 +39,7 @@ TEST(InputUse, DividesTheThreadsTime) {
   EXPECT_DOUBLE_EQ(json["wait_share"], 0.25);
   EXPECT_EQ(json["examples_skipped"], 3);
   EXPECT_THAT(input_line(ten_seconds()),
-              AllOf(HasSubstr("100.0 images/sec of 2 threads"), HasSubstr("80.0 for each second"),
+              AllOf(HasSubstr("100.0 images/s of 2 threads"), HasSubstr("80.0 for each second"),
                     HasSubstr("1100.0 MiB read at 110.0 MiB/s"),
                     HasSubstr("read 20 %, decode 50 %, resize 10 % and wait 20 %"),
                     HasSubstr("3 broken examples")));
@@ -99,7 +99,7 @@ TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
   EXPECT_THAT(
       notes_of_waits(0.5, result),
       AllOf(HasSubstr("waited 5.00 s for input, 50.0 % of their time"),
-            HasSubstr("4.0 images/sec more"), HasSubstr("--datasets_num_private_threads=4")));
+            HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
   EXPECT_EQ(result["input"]["images"], 40);
   EXPECT_EQ(result["input"]["bytes_read"], 4000);
   EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
