@@ -10,6 +10,7 @@
 #include "bench/version/build_info.h"
 #include "data/json/parse_json.h"
 #include "layers/initializer.h"
+#include "lms/catalog.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -128,10 +129,24 @@ void check_origin(const Json& file, const PlanOrigin& origin) {
                     file.value("program", "not said"), make_anew));
 }
 
+// Returns a number of bytes. JSON would give a negative or broken one as another.
+std::size_t bytes_of(const Json& file, const char* name) {
+  const Json& value = file.at(name);
+  check(value.is_number_unsigned(),
+        fmt::format("\"{}\" is {}, not a number of bytes", name, value.dump()));
+  return value.get<std::size_t>();
+}
+
 // Null: any.
 std::size_t join_of(const Json& file) {
-  const Json& join = file.at("largest_join_bytes");
-  return join.is_null() ? layers::any_size : join.get<std::size_t>();
+  constexpr const char* name = "largest_join_bytes";
+  return file.at(name).is_null() ? layers::any_size : bytes_of(file, name);
+}
+
+std::string policy_of(const Json& file) {
+  auto policy = file.at("policy").get<std::string>();
+  lms::find_policy(policy);
+  return policy;
 }
 
 void check_format(const Json& file) {
@@ -145,13 +160,14 @@ void check_format(const Json& file) {
 
 SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
   check_origin(file, origin);
-  SavedPlan plan{.policy = file.at("policy").get<std::string>(),
+  SavedPlan plan{.policy = policy_of(file),
                  .largest_join = join_of(file),
-                 .budget = file.at("budget_bytes").get<std::size_t>(),
-                 .peak = file.at("peak_bytes").get<std::size_t>(),
-                 .host = file.at("host_bytes").get<std::size_t>(),
-                 .enough = file.value("enough_bytes", std::size_t{0}),  // older files have none
-                 .bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
+                 .budget = bytes_of(file, "budget_bytes"),
+                 .peak = bytes_of(file, "peak_bytes"),
+                 .host = bytes_of(file, "host_bytes"),
+                 // Older files have none.
+                 .enough = file.contains("enough_bytes") ? bytes_of(file, "enough_bytes") : 0,
+                 .bucket_bytes = bytes_of(file, "bucket_bytes"),
                  .schedule = {}};
   const StepReader reader(graph);
   for (const Json& line : file.at("steps")) {
@@ -256,8 +272,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 
 PlanSizes read_plan_sizes(const std::string& text) {
   return with_json(text, [](const Json& file) {
-    return PlanSizes{.bucket_bytes = file.at("bucket_bytes").get<std::size_t>(),
-                     .largest_join = join_of(file)};
+    return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"), .largest_join = join_of(file)};
   });
 }
 

@@ -83,6 +83,18 @@ TEST_F(PlanFileTest, OfAnotherVersionOrKindIsRefused) {
   EXPECT_THAT(refusal(with("policy", nullptr), origin), HasSubstr("another kind"));
 }
 
+TEST_F(PlanFileTest, WithAValueThatNoPlanHasIsRefused) {
+  EXPECT_THAT(refusal(with("policy", "thrifty"), origin), HasSubstr("thrifty"));
+  for (const char* name : {"budget_bytes", "peak_bytes", "host_bytes", "enough_bytes",
+                           "bucket_bytes", "largest_join_bytes"}) {
+    for (const Json& value : {Json(-5), Json(1.5), Json("7")}) {
+      EXPECT_THAT(
+          refusal(with(name, value), origin),
+          HasSubstr(std::string(name) + "\" is " + value.dump() + ", not a number of bytes"));
+    }
+  }
+}
+
 TEST_F(PlanFileTest, ThatIsCutOffAnywhereIsRefused) {
   for (std::size_t length = 0; length < text.size(); ++length) {
     EXPECT_NE(refusal(text.substr(0, length), origin), "") << length;
