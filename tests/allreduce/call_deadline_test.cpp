@@ -83,7 +83,7 @@ class FakeRank {
 };
 
 class HostRanksTest : public testing::Test {
- protected:
+ public:
   HostRanksTest() {
     for (const auto& [name, value] : variables) {
       ::setenv(name, value, 1);
