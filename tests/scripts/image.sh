@@ -38,6 +38,7 @@ make_image() {
   debootstrap --variant=minbase "$release" "$image" >"$folder/debootstrap.log" 2>&1 ||
     skip "debootstrap cannot make a Debian here: $(tail -n 1 "$folder/debootstrap.log")"
   cp /etc/resolv.conf "$image/etc/resolv.conf"
+  chroot "$image" useradd --create-home --uid 1000 ubuntu  # as Ubuntu's images have
   DESTDIR=$staged cmake --install "$build" --prefix /usr/local --strip >"$folder/install.log" 2>&1 || fail "cmake --install fails"
   bash "$root/scripts/cluster/runtime_packages.sh" "$staged/usr/local" >"$staged/packages" 2>"$folder/packages.log" ||
     fail "runtime_packages.sh fails"
