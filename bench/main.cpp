@@ -242,7 +242,8 @@ EnvironmentVariables horovod_variables() {
 }
 
 Abilities abilities_of(std::span<const BackendKind> backends) {
-  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched().has_value()};
+  Abilities abilities{
+      .bf16 = cpu_computes_bf16(), .launched = launched().has_value(), .program = program_path()};
   if (const char* options = std::getenv("DDL_OPTIONS")) {
     abilities.ddl_options = options;
   }

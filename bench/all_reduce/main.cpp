@@ -80,7 +80,7 @@ Request read_request(const std::vector<std::string>& words, bool launched,
                      std::span<const BackendKind> backends) {
   Request request{.options = parse_reduce_options(std::span(words).subspan(words.empty() ? 0 : 1)),
                   .line = {}};
-  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched};
+  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched, .program = program_path()};
   if (const BackendKind* const gpu = find_backend(backends, "gpu")) {
     abilities.gpu_backend = true;
     abilities.missing_gpu = gpu->missing;

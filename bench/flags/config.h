@@ -268,6 +268,7 @@ struct DataOptions {
 struct CpuFlags {
   std::optional<int> intra_threads;
   bool winograd = true;
+  bool numa_affinity = false;
 };
 
 struct GpuFlags {

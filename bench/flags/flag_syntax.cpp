@@ -113,7 +113,7 @@ void check_unknown(std::span<const std::string> unknown, std::span<const std::st
       continue;
     }
     if (const std::string_view successor = successor_of(name); !successor.empty()) {
-      refuse(fmt::format("--{} is a flag of older releases: {}", name, successor));
+      refuse(fmt::format("--{} is a flag of other releases: {}", name, successor));
     }
     const std::vector<std::string> similar = similar_flags(name);
     const std::string hint =

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "bench/flags/number_text.h"
+#include "bench/flags/older_flags.h"
 #include "runtime/error.h"
 #include "runtime/spelling.h"
 
@@ -185,6 +186,9 @@ Plain default_value(const Flag& flag) {
 }
 
 Plain parse_value(const Flag& flag, const std::string& text) {
+  if (const std::string_view advice = successor_of_value(flag.name, text); !advice.empty()) {
+    refuse(flag, text, advice);
+  }
   switch (type_of(flag)) {
     case Type::boolean:
       return to_bool(flag, text);

@@ -17,7 +17,6 @@ enum class Treatment : std::uint8_t {
   honoured,  // it does what it says
   accepted,  // it cannot matter here: one notice, Flag::note says why
   rejected,  // it never will work here: an error, Flag::note says what to use
-  later,     // not in this version: an error, Flag::note says what to use meanwhile
 };
 
 // Numbers only, both ends inclusive.
@@ -42,7 +41,7 @@ struct Flag {
   Type type = Type::text;
   std::string_view usual{};  // the default as text, None if it is unset
   Treatment treatment = Treatment::honoured;
-  std::string_view note{};  // for accepted: the reason; for rejected and later: the alternative
+  std::string_view note{};  // for accepted: what happens instead; for rejected: the alternative
   std::string_view help{};
   Limits range{};
   std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''

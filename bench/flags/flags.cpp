@@ -1,12 +1,14 @@
 #include "bench/flags/flags.h"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fmt/format.h>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "bench/flags/cluster_flags.h"
 #include "bench/flags/flag_rules.h"
 #include "bench/flags/flag_syntax.h"
 #include "bench/flags/horovod_variables.h"
@@ -47,6 +49,7 @@ void read_values(Arguments arguments, CommandLine& line) {
   line.config.help.topic = help_topic;
 }
 
+// A switch that is refused when it is on may be off: scripts spell that out.
 void treat(const Flag& flag, const Plain& value, CommandLine& line) {
   const std::string told = fmt::format("--{}={}", flag.name, to_text(value));
   switch (flag.treatment) {
@@ -56,9 +59,9 @@ void treat(const Flag& flag, const Plain& value, CommandLine& line) {
       line.notices.push_back(fmt::format("{} has no effect: {}", told, flag.note));
       return;
     case Treatment::rejected:
-      throw Error(fmt::format("{} is not supported: {}", told, flag.note));
-    case Treatment::later:
-      throw Error(fmt::format("{} is not in this version: {}", told, flag.note));
+      check(flag.usual == "None" && value == Plain(false),
+            fmt::format("{} is not supported: {}", told, flag.note));
+      return;
   }
 }
 
@@ -71,6 +74,9 @@ bool is_of_older_releases(const Flag& flag) {
 
 void treat_all(CommandLine& line) {
   for (const Setting& setting : line.settings) {
+    if (is_cluster_flag(setting.flag->name)) {
+      continue;  // refuse_cluster_flags looks at all of them together
+    }
     if (setting.value != default_value(*setting.flag)) {
       treat(*setting.flag, setting.value, line);
     } else if (setting.given && !setting.flag->note.empty() &&
@@ -81,6 +87,34 @@ void treat_all(CommandLine& line) {
                       setting.flag->name, setting.flag->note));
     }
   }
+}
+
+// The original took addresses such as gs://bucket/folder, where this program would make a folder of
+// that name.
+void check_paths(std::span<const Setting> settings) {
+  constexpr std::array<std::string_view, 2> free_texts{"benchmark_test_id", "rewriter_config"};
+  for (const Setting& setting : settings) {
+    const auto* const text = std::get_if<std::string>(&setting.value);
+    if (text == nullptr || std::ranges::find(free_texts, setting.flag->name) != free_texts.end()) {
+      continue;
+    }
+    check(text->find("://") == std::string::npos,
+          fmt::format("--{}={}: files are read and written through this machine's file system "
+                      "only; mount or copy what is there, and give its path",
+                      setting.flag->name, *text));
+  }
+}
+
+// What old scripts write for a switch, as the original's first releases took it.
+std::string switch_hint(const Arguments& arguments) {
+  if (arguments.flags.empty() || !read_switch(arguments.positional.front())) {
+    return {};
+  }
+  const std::string& name = arguments.flags.back().first;
+  return type_name(*find_flag(name)) != "bool"
+             ? std::string()
+             : fmt::format("; a switch takes its value by an equals sign: --{}={}", name,
+                           arguments.positional.front());
 }
 
 bool is_given(CommandLine& line, std::string_view name) {
@@ -231,9 +265,13 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
     return line;
   }
   if (!arguments.positional.empty()) {
-    throw Error("Received unknown positional arguments: " + quoted_list(arguments.positional));
+    throw Error("Received unknown positional arguments: " + quoted_list(arguments.positional) +
+                switch_hint(arguments));
   }
+  check_paths(line.settings);
   treat_all(line);
+  refuse_cluster_flags(line.settings, arguments, abilities.program.value_or("cnn_benchmarks"),
+                       abilities.launched);
   settle(line, abilities);
   check_rules(line.config);
   for (std::string& notice : idle_flags(line.config)) {

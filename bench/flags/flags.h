@@ -17,7 +17,9 @@ struct Abilities {
   // DDL_OPTIONS of the environment: stands for --ddl_options where that is not set.
   std::optional<std::string> ddl_options = std::nullopt;
   EnvironmentVariables horovod = {};  // those that it names HOROVOD_...
-  bool launched = false;     // the process is one of several that mpirun or its like has started
+  bool launched = false;  // the process is one of several that mpirun or its like has started
+  // Path of the program, for lines that tell how to start it. Nothing: they give its name.
+  std::optional<std::string> program = std::nullopt;
   bool gpu_backend = false;  // computes on GPUs and plans for one that is not there
   // Why there is no GPU here; empty if there is one. Asked only where one could be used, as it may
   // load libraries. Null: there is one.

@@ -68,7 +68,8 @@ constexpr Flag data_rows[] = {
                "--distortions acts on ImageNet and CIFAR-10 only"},
               {[](const Config& c) { return c.data.row().has_distortions && on_synthetic_data(c); },
                "--distortions does not act on synthetic data"}}},
-    {"use_datasets", boolean, "True", accepted, "there is one input pipeline here",
+    {"use_datasets", boolean, "True", accepted,
+     "both values read the data by this program's one input pipeline",
      "choose between TensorFlow's two readers"},
     {.name = "input_preprocessor",
      .help = "which preprocessing of ImageNet to use: upstream's own or that of TensorFlow's "
@@ -104,7 +105,9 @@ constexpr Flag data_rows[] = {
      .help = "prefetch batches to each GPU; without it the warm-up is rounded as for staging",
      .member = &at<&Config::data, &DataOptions::use_prefetch>,
      .idle = {{on_synthetic_data, "--nodatasets_use_prefetch does not act on synthetic data"}}},
-    {"datasets_prefetch_buffer_size", integer, "1", accepted, "the original never read it either",
+    {"datasets_prefetch_buffer_size", integer, "1", accepted,
+     "the original never read it either; --multi_device_iterator_max_buffer_size says how many "
+     "batches are kept ready",
      "a buffer size that the original never read", at_least(0)},
     {.name = "datasets_num_private_threads",
      .help = "threads that read and preprocess examples, for each device; unset or 0 = as many as "

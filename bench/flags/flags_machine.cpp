@@ -51,8 +51,12 @@ constexpr Flag cpu_rows[] = {
     {"num_inter_threads", integer, "0", accepted,
      "operations run in a planned order, each on all threads", "operations that run side by side",
      at_least(0)},
-    {"use_numa_affinity", boolean, "False", later, "start the program under numactl instead",
-     "bind CPU devices to NUMA nodes"},
+    {.name = "use_numa_affinity",
+     .help = "keep a CPU that is the only device on the processors of the first NUMA node; several "
+             "devices stay on processors of their own in any case",
+     .member = &at<&Config::cpu, &CpuFlags::numa_affinity>,
+     .idle = {{[](const Config& c) { return !on_cpu(c); },
+               "--use_numa_affinity acts on CPU devices only"}}},
     {"mkl", boolean, "False", honoured, "",
      "ask for the CPU-optimised kernels (oneDNN); on a CPU they are always used"},
     {"kmp_blocktime", integer, "0", accepted, intel_openmp,
@@ -74,8 +78,9 @@ constexpr Flag gpu_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::gpu, &GpuFlags::memory_fraction>,
      .idle = {{on_cpu, "--gpu_memory_frac_for_testing acts on a GPU only"}}},
-    {"use_unified_memory", boolean, "None", later,
-     "memory is the device's own; make the batch smaller",
+    {"use_unified_memory", boolean, "None", rejected,
+     "pages that the driver moves at will would decide the speed; --lms computes what does not fit "
+     "into the GPU's memory by a plan of what moves to the host when, or make --batch_size smaller",
      "allocate managed memory, which may exceed the GPU's"},
     {.name = "winograd_nonfused",
      .help = "allow Winograd's algorithm for convolutions of 3 x 3 windows on a CPU; a GPU takes "
@@ -100,8 +105,9 @@ constexpr Flag fp16_rows[] = {
      .range = at_least(0),
      .member = &at<&Config::precision, &PrecisionOptions::loss_scale>,
      .idle = {no_fp16}},
-    {"fp16_vars", boolean, "False", later,
-     "the masters of the weights stay in float32; leave it out",
+    {"fp16_vars", boolean, "False", rejected,
+     "weights stay in float32, because most updates are smaller than 16 bits can add; kernels read "
+     "16-bit copies with --use_fp16 alone, so leave it out",
      "store the variables in 16 bits too"},
     {.name = "fp16_enable_auto_loss_scale",
      .help = "adapt the loss scale to overflows",

@@ -10,8 +10,7 @@ using enum Treatment;
 using enum Type;
 
 constexpr std::string_view by_mpirun =
-    "mpirun starts the processes and knows the hosts: mpirun -np N -H host1:n,host2:n "
-    "cnn_benchmarks --variable_update=distributed_replicated";
+    "mpirun starts the ranks and knows the hosts; the refusal prints the line that does the same";
 constexpr Idle alone{exchanges_nothing,
                      "nothing is exchanged by one device or with --variable_update=independent: "
                      "the flags of the exchange have no effect"};
@@ -109,7 +108,8 @@ constexpr Flag dist_rows[] = {
     {"controller_host", text, "None", rejected, by_mpirun, "address of the controller"},
     {"task_index", integer, "0", rejected, by_mpirun, "number of this process within its role",
      at_least(0)},
-    {"server_protocol", text, "grpc", accepted, "there are no TensorFlow servers here",
+    {"server_protocol", text, "grpc", accepted,
+     "ranks reach one another by shared memory within a host, and by MPI or NCCL between hosts",
      "protocol of TensorFlow's servers"},
     {"cross_replica_sync", boolean, "True", rejected,
      "all ranks make each step together, so that runs can be repeated; leave it out",

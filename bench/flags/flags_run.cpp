@@ -174,7 +174,8 @@ constexpr Flag report_rows[] = {
      .idle = {{[](const Config& c) { return !c.report.log_dir; },
                "--benchmark_test_id acts with --benchmark_log_dir only"}}},
     {"ml_perf_compliance_logging", boolean, "False", accepted,
-     "MLPerf 0.5 log lines are not printed here", "print MLPerf 0.5 log lines"},
+     "no MLPerf 0.5 log lines are printed; --result_json and --benchmark_log_dir record the run",
+     "print MLPerf 0.5 log lines"},
 };
 
 constexpr Flag checkpoint_rows[] = {

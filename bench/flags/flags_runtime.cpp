@@ -10,6 +10,11 @@ using enum Type;
 constexpr std::string_view tensorflow_memory =
     "memory is planned before the first step, no TensorFlow allocator exists here";
 constexpr std::string_view same_result = "it chose between TensorFlow forms of equal result";
+constexpr std::string_view no_tracker =
+    "a step's kernels run in a planned order, and nothing tracks them one by one";
+constexpr std::string_view no_xla =
+    "there is no XLA here; operations are fused as --fusion says, and the step is planned as a "
+    "whole";
 constexpr std::string_view gpu_threads =
     "one thread issues a device's work here, no pool of launching threads exists";
 
@@ -20,11 +25,11 @@ constexpr Flag runtime_rows[] = {
      "threads that launch work of one GPU", at_least(0)},
     {"timestamped_allocator", boolean, "False", accepted, tensorflow_memory,
      "detail of TensorFlow's allocator"},
-    {"gpu_kt_max_interval", integer, "0", accepted, tensorflow_memory,
+    {"gpu_kt_max_interval", integer, "0", accepted, no_tracker,
      "operations between events of TensorFlow's kernel tracker"},
-    {"gpu_kt_max_bytes", long_integer, "0", accepted, tensorflow_memory,
+    {"gpu_kt_max_bytes", long_integer, "0", accepted, no_tracker,
      "bytes between events of TensorFlow's kernel tracker"},
-    {"gpu_kt_max_pending", integer, "0", accepted, tensorflow_memory,
+    {"gpu_kt_max_pending", integer, "0", accepted, no_tracker,
      "open events of TensorFlow's kernel tracker"},
     {"use_tf_layers", boolean, "True", accepted,
      "there is one implementation of each layer (average pools stay average pools)",
@@ -32,13 +37,10 @@ constexpr Flag runtime_rows[] = {
     {"use_python32_barrier", boolean, "False", accepted, "there is no Python here",
      "which Python barrier the input stage uses"},
     {"force_gpu_compatible", boolean, "False", accepted,
-     "the memory that a device copies from is always of the fast kind",
+     "host memory that a GPU copies from or to is page-locked in any case",
      "make all host tensors pinned"},
-    {"xla", boolean, "False", accepted,
-     "there is no XLA here; the whole step is planned ahead anyway",
-     "let XLA compile clusters of operations"},
-    {"xla_compile", boolean, "False", accepted,
-     "there is no XLA here; the whole step is planned ahead anyway", "let XLA compile the step"},
+    {"xla", boolean, "False", accepted, no_xla, "let XLA compile clusters of operations"},
+    {"xla_compile", boolean, "False", accepted, no_xla, "let XLA compile the step"},
     {.name = "enable_optimizations",
      .help = "rewrite the graph before running it",
      .member = &at<&Config::graph, &GraphOptions::optimize>},
@@ -60,12 +62,15 @@ constexpr Flag runtime_rows[] = {
      text,
      "",
      rejected,
-     "there is no TensorRT here; use --forward_only with --use_fp16",
+     "there is no TensorRT here; leave it out: --forward_only folds batch norms into convolutions "
+     "and packs weights before timing, and --use_fp16 computes in 16 bits; there are no 8-bit "
+     "kernels",
      "precision of TensorRT",
      {},
      "FP32|FP16|INT8|"},
     {"trt_max_workspace_size_bytes", long_integer, "4294967296", accepted,
-     "there is no TensorRT here", "workspace of TensorRT", at_least(0)},
+     "there is no TensorRT here; each kernel has the workspace that --print_plan shows",
+     "workspace of TensorRT", at_least(0)},
 };
 
 }  // namespace

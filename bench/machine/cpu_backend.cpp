@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "bench/machine/caches.h"
+#include "bench/machine/numa_nodes.h"
 #include "bench/machine/processors.h"
 #include "bench/machine/rapl.h"
 #include "bench/machine/secure_memory.h"
@@ -133,8 +134,30 @@ void play_device(Backend& backend, int megabytes, const Link& link) {
 
 Backend for_rank(const Config& config, int rank, int ranks);
 
+// --use_numa_affinity keeps the only device of a process on one NUMA node, as TensorFlow does.
+// Returns what to tell the user; nothing where all processors are on that node.
+std::optional<std::string> stay_on_numa_node(const Config& config) {
+  const bool alone = config.num_gpus == 1 && !config.comm.launched;
+  const std::vector<int> all = usable_processors();
+  if (!config.cpu.numa_affinity || !alone) {
+    return std::nullopt;
+  }
+  const std::vector<int> kept = on_first_numa_node(all);
+  if (kept.size() == all.size()) {
+    return std::nullopt;
+  }
+  stay_on(kept);
+  return fmt::format(
+      "--use_numa_affinity: the device stays on the {} of {} processors that are on the first NUMA "
+      "node; --num_gpus=N has N devices on processors of all nodes",
+      kept.size(), all.size());
+}
+
 Backend make(const Config& config) {
   Backend backend{.name = "cpu"};
+  if (const std::optional<std::string> note = stay_on_numa_node(config)) {
+    backend.notes.push_back(*note);
+  }
   backend.for_rank = for_rank;
   backend.add_exchange = layers::cpu::add_exchange;
   backend.hash = layers::cpu::parallel_hash;

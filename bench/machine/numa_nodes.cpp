@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <fstream>
+#include <iterator>
+#include <map>
 #include <string>
 #include <system_error>
 
@@ -42,6 +44,29 @@ std::optional<int> node_number(const path& folder) {
   return rest.empty() ? number : std::nullopt;
 }
 
+// The processors of each NUMA node of the machine.
+std::map<int, std::vector<int>> numa_nodes(const path& root) {
+  std::map<int, std::vector<int>> nodes;
+  std::error_code ignored;
+  const path folder = root / "sys/devices/system/node";
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (const std::optional<int> node = node_number(entry.path())) {
+      std::string line;
+      std::getline(std::ifstream(entry.path() / "cpulist"), line);
+      nodes.emplace(*node, parse_cpu_list(line));
+    }
+  }
+  return nodes;
+}
+
+// Those of the first list that are in the second one too, in the order of the first.
+std::vector<int> shared_processors(std::span<const int> cpus, std::span<const int> others) {
+  std::vector<int> shared;
+  std::ranges::copy_if(cpus, std::back_inserter(shared),
+                       [&](int cpu) { return std::ranges::find(others, cpu) != others.end(); });
+  return shared;
+}
+
 }  // namespace
 
 std::vector<int> parse_cpu_list(std::string_view text) {
@@ -63,22 +88,21 @@ std::vector<int> parse_cpu_list(std::string_view text) {
 }
 
 std::optional<int> numa_node_of(std::span<const int> cpus, const path& root) {
-  std::error_code ignored;
-  const path folder = root / "sys/devices/system/node";
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::optional<int> node = node_number(entry.path());
-    if (!node) {
-      continue;
-    }
-    std::string line;
-    std::getline(std::ifstream(entry.path() / "cpulist"), line);
-    const std::vector<int> of_node = parse_cpu_list(line);
-    const auto is_there = [&](int cpu) { return std::ranges::find(of_node, cpu) != of_node.end(); };
-    if (!cpus.empty() && std::ranges::all_of(cpus, is_there)) {
+  for (const auto& [node, of_node] : numa_nodes(root)) {
+    if (!cpus.empty() && shared_processors(cpus, of_node).size() == cpus.size()) {
       return node;
     }
   }
   return std::nullopt;
+}
+
+std::vector<int> on_first_numa_node(std::span<const int> cpus, const path& root) {
+  for (const auto& [node, of_node] : numa_nodes(root)) {
+    if (std::vector<int> shared = shared_processors(cpus, of_node); !shared.empty()) {
+      return shared;
+    }
+  }
+  return {cpus.begin(), cpus.end()};
 }
 
 }  // namespace cnn::bench

@@ -15,4 +15,9 @@ std::vector<int> parse_cpu_list(std::string_view text);
 // does not tell. root: of its files.
 std::optional<int> numa_node_of(std::span<const int> cpus, const std::filesystem::path& root = "/");
 
+// Those of these processors that are on the first NUMA node that has any of them; all of them where
+// the system does not tell.
+std::vector<int> on_first_numa_node(std::span<const int> cpus,
+                                    const std::filesystem::path& root = "/");
+
 }  // namespace cnn::bench

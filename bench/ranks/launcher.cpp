@@ -110,6 +110,12 @@ bool refuse_unconnected_tasks(Console& console) {
   return true;
 }
 
+std::string program_path() {
+  std::error_code unknown;
+  const fs::path path = fs::read_symlink("/proc/self/exe", unknown);
+  return unknown ? "cnn_benchmarks" : path.string();
+}
+
 std::optional<KillDelay> kill_delay() {
   const std::optional<Launched> by = launched();
   if (!by || by->by != launchers.front().name) {

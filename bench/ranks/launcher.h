@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "allreduce/world.h"
@@ -22,6 +23,10 @@ std::optional<Launched> launched();
 // of one another, as srun starts them without --mpi=pmix. Task 0 then says on the console how to
 // start them; the program must not run, since each task would take itself for the only one.
 bool refuse_unconnected_tasks(Console& console);
+
+// The path of this process's program, for lines that tell how to start it; "cnn_benchmarks" where
+// the system does not tell.
+std::string program_path();
 
 // How a launcher that ends a run kills its processes.
 struct KillDelay {

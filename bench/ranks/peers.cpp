@@ -56,8 +56,8 @@ void check_one_process(const Config& config, bool by_launcher) {
         "Could not initialize DDL. Run this program using mpirun.");
   const bool needs_others =
       update == VariableUpdate::distributed_replicated ||
-      update == VariableUpdate::distributed_all_reduce ||
-      (update == VariableUpdate::collective_all_reduce && config.num_gpus == 1);
+      (config.num_gpus == 1 && (update == VariableUpdate::distributed_all_reduce ||
+                                update == VariableUpdate::collective_all_reduce));
   check(!needs_others || by_launcher,
         fmt::format("--variable_update={0} is for several processes: mpirun -np N cnn_benchmarks "
                     "--variable_update={0} starts them; in one process use replicated with "

@@ -47,6 +47,7 @@ Header header_of(const Config& config) {
                 .synthetic = !config.data.dir.has_value(),
                 .mode = mode_of(config),
                 .batch_group_size = config.size.batch_group,
+                .numa_bind = config.cpu.numa_affinity,
                 .data_format = std::string(word_of(config.report.data_format)),
                 .optimizer = std::string(layers::row_of(config.optimizer.rule).name),
                 .variable_update = std::string(word_of(config.variable_update)),

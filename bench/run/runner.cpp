@@ -44,7 +44,7 @@ using Clock = std::chrono::steady_clock;
 std::string device_text(const Config& config, int processes, int rank) {
   const std::string_view device = word_of(config.device);
   const int process = rank / config.num_gpus, number = rank % config.num_gpus;
-  if (processes == 1) {
+  if (processes == 1 && config.variable_update != VariableUpdate::distributed_all_reduce) {
     return fmt::format("/{}:{}", device, rank);
   }
   switch (config.variable_update) {

@@ -112,8 +112,10 @@ TEST(OutputParsers, ReadStepsAndTheTotalOfEveryMode) {
       {{}, 9},  // also with the lines that follow the last step
       {{"--forward_only", "--nomeasure_ceilings"}, 11},
       {{"--print_training_accuracy", "--nomeasure_ceilings"}, 11},
-      {{"--num_gpus=2", "--nomeasure_ceilings"}, 9},
-      {{"--num_gpus=2", "--variable_update=replicated", "--nomeasure_ceilings"}, 9}};
+      {{"--num_gpus=2", "--comm_calibrate=off", "--nomeasure_ceilings"}, 9},
+      {{"--num_gpus=2", "--variable_update=replicated", "--comm_calibrate=off",
+        "--nomeasure_ceilings"},
+       9}};
   for (const ParsedMode& mode : modes) {
     const Finished run = run_with_both_streams(mode.flags);
     expect_totals(run, 1);
@@ -130,7 +132,8 @@ TEST(OutputParsers, FindTheSpeedOfTheHundredthStep) {
 }
 
 TEST(OutputParsers, FindTheBatchOfTheHeader) {
-  const Finished run = run_with_both_streams({"--num_gpus=2", "--nomeasure_ceilings"});
+  const Finished run =
+      run_with_both_streams({"--num_gpus=2", "--comm_calibrate=off", "--nomeasure_ceilings"});
   const std::vector<std::string> lines = parsed_lines_with(run, "Batch size: ");
   ASSERT_THAT(lines, SizeIs(1)) << run.out;
   EXPECT_EQ(std::stoi(lines[0].substr(lines[0].rfind(':') + 1)), 2);

@@ -28,8 +28,7 @@ std::vector<Flag> all_flags() {
 std::string treatment_name(Treatment treatment) {
   const std::map<Treatment, std::string> names{{Treatment::honoured, "honoured"},
                                                {Treatment::accepted, "accepted"},
-                                               {Treatment::rejected, "rejected"},
-                                               {Treatment::later, "later"}};
+                                               {Treatment::rejected, "rejected"}};
   return names.at(treatment);
 }
 

@@ -83,8 +83,14 @@ TEST(Flags, TakeAnEmptyValue) {
 
 TEST(Flags, RefuseWordsThatAreNoFlags) {
   EXPECT_EQ(refusal({"--eval", "false", "x"}),
-            "Received unknown positional arguments: ['false', 'x']");
+            "Received unknown positional arguments: ['false', 'x']; a switch takes its value by an "
+            "equals sign: --eval=false");
   EXPECT_EQ(refusal({"train"}), "Received unknown positional arguments: ['train']");
+  EXPECT_EQ(refusal({"--use_nccl", "False"}),
+            "Received unknown positional arguments: ['False']; a switch takes its value by an "
+            "equals sign: --use_nccl=False");
+  EXPECT_EQ(refusal({"--batch_size", "2", "True"}),
+            "Received unknown positional arguments: ['True']");
   EXPECT_THAT(refusal({"--batch_sise=3"}), HasSubstr("Did you mean: --batch_size ?"));
 }
 
@@ -110,11 +116,6 @@ TEST(Flags, RejectWithTheAlternative) {
             "TensorFlow only; keep the Chrome JSON of --trace_file");
   EXPECT_EQ(refusal({"--pretrain_dir=/x"}), "--pretrain_dir=/x is not supported: use --train_dir");
   EXPECT_THAT(refusal({"--helpxml"}), HasSubstr("use --helpfull"));
-  for (const char* flag : {"--job_name=ps", "--ps_hosts=a:1", "--worker_hosts=a:1",
-                           "--controller_host=a:1", "--task_index=1"}) {
-    EXPECT_THAT(refusal({flag}), HasSubstr(" is not supported: mpirun starts the processes"))
-        << flag;
-  }
   EXPECT_THAT(refusal({"--staged_vars"}), HasSubstr("newest variables"));
   EXPECT_THAT(refusal({"--nocross_replica_sync"}), HasSubstr("each step together"));
 }
@@ -137,10 +138,35 @@ TEST(Flags, SetHowImageFilesBecomeImages) {
   EXPECT_THAT(refusal({"--input_preprocessor=inception"}), HasSubstr("official_models_imagenet"));
 }
 
-TEST(Flags, RefuseWhatThisVersionDoesNotHave) {
-  for (const char* flag : {"--use_unified_memory", "--fp16_vars"}) {
-    EXPECT_THAT(refusal({flag}), HasSubstr(" is not in this version: ")) << flag;
+TEST(Flags, RefuseMemoryAndWeightsOfTheOriginalWithTheReasonAndTheAlternative) {
+  EXPECT_THAT(refusal({"--use_unified_memory"}),
+              AllOf(StartsWith("--use_unified_memory=True is not supported: pages that the driver"),
+                    HasSubstr("--lms"), HasSubstr("--batch_size")));
+  EXPECT_THAT(refusal({"--fp16_vars"}),
+              AllOf(StartsWith("--fp16_vars=True is not supported: weights stay in float32"),
+                    HasSubstr("--use_fp16 alone")));
+  EXPECT_THAT(refusal({"--trt_mode=INT8"}),
+              AllOf(HasSubstr("no TensorRT here; leave it out"), HasSubstr("--use_fp16")));
+  EXPECT_THAT(parse({"--nouse_unified_memory", "--fp16_vars=false"}).notices, IsEmpty());
+}
+
+TEST(Flags, SayWhatReplacesValuesOfOtherReleases) {
+  EXPECT_THAT(refusal({"--variable_update=kungfu"}),
+              AllOf(HasSubstr("flag --variable_update=kungfu: KungFu's library is not part"),
+                    HasSubstr("mpirun -np N with --variable_update=horovod")));
+  EXPECT_THAT(refusal({"--variable_update=kungfu", "--kungfu_strategy=RING"}),
+              HasSubstr("--kungfu_strategy is a flag of other releases: KungFu's library is not"));
+  EXPECT_THAT(refusal({"--device=numa"}), HasSubstr("use --device=cpu with --num_gpus=N"));
+  EXPECT_THAT(refusal({"--data_name=synthetic"}), HasSubstr("leave --data_name out"));
+  EXPECT_THAT(refusal({"--data_name=flowers"}), HasSubstr("use --data_name=imagenet"));
+}
+
+TEST(Flags, RefuseAddressesWhereAPathIsMeant) {
+  for (const char* flag : {"--data_dir=gs://bucket/imagenet", "--train_dir=hdfs://host:9000/run",
+                           "--benchmark_log_dir=s3://b", "--result_json=file:///r.json"}) {
+    EXPECT_THAT(refusal({flag}), AllOf(StartsWith(flag), HasSubstr("mount or copy"))) << flag;
   }
+  EXPECT_EQ(refusal({"--benchmark_test_id=https://ci/job/1"}), "no error");
 }
 
 TEST(Flags, TakeTheOlderSwitchOfNcclForItsBackend) {
@@ -276,7 +302,7 @@ TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
   EXPECT_THAT(
       parse({"--flush_stdout=true"}).notices,
       ElementsAre("--flush_stdout=True has no effect: every line is written at once anyway"));
-  EXPECT_THAT(refusal({"--cpu=skl"}), HasSubstr("--cpu is a flag of older releases: use --device"));
+  EXPECT_THAT(refusal({"--cpu=skl"}), HasSubstr("--cpu is a flag of other releases: use --device"));
   EXPECT_THAT(refusal({"--auto_mixed_precision"}), HasSubstr("use --precision=fp16"));
   EXPECT_THAT(refusal({"--input_data_format=NHWC"}), HasSubstr("use --data_format"));
 }
@@ -422,6 +448,12 @@ TEST(Flags, TellWhichFlagsAreIdle) {
               ElementsAre(HasSubstr("no trace")));
   EXPECT_THAT(parse({"--num_eval_batches=3"}).notices, ElementsAre(HasSubstr("only if")));
   EXPECT_THAT(parse({"--trace_file=t.json"}).notices, IsEmpty());
+}
+
+TEST(Flags, KeepACpuOnANumaNode) {
+  EXPECT_TRUE(parse({"--use_numa_affinity", "--device=cpu"}).config.cpu.numa_affinity);
+  EXPECT_THAT(parse({"--use_numa_affinity"}, gpu).notices,
+              ElementsAre("--use_numa_affinity acts on CPU devices only"));
 }
 
 TEST(Flags, TellWhichFlagsActOnAGpuOnly) {

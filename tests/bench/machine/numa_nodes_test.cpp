@@ -25,6 +25,18 @@ TEST(CpuList, IsReadAsTheKernelWritesIt) {
   }
 }
 
+TEST(FirstNumaNode, HasThoseOfTheProcessorsThatItKeeps) {
+  const tests::TemporaryFolder root;
+  write_node(root, 10, "0-3");
+  write_node(root, 2, "4-7,12-15");
+  write_node(root, 0, "");  // memory alone
+  EXPECT_THAT(on_first_numa_node(std::array{0, 5, 6, 13}, root.path()), ElementsAre(5, 6, 13));
+  EXPECT_THAT(on_first_numa_node(std::array{1, 3}, root.path()), ElementsAre(1, 3));
+  EXPECT_THAT(on_first_numa_node(std::array{20, 21}, root.path()), ElementsAre(20, 21));
+  const tests::TemporaryFolder silent;
+  EXPECT_THAT(on_first_numa_node(std::array{0, 1}, silent.path()), ElementsAre(0, 1));
+}
+
 TEST(NumaNode, HasAllProcessors) {
   const tests::TemporaryFolder root;
   write_node(root, 0, "0-3,8-11");

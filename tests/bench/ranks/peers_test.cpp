@@ -29,6 +29,7 @@ TEST(UpdateMode, OfSeveralProcessesNeedsALauncher) {
     EXPECT_EQ(refused_mode(update, 3, true), "");
   }
   EXPECT_EQ(refused_mode(VariableUpdate::collective_all_reduce, 1, false, 2), "");
+  EXPECT_EQ(refused_mode(VariableUpdate::distributed_all_reduce, 1, false, 2), "");
   EXPECT_EQ(refused_mode(VariableUpdate::horovod, 1, false), "");  // of one rank
 }
 
