@@ -13,22 +13,25 @@
 namespace cnn::layers::cpu {
 namespace {
 
-bool is_plain_f32(const TensorDesc& desc) {
-  return desc.type == DataType::f32 && desc.layout != Layout::packed;
+// The types that layouts differ for: numbers, and the places that a pool of maxima took them from.
+bool is_convertible(const TensorDesc& desc) {
+  return (desc.type == DataType::f32 || desc.type == DataType::u8) && desc.layout != Layout::packed;
 }
 
 std::optional<KernelSpec> describe_convert(const Convert& /*op*/, const Signature& asked) {
   const TensorDesc& in = asked.in[0];
   const TensorDesc& out = asked.out[0];
-  const bool possible =
-      is_plain_f32(in) && is_plain_f32(out) && (in.shape.rank() == 4 || in.layout == out.layout);
+  const bool possible = in.type == out.type && is_convertible(in) && is_convertible(out) &&
+                        (in.shape.rank() == 4 || in.layout == out.layout);
   return possible ? std::optional(as_asked(asked)) : std::nullopt;
 }
 
 void convert(const Operands& operands) {
   const TensorView& in = operands.in[0];
   const TensorView& out = operands.out[0];
-  if (in.desc.shape.rank() == 4) {
+  if (in.desc.shape.rank() == 4 && in.desc.type == DataType::u8) {
+    map_images<std::uint8_t, std::uint8_t>(in, out, [](std::uint8_t value) { return value; });
+  } else if (in.desc.shape.rank() == 4) {
     map_images<float, float>(in, out, [](float value) { return value; });
   } else {
     std::copy_n(in.data, in.desc.bytes(), out.data);
