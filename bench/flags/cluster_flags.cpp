@@ -15,7 +15,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::string_view digits = "0123456789";
+constexpr std::string_view port_digits = "0123456789";
 constexpr std::string_view host_characters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 constexpr std::array<std::string_view, 5> cluster_flags{"job_name", "ps_hosts", "worker_hosts",
@@ -67,7 +67,7 @@ struct Address {
   bool is_ipv6 = false;
 };
 
-Address take_apart(std::string_view entry) {
+Address address_of(std::string_view entry) {
   if (entry.starts_with('[')) {
     const std::size_t end = std::min(entry.find(']'), entry.size());
     return {.host = entry.substr(1, end - 1),
@@ -83,9 +83,9 @@ Address take_apart(std::string_view entry) {
 
 // The host of an entry as mpirun takes it.
 std::string host_of(std::string_view list, const std::string& entry) {
-  const Address address = take_apart(entry);
+  const Address address = address_of(entry);
   const bool good_port = address.port.empty() || (address.port.starts_with(':') &&
-                                                  consists_of(address.port.substr(1), digits));
+                                                  consists_of(address.port.substr(1), port_digits));
   const bool good_host = address.is_ipv6 || consists_of(address.host, host_characters);
   check(good_port && good_host,
         fmt::format("--worker_hosts={}: '{}' is no HOST or HOST:PORT", list, entry));

@@ -105,7 +105,7 @@ void check_paths(std::span<const Setting> settings) {
   }
 }
 
-// What old scripts write for a switch, as the original's first releases took it.
+// Old scripts give a switch its value as a word of its own, which the first releases took.
 std::string switch_hint(const Arguments& arguments) {
   if (arguments.flags.empty() || !read_switch(arguments.positional.front())) {
     return {};

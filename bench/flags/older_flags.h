@@ -9,8 +9,8 @@ namespace cnn::bench {
 // still mean the same are rows with Flag::renamed_to.
 std::string_view successor_of(std::string_view older_flag);
 
-// What to write in place of a value that older releases or programs made of the original take, such
-// as --variable_update=kungfu. Empty: it is no such value.
+// Returns what to write in place of a value that older releases or variants of the original take,
+// such as --variable_update=kungfu. Empty: it is no such value.
 std::string_view successor_of_value(std::string_view flag, std::string_view value);
 
 }  // namespace cnn::bench

@@ -20,14 +20,14 @@ using testing::SizeIs;
 
 using Flags = std::vector<std::string>;
 
-const Flags& short_run() {
+const Flags& parsed_run() {
   static const Flags flags{"--device=cpu",    "--model=lenet",          "--batch_size=1",
                            "--num_batches=3", "--num_warmup_batches=1", "--display_every=1"};
   return flags;
 }
 
 Flags short_run_with(const Flags& more) {
-  Flags flags = short_run();
+  Flags flags = parsed_run();
   flags.insert(flags.end(), more.begin(), more.end());
   return flags;
 }

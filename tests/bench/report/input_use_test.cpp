@@ -96,10 +96,9 @@ std::string notes_of_waits(double seconds, Json& result) {
 
 TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
   Json result;
-  EXPECT_THAT(
-      notes_of_waits(0.5, result),
-      AllOf(HasSubstr("waited 5.00 s for input, 50.0 % of their time"),
-            HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
+  EXPECT_THAT(notes_of_waits(0.5, result),
+              AllOf(HasSubstr("waited 5.00 s for input, 50.0 % of their time"),
+                    HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
   EXPECT_EQ(result["input"]["images"], 40);
   EXPECT_EQ(result["input"]["bytes_read"], 4000);
   EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
