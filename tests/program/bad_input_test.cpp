@@ -36,7 +36,7 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
                          {{"--num_batches=1", "--num_epochs=1"}, "num_epochs"},
                          {{"stray"}, "positional"},
                          {{"--num_gpus=65"}, "num_gpus"},
-                         {{"--cpu=skl"}, "--cpu is a flag of older releases"},
+                         {{"--cpu=skl"}, "--cpu is a flag of other releases"},
                          {{"--lms", "--lms_policy=magic"}, "lms_policy"},
                          {{"--device_memory_mb=99", "--emulate_link_gbps=0"}, "emulate_link_gbps"},
                          {{"--model=vgg16", "--image_size=8"}, "image_size"}}) {

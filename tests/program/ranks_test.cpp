@@ -85,7 +85,7 @@ TEST_F(Ranks, WhoseGradientsMpiAddsHaveTheBitsOfTwoTowers) {
   expect_the_bits_of_towers(2, {"--variable_update=horovod", "--comm_backend=mpi"});
 }
 
-TEST_F(Ranks, EachPrintTheirSpeedAndTheFirstTheRest) {
+TEST_F(Ranks, EachPrintTheirSpeedAndTheTotalAndTheFirstTheRest) {
   const TemporaryFolder folder;
   const Finished run = run_ranks(
       2, training_of_ranks(folder, {"--variable_update=horovod", "--horovod_device=cpu"}));
@@ -107,7 +107,7 @@ TEST_F(Ranks, EachPrintTheirSpeedAndTheFirstTheRest) {
   EXPECT_NE(words_of(steps[0]).back(), words_of(steps[1]).back()) << "losses are local";
   EXPECT_EQ(std::ranges::count_if(
                 lines, [](const std::string& line) { return line.starts_with("total images"); }),
-            1);
+            2);
   const auto result = result_of_ranks(folder);
   EXPECT_EQ(result["steps"].size(), 3U);
   EXPECT_NEAR(result["steps"][0]["images_per_sec"].get<double>() *

@@ -39,7 +39,7 @@ TEST(Suites, PublishedConfigurationsFitTheirMachines) {
     flags.insert(flags.end(), line.flags.begin(), line.flags.end());
     const Finished run = run_program(flags);
     EXPECT_EQ(run.status, 0) << line.name << '\n' << run.err;
-    EXPECT_NE(run.err.find(" images/s at "), std::string::npos) << line.name << '\n' << run.err;
+    EXPECT_NE(run.err.find(" images/sec at "), std::string::npos) << line.name << '\n' << run.err;
   }
 }
 
