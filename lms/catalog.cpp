@@ -11,10 +11,20 @@ namespace cnn::lms {
 namespace {
 
 constexpr PolicyRow rows[] = {
-    {"planned", planned},   {"none", none},           {"tflms1", tflms1},
-    {"tflms2", tflms2},     {"caffe", caffe},         {"reclaim", reclaim},
-    {"vdnn_all", vdnn_all}, {"vdnn_conv", vdnn_conv}, {"vdnn_dynamic", vdnn_dynamic},
-    {"window", window},     {"capuchin", capuchin},   {"recompute", recompute},
+    {"planned", planned},
+    {"none", none},
+    {"tflms1", tflms1},
+    {"tflms2", tflms2},
+    {"caffe", caffe},
+    {"reclaim", reclaim},
+    {"vdnn_all", vdnn_all},
+    {"vdnn_conv", vdnn_conv},
+    {"vdnn_dynamic", vdnn_dynamic},
+    {"window", window},
+    {"capuchin", capuchin},
+    {"recompute", recompute},
+    {"dtr", dtr},
+    {"superneurons", superneurons},
 };
 
 }  // namespace

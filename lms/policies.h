@@ -17,5 +17,7 @@ Plan vdnn_dynamic(const Request& request);
 Plan window(const Request& request);
 Plan capuchin(const Request& request);
 Plan recompute(const Request& request);
+Plan dtr(const Request& request);
+Plan superneurons(const Request& request);
 
 }  // namespace cnn::lms

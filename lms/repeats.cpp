@@ -92,6 +92,12 @@ std::vector<Recompute> Repeats::drop_each(const std::vector<std::size_t>& roots,
   return repeats;
 }
 
+std::optional<std::uint32_t> Repeats::last_repeat(std::uint32_t node) const {
+  const bool possible =
+      problem_.nodes[node].may_repeat && request_.graph.nodes()[node].op->lane() == Lane::compute;
+  return possible ? std::optional(updated_[node]) : std::nullopt;
+}
+
 double Repeats::seconds(const std::vector<Recompute>& repeats) const {
   double seconds = 0;
   for (const Recompute& repeat : repeats) {

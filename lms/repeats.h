@@ -34,6 +34,9 @@ class Repeats {
   // The same of a longer list, dropping the candidates one by one in their order as far as it can
   // be done, at most so many (-1: all).
   std::vector<Recompute> drop_each(const std::vector<std::size_t>& roots, std::int64_t most);
+  // Returns the last step in front of which a node may run again, since what it reads is updated
+  // there. Nothing: it may not run again at all.
+  std::optional<std::uint32_t> last_repeat(std::uint32_t node) const;
   double seconds(const std::vector<Recompute>& repeats) const;
 
  private:

@@ -103,10 +103,11 @@ def make_cifar(folder: pathlib.Path) -> None:
 
 def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
     """None, or why the command failed."""
+    # Before the paths of this checkout come in, which may lie in /tmp too.
+    text = text.replace("/tmp/", f"{folder}/").replace("build/suites", f"{folder}/suites")
     text = re.sub(r"(?<!\S)scripts/run\.sh", str(build / "cnn_benchmarks"), text)
     text = re.sub(r"(?<!\S)(--\w+=)?build/cpu/", lambda m: f"{m[1] or ''}{build}/", text)
     text = re.sub(r"(?<!\S)scripts/", f"{ROOT}/scripts/", text)
-    text = text.replace("/tmp/", f"{folder}/").replace("build/suites", f"{folder}/suites")
     if "suite.sh" in text:
         text += f" --program={build}/cnn_benchmarks --out={folder}/suites/quick"
     environment = dict(os.environ, OMP_WAIT_POLICY="passive")

@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Quick, EmulatedGpuLms,
                          policy_name);
 INSTANTIATE_TEST_SUITE_P(Slow, EmulatedGpuLms,
                          testing::Values("tflms1", "tflms2", "caffe", "reclaim", "vdnn_dynamic",
-                                         "window"),
+                                         "dtr", "superneurons", "window"),
                          policy_name);
 
 TEST(EmulatedGpuLmsPlan, TellsHowLittleItMoved) {
