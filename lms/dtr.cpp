@@ -20,16 +20,16 @@ namespace cnn::lms {
 namespace {
 
 // Roots of the planning problem by what computes them and what is computed from them.
-struct Neighbours {
+struct Dependencies {
   std::vector<std::vector<std::uint32_t>> sources, dependents;  // by root
   std::vector<double> seconds;                                  // by root: of its makers
 };
 
-Neighbours neighbours_of(const PlanningProblem& problem) {
+Dependencies dependencies_of(const PlanningProblem& problem) {
   const std::size_t count = problem.roots.size();
-  Neighbours result{.sources = std::vector<std::vector<std::uint32_t>>(count),
-                    .dependents = std::vector<std::vector<std::uint32_t>>(count),
-                    .seconds = std::vector<double>(count)};
+  Dependencies result{.sources = std::vector<std::vector<std::uint32_t>>(count),
+                      .dependents = std::vector<std::vector<std::uint32_t>>(count),
+                      .seconds = std::vector<double>(count)};
   for (std::uint32_t root = 0; root < count; ++root) {
     for (const std::uint32_t maker : problem.roots[root].makers) {
       result.seconds[root] += problem.nodes[maker].seconds;
@@ -44,7 +44,7 @@ Neighbours neighbours_of(const PlanningProblem& problem) {
   return result;
 }
 
-// By root: the last step of the schedule that uses it.
+// Returns, by root, the last step of the schedule that uses it.
 std::vector<std::uint32_t> last_uses(const PlanningProblem& problem) {
   std::vector<std::uint32_t> last(problem.roots.size());
   for (std::uint32_t s = 0; s < problem.steps.size(); ++s) {
@@ -62,8 +62,8 @@ std::vector<std::uint32_t> last_uses(const PlanningProblem& problem) {
   return last;
 }
 
-// By root: the last step in front of which it can be computed again; -1: it never can.
-std::vector<std::int64_t> repeatable_until(const Repeats& repeats, const Neighbours& neighbours,
+// Returns, by root, the last step in front of which it can be computed again; -1: it never can.
+std::vector<std::int64_t> repeatable_until(const Repeats& repeats, const Dependencies& dependencies,
                                            const std::vector<std::uint32_t>& last_use) {
   const PlanningProblem& problem = repeats.problem();
   std::vector<std::int64_t> until(problem.roots.size(), -1);
@@ -78,7 +78,7 @@ std::vector<std::int64_t> repeatable_until(const Repeats& repeats, const Neighbo
         const std::optional<std::uint32_t> own = repeats.last_repeat(maker);
         last = std::min<std::int64_t>(last, own ? std::int64_t{*own} : -1);
       }
-      for (const std::uint32_t source : neighbours.sources[root]) {
+      for (const std::uint32_t source : dependencies.sources[root]) {
         last = std::min(last, std::max<std::int64_t>(last_use[source], until[source]));
       }
       until[root] = last;
@@ -93,9 +93,9 @@ class Rematerialization {
   Rematerialization(const Repeats& repeats, std::size_t bytes)
       : problem_(repeats.problem()),
         bytes_(bytes),
-        neighbours_(neighbours_of(problem_)),
+        dependencies_(dependencies_of(problem_)),
         last_use_(last_uses(problem_)),
-        until_(repeatable_until(repeats, neighbours_, last_use_)),
+        until_(repeatable_until(repeats, dependencies_, last_use_)),
         roots_(problem_.roots.size()) {}
 
   // Nothing: the step would compute without an end, as it has too few bytes.
@@ -251,17 +251,17 @@ class Rematerialization {
     while (!open_.empty()) {
       const std::uint32_t next = open_.back();
       open_.pop_back();
-      seconds += neighbours_.seconds[next];
+      seconds += dependencies_.seconds[next];
       const auto visit = [&](std::uint32_t other) {
         visited_[other] = visit_;
         open_.push_back(other);
       };
-      for (const std::uint32_t source : neighbours_.sources[next]) {
+      for (const std::uint32_t source : dependencies_.sources[next]) {
         if (visited_[source] != visit_ && !roots_[source].resident && until_[source] >= 0) {
           visit(source);
         }
       }
-      for (const std::uint32_t dependent : neighbours_.dependents[next]) {
+      for (const std::uint32_t dependent : dependencies_.dependents[next]) {
         if (visited_[dependent] != visit_ && roots_[dependent].evicted) {
           visit(dependent);
         }
@@ -285,7 +285,7 @@ class Rematerialization {
 
   const PlanningProblem& problem_;
   std::size_t bytes_;
-  Neighbours neighbours_;
+  Dependencies dependencies_;
   std::vector<std::uint32_t> last_use_;
   std::vector<std::int64_t> until_;
   std::vector<State> roots_;

@@ -1,10 +1,10 @@
 // L. Wang et al., "SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks",
-// 2018. What is cheap to compute (pools, activations, norms, sums) is dropped and computed again
-// from the results of convolutions: a segment between two of them once, where its tensors together
-// take no more than the step needs for its largest operation anyway, else anew for each gradient.
-// The results of convolutions themselves form a cache: those out of use longest leave for the host
-// when bytes are missing, and come back with the backward step of the convolution before.
-// The kernels of convolutions are chosen elsewhere, so the policy does not choose them.
+// 2018. Pools, activations, norms and sums, which are cheap, are dropped and computed again from
+// the results of convolutions: a segment between two of them once, where its tensors together take
+// no more than the step needs for its largest operation anyway, else anew for each gradient. The
+// results of convolutions themselves form a cache: those out of use longest leave for the host when
+// bytes are missing, and come back with the backward step of the convolution before. The kernels of
+// convolutions are chosen elsewhere, so the policy does not choose them.
 
 #include <algorithm>
 #include <cstdint>

@@ -15,7 +15,7 @@ using tests::chain_step;
 using tests::StepCase;
 using tests::texts;
 
-constexpr std::size_t image = 64;
+constexpr std::size_t dtr_image = 64;  // bytes
 
 std::ptrdiff_t runs_of(const StepCase& c, const Plan& plan, const std::string& node) {
   return std::ranges::count(texts(*c.graph, plan.schedule), node);
@@ -24,7 +24,7 @@ std::ptrdiff_t runs_of(const StepCase& c, const Plan& plan, const std::string& n
 TEST(Dtr, MeetsTheBudgetOfAChainWithTheSameBits) {
   StepCase c = chain_step(40);
   for (const std::size_t images : {40, 30, 20, 12, 8}) {
-    c.budget.device = images * image;
+    c.budget.device = images * dtr_image;
     const Plan plan = dtr(c.request());
     EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device) << images;
     EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule)) << images;
@@ -36,13 +36,13 @@ TEST(Dtr, MeetsTheBudgetOfAChainWithTheSameBits) {
 // work, which holds only if the cost counts the neighbours that are away.
 TEST(Dtr, SpreadsEvictionsOverAChain) {
   StepCase c = chain_step(128);
-  c.budget.device = 16 * image;
+  c.budget.device = 16 * dtr_image;
   EXPECT_LE(summarize(*c.graph, dtr(c.request()).schedule).recomputed, 2U * 128U);
 }
 
 TEST(Dtr, KeepsWhatIsExpensiveToComputeAgain) {
   StepCase c = chain_step(6);
-  c.budget.device = c.peak(c.schedule).device_bytes - image;
+  c.budget.device = c.peak(c.schedule).device_bytes - dtr_image;
   c.costs.seconds[1] = 100;
   EXPECT_EQ(runs_of(c, dtr(c.request()), "conv#1"), 1);
   c.costs.seconds.assign(c.costs.seconds.size(), 100);
@@ -54,7 +54,7 @@ TEST(Dtr, EvictsOnlyWhereBytesAreMissingAndRecomputationIsAllowed) {
   StepCase c = chain_step(6);
   c.budget.device = c.peak(c.schedule).device_bytes;
   EXPECT_FALSE(summarize(*c.graph, dtr(c.request()).schedule).moves());
-  c.budget.device -= image;
+  c.budget.device -= dtr_image;
   EXPECT_TRUE(summarize(*c.graph, dtr(c.request()).schedule).moves());
   c.options.recompute = Recomputation::off;
   EXPECT_FALSE(summarize(*c.graph, dtr(c.request()).schedule).moves());
@@ -69,7 +69,7 @@ TEST(Dtr, EvictsNothingWhoseWeightsChangeBeforeItIsUsedAgain) {
   const Value dy = c.make("relu_backward", {first});
   c.make("late", {dy, a});
   c.settle(first);
-  c.budget.device = image;
+  c.budget.device = dtr_image;
   EXPECT_EQ(runs_of(c, dtr(c.request()), "conv#0"), 1);
 }
 
