@@ -9,11 +9,17 @@
 
 namespace cnn::lms {
 
+std::size_t simulated_bytes(const Request& request) {
+  return static_cast<std::size_t>(request.options.tflms2.simulated_share *
+                                  static_cast<double>(request.budget.device));
+}
+
 LevelSimulator::LevelSimulator(const Request& request, const Levels& levels,
                                const LevelSwaps& swaps)
     : request_(request),
       levels_(levels),
       swaps_(swaps),
+      available_(simulated_bytes(request)),
       readers_(request.graph.tensors().size()),
       in_(request.graph.nodes().size()),
       out_(request.graph.nodes().size()) {
@@ -189,7 +195,7 @@ class LevelSimulator::Play {
   }
 
   void allocate(Bytes& bytes) {
-    failed_ = failed_ || (bytes.bytes > 0 && used_ + bytes.bytes >= s_.request_.budget.device);
+    failed_ = failed_ || (bytes.bytes > 0 && used_ + bytes.bytes >= s_.available_);
     used_ += bytes.bytes;
     bytes.there = true;
   }

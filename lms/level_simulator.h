@@ -10,6 +10,9 @@
 
 namespace cnn::lms {
 
+// Returns the bytes of the arena that the simulation may use.
+std::size_t simulated_bytes(const Request& request);
+
 // Plays a step level by level, counting readers, as the simulator of TFLMS 2 does. It knows bytes,
 // but no times, no workspaces and nothing of operations in place: it may be wrong either way.
 class LevelSimulator {
@@ -29,6 +32,7 @@ class LevelSimulator {
   const Request& request_;
   const Levels& levels_;
   const LevelSwaps& swaps_;
+  std::size_t available_;
   std::vector<std::size_t> readers_;             // by TensorId of roots: nodes that read them
   std::vector<std::vector<TensorId>> in_, out_;  // by NodeId: roots of what is not persistent
 };

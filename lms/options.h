@@ -32,6 +32,7 @@ struct Tflms1Options {
 };
 struct Tflms2Options {  // -1: found by simulation
   std::int64_t swapout_threshold = -1, swapin_ahead = -1, swapin_groupby = -1;
+  double simulated_share = 1;  // of the memory beside the variables, that the simulation may use
 };
 
 // The user's wishes for a plan: which tensors are candidates at all, and how they move.
@@ -43,7 +44,6 @@ struct Options {
   double frac = 0;                 // of the memory that must be asked for before anything leaves
   std::vector<std::string> excluded_ops, included_ops;      // regular expressions: names of tensors
   std::vector<std::string> excluded_types, included_types;  // names of ops
-  double mem_ratio = 1;  // what of the memory may be planned with
   Tflms1Options tflms1;
   Tflms2Options tflms2;
 };

@@ -83,8 +83,8 @@ class ScheduleEditor {
     note(
         "Searching values for parameters: swapout_threshold, swapin_ahead, swapin_groupby and "
         "sync_mode.");
-    note("[Simulator] Available memory for simulation: " + gib_text(request_.budget.device) +
-         " GiB (memory ratio: " + python_text(request_.options.mem_ratio) + ")");
+    note("[Simulator] Available memory for simulation: " + gib_text(simulated_bytes(request_)) +
+         " GiB (memory ratio: " + python_text(request_.options.tflms2.simulated_share) + ")");
     note("[Simulator] Available CPU memory for simulation: " + gib_text(host_limit()) + " GiB");
     const LevelSimulator simulator(request_, levels_, swaps_);
     const LevelTuner tuner(simulator, static_cast<std::int64_t>(levels_.count()),

@@ -318,6 +318,7 @@ struct LmsFlags {
   lms::Options options;               // without size_threshold, which depends on the policy
   std::optional<int> size_threshold;  // KB
   int exclude = 0, limit = 0;         // MB of the device
+  double mem_ratio = 1;               // share of it to plan with
   std::optional<int> host_limit;      // MB
   bool simulate_only = false;
   std::optional<std::string> plan_file, plan_out, trace;  // paths

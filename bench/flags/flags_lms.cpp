@@ -103,9 +103,10 @@ constexpr Flag lms_rows[] = {
      .member = &at<&Config::lms, &LmsFlags::exclude>,
      .idle = {no_lms}},
     {.name = "lms_mem_ratio",
-     .help = "share of the device's memory to plan with, a safety factor",
+     .help = "share of the device's memory to plan with, a safety factor; with tflms2 the share of "
+             "what variables leave that its simulation may use",
      .range = between(0.01, 1),
-     .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::mem_ratio>,
+     .member = &at<&Config::lms, &LmsFlags::mem_ratio>,
      .idle = {no_lms}},
     {.name = "lms_frac",
      .help = "policy caffe: nothing moves until this share of the memory is asked for",

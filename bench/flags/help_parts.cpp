@@ -30,7 +30,7 @@ constexpr std::array<HelpEntry, 6> statuses{
      {"75", "another rank failed or does not answer"},
      {"128+N", "the signal N ended the run; SIGINT and SIGTERM let the running step end first"}}};
 
-constexpr std::array<HelpEntry, 8> variables{
+constexpr std::array<HelpEntry, 9> variables{
     {{"CNN_MAX_CPU_ISA, ONEDNN_MAX_CPU_ISA",
       "the highest instruction set that kernels may use (see the first line of device: on stderr)"},
      {"OMP_NUM_THREADS", "threads that compute on the CPU; --num_intra_threads goes first"},
@@ -40,6 +40,7 @@ constexpr std::array<HelpEntry, 8> variables{
      {"HOROVOD_...",
       "settings of --variable_update=horovod; each that acts or cannot act is told on stderr"},
      {"TF_GPU_HOST_MEM_LIMIT_IN_MB", "the most host memory that --lms may take"},
+     {"TF_LMS_SIMULATOR_MEM_RATIO", "--lms_mem_ratio of the policy tflms2; the flag goes first"},
      {"OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE, PMI_RANK, PMI_SIZE, MV2_COMM_WORLD_RANK, "
       "MV2_COMM_WORLD_SIZE, PMIX_RANK",
       "set by mpirun, srun --mpi=pmix and the like: this process is one of several ranks"},

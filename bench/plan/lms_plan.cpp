@@ -9,6 +9,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/lms_policy.h"
+#include "bench/flags/number_text.h"
 #include "bench/machine/step_costs.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
@@ -22,13 +23,17 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
 
+// TFLMS 2 plans with a share of what the variables leave, and runs in all of it.
+bool shares_what_variables_leave(const LmsFlags& flags) { return policy_of(flags) == "tflms2"; }
+
 // Returns what of the device's memory the flags but --lms_limit leave.
 std::size_t usable_bytes(const LmsFlags& flags, const RankContext& context) {
   const auto whole = static_cast<double>(context.memory.device);
   const double left = whole - static_cast<double>(flags.exclude) * mib;
   check(left > 0, fmt::format("--lms_exclude={} leaves nothing of the device's {:.0f} MiB",
                               flags.exclude, whole / mib));
-  return static_cast<std::size_t>(left * flags.options.mem_ratio);
+  return static_cast<std::size_t>(shares_what_variables_leave(flags) ? left
+                                                                     : left * flags.mem_ratio);
 }
 
 std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
@@ -45,8 +50,8 @@ std::string source_of_budget(const LmsFlags& flags, const RankContext& context) 
   if (flags.exclude > 0) {
     text += fmt::format(", less --lms_exclude={}", flags.exclude);
   }
-  if (flags.options.mem_ratio != 1) {
-    text += fmt::format(", times --lms_mem_ratio={:g}", flags.options.mem_ratio);
+  if (flags.mem_ratio != 1 && !shares_what_variables_leave(flags)) {
+    text += fmt::format(", times --lms_mem_ratio={:g}", flags.mem_ratio);
   }
   return text;
 }
@@ -71,12 +76,30 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
   return static_cast<std::size_t>(usual_share * static_cast<double>(*context.memory.host));
 }
 
+// Returns the share of memory that the simulation of TFLMS 2 may use: the variable of the original
+// goes where the flag is not given.
+double simulated_share(const LmsFlags& flags) {
+  const char* const text = std::getenv("TF_LMS_SIMULATOR_MEM_RATIO");
+  if (text == nullptr || flags.mem_ratio != 1) {
+    return flags.mem_ratio;
+  }
+  const std::optional<double> share = read_float(text);
+  check(share && *share > 0 && *share <= 1,
+        fmt::format("TF_LMS_SIMULATOR_MEM_RATIO={} is no share of memory: it must be above 0 and "
+                    "at most 1",
+                    text));
+  return *share;
+}
+
 lms::Options options_of(const LmsFlags& flags) {
   constexpr int usual_threshold = 1024, threshold_of_caffe = 1000;  // KB
   const int threshold = policy_of(flags) == "caffe" ? threshold_of_caffe : usual_threshold;
   lms::Options options = flags.options;
   options.size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
                            << 10U;
+  if (shares_what_variables_leave(flags)) {
+    options.tflms2.simulated_share = simulated_share(flags);
+  }
   return options;
 }
 

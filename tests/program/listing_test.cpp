@@ -74,8 +74,8 @@ TEST(Listing, OfHelpNamesExitCodesAndItsFullFormEnvironmentVariables) {
   for (const char* name :
        {"Environment variables:", "CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS",
         "OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "DDL_OPTIONS", "HOROVOD_",
-        "TF_GPU_HOST_MEM_LIMIT_IN_MB", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "MV2_COMM_WORLD_RANK",
-        "PMIX_RANK", "SLURM_STEP_NUM_TASKS"}) {
+        "TF_GPU_HOST_MEM_LIMIT_IN_MB", "TF_LMS_SIMULATOR_MEM_RATIO", "OMPI_COMM_WORLD_RANK",
+        "PMI_RANK", "MV2_COMM_WORLD_RANK", "PMIX_RANK", "SLURM_STEP_NUM_TASKS"}) {
     EXPECT_THAT(run.out, HasSubstr(name));
   }
 }

@@ -59,6 +59,19 @@ TEST(Lms, SaysThatALimitBeyondTheDeviceDoesNotAct) {
   EXPECT_THAT(run.err, HasSubstr("[LMS][0] --lms_limit=100 does not act: 60 MiB are there ("));
 }
 
+TEST(Lms, SimulatesTflms2InTheShareThatTheOriginalsVariableNames) {
+  const Environment share("TF_LMS_SIMULATOR_MEM_RATIO", "0.8");
+  const Words flags{"--lms", "--device_memory_mb=60", "--lms_policy=tflms2"};
+  EXPECT_THAT(run_program(lms_training(flags)).err, HasSubstr("GiB (memory ratio: 0.8)"));
+  Words with_flag = flags;
+  with_flag.emplace_back("--lms_mem_ratio=0.9");
+  EXPECT_THAT(run_program(lms_training(with_flag)).err, HasSubstr("GiB (memory ratio: 0.9)"));
+  const Environment much("TF_LMS_SIMULATOR_MEM_RATIO", "80%");
+  const Finished refused = run_program(lms_training(flags));
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_THAT(refused.err, HasSubstr("TF_LMS_SIMULATOR_MEM_RATIO=80% is no share of memory"));
+}
+
 TEST(LmsRefusal, OfABudgetBelowTheVariablesIsTheSame) {
   expect({.status = 3,
           .flags = {"--lms_limit=1"},
