@@ -57,7 +57,9 @@ class FakeRank {
       ::execle("/bin/sleep", "sleep", "600", nullptr, environment.data());
       ::_exit(1);
     }
-    while (name() != "sleep\n") {  // until then /proc shows the environment of this process
+    // Before the new program runs, /proc shows the environment of this process, and while the
+    // kernel builds the new program's stack, which is after the process has its new name, none.
+    while (read("comm") != "sleep\n" || read("environ").find(number) == std::string::npos) {
       std::this_thread::sleep_for(1ms);
     }
   }
@@ -75,8 +77,8 @@ class FakeRank {
   std::string text() const { return "process " + std::to_string(process_); }
 
  private:
-  std::string name() const {
-    std::ifstream file("/proc/" + std::to_string(process_) + "/comm");
+  std::string read(const std::string& name) const {
+    std::ifstream file("/proc/" + std::to_string(process_) + "/" + name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
   pid_t process_ = 0;
