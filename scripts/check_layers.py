@@ -18,9 +18,8 @@ ARROWS = {
     "layers/passes": ["layers", "runtime"],
     "layers/cpu": ["layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
     "layers/cpu/onednn": ["layers/cpu", "layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
-    "layers/cpu/no_onednn": ["layers/cpu", "layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
-    "layers/cpu/openmp": ["layers/cpu"],
-    "layers/cpu/serial": ["layers/cpu"],
+    # Sources of which CMake picks one of several.
+    "layers/cpu/alternatives": ["layers/cpu", "layers", "layers/cpu/simd", "runtime", "runtime/cpu"],
     # Compiled for one instruction set each, so it shares no inline code with anyone.
     "layers/cpu/simd": [],
     "layers/cuda": ["layers", "runtime", "runtime/cuda"],
@@ -37,10 +36,7 @@ ARROWS = {
     "data/records": ["data", "runtime"],
     # Decoders, crops, sizes and colours of images; their inner loops are compiled for one instruction set each.
     "data/images": ["data", "data/images/simd", "runtime"],
-    "data/images/jpeg": ["data/images", "runtime"],
-    "data/images/no_jpeg": ["data/images", "runtime"],
-    "data/images/png": ["data/images", "runtime"],
-    "data/images/no_png": ["data/images", "runtime"],
+    "data/images/alternatives": ["data/images", "runtime"],
     "data/images/simd": [],
     "data/imagenet": ["data", "data/images", "data/records", "runtime"],
     # The one reader of JSON, for all programs.
@@ -140,7 +136,7 @@ MORE_FOR_TESTS = {
 # Library header -> folders that may use it, with their tests. Others (std, POSIX) may be used anywhere.
 LIBRARIES = {
     r"(oneapi/)?dnnl": ["layers/cpu/onednn"],
-    r"omp\.h": ["layers/cpu", "layers/cpu/openmp", "layers/cpu/onednn"],
+    r"omp\.h": ["layers/cpu", "layers/cpu/alternatives", "layers/cpu/onednn"],
     r"cuda|cublas|curand|nvrtc|nvtx|vector_": ["runtime/cuda", "layers/cuda", "layers/cuda/cudnn", "bench/cuda",
                                                "tests/support/grid", "tests/support/cuda/runtime", "tests/support/cuda/blas",
                                                "tests/support/cuda/include/runtime/cuda", "tests/runtime/emulated_gpu",
@@ -148,8 +144,8 @@ LIBRARIES = {
     r"cudnn": ["layers/cuda/cudnn", "tests/support/cuda/dnn", "tests/layers/emulated_gpu"],
     r"nccl\.h": ["tests/support/cuda/nccl", "tests/support/cuda/nccl/library", "tests/allreduce/emulated_gpu"],
     r"mpi\.h": ["allreduce/mpi"],
-    r"jpeglib|jerror": ["data/images/jpeg", "tests/data/images"],
-    r"png\.h": ["data/images/png", "tests/data/images"],
+    r"jpeglib|jerror": ["data/images/alternatives", "tests/data/images"],
+    r"png\.h": ["data/images/alternatives", "tests/data/images"],
     r"zlib": ["data"],
     r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "bench/report", "bench/run",
                    "bench/session", "bench/cuda",

@@ -90,19 +90,46 @@ preset_note() {
   esac
 }
 
-# build PRESET [cmake --build arguments]: quiet, unless it fails. The whole output stays in build/<preset>/build.log.
+# report_progress [SECONDS]: reads what ninja prints and says how far it is, at most once in so many seconds. The time
+# left is an estimate by which all steps take equally long.
+report_progress() {
+  local line finished total every=${1:-15} start=$SECONDS told=$SECONDS
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
+    ((SECONDS - told >= every)) || continue
+    told=$SECONDS
+    say "  step $finished of $total, about $(duration $(((SECONDS - start) * (total - finished) / finished))) left"
+  done
+}
+
+# duration SECONDS: as people say it.
+duration() {
+  if (($1 < 60)); then
+    echo "$1 s"
+  else
+    echo "$((($1 + 30) / 60)) min"
+  fi
+}
+
+# build PRESET [cmake --build arguments]: tells only its progress, unless it fails. The whole output stays in
+# build/<preset>/build.log.
 build() {
-  local preset=$1 log=$root/build/$1/build.log
+  local preset=$1 log=$root/build/$1/build.log options=()
   shift
+  # From nothing and without a compiler cache, a build is ready sooner where several sources are compiled as one.
+  if ! command -v ccache >/dev/null && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then
+    options=(-DCNN_JOIN=ON)
+  fi
   mkdir -p "$(dirname "$log")"
   say "building preset $preset$(preset_note "$preset") ..."
   if ! (
     cd "$root"
     # With ccache, objects from another checkout of the same sources are taken as well.
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
-    cmake --preset "$preset" ${CNN_JOIN_TESTS:+-DCNN_JOIN_TESTS=$CNN_JOIN_TESTS}
+    cmake --preset "$preset" "${options[@]}"
     cmake --build --preset "$preset" --parallel "$(jobs)" "$@" -- -k 0
-  ) >"$log" 2>&1 </dev/null; then
+  ) </dev/null 2>&1 | tee "$log" | report_progress; then
     grep -A 3 -E ': (fatal )?error|^CMake Error|undefined reference' "$log" | head -80 >&2 || tail -n 30 "$log" >&2
     die "preset $preset does not build; all of the output is in $log"
   fi

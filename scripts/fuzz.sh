@@ -30,7 +30,7 @@ onednn=$(first_file build/deps/onednn/lib/libdnnl.so.3.*) || true
 program_needs=(-lfmt "${images[@]}" "${onednn:--ldnnl}" "-Wl,-rpath,$root/build/deps/onednn/lib" -lgomp -ldl)
 case $target in
   image_record)
-    sources=("${files[@]}" data/images/{crop,decoder}.cpp data/images/jpeg/jpeg.cpp data/images/png/png.cpp
+    sources=("${files[@]}" data/images/{crop,decoder}.cpp data/images/alternatives/{jpeg,png}.cpp
       data/records/{crc32c,image_example,protobuf,record}.cpp)
     libraries=(-ljpeg -lpng)
     ;;

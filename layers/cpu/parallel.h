@@ -3,8 +3,8 @@
 #include <cstdint>
 
 // Loops over the OpenMP team of the calling thread, the one that oneDNN uses too.
-// layers/cpu/openmp/parallel.cpp implements it; under ThreadSanitizer, which takes libgomp's
-// barriers for races, layers/cpu/serial/parallel.cpp does.
+// layers/cpu/alternatives/parallel_openmp.cpp implements it; under ThreadSanitizer, which takes
+// libgomp's barriers for races, layers/cpu/alternatives/parallel_serial.cpp does.
 namespace cnn::layers::cpu {
 
 using Piece = void (*)(const void* body, std::int64_t first, std::int64_t last);

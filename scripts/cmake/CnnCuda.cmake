@@ -1,6 +1,24 @@
 # Makes ON or OFF of CNN_CUDA, and enables the language. nvcc need not be on the PATH.
 set(CNN_CUDA AUTO CACHE STRING "CUDA backend: AUTO (where nvcc of CUDA 12 or newer and cuDNN 9 are found), ON or OFF")
 set(CNN_CUDA_LEAST 12.0)  # C++20 in kernels
+
+# The architectures of the cards that are here, as far as nvcc and our kernels know them. Where there are none, the oldest
+# alone, which the driver of a newer card compiles further: no source depends on the architecture.
+function(cnn_cards_architectures out)
+  execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader OUTPUT_VARIABLE cards ERROR_QUIET)
+  execute_process(COMMAND ${CNN_NVCC} --list-gpu-code OUTPUT_VARIABLE known ERROR_QUIET)
+  string(REGEX MATCHALL "[0-9]+\\.[0-9]" cards "${cards}")
+  list(TRANSFORM cards REPLACE "\\." "")
+  set(architectures 80)
+  foreach(card IN LISTS cards)
+    if(NOT card LESS 80 AND known MATCHES "sm_${card}\n")
+      list(REMOVE_ITEM architectures 80 ${card}-real)
+      list(APPEND architectures ${card}-real)
+    endif()
+  endforeach()
+  set(${out} ${architectures} PARENT_SCOPE)
+endfunction()
+
 if(CNN_CUDA)
   execute_process(COMMAND python3 -c "import nvidia; print(*nvidia.__path__, sep=';', end='')"
                   OUTPUT_VARIABLE CNN_WHEELS ERROR_QUIET)
@@ -14,8 +32,10 @@ if(CNN_CUDA)
   endif()
   if(DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES $ENV{CUDAARCHS})
-  elseif(NOT CMAKE_CUDA_ARCHITECTURES)
+  elseif(NOT CMAKE_CUDA_ARCHITECTURES AND CNN_PORTABLE)
     set(CMAKE_CUDA_ARCHITECTURES 80-real 90-real 90-virtual)
+  elseif(NOT CMAKE_CUDA_ARCHITECTURES)
+    cnn_cards_architectures(CMAKE_CUDA_ARCHITECTURES)
   endif()
   include(CheckLanguage)
   check_language(CUDA)

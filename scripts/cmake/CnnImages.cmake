@@ -1,4 +1,4 @@
-# Decoders of images: each has a folder with its library and one without. Sets jpeg_folder, png_folder and
+# Decoders of images: each has a source with its library and one without. Sets CNN_IMAGE_SOURCES and
 # CNN_IMAGE_LIBRARIES.
 set(CNN_JPEG AUTO CACHE STRING "JPEG files by libjpeg-turbo: AUTO (where it is found), ON or OFF")
 set(CNN_PNG AUTO CACHE STRING "PNG files by libpng: AUTO (where it is found), ON or OFF")
@@ -11,11 +11,11 @@ foreach(name IN ITEMS jpeg png)
     find_package(${NAME} QUIET)
   endif()
   if(CNN_${NAME} AND ${NAME}_FOUND)
-    set(${name}_folder images/${name})
+    list(APPEND CNN_IMAGE_SOURCES data/images/alternatives/${name}.cpp)
     list(APPEND CNN_IMAGE_LIBRARIES ${NAME}::${NAME})
   elseif(CNN_${NAME} AND NOT CNN_${NAME} STREQUAL "AUTO")
     message(FATAL_ERROR "CNN_${NAME}=ON needs its library: scripts/setup.sh installs it, -DCNN_${NAME}=OFF does without.")
   else()
-    set(${name}_folder images/no_${name})
+    list(APPEND CNN_IMAGE_SOURCES data/images/alternatives/without_${name}.cpp)
   endif()
 endforeach()

@@ -27,14 +27,14 @@ function(cnn_glob out endings)
   set(${out} ${all} PARENT_SCOPE)
 endfunction()
 
-option(CNN_JOIN_TESTS "Compile several sources of tests as one: for builds from nothing" OFF)
+option(CNN_JOIN "Compile several sources as one: for builds from nothing" OFF)
 
 # Several sources of a folder compiled as one, which takes less than half the time, but all of it after a change of one:
-# everything under sanitizers, tests with CNN_JOIN_TESTS. The names local to a file are then names of its folder.
+# everything under sanitizers or with CNN_JOIN. The names local to a file are then names of its folder.
 # APART: a folder whose files use the same names for different things.
 function(cnn_join target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  if(CNN_JOIN_TESTS)
+  if(CNN_JOIN)
     target_compile_options(${target} PRIVATE -Wno-shadow)  # what it would name lies in another file
   endif()
 endfunction()
@@ -45,12 +45,13 @@ set(CNN_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(CNN_FLAGS_avx512 -mavx512f -mavx512cd -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c
                      -mprefer-vector-width=512 -Wno-uninitialized -Wno-maybe-uninitialized)
 
-# WITH names sub-folders whose sources belong to the target too: the choice between two of them is made where this
-# is called, and each may use the folder above it.
+# WITH names sub-folders whose sources belong to the target too, and CHOSEN single sources, of which the caller picks one
+# of several: all of them may use the folder above.
 function(cnn_folder folder)
-  cmake_parse_arguments(ARG "APART" "" "WITH;DEPENDS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "WITH;CHOSEN;DEPENDS;LIBRARIES" ${ARGN})
   list(TRANSFORM ARG_WITH PREPEND ${folder}/)
   cnn_glob(sources "cpp;cu" ${folder} ${ARG_WITH})
+  list(APPEND sources ${ARG_CHOSEN})
   foreach(source IN LISTS sources)
     if(source MATCHES "_(avx2|avx512)\\.cpp$")
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${CNN_FLAGS_${CMAKE_MATCH_1}}")
@@ -63,7 +64,7 @@ function(cnn_folder folder)
     set(scope PUBLIC)
     add_library(${target} STATIC ${sources})
     set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX)
-    if(CNN_SANITIZE AND NOT ARG_APART)
+    if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
       cnn_join(${target})
     endif()
   else()
@@ -154,7 +155,7 @@ function(cnn_tests folder)
   cnn_target_name(${folder} target)
   add_executable(${target}_tests ${sources})
   target_compile_options(${target}_tests PRIVATE ${CNN_TEST_FLAGS})
-  if((CNN_SANITIZE OR CNN_JOIN_TESTS) AND NOT ARG_APART)
+  if((CNN_SANITIZE OR CNN_JOIN) AND NOT ARG_APART)
     cnn_join(${target}_tests)
   elseif(CNN_SANITIZE AND NOT CNN_CCACHE)  # where warnings are errors g++ 12 warns about its own std::string
     target_precompile_headers(${target}_tests PRIVATE <gmock/gmock.h> <gtest/gtest.h>)

@@ -7,7 +7,7 @@
 #include "layers/cpu/rows.h"
 #include "runtime/error.h"
 
-// The functions that depend on having oneDNN; no_onednn/library.cpp takes this file's place in
+// The functions that depend on having oneDNN; alternatives/without_onednn.cpp takes this file's place in
 // builds without.
 namespace cnn::layers::cpu {
 namespace {

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# A build says how far it is, how long it will still take, and fails where the compiler does.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+source scripts/common.sh
+
+fail() {
+  echo "$1"
+  exit 1
+}
+
+slow_build() {
+  echo "-- Configuring done"
+  echo "[1/8] Building CXX object a.o"
+  sleep 2
+  echo "[2/8] Building CXX object b.o"
+}
+said=$(slow_build | report_progress 1 2>&1)
+[[ $said =~ ^\ \ step\ 2\ of\ 8,\ about\ [0-9]+\ s\ left$ ]] || fail "unclear progress: $said"
+
+said=$(printf '[%d/4] Building\n' 1 2 3 4 | report_progress 2>&1)
+[[ -z $said ]] || fail "a build of less than 15 seconds said: $said"
+
+[[ $(duration 59) == "59 s" && $(duration 60) == "1 min" && $(duration 150) == "3 min" ]] || fail "wrong duration"
+
+# Where the compiler fails, its error is shown and the caller ends.
+root=$(mktemp -d)
+trap 'rm -r "$root"' EXIT
+mkdir -p "$root/bin"
+printf '#!/bin/sh\n[ "$1" = --build ] || exit 0\necho "a.cpp:1:1: error: expected a declaration"\nexit 1\n' >"$root/bin/cmake"
+chmod +x "$root/bin/cmake"
+if said=$(PATH=$root/bin:$PATH && build cpu 2>&1); then
+  fail "a build that fails passed"
+fi
+[[ $said == *"expected a declaration"*"preset cpu does not build"* ]] || fail "the compiler's error is not shown: $said"
