@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the words of the project: comments are sentences about things that exist, commit subjects are short and imperative.
+"""Checks the words of the project: comments are sentences about things that exist, links lead somewhere, commit subjects are
+short and imperative.
 
     check_language.py [ROOT]        prints one line for each violation; exit code 1 if there is any
     check_language.py --commits [N] checks the subjects of the last N commits (50); exit code 77 without a git history
@@ -145,9 +146,34 @@ def check_names(comment: Comment, names: Names) -> Iterator[str]:
             yield f"nothing is called {name}"
 
 
+def headings(page: pathlib.Path) -> list[str]:
+    """The anchors that GitHub gives to the headings of a page."""
+    found, in_code = [], False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        in_code ^= line.startswith("```")
+        if not in_code and (heading := re.match(r"#+ (.*)", line)):
+            found.append(re.sub(r"[^\w\- ]", "", heading[1].strip().lower()).replace(" ", "-"))
+    return found
+
+
+def check_page(page: pathlib.Path) -> Iterator[str]:
+    anchors = headings(page)
+    for anchor in sorted({anchor for anchor in anchors if anchors.count(anchor) > 1}):
+        yield f"two headings have the anchor #{anchor}"
+    for link in re.findall(r"(?:\]\(|(?:src|srcset)=\")([^)\s\"]+)", page.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = page.parent / name if name else page
+        if "://" in link:
+            continue
+        if not target.exists():
+            yield f"the link {link} leads nowhere"
+        elif anchor and anchor not in headings(target):
+            yield f"the link {link} names no heading"
+
+
 def check(root: pathlib.Path) -> list[str]:
     names = Names(root)
-    problems = []
+    problems = [f"{page.relative_to(root)}: {problem}" for page in files(root) if page.suffix == ".md" for problem in check_page(page)]
     for path in files(root):
         if not is_source(path):
             continue
@@ -187,6 +213,7 @@ def check_commits(root: pathlib.Path, number: int) -> list[str] | None:
 CLEAN = {
     "runtime/loop.h": "#pragma once\n// Runs steps; see plan.h and Plan::run. ResNet-50 is a network.\nint run_steps();\n",
     "runtime/plan.h": "// Calls run_steps() for MemoryPlan.\nstruct MemoryPlan {};\nstruct Plan { int run(); };  // What follows is a step.\n",
+    "README.md": "# Loops\nSee [the plan](runtime/plan.h), [this](#two-words) and [a page](https://example.org/x#y).\n## Two words\n",
     "scripts/go.sh": "#!/bin/bash\n# Runs what loop.h says.\necho \"# Of no one\"  # prints\n",
 }
 SEEDED = [
@@ -200,15 +227,25 @@ SEEDED = [
     ("// Calls stop_steps() twice.\n", "nothing is called stop_steps"),
     ("// Reads stop_bits where it can.\n", "nothing is called stop_bits"),
 ]
+SEEDED_PAGES = [
+    ("[gone](runtime/gone.h)", "the link runtime/gone.h leads nowhere"),
+    ("[words](README.md#three-words)", "the link README.md#three-words names no heading"),
+    ('<img src="plots/a.svg">', "the link plots/a.svg leads nowhere"),
+    ("## Two words", "two headings have the anchor #two-words"),
+]
 SUBJECTS = {"Add a lint of comments": None, "Pass flags on": None, "Added a lint": "imperative", "Fixes it": "imperative",
             "Adding a lint": "imperative", "add a lint": "capital", "Add a lint.": "full stop", "Add " + "x" * 70: "characters"}
 
 
 def self_test() -> int:
     failures = []
-    for extra, expected in [("", None), *SEEDED]:
+    seeded = [("", "", None), *(("runtime/seeded.h", *row) for row in SEEDED)]
+    seeded += [("README.md", *row) for row in SEEDED_PAGES]
+    for seeded_path, extra, expected in seeded:
         with tempfile.TemporaryDirectory() as name:
-            for path, text in {**CLEAN, "runtime/seeded.h": extra}.items():
+            texts = {"runtime/seeded.h": "", **CLEAN}
+            for path, text in texts.items():
+                text += extra if path == seeded_path else ""
                 (pathlib.Path(name) / path).parent.mkdir(parents=True, exist_ok=True)
                 (pathlib.Path(name) / path).write_text(text)
             found = check(pathlib.Path(name))
@@ -218,7 +255,7 @@ def self_test() -> int:
         problem = check_subject(subject)
         if (problem is None) != (expected is None) or expected and expected not in str(problem):
             failures.append(f"{subject!r}: expected {expected!r}, found {problem!r}")
-    print("\n".join(failures) or f"{len(SEEDED) + len(SUBJECTS)} seeded violations found or passed as they should")
+    print("\n".join(failures) or f"{len(seeded) + len(SUBJECTS)} seeded violations found or passed as they should")
     return 1 if failures else 0
 
 

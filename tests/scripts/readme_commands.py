@@ -39,7 +39,8 @@ class Command:
 
 def commands() -> list[Command]:
     found = []
-    for path in sorted([ROOT / "README.md", *ROOT.glob("*/README.md"), ROOT / "layers/cuda/README.md"]):
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("layers/*/*.md"), *ROOT.glob("bench/*/*.md")]
+    for path in sorted(page for page in pages if page.parts[-2] != "build"):
         need = None
         for number, line in enumerate(path.read_text().splitlines(), 1):
             if line.startswith("```"):
