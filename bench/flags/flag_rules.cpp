@@ -119,11 +119,6 @@ constexpr Rule rules[] = {
      "--find_max_batch and --find_max_image_size search on one device; drop --num_gpus"},
     {[](const Config& c) { return c.checkpoint.save_secs != 0 && is_set(c.checkpoint.save_steps); },
      "--save_model_secs and --save_model_steps exclude each other"},
-    {[](const Config& c) {
-       return !c.checkpoint.train_dir &&
-              (c.checkpoint.save_secs != 0 || is_set(c.checkpoint.save_steps));
-     },
-     "--save_model_secs and --save_model_steps need --train_dir to save to"},
     {[](const Config& c) { return ways_to_evaluate_during_training(c) > 1; },
      "give at most one of the --eval_during_training_* flags"},
     {[](const Config& c) {

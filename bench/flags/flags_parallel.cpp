@@ -117,7 +117,12 @@ constexpr Flag dist_rows[] = {
     {.name = "horovod_device",
      .help = "where Horovod would reduce: for the header; ranks reduce where they compute",
      .choices = "cpu|gpu|",
-     .member = &at<&Config::report, &ReportOptions::horovod_device>},
+     .member = &at<&Config::report, &ReportOptions::horovod_device>,
+     .idle = {{[](const Config& c) { return c.variable_update != VariableUpdate::horovod; },
+               "--horovod_device acts with --variable_update=horovod only"},
+              {[](const Config& c) { return on_cpu(c) != (c.report.horovod_device == "cpu"); },
+               "--horovod_device is for the header only: ranks reduce where they compute, and "
+               "that is elsewhere"}}},
     {.name = "comm_transport",
      .help =
          "how ranks reach one another: auto = by shared memory within a host and by MPI between "

@@ -178,6 +178,10 @@ constexpr Flag report_rows[] = {
      "print MLPerf 0.5 log lines"},
 };
 
+constexpr Idle without_train_dir{[](const Config& c) { return !c.checkpoint.train_dir; },
+                                 "--save_model_secs and --save_model_steps have no effect: without "
+                                 "--train_dir nothing is saved"};
+
 constexpr Flag checkpoint_rows[] = {
     {.name = "train_dir",
      .help = "folder of checkpoints: training resumes from its newest and saves at the end",
@@ -187,11 +191,13 @@ constexpr Flag checkpoint_rows[] = {
     {.name = "save_model_secs",
      .help = "seconds between checkpoints; 0 = none on the way",
      .range = at_least(0),
-     .member = &at<&Config::checkpoint, &CheckpointOptions::save_secs>},
+     .member = &at<&Config::checkpoint, &CheckpointOptions::save_secs>,
+     .idle = {without_train_dir}},
     {.name = "save_model_steps",
      .help = "timed steps between checkpoints; 0 = none on the way",
      .range = at_least(0),
-     .member = &at<&Config::checkpoint, &CheckpointOptions::save_steps>},
+     .member = &at<&Config::checkpoint, &CheckpointOptions::save_steps>,
+     .idle = {without_train_dir}},
     {.name = "max_ckpts_to_keep",
      .help = "how many of the newest checkpoints stay; 0 = all",
      .range = at_least(0),

@@ -58,7 +58,6 @@ TEST(FlagRules, RefuseContradictions) {
       {{{"piecewise_learning_rate_schedule", "1;3.5;.1"}}, "LR0;E1;LR1"},
       {{{"piecewise_learning_rate_schedule", "1;3;"}}, "LR0;E1;LR1"},
       {{{"save_model_secs", "5"}, {"save_model_steps", "5"}, {"train_dir", "d"}}, "exclude each"},
-      {{{"save_model_steps", "5"}}, "need --train_dir"},
       {{{"eval", "1"}}, "--eval needs --train_dir"},
       {{{"simulate", "h200"}, {"tune", "1"}, {"plan_cache", "c"}}, "--tune times kernels"},
       {{{"comm_check", "majority"}, {"num_gpus", "3"}}, "add --variable_update=independent"},
@@ -130,6 +129,10 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
       {{{"datasets_use_prefetch", "0"}}, "does not act on synthetic data"},
       {{{"ml_perf", "1"}}, "act on --data_name=imagenet with --data_dir only"},
       {{{"deterministic", "0"}}, "--nodeterministic acts on a GPU only"},
+      {{{"save_model_secs", "5"}}, "without --train_dir nothing is saved"},
+      {{{"save_model_steps", "5"}}, "without --train_dir nothing is saved"},
+      {{{"horovod_device", "cpu"}}, "acts with --variable_update=horovod only"},
+      {{{"variable_update", "horovod"}, {"horovod_device", "gpu"}}, "that is elsewhere"},
   };
   for (const Case& each : cases) {
     EXPECT_THAT(idle_flags(with(each.flags)), testing::ElementsAre(HasSubstr(each.says)));
@@ -137,6 +140,10 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
   EXPECT_THAT(idle_flags(with({{"momentum", "0.5"}, {"optimizer", "momentum"}})),
               testing::IsEmpty());
   EXPECT_THAT(idle_flags(with({{"use_fp16", "1"}, {"fp16_loss_scale", "8"}})), testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"variable_update", "horovod"}, {"horovod_device", "cpu"}})),
+              testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"save_model_steps", "5"}, {"train_dir", "d"}})),
+              testing::IsEmpty());
 }
 
 TEST(FlagRules, SayThatTuningIsForGpus) {
