@@ -18,7 +18,7 @@ from typing import Any
 import chart
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-POLICIES = "planned,tflms1,tflms2,vdnn_dynamic,capuchin,window,recompute"
+POLICIES = "planned,dtr,superneurons,recompute,capuchin,tflms2,window,vdnn_dynamic"
 NO_PLAN = 3  # the exit status where a policy has no plan of that size
 MIB = 1 << 20
 
