@@ -1,5 +1,4 @@
-# Decoders of images: each has a source with its library and one without. Sets CNN_IMAGE_SOURCES and
-# CNN_IMAGE_LIBRARIES.
+# Decoders of images, with and without their libraries. Sets CNN_IMAGE_SOURCES and CNN_IMAGE_LIBRARIES.
 set(CNN_JPEG AUTO CACHE STRING "JPEG files by libjpeg-turbo: AUTO (where it is found), ON or OFF")
 set(CNN_PNG AUTO CACHE STRING "PNG files by libpng: AUTO (where it is found), ON or OFF")
 foreach(name IN ITEMS jpeg png)

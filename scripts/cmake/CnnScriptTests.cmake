@@ -39,6 +39,7 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   cnn_script_test(scripts.install LABEL slow COMMAND bash tests/scripts/install.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.cluster_files LABEL program COMMAND Python3::Interpreter tests/scripts/cluster_files.py ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.image LABEL slow COMMAND bash tests/scripts/image.sh ${PROJECT_BINARY_DIR})
+  cnn_script_test(scripts.monotone_budgets LABEL slow COMMAND Python3::Interpreter tests/scripts/monotone_budgets.py $<TARGET_FILE:cnn_benchmarks> --budgets=20)
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   if(dnnl_FOUND)  # by plain loops they would take an hour
     set(compare_losses Python3::Interpreter scripts/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks> --device cpu --precision fp32)

@@ -1,7 +1,7 @@
-#include "layers/cpu/parallel.h"
-
 #include <algorithm>
 #include <omp.h>
+
+#include "layers/cpu/parallel.h"
 
 namespace cnn::layers::cpu {
 

@@ -7,8 +7,8 @@
 #include "layers/cpu/rows.h"
 #include "runtime/error.h"
 
-// The functions that depend on having oneDNN; alternatives/without_onednn.cpp takes this file's place in
-// builds without.
+// The functions that depend on having oneDNN; alternatives/without_onednn.cpp takes this file's
+// place in builds without.
 namespace cnn::layers::cpu {
 namespace {
 
