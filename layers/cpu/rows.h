@@ -30,7 +30,8 @@ void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
 void add_late_gradient_rows(KernelTable& table);
 
 // Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
-void add_winograd_rows(KernelTable& table, const Isa& isa);
+// tile: outputs on a side of a tile, 2 or 4; 0: whichever needs less for a convolution.
+void add_winograd_rows(KernelTable& table, const Isa& isa, std::int64_t tile = 0);
 
 // Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);

@@ -5,13 +5,14 @@
 namespace cnn::layers::cpu {
 namespace {
 
-constexpr std::int64_t tile_side = 2;  // of outputs
+// With fewer tiles a thread would spend its time in reading weights.
+constexpr std::int64_t least_tiles_each = 48;
 
 }  // namespace
 
 WinogradTiles WinogradProblem::cover() const {
-  return {.high = (y.shape[2] + tile_side - 1) / tile_side,
-          .wide = (y.shape[3] + tile_side - 1) / tile_side,
+  return {.high = (y.shape[2] + tile - 1) / tile,
+          .wide = (y.shape[3] + tile - 1) / tile,
           .pad_top = pad_top,
           .pad_left = pad_left};
 }
@@ -20,7 +21,10 @@ std::int64_t WinogradProblem::tiles() const { return y.shape[0] * cover().high *
 
 double WinogradProblem::flops() const {
   const auto in = static_cast<double>(x.shape[1]), out = static_cast<double>(y.shape[1]);
-  return static_cast<double>(tiles()) * (2 * winograd_points * in * out + 32 * in + 24 * out);
+  const auto points = static_cast<double>(winograd_points(tile));
+  // Additions and products of the transforms of a channel's tile, into the points and out of them.
+  const double before = tile == 2 ? 32 : 264, after = tile == 2 ? 24 : 160;
+  return static_cast<double>(tiles()) * (2 * points * in * out + before * in + after * out);
 }
 
 WinogradImage image_of(const TensorDesc& desc) {
@@ -44,11 +48,22 @@ std::size_t WinogradConvolution::workspace() const {
   return carver.bytes();
 }
 
+// Threads for which there are not tiles enough take parts of the output channels; those that share
+// tiles transform the same inputs each.
+WinogradConvolution::Shares WinogradConvolution::shares() const {
+  const std::int64_t panels = (problem_.y.shape[1] + loops_->panel - 1) / loops_->panel;
+  const std::int64_t across =
+      std::clamp<std::int64_t>(problem_.tiles() / least_tiles_each, 1, team_);
+  return {.across = across, .deep = std::clamp<std::int64_t>(team_ / across, 1, panels)};
+}
+
 WinogradConvolution::Scratch WinogradConvolution::carve(Carver& carver) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
-  const std::int64_t each = loops_->conv_scratch(in, tiles_together);
-  float* const u = carver.take<float>(winograd_points * in * out);
-  return {.u = u, .tiles = carver.take<float>(each * team_), .tiles_each = each};
+  const auto [across, deep] = shares();
+  const std::int64_t most = (problem_.tiles() + across - 1) / across;
+  const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.tile)));
+  float* const u = carver.take<float>(winograd_points(problem_.tile) * in * out);
+  return {.u = u, .tiles = carver.take<float>(each * across * deep), .tiles_each = each};
 }
 
 void WinogradConvolution::operator()(const Operands& o) const {
@@ -71,29 +86,24 @@ void WinogradConvolution::operator()(const Operands& o) const {
                           .residual = form_.residual ? o.in.back().data : nullptr,
                           .y = o.out[0].data,
                           .relu = form_.relu};
-  parallel_for(team_, 1, [&](std::int64_t begin, std::int64_t end) {
+  const auto [across, deep] = shares();
+  parallel_for(across * deep, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       convolve_share(conv, i, scratch.tiles + i * scratch.tiles_each);
     }
   });
 }
 
-// Computes one thread's share: its part of the tiles and, where there are more threads than tiles
-// for them, of the output channels.
-void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t thread,
+void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t share,
                                          float* scratch) const {
   const std::int64_t tiles = problem_.tiles(), out = problem_.y.shape[1];
   const std::int64_t panels = (out + loops_->panel - 1) / loops_->panel;
-  const std::int64_t across = std::clamp<std::int64_t>(tiles / (2 * tiles_together), 1, team_);
-  const std::int64_t deep = std::clamp<std::int64_t>(team_ / across, 1, panels);
-  if (thread >= across * deep) {
-    return;
-  }
-  const std::int64_t i = thread / deep, k = thread % deep;
+  const auto [across, deep] = shares();
+  const std::int64_t i = share / deep, k = share % deep;
   conv.first_out = panels * k / deep * loops_->panel;
   conv.last_out = std::min(out, panels * (k + 1) / deep * loops_->panel);
   const auto convolve = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).convolve;
-  in_blocks(tiles * i / across, tiles * (i + 1) / across,
+  in_blocks(tiles * i / across, tiles * (i + 1) / across, tiles_together(problem_.tile),
             [&](std::int64_t first, std::int64_t count) { convolve(conv, first, count, scratch); });
 }
 

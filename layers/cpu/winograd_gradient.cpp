@@ -18,13 +18,14 @@ WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem,
                                                  const WinogradLoops& loops)
     : problem_(problem), bias_(bias), loops_(&loops), team_(team_size()) {
   const std::int64_t in = problem.x.shape[1], out = problem.y.shape[1];
-  slab_in_ = even_slab(in, 96);
+  slab_in_ = even_slab(in, 128);
   slab_out_ = even_slab(out, 64);
   slabs_in_ = (in + slab_in_ - 1) / slab_in_;
   slabs_out_ = (out + slab_out_ - 1) / slab_out_;
-  constexpr std::int64_t items = 64, least_tiles = 512;
+  constexpr std::int64_t items = 64, least_points = 8192;
   const std::int64_t wanted = (items + slabs() - 1) / slabs();
-  parts_ = std::clamp<std::int64_t>(problem.tiles() / least_tiles, 1, wanted);
+  const std::int64_t points = problem.tiles() * winograd_points(problem.tile);
+  parts_ = std::clamp<std::int64_t>(points / least_points, 1, wanted);
 }
 
 std::size_t WinogradWeightsGradient::workspace() const {
@@ -38,7 +39,8 @@ WinogradWeightsGradient::Scratch WinogradWeightsGradient::carve(Carver& carver) 
   Scratch scratch{};
   scratch.taps = carver.take<float>(parts_ * winograd_taps * in * out);
   scratch.bias = carver.take<double>(bias_ ? parts_ * out : 0);
-  scratch.own_each = sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together);
+  scratch.own_each =
+      sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together(problem_.tile));
   scratch.own = carver.take<float>(scratch.own_each * team_);
   return scratch;
 }
@@ -94,7 +96,7 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
   const auto gradient = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).gradient;
   const std::int64_t tiles = problem_.tiles();
   in_blocks(
-      tiles * part / parts_, tiles * (part + 1) / parts_,
+      tiles * part / parts_, tiles * (part + 1) / parts_, tiles_together(problem_.tile),
       [&](std::int64_t first, std::int64_t count) { gradient(of, first, count, own + sums()); });
   float* const taps =
       scratch.taps + winograd_taps * (part * in * out + of.first_in * out + of.first_out * of.ins);

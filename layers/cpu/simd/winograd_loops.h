@@ -5,10 +5,12 @@
 #include "layers/cpu/simd/winograd.h"
 #include "layers/cpu/simd/winograd_product.h"
 #include "layers/cpu/simd/winograd_tiles.h"
+#include "layers/cpu/simd/winograd_transforms.h"
 
-// Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V and the
-// element type T of the images. Everything between the images lies in a scratch that fits the
-// second-level cache: the transformed tiles [points][tiles][channels], and their products.
+// Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V, the
+// element type T of the images and the outputs of a tile's side. Everything between the images lies
+// in a scratch that fits the second-level cache: the transformed tiles [points][tiles][channels],
+// and their products.
 namespace cnn::layers::cpu {
 
 // Points of scratch arrays lie this much more apart than they need: at a multiple of a page they
@@ -32,33 +34,34 @@ struct ChannelSpan {
 };
 
 // Image elements as they are read and written, as T.
-template <class V, class T>
+template <class V, class T, int tile_side>
 struct WinogradImages {
   using Float = typename V::Float;
   using All = typename V::All;
-  using Transforms = WinogradTransforms<V>;
+  using Transforms = WinogradTransforms<V, tile_side>;
+  static constexpr int window_side = tile_side + 2;  // of inputs
+  static constexpr int points = window_side * window_side;
 
-  // The side x side pixels from (row, column), zero where they lie outside.
-  template <int side>
+  // Calls with(load), where load(i) is pixel i of the side x side pixels from (row, column), zero
+  // where they lie outside.
+  template <int side, class With>
   [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
-                                          std::int64_t column, Float (&d)[side * side]) {
+                                          std::int64_t column, const With& with) {
     const T* corner = x + (row * image.width + column) * image.pixel;
+    const auto pixel = [&](int i) __attribute__((always_inline)) {
+      return V::load(corner + (i / side * image.width + i % side) * image.pixel, All{});
+    };
     if (row >= 0 && column >= 0 && row + side <= image.height && column + side <= image.width) {
-      for (int i = 0; i < side; ++i) {
-        for (int j = 0; j < side; ++j) {
-          d[i * side + j] = V::load(corner + (i * image.width + j) * image.pixel, All{});
-        }
-      }
+      with(pixel);
       return;
     }
-    for (int i = 0; i < side; ++i) {
-      for (int j = 0; j < side; ++j) {
-        const bool inside =
-            row + i >= 0 && row + i < image.height && column + j >= 0 && column + j < image.width;
-        d[i * side + j] =
-            inside ? V::load(corner + (i * image.width + j) * image.pixel, All{}) : V::zero();
-      }
+    Float pixels[side * side];
+    for (int i = 0; i < side * side; ++i) {
+      const std::int64_t y = row + i / side, z = column + i % side;
+      const bool inside = y >= 0 && y < image.height && z >= 0 && z < image.width;
+      pixels[i] = inside ? pixel(i) : V::zero();
     }
+    with([&](int i) { return pixels[i]; });
   }
 
   // visit(tile, its place in the span, channel) for each tile and vector of channels.
@@ -87,17 +90,19 @@ struct WinogradImages {
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           Float d[16];
-           load<4>(x + place(image, tile.image, channels.first + channel), image,
-                   2 * tile.row - of.tiles.pad_top, 2 * tile.column - of.tiles.pad_left, d);
-           Transforms::input(d);
-           for (int p = 0; p < 16; ++p) {
-             V::store(v + p * pitch + t * channels.count + channel, d[p], All{});
-           }
+           float* const to = v + t * channels.count + channel;
+           load<window_side>(x + place(image, tile.image, channels.first + channel), image,
+                             tile_side * tile.row - of.tiles.pad_top,
+                             tile_side * tile.column - of.tiles.pad_left, [&](const auto& pixel) {
+                               Transforms::input(pixel, [&](int p, Float value) {
+                                 V::store(to + p * pitch, value, All{});
+                               });
+                             });
          });
   }
 
-  // q[points][tiles][channels]: the transformed tiles of dy.
+  // q[points][tiles][channels]: the transformed tiles of dy. For a gradient of the bias the sums of
+  // the tiles themselves follow, as one point more.
   static void gradients_in(const WinogradGradient& of, const TileSpan& tiles,
                            const ChannelSpan& channels, float* q) {
     const WinogradImage& image = of.y_image;
@@ -105,13 +110,16 @@ struct WinogradImages {
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           Float d[4], transformed[16];
-           load<2>(dy + place(image, tile.image, channels.first + channel), image, 2 * tile.row,
-                   2 * tile.column, d);
-           Transforms::output_gradient(d, transformed);
-           for (int p = 0; p < 16; ++p) {
-             V::store(q + p * pitch + t * channels.count + channel, transformed[p], All{});
-           }
+           float* const to = q + t * channels.count + channel;
+           load<tile_side>(dy + place(image, tile.image, channels.first + channel), image,
+                           tile_side * tile.row, tile_side * tile.column, [&](const auto& pixel) {
+                             Transforms::output_gradient(pixel, [&](int p, Float value) {
+                               V::store(to + p * pitch, value, All{});
+                             });
+                             if (of.bias != nullptr) {
+                               V::store(to + points * pitch, sum_of(pixel), All{});
+                             }
+                           });
          });
   }
 
@@ -122,31 +130,41 @@ struct WinogradImages {
     const WinogradImage& image = of.y_image;
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           Float points[16], y[4];
-           for (int p = 0; p < 16; ++p) {
-             points[p] = V::load(m + p * pitch + t * channels.count + channel, All{});
-           }
-           Transforms::output(points, y);
+           Float y[tile_side * tile_side];
+           const float* const from = m + t * channels.count + channel;
+           Transforms::output([&](int p) { return V::load(from + p * pitch, All{}); },
+                              [&](int i, Float value) { y[i] = value; });
            if (of.bias != nullptr) {
              const Float bias = V::load(of.bias + channels.first + channel, All{});
              for (Float& each_y : y) {
                each_y = each_y + bias;
              }
            }
-           const std::int64_t row = 2 * tile.row, column = 2 * tile.column;
+           const std::int64_t row = tile_side * tile.row, column = tile_side * tile.column;
            const std::int64_t at = place(image, tile.image, channels.first + channel) +
                                    (row * image.width + column) * image.pixel;
-           const int rows = row + 1 < image.height ? 2 : 1;
-           const int columns = column + 1 < image.width ? 2 : 1;
-           for (int i = 0; i < rows; ++i) {
-             for (int j = 0; j < columns; ++j) {
-               finish(of, at + (i * image.width + j) * image.pixel, y[2 * i + j]);
+           const std::int64_t rows = within(image.height - row);
+           const std::int64_t columns = within(image.width - column);
+           for (std::int64_t i = 0; i < rows; ++i) {
+             for (std::int64_t j = 0; j < columns; ++j) {
+               finish(of, at + (i * image.width + j) * image.pixel, y[tile_side * i + j]);
              }
            }
          });
   }
 
  private:
+  template <class Pixel>
+  [[gnu::always_inline]] static Float sum_of(const Pixel& pixel) {
+    Float sum = pixel(0);
+    for (int i = 1; i < tile_side * tile_side; ++i) {
+      sum = sum + pixel(i);
+    }
+    return sum;
+  }
+
+  static std::int64_t within(std::int64_t left) { return left < tile_side ? left : tile_side; }
+
   [[gnu::always_inline]] static void finish(const WinogradConv& of, std::int64_t at, Float y) {
     if (of.residual != nullptr) {
       y = y + V::load(static_cast<const T*>(of.residual) + at, All{});
@@ -158,30 +176,30 @@ struct WinogradImages {
   }
 };
 
-template <class V, class T>
+template <class V, class T, int tile_side>
 struct WinogradLoopsOver {
-  using Images = WinogradImages<V, T>;
+  using Images = WinogradImages<V, T, tile_side>;
+  static constexpr std::int64_t points = Images::points;
 
   static std::int64_t conv_scratch(std::int64_t in, std::int64_t count) {
-    return winograd_points *
-           (winograd_pitch<V>(count, in) + winograd_pitch<V>(count, winograd_panel<V>));
+    return points * (winograd_pitch<V>(count, in) + winograd_pitch<V>(count, winograd_panel<V>));
   }
   static std::int64_t gradient_scratch(std::int64_t ins, std::int64_t outs, std::int64_t count) {
-    return winograd_points * (winograd_pitch<V>(count, ins) + winograd_pitch<V>(count, outs));
+    return points * winograd_pitch<V>(count, ins) + (points + 1) * winograd_pitch<V>(count, outs);
   }
 
   static void convolve(const WinogradConv& of, std::int64_t first_tile, std::int64_t count,
                        float* scratch) {
     const std::int64_t in = of.x_image.channels;
     float* const v = scratch;
-    float* const m = scratch + winograd_points * winograd_pitch<V>(count, in);
+    float* const m = scratch + points * winograd_pitch<V>(count, in);
     const TileSpan tiles{first_tile, count};
     Images::tiles_in(of, tiles, {0, in}, v);
     for (std::int64_t first = of.first_out; first < of.last_out; first += winograd_panel<V>) {
       const std::int64_t left = of.last_out - first;
       const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
-      const float* const u = of.u + first * winograd_points * in;
-      for (std::int64_t p = 0; p < winograd_points; ++p) {
+      const float* const u = of.u + first * points * in;
+      for (std::int64_t p = 0; p < points; ++p) {
         Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, in),
                                .b = u + p * in * width,
                                .c = m + p * winograd_pitch<V>(count, width),
@@ -201,11 +219,11 @@ struct WinogradLoopsOver {
                        float* scratch) {
     const std::int64_t ins = of.ins, outs = of.outs;
     float* const v = scratch;
-    float* const q = scratch + winograd_points * winograd_pitch<V>(count, ins);
+    float* const q = scratch + points * winograd_pitch<V>(count, ins);
     const TileSpan tiles{first_tile, count};
     Images::tiles_in(of, tiles, {of.first_in, ins}, v);
     Images::gradients_in(of, tiles, {of.first_out, outs}, q);
-    for (std::int64_t p = 0; p < winograd_points; ++p) {
+    for (std::int64_t p = 0; p < points; ++p) {
       for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
         const std::int64_t left = outs - first;
         Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
@@ -227,10 +245,8 @@ struct WinogradLoopsOver {
   }
 
  private:
-  // Point (1, 1) of a transformed tile of dy is its sum.
   static void add_bias(const float* q, std::int64_t count, std::int64_t outs, double* bias) {
-    constexpr std::int64_t centre = 5;
-    const float* const sums = q + centre * winograd_pitch<V>(count, outs);
+    const float* const sums = q + points * winograd_pitch<V>(count, outs);
     for (std::int64_t t = 0; t < count; ++t) {
       for (std::int64_t k = 0; k < outs; ++k) {
         bias[k] += static_cast<double>(sums[t * outs + k]);
@@ -239,11 +255,12 @@ struct WinogradLoopsOver {
   }
 };
 
-template <class V>
+template <class V, int tile_side>
 struct WinogradWeightLoops {
   using Float = typename V::Float;
   using All = typename V::All;
-  using Transforms = WinogradTransforms<V>;
+  using Transforms = WinogradTransforms<V, tile_side>;
+  static constexpr int points = static_cast<int>(winograd_points(tile_side));
   static constexpr std::int64_t block = winograd_block, taps_of_block = block * winograd_taps;
 
   // The input channels [first, last) by blocks of 16 x 16 channels, which are turned so that the
@@ -259,7 +276,7 @@ struct WinogradWeightLoops {
             const std::int64_t panel = out / winograd_panel<V> * winograd_panel<V>;
             const std::int64_t width = least(winograd_panel<V>, outs - panel);
             transform(turned + c * taps_of_block + k, of.rotated, ins * width,
-                      u + panel * winograd_points * ins + (in + c) * width + out + k - panel);
+                      u + panel * points * ins + (in + c) * width + out + k - panel);
           }
         }
       }
@@ -269,14 +286,9 @@ struct WinogradWeightLoops {
   static void taps(const float* sums, std::int64_t ins, std::int64_t outs, float* taps) {
     const std::int64_t plane = ins * outs;
     for (std::int64_t i = 0; i < plane; i += V::width) {
-      Float u[16], w[9];
-      for (int p = 0; p < 16; ++p) {
-        u[p] = V::load(sums + p * plane + i, All{});
-      }
-      Transforms::weights_gradient(u, w);
-      for (int tap = 0; tap < 9; ++tap) {
-        V::store(taps + tap * plane + i, w[tap], All{});
-      }
+      Transforms::weights_gradient(
+          [&](int p) { return V::load(sums + p * plane + i, All{}); },
+          [&](int tap, Float value) { V::store(taps + tap * plane + i, value, All{}); });
     }
   }
 
@@ -312,14 +324,9 @@ struct WinogradWeightLoops {
 
   // turned: [taps][block] of one input channel; points of u are `pitch` apart.
   static void transform(const float* turned, bool rotated, std::int64_t pitch, float* u) {
-    Float w[9], points[16];
-    for (int tap = 0; tap < 9; ++tap) {
-      w[rotated ? 8 - tap : tap] = V::load(turned + tap * block, All{});
-    }
-    Transforms::weights(w, points);
-    for (int p = 0; p < 16; ++p) {
-      V::store(u + p * pitch, points[p], All{});
-    }
+    const std::int64_t first = rotated ? 8 * block : 0, step = rotated ? -block : block;
+    Transforms::weights([&](int tap) { return V::load(turned + first + tap * step, All{}); },
+                        [&](int p, Float value) { V::store(u + p * pitch, value, All{}); });
   }
 
   // turned[in][tap][out] of 16 x 16 channels.
@@ -344,19 +351,21 @@ struct WinogradWeightLoops {
   }
 };
 
-// Every loop compiled for the vectors V.
-template <class V>
+// Every loop compiled for the vectors V and tiles of that side.
+template <class V, int tile_side>
 constexpr WinogradLoops make_winograd() {
-  using F32 = WinogradLoopsOver<V, float>;
-  using Bf16 = WinogradLoopsOver<V, std::uint16_t>;
-  return {.panel = winograd_panel<V>,
+  using F32 = WinogradLoopsOver<V, float, tile_side>;
+  using Bf16 = WinogradLoopsOver<V, std::uint16_t, tile_side>;
+  using Weights = WinogradWeightLoops<V, tile_side>;
+  return {.tile = tile_side,
+          .panel = winograd_panel<V>,
           .f32 = {.convolve = F32::convolve, .gradient = F32::gradient},
           .bf16 = {.convolve = Bf16::convolve, .gradient = Bf16::gradient},
           .conv_scratch = F32::conv_scratch,
           .gradient_scratch = F32::gradient_scratch,
-          .weights = WinogradWeightLoops<V>::weights,
-          .taps = WinogradWeightLoops<V>::taps,
-          .join = WinogradWeightLoops<V>::join};
+          .weights = Weights::weights,
+          .taps = Weights::taps,
+          .join = Weights::join};
 }
 
 }  // namespace cnn::layers::cpu
