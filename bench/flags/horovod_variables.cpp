@@ -15,6 +15,18 @@ namespace {
 
 using Variable = std::pair<std::string, std::string>;
 
+// What the variables act on, and the flags that go before them.
+struct Command {
+  std::span<const Setting> settings;
+  Config& config;
+
+  bool gives(std::string_view flag) const {
+    return std::ranges::any_of(settings, [flag](const Setting& setting) {
+      return setting.given && setting.flag->name == flag;
+    });
+  }
+};
+
 std::int64_t number_in(const Variable& variable) {
   const std::string& text = variable.second;
   std::int64_t number = 0;
@@ -24,112 +36,156 @@ std::int64_t number_in(const Variable& variable) {
   return number;
 }
 
-// Bytes; 0: each gradient by itself.
-std::string set_fusion(const Variable& variable, Config& config) {
+// The functions below return the flags that they set, as the command line would write them, or an
+// empty text where the value leaves everything as it is.
+
+// The variable limits a bucket in bytes; 0 keeps every gradient in a bucket of its own.
+std::string set_fusion(const Variable& variable, const Command& command) {
   constexpr std::int64_t mib = std::int64_t{1} << 20U, kib = 1024;
   const std::int64_t bytes = std::min(number_in(variable), std::int64_t{1} << 40U);
-  const auto smaller = [&](int kb) {
-    return static_cast<int>(std::min<std::int64_t>(kb, bytes / kib));
+  CommFlags& comm = command.config.comm;
+  comm.bucket_mb = static_cast<int>((bytes + mib - 1) / mib);
+  std::string set = fmt::format("--comm_bucket_mb={}", comm.bucket_mb);
+  const auto limit = [&](std::string_view flag, int& kilobytes) {
+    if (bytes / kib < kilobytes && !command.gives(flag)) {
+      kilobytes = static_cast<int>(bytes / kib);
+      set += fmt::format(" --{}={}", flag, kilobytes);
+    }
   };
-  config.comm.bucket_mb = static_cast<int>((bytes + mib - 1) / mib);
-  config.comm.first_bucket_kb = smaller(config.comm.first_bucket_kb);
-  config.comm.last_bucket_kb = smaller(config.comm.last_bucket_kb);
-  return fmt::format("--comm_bucket_mb={}", config.comm.bucket_mb);
+  limit("comm_first_bucket_kb", comm.first_bucket_kb);
+  limit("comm_last_bucket_kb", comm.last_bucket_kb);
+  return set;
 }
 
-std::string set_timeline(const Variable& variable, Config& config) {
-  config.report.trace_file = variable.second;
+// Horovod takes DYNAMIC for a timeline that the script starts later, which nothing does here.
+std::string set_timeline(const Variable& variable, const Command& command) {
+  if (variable.second.empty() || variable.second == "DYNAMIC") {
+    return {};
+  }
+  check(variable.second.find("://") == std::string::npos,
+        fmt::format("{}={}: files are written through this machine's file system only; give a path "
+                    "on it",
+                    variable.first, variable.second));
+  command.config.report.trace_file = variable.second;
   return fmt::format("--trace_file={}", variable.second);
 }
 
-std::string set_autotune(const Variable& variable, Config& config) {
+std::string set_autotune(const Variable& variable, const Command& command) {
   if (number_in(variable) == 0) {
     return {};
   }
-  config.comm.calibrate = LinkCalibration::force;
+  command.config.comm.calibrate = LinkCalibration::force;
   return "--comm_calibrate=force";
 }
 
-// Horovod's 0 is never.
-std::string set_stall_warning(const Variable& variable, Config& config) {
-  config.comm.stall_warn_s = static_cast<double>(number_in(variable));
-  return fmt::format("--comm_stall_warn_s={}", config.comm.stall_warn_s);
+// Both Horovod and the flag take 0 for never.
+std::string set_stall_warning(const Variable& variable, const Command& command) {
+  command.config.comm.stall_warn_s = static_cast<double>(number_in(variable));
+  return fmt::format("--comm_stall_warn_s={}", command.config.comm.stall_warn_s);
 }
 
-std::string disable_stall_warning(const Variable& variable, Config& config) {
+std::string disable_stall_warning(const Variable& variable, const Command& command) {
   if (number_in(variable) == 0) {
     return {};
   }
-  config.comm.stall_warn_s = 0;
+  command.config.comm.stall_warn_s = 0;
   return "--comm_stall_warn_s=0";
 }
 
-std::string set_start_timeout(const Variable& variable, Config& config) {
+std::string set_start_timeout(const Variable& variable, const Command& command) {
   const std::int64_t seconds = number_in(variable);
   if (seconds == 0) {
     return {};
   }
-  config.comm.start_timeout_s = static_cast<double>(seconds);
-  return fmt::format("--comm_start_timeout_s={}", config.comm.start_timeout_s);
+  command.config.comm.start_timeout_s = static_cast<double>(seconds);
+  return fmt::format("--comm_start_timeout_s={}", command.config.comm.start_timeout_s);
 }
 
-std::string set_stall_shutdown(const Variable& variable, Config& config) {
+std::string set_stall_shutdown(const Variable& variable, const Command& command) {
   const std::int64_t seconds = number_in(variable);
   if (seconds == 0) {
     return {};
   }
-  config.comm.stall_abort_s = static_cast<double>(seconds);
-  return fmt::format("--comm_stall_abort_s={}", config.comm.stall_abort_s);
+  command.config.comm.stall_abort_s = static_cast<double>(seconds);
+  return fmt::format("--comm_stall_abort_s={}", command.config.comm.stall_abort_s);
 }
 
 constexpr std::string_view no_cycles = "a bucket leaves when its last gradient is there";
 constexpr std::string_view levels =
     "the fastest of all ways is taken, with levels and without; see --comm_print_plan";
 
-// A variable that sets a flag, which it returns as it would be written, or has no effect, with why.
+constexpr std::string_view prefix = "HOROVOD_";
+
+// One of Horovod's variables, without its prefix.
 struct VariableRow {
   std::string_view name;
-  std::string_view flag;
-  std::string (*set)(const Variable& variable, Config& config) = nullptr;
-  std::string_view why = {};
+  std::string_view flag;  // goes before the variable; empty: no flag does the same
+  std::string (*set)(const Variable& variable, const Command& command) = nullptr;
+  std::string_view why = {};        // says why the variable has no effect, where `set` sets nothing
+  std::string_view yields_to = {};  // another variable, which goes before this one unless it is 0
 };
 constexpr std::array<VariableRow, 13> horovod_rows{
     {{.name = "FUSION_THRESHOLD", .flag = "comm_bucket_mb", .set = set_fusion},
-     {.name = "TIMELINE", .flag = "trace_file", .set = set_timeline},
-     {.name = "AUTOTUNE", .flag = "comm_calibrate", .set = set_autotune},
+     {.name = "TIMELINE",
+      .flag = "trace_file",
+      .set = set_timeline,
+      .why = "it names no file for a trace"},
+     {.name = "AUTOTUNE",
+      .flag = "comm_calibrate",
+      .set = set_autotune,
+      .why = "0 leaves --comm_calibrate as it is"},
      {.name = "CYCLE_TIME", .flag = {}, .why = no_cycles},
      {.name = "TIMELINE_MARK_CYCLES", .flag = {}, .why = no_cycles},
      {.name = "CACHE_CAPACITY", .flag = {}, .why = "ranks negotiate nothing that could be kept"},
      {.name = "AUTOTUNE_LOG", .flag = {}, .why = "see --comm_print_plan"},
      {.name = "HIERARCHICAL_ALLREDUCE", .flag = {}, .why = levels},
      {.name = "TORUS_ALLREDUCE", .flag = {}, .why = levels},
-     {.name = "STALL_CHECK_DISABLE", .flag = "comm_stall_warn_s", .set = disable_stall_warning},
-     {.name = "START_TIMEOUT", .flag = "comm_start_timeout_s", .set = set_start_timeout},
-     {.name = "STALL_CHECK_TIME_SECONDS", .flag = "comm_stall_warn_s", .set = set_stall_warning},
+     {.name = "STALL_CHECK_DISABLE",
+      .flag = "comm_stall_warn_s",
+      .set = disable_stall_warning,
+      .why = "0 leaves --comm_stall_warn_s as it is"},
+     {.name = "START_TIMEOUT",
+      .flag = "comm_start_timeout_s",
+      .set = set_start_timeout,
+      .why = "0 leaves --comm_start_timeout_s as it is"},
+     {.name = "STALL_CHECK_TIME_SECONDS",
+      .flag = "comm_stall_warn_s",
+      .set = set_stall_warning,
+      .yields_to = "HOROVOD_STALL_CHECK_DISABLE"},
      {.name = "STALL_SHUTDOWN_TIME_SECONDS",
       .flag = "comm_stall_abort_s",
-      .set = set_stall_shutdown}}};
+      .set = set_stall_shutdown,
+      .why = "no rank waits for ever; --comm_stall_abort_s says how long"}}};
 
-bool is_given_by_flag(std::span<const Setting> settings, std::string_view name) {
-  return std::ranges::any_of(settings, [&](const Setting& setting) {
-    return setting.given && setting.flag->name == name;
+bool is_on(std::string_view name, const EnvironmentVariables& variables) {
+  return std::ranges::any_of(variables, [name](const Variable& variable) {
+    return variable.first == name && number_in(variable) != 0;
   });
 }
 
+// Returns why the variable has no effect; empty if it may have one.
+std::string what_goes_before(const VariableRow& row, const EnvironmentVariables& variables,
+                             const Command& command) {
+  if (row.set == nullptr) {
+    return std::string(row.why);
+  }
+  if (command.gives(row.flag)) {
+    return fmt::format("--{} is given", row.flag);
+  }
+  return is_on(row.yields_to, variables) ? fmt::format("{} is set", row.yields_to) : "";
+}
+
 std::string apply_row(const VariableRow& row, const Variable& variable,
-                      std::span<const Setting> settings, Config& config) {
-  std::string_view why = row.why;
-  std::string set;
-  if (row.set != nullptr && is_given_by_flag(settings, row.flag)) {
-    return fmt::format("{}={} has no effect: --{} is given", variable.first, variable.second,
-                       row.flag);
+                      const EnvironmentVariables& variables, const Command& command) {
+  std::string why = what_goes_before(row, variables, command);
+  if (why.empty()) {
+    const std::string set = row.set(variable, command);
+    if (!set.empty()) {
+      return fmt::format("{}={} sets {}", variable.first, variable.second, set);
+    }
+    why = row.why;
   }
-  if (row.set != nullptr) {
-    set = row.set(variable, config);
-    why = "that is how it is";
-  }
-  return set.empty() ? fmt::format("{}={} has no effect: {}", variable.first, variable.second, why)
-                     : fmt::format("{}={} sets {}", variable.first, variable.second, set);
+  return fmt::format("{}={} has no effect: {}", variable.first, variable.second, why);
 }
 
 }  // namespace
@@ -137,13 +193,13 @@ std::string apply_row(const VariableRow& row, const Variable& variable,
 std::vector<std::string> apply_horovod_variables(const EnvironmentVariables& variables,
                                                  std::span<const Setting> settings,
                                                  Config& config) {
-  constexpr std::string_view prefix = "HOROVOD_";
+  const Command command{settings, config};
   std::vector<std::string> lines;
   for (const Variable& variable : variables) {
     for (const VariableRow& row : horovod_rows) {
       if (variable.first.starts_with(prefix) &&
           std::string_view(variable.first).substr(prefix.size()) == row.name) {
-        lines.push_back(apply_row(row, variable, settings, config));
+        lines.push_back(apply_row(row, variable, variables, command));
       }
     }
   }

@@ -5,10 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/flags/gpu_indices.h"
-#include "bench/flags/lms_policy.h"
 #include "runtime/error.h"
-#include "tests/support/error_of.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -190,51 +187,6 @@ TEST(Flags, RefuseNumbersOfGpusThatAreNone) {
   EXPECT_THAT(refusal({"--gpu_indices=2,1,2"}), HasSubstr("names GPU 2 twice"));
 }
 
-TEST(GpuIndices, NameTheDeviceOfEachPlace) {
-  EXPECT_EQ(device_at("", 3), 3);
-  EXPECT_EQ(device_at("2,0", 0), 2);
-  EXPECT_EQ(device_at("2,0", 1), 0);
-  EXPECT_THAT(tests::error_of([] { device_at("2,0", 2); }),
-              HasSubstr("names 2 GPUs, but this host has a rank number 3"));
-}
-
-TEST(Flags, TakeWhatHorovodsVariablesSayUnlessTheyAreGiven) {
-  const auto by = [](const EnvironmentVariables& variables, std::vector<std::string> more) {
-    more.insert(more.begin(), "--variable_update=horovod");
-    return parse_flags(more, Abilities{.horovod = variables});
-  };
-  const CommandLine fused = by({{"HOROVOD_FUSION_THRESHOLD", "33554432"}}, {});
-  EXPECT_EQ(fused.config.comm.bucket_mb, 32);
-  EXPECT_EQ(fused.config.comm.first_bucket_kb, 1024);
-  EXPECT_THAT(fused.notices,
-              Contains("HOROVOD_FUSION_THRESHOLD=33554432 sets --comm_bucket_mb=32"));
-  const CommandLine apart = by({{"HOROVOD_FUSION_THRESHOLD", "0"}}, {});
-  EXPECT_EQ(apart.config.comm.bucket_mb, 0);
-  EXPECT_EQ(apart.config.comm.last_bucket_kb, 0);
-  const CommandLine given = by({{"HOROVOD_FUSION_THRESHOLD", "0"}}, {"--comm_bucket_mb=5"});
-  EXPECT_EQ(given.config.comm.bucket_mb, 5);
-  EXPECT_THAT(given.notices, Contains(HasSubstr("--comm_bucket_mb is given")));
-  const CommandLine others = by({{"HOROVOD_AUTOTUNE", "1"},
-                                 {"HOROVOD_CYCLE_TIME", "5"},
-                                 {"HOROVOD_TIMELINE", "t.json"},
-                                 {"HOROVOD_OTHER", "5"}},
-                                {});
-  EXPECT_EQ(others.config.comm.calibrate, LinkCalibration::force);
-  EXPECT_EQ(others.config.report.trace_file, "t.json");
-  EXPECT_THAT(others.notices, Contains(HasSubstr("HOROVOD_CYCLE_TIME=5 has no effect")));
-  const CommandLine stalls =
-      by({{"HOROVOD_STALL_CHECK_TIME_SECONDS", "7"}, {"HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "70"}},
-         {});
-  EXPECT_EQ(stalls.config.comm.stall_warn_s, 7);
-  EXPECT_EQ(stalls.config.comm.stall_abort_s, 70);
-  EXPECT_EQ(by({{"HOROVOD_START_TIMEOUT", "90"}}, {}).config.comm.start_timeout_s, 90);
-  EXPECT_EQ(by({{"HOROVOD_STALL_CHECK_DISABLE", "1"}}, {}).config.comm.stall_warn_s, 0);
-  EXPECT_THROW(by({{"HOROVOD_FUSION_THRESHOLD", "many"}}, {}), Error);
-  EXPECT_EQ(parse_flags({}, Abilities{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "1"}}})
-                .config.comm.bucket_mb,
-            8);
-}
-
 TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
   const auto with = [](std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--num_gpus=4", "--variable_update=replicated"});
@@ -251,15 +203,6 @@ TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
               HasSubstr("drop one"));
   EXPECT_THAT(refusal(with({"--comm_heartbeat_ms=900", "--comm_peer_timeout_s=1"})),
               HasSubstr("at least twice"));
-}
-
-TEST(Flags, OfALmsPolicySelectItWithTheirDefaultsToo) {
-  EXPECT_EQ(policy_of(parse({"--lms", "--lms_lb=1"}).config.lms), "tflms1");
-  EXPECT_EQ(policy_of(parse({"--lms", "--lms_swapin_ahead=-1"}).config.lms), "tflms2");
-  EXPECT_EQ(policy_of(parse({"--lms", "--lms_n_tensors=-1"}).config.lms), "planned");
-  EXPECT_EQ(policy_of(parse({"--lms", "--lms_lb=1", "--lms_policy=caffe"}).config.lms), "caffe");
-  EXPECT_THAT(refusal({"--lms", "--lms_lb=1", "--lms_swapout_threshold=1"}),
-              HasSubstr("flags of two LMS policies are set"));
 }
 
 TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
