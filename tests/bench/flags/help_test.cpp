@@ -136,33 +136,5 @@ TEST(Help, FitsAHundredColumns) {
   }
 }
 
-TEST(ManualPage, HasEveryFlagAndNoLineThatRoffWouldMisread) {
-  const std::string page = help({"--help_format=man"});
-  EXPECT_THAT(page, StartsWith(".TH CNN_BENCHMARKS 1\n.ad l\n.SH NAME\n"));
-  const std::set<std::string> requests{".TH", ".SH", ".SS", ".TP", ".ad"};
-  std::size_t entries = 0;
-  for (const std::string& line : lines_of(page)) {
-    if (line.starts_with('.') || line.starts_with('\'')) {
-      EXPECT_TRUE(requests.contains(line.substr(0, 3))) << line;
-    }
-    entries += line.starts_with("\\fB\\-\\-") ? 1 : 0;
-  }
-  std::size_t flags = 0;
-  for (const FlagGroup& group : flag_groups()) {
-    flags += group.flags.size();
-  }
-  EXPECT_EQ(entries, flags);
-  EXPECT_THAT(page, AllOf(HasSubstr("\n.SH EXIT STATUS\n"), HasSubstr("\n.SH ENVIRONMENT\n"),
-                          HasSubstr("\n.SH FLAGS WITHOUT EFFECT\n")));
-}
-
-TEST(BashCompletion, OffersSwitchesThatChangeSomethingAndValues) {
-  const std::string script = help({"--help_format=bash"});
-  EXPECT_THAT(script, AllOf(HasSubstr(" --nodropout "), HasSubstr("--eval "),
-                            HasSubstr("--batch_size= "), Not(HasSubstr("--xla"))));
-  EXPECT_THAT(script, HasSubstr("--optimizer) values='momentum sgd rmsprop adam' ;;"));
-  EXPECT_THAT(script, AllOf(HasSubstr("resnet50_v1.5 "), HasSubstr("cifar10 mnist tensors")));
-}
-
 }  // namespace
 }  // namespace cnn::bench
