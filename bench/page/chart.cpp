@@ -15,6 +15,22 @@ std::string about_text(std::string_view about) {
   return about.empty() ? std::string() : fmt::format("<title>{}</title>", escaped(about));
 }
 
+constexpr int usual_digits = 4;
+
+// Returns the number in the largest of the units k, M and G that `digits` digits show at least one
+// of, from 10k on.
+std::string number_of_digits(double value, int digits) {
+  constexpr std::pair<double, const char*> units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
+  constexpr double too_large = 1e13;  // a loss that diverged: plainly, with an exponent
+  const double rounded_up = 1 - 0.5 * std::pow(10, -digits);  // is shown as a whole unit
+  for (const auto& [unit, name] : units) {
+    if (std::abs(value) >= rounded_up * unit && std::abs(value) < too_large) {
+      return fmt::format("{:.{}g}{}", value / (unit == 1e4 ? 1e3 : unit), digits, name);
+    }
+  }
+  return fmt::format("{:.{}g}", std::abs(value) < 1e-12 ? 0.0 : value, digits);
+}
+
 }  // namespace
 
 std::string escaped(std::string_view text) {
@@ -49,7 +65,9 @@ Range range_of(const std::vector<double>& values, bool from_zero) {
   }
   const auto [least, most] = std::ranges::minmax(finite);
   const double low = from_zero ? std::min(0.0, least) : least;
-  const double room = most > low ? (most - low) / 20 : std::max(std::abs(most) / 20, 1e-9);
+  const double rounding = 1e-12 * std::max(std::abs(most), std::abs(low));
+  const double room =
+      most - low > rounding ? (most - low) / 20 : std::max(std::abs(most) / 20, 1e-9);
   return {from_zero && least >= 0 ? 0 : low - room, most + room};
 }
 
@@ -79,22 +97,32 @@ std::vector<double> ticks(Range range, int count) {
   const double power = std::pow(10, std::floor(std::log10(rough)));
   const double share = rough / power;
   const double step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
+  const double first = std::ceil(range.low / step);
+  // Beyond this number the next one is the same double, and the loop would not end.
+  constexpr double countable = 9007199254740992;
   std::vector<double> result;
-  for (double i = std::ceil(range.low / step); i * step <= range.high; ++i) {
+  if (!(std::max(std::abs(first), std::abs(range.high / step)) < countable)) {
+    return result;
+  }
+  for (double i = first; i * step <= range.high; ++i) {
     result.push_back(i * step);
   }
   return result;
 }
 
-std::string short_number(double value) {
-  constexpr std::pair<double, const char*> units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
-  constexpr double too_large = 1e13;  // a loss that diverged: plainly, with an exponent
-  for (const auto& [unit, name] : units) {
-    if (std::abs(value) >= unit && std::abs(value) < too_large) {
-      return fmt::format("{:.4g}{}", value / (unit == 1e4 ? 1e3 : unit), name);
+std::string short_number(double value) { return number_of_digits(value, usual_digits); }
+
+std::vector<std::string> labels_of(const std::vector<double>& ticks) {
+  constexpr int most_digits = 7;
+  for (int digits = usual_digits;; ++digits) {
+    std::vector<std::string> labels;
+    for (const double value : ticks) {
+      labels.push_back(number_of_digits(value, digits));
+    }
+    if (digits == most_digits || std::ranges::adjacent_find(labels) == labels.end()) {
+      return labels;
     }
   }
-  return fmt::format("{:.4g}", std::abs(value) < 1e-12 ? 0.0 : value);
 }
 
 Chart::Chart(Titles titles, Range x, Range y)
@@ -207,18 +235,23 @@ void Chart::upright(double x, std::string_view style, std::string_view label) {
 std::string Chart::axes() const {
   std::string text;
   const double floor = height_ - bottom;
-  for (const double value : ticks(x_, 5)) {
+  const std::vector<double> columns = ticks(x_, 5);
+  const std::vector<std::string> names_of_columns = labels_of(columns);
+  for (std::size_t i = 0; i < columns.size(); ++i) {
     text += fmt::format(
         "<line class=\"grid\" x1=\"{0:.2f}\" x2=\"{0:.2f}\" y1=\"{1}\" y2=\"{2}\"/><text "
         "x=\"{0:.2f}\" "
         "y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-        at_x(value), top, floor, floor + 14, short_number(value));
+        at_x(columns[i]), top, floor, floor + 14, names_of_columns[i]);
   }
-  for (const double value : rows_.empty() ? ticks(y_, 5) : std::vector<double>()) {
+  const std::vector<double> heights = rows_.empty() ? ticks(y_, 5) : std::vector<double>();
+  const std::vector<std::string> names_of_heights = labels_of(heights);
+  for (std::size_t i = 0; i < heights.size(); ++i) {
     text += fmt::format(
         "<line class=\"grid\" x1=\"{0}\" x2=\"{1}\" y1=\"{2:.2f}\" y2=\"{2:.2f}\"/><text x=\"{3}\" "
         "y=\"{4:.2f}\" text-anchor=\"end\">{5}</text>\n",
-        left_, width - right, at_y(value), left_ - 5, at_y(value) + 4, short_number(value));
+        left_, width - right, at_y(heights[i]), left_ - 5, at_y(heights[i]) + 4,
+        names_of_heights[i]);
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     text += fmt::format("<text x=\"{}\" y=\"{:.2f}\" text-anchor=\"end\">{}</text>\n", left_ - 5,

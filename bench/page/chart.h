@@ -14,19 +14,25 @@ struct Range {
   double low = 0, high = 1;
 };
 
-// The least range that holds all values, widened by a twentieth on both sides; from 0 on if
-// from_zero. A range of nothing is 0 to 1.
+// Returns the least range that holds all finite values, widened by a twentieth on both sides; from
+// 0 on if from_zero. Values that only rounding tells apart count as equal. The range of no values
+// is 0 to 1.
 Range range_of(const std::vector<double>& values, bool from_zero);
 
 // The same, but where a few of the values lie so far above the others that these could hardly be
 // told apart, the range ends above the others. A chart shows what lies beyond by arrows.
 Range range_of_most(const std::vector<double>& values, bool from_zero);
 
-// About `count` round numbers inside the range: 1, 2 or 5 times a power of ten apart.
+// Returns about `count` round numbers inside the range: 1, 2 or 5 times a power of ten apart. There
+// are none in a range that is too narrow for doubles to count its steps from zero.
 std::vector<double> ticks(Range range, int count);
 
-// A number as an axis shows it: at most four digits, k, M or G behind large ones.
+// Returns a number as an axis shows it: at most four digits, with k, M or G behind large ones.
 std::string short_number(double value);
+
+// Returns the numbers as short_number() does, but with as many more digits as it takes to tell
+// neighbours apart, up to seven.
+std::vector<std::string> labels_of(const std::vector<double>& ticks);
 
 struct Titles {
   std::string chart, x, y;

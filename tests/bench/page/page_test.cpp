@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/page/chart.h"
 #include "runtime/error.h"
 #include "tests/bench/compare/runs.h"
 
@@ -14,7 +13,6 @@ using compare::Json;
 using compare::result_of;
 using compare::run_of;
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -227,61 +225,6 @@ TEST(ComparisonPage, NeedsNoMoreThanOneRunASide) {
                                                            {run_of(result_of({0.1, 0.2}))}, false);
   EXPECT_THAT(comparison_page(configurations, compare::judge(configurations, {}), {}),
               AllOf(HasSubstr("cannot tell from a single run"), Not(HasSubstr("inf"))));
-}
-
-TEST(HistoryPage, ShowsEachRunAndWhereTheSpeedChanged) {
-  std::string text;
-  for (int i = 0; i < 20; ++i) {
-    const double seconds = (i < 10 ? 0.1 : 0.2) * (1 + 0.001 * (i % 3));
-    compare::Json result = result_of({seconds, seconds, seconds});
-    result["commit"] = i < 10 ? "old<er" : "newer";
-    text += compare::history_line(run_of(result));
-  }
-  const auto all =
-      compare::find_history(compare::parse_history("h", text).runs, compare::Settings{}, false);
-  const std::string page = history_page(all, {});
-  EXPECT_THAT(page, AllOf(HasSubstr("from run 11 of 20 on"), HasSubstr("commit newer"),
-                          HasSubstr("commit old&lt;er: 160.00 images/sec"),
-                          HasSubstr(">-50.0 %</text>"), HasSubstr("median 159.84 images/sec")));
-}
-
-TEST(Chart, HasRoundNumbersOnItsAxes) {
-  EXPECT_THAT(ticks({0, 1}, 5),
-              testing::Pointwise(testing::DoubleNear(1e-9), {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}));
-  EXPECT_THAT(ticks({-3, 12}, 4), ElementsAre(0, 5, 10));
-  EXPECT_EQ(short_number(1234567), "1.235M");
-  EXPECT_EQ(short_number(0.25), "0.25");
-  EXPECT_EQ(short_number(4e32), "4e+32");
-}
-
-TEST(Chart, EndsInAnArrowWhereASpanGoesOn) {
-  const auto drawing_of = [](double from, double to) {
-    Chart chart({"title", "x", ""}, Range{-10, 40}, std::vector<std::string>{"row"});
-    chart.span({from, to}, 0.5, "b", "about");
-    return chart.svg();
-  };
-  EXPECT_THAT(drawing_of(-5, 30), Not(HasSubstr("arrow")));
-  EXPECT_THAT(drawing_of(-5, 98.98), AllOf(HasSubstr("rotate(90)"), Not(HasSubstr("rotate(-90)"))));
-  EXPECT_THAT(drawing_of(-58, 30), HasSubstr("rotate(-90)"));
-}
-
-TEST(Chart, LeavesAFewValuesFarAboveTheOthersOutOfItsRange) {
-  std::vector<double> values(20, 0.1);
-  values[3] = 0.12;
-  EXPECT_EQ(range_of_most(values, true).high, range_of(values, true).high);
-  values[7] = 5;
-  EXPECT_LT(range_of_most(values, true).high, 0.2);
-  for (std::size_t i = 0; i < values.size(); i += 2) {
-    values[i] = 5;  // that many are no outliers
-  }
-  EXPECT_GT(range_of_most(values, true).high, 5);
-}
-
-TEST(Chart, OfAConstantHasRoomAroundIt) {
-  const Range range = range_of({5, 5}, false);
-  EXPECT_LT(range.low, 5);
-  EXPECT_GT(range.high, 5);
-  EXPECT_EQ(range_of({}, true).high, 1);
 }
 
 }  // namespace
