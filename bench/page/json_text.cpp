@@ -23,6 +23,11 @@ double number_or(const Json& json, const char* key, double otherwise) {
   return number_at(json, {key}).value_or(otherwise);
 }
 
+bool is_true(const Json& json, const char* key) {
+  const Json& found = at(json, {key});
+  return found.is_boolean() && found.get<bool>();
+}
+
 std::string text_of(const Json& value) {
   if (value.is_null()) {
     return {};

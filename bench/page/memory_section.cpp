@@ -94,7 +94,7 @@ std::string tensor_table(const std::string& title, const Json& tensors) {
 
 std::string lms_sentence(const Json& json) {
   const Json& lms = at(json, {"plan", "lms"});
-  if (!lms.is_object() || !lms.value("necessary", false)) {
+  if (!is_true(lms, "necessary")) {
     return {};
   }
   const auto size = [&lms](const char* key) { return bytes_text(number_or(lms, key, 0)); };
@@ -103,7 +103,8 @@ std::string lms_sentence(const Json& json) {
       "in "
       "each step and computes {} nodes again.</p>\n",
       size("need_bytes"), size("budget_bytes"), escaped(text_of(at(lms, {"policy"}))),
-      size("swapped_out_bytes"), size("swapped_in_bytes"), text_of(at(lms, {"recomputed_nodes"})));
+      size("swapped_out_bytes"), size("swapped_in_bytes"),
+      escaped(text_of(at(lms, {"recomputed_nodes"}))));
 }
 
 }  // namespace

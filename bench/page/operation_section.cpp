@@ -45,7 +45,7 @@ std::string cells_of(const Json* op) {
   const double seconds = std::max(number_or(*op, "seconds", 0), 1e-12);
   const auto roofline = number_at(*op, {"roofline_seconds"});
   return fmt::format("<td>{}</td><td>{:.3f}</td><td>{:.1f}</td><td>{:.1f}</td><td>{}</td>",
-                     text_of(at(*op, {"nodes"})), 1e3 * seconds,
+                     escaped(text_of(at(*op, {"nodes"}))), 1e3 * seconds,
                      giga * number_or(*op, "flops", 0) / seconds,
                      giga * number_or(*op, "bytes", 0) / seconds,
                      roofline ? fmt::format("{:.0f}", 100 * *roofline / seconds) : "");

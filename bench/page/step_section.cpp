@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <limits>
 
@@ -45,7 +46,7 @@ class TimeAxis {
 
 void add_steps(Chart& chart, const ShownRun& run, const TimeAxis& axis) {
   for (const Json& step : at(*run.json, {"steps"})) {
-    const bool disturbed = step.value("disturbed", false);
+    const bool disturbed = is_true(step, "disturbed");
     const double milliseconds = 1e3 * number_or(step, "seconds", no_value);
     chart.dot(axis.place_of(step), milliseconds, run.style + (disturbed ? " disturbed" : ""),
               fmt::format("{} step {}: {:.3f} ms{}{}", run.label, text_of(at(step, {"step"})),
@@ -101,8 +102,9 @@ std::string loss_section(std::span<const ShownRun> runs) {
       losses.push_back(y);
     }
   }
-  if (numbers.empty() || std::ranges::all_of(losses, [](double loss) { return loss == 0; })) {
-    return {};  // forward only
+  const auto tells_nothing = [](double loss) { return loss == 0 || !std::isfinite(loss); };
+  if (std::ranges::all_of(losses, tells_nothing)) {
+    return {};  // a run without a gradient has no loss, and older files do not tell it
   }
   Chart chart({"Total loss (up to 0: warm-up)", "step", ""}, range_of(numbers, false),
               range_of_most(losses, false));
