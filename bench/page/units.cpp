@@ -10,12 +10,14 @@
 namespace cnn::page {
 namespace {
 
-// Divides as often as there are units for it.
+// Writes whole numbers of the first unit and one decimal of the others. Values that would be shown
+// as a full step, such as 1024.0, go into the next unit.
 template <std::size_t count>
 std::string scaled(double value, double step, const std::array<const char*, count>& units,
                    const std::string& behind) {
   std::size_t unit = 0;
-  while (std::abs(value) >= step && unit + 1 < count) {
+  const auto shown = [&] { return std::abs(value) + (unit == 0 ? 0.5 : 0.05); };
+  while (shown() >= step && unit + 1 < count) {
     value /= step;
     ++unit;
   }
