@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "bench/compare/run.h"
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 
 namespace cnn::compare {
@@ -96,8 +97,8 @@ class Reader {
 
   void take_head() {
     try {
-      run_.head = nlohmann::json::parse(line_.substr(line_.find('\t') + 1));
-    } catch (const nlohmann::json::exception&) {
+      run_.head = data::parse_json<nlohmann::json>(line_.substr(line_.find('\t') + 1));
+    } catch (const data::JsonError&) {
       refuse_line();
     }
   }

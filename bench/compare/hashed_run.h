@@ -9,7 +9,7 @@
 
 namespace cnn::compare {
 
-// A file of cnn_benchmarks --hash_file.
+// A file of cnn_benchmarks --hash_file: the hash of every tensor of some steps.
 
 struct HashedTensor {
   std::uint64_t key = 0;  // the same for the same value in another run
@@ -37,8 +37,8 @@ struct HashedRun {
   bool cut_off = false;  // inside a step, which is left out
 };
 
-// Throws Error in one line that begins with the path: missing, no such file, of a newer form,
-// damaged, without a whole step.
+// Reads a file, or its text. Throws Error in one line that begins with the path where the file is
+// missing, of another kind or a newer form, damaged, or has no whole step.
 HashedRun read_hashes(const std::string& path);
 HashedRun parse_hashes(const std::string& path, const std::string& text);
 

@@ -48,15 +48,6 @@ HashedRun usual(const std::string& path, int first = 1, int second = 2) {
                                  step(2, {{0, first}, {1, second}, {2, 6}}));
 }
 
-std::string refusal_of_hashes(const std::string& text) {
-  try {
-    parse_hashes("h.txt", text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "accepted";
-}
-
 std::string refusal_of_hashes(const HashedRun& a, const HashedRun& b) {
   try {
     compare_bits(a, b);
@@ -152,30 +143,6 @@ TEST(Bits, OfUnlikeFlagsAreComparedWithANote) {
   const std::string text = bits_text(a, b, compare_bits(a, b));
   EXPECT_THAT(text,
               AllOf(HasSubstr("note: --seed: 1 before, 2 now\n"), Not(HasSubstr("hash_file"))));
-}
-
-TEST(HashFile, ThatEndsInsideAStepLacksThatStepOnly) {
-  const std::string whole = head() + usual_tensors + step(1, {{0, 1}}) + step(2, {{0, 5}});
-  for (const std::size_t less : {1U, 10U, 30U}) {
-    const HashedRun run = hashed_run_of("h.txt", whole.substr(0, whole.size() - less));
-    EXPECT_EQ(run.steps.size(), 1U);
-    EXPECT_TRUE(run.cut_off);
-  }
-}
-
-TEST(HashFile, ThatIsNoneIsRefusedInOneLine) {
-  EXPECT_THAT(refusal_of_hashes("{}\n"), HasSubstr("h.txt: no file of cnn_benchmarks --hash_file"));
-  EXPECT_THAT(refusal_of_hashes(""), HasSubstr("no file of cnn_benchmarks --hash_file"));
-  EXPECT_THAT(refusal_of_hashes("cnn_benchmarks tensor hashes 2\n"), HasSubstr("a file of form 2"));
-  EXPECT_THAT(refusal_of_hashes(head() + usual_tensors), HasSubstr("no steps"));
-  const std::string good = head() + usual_tensors;
-  for (const std::string& bad :
-       {std::string("step\tone\n"), std::string("0\t1\n"), step(1, {{3, 1}}),
-        std::string("step\t1\n0\txyz\n"), std::string("step\t1\nend\t1\t5\t0\n"),
-        std::string("step\t1\nstep\t2\n"), std::string("tensor\t3\t1\n"), std::string("run\t{\n"),
-        std::string("nonsense\n")}) {
-    EXPECT_THAT(refusal_of_hashes(good + bad), HasSubstr("h.txt: damaged in line ")) << bad;
-  }
 }
 
 }  // namespace
