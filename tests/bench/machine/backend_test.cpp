@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/machine/cpu_backend.h"
-#include "bench/machine/machine_model.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -46,41 +44,6 @@ TEST(Backend, IsRefusedWithTheReasonWhereThereIsNone) {
   EXPECT_EQ(refusal(DeviceKind::cpu, kinds), "--device=cpu: this build has no backend for cpu");
 }
 
-Backend describe_named(const Config& /*config*/, const MachineModel& model) {
-  return Backend{.name = "described for " + model.name};
-}
-
-TEST(Backend, IsDescribedWhereTheFlagsNameAMachine) {
-  const std::array<BackendKind, 1> kinds{
-      BackendKind{.device = "gpu", .missing = broken, .describe = describe_named}};
-  Config config{.device = DeviceKind::gpu,
-                .gpu = {.simulate = "h200"},
-                .precision = {.type = Precision::bf16}};
-  const Backend backend = make_backend(config, kinds);
-  EXPECT_EQ(backend.name, "described for H200");
-  EXPECT_EQ(backend.compute, DataType::bf16);
-  EXPECT_EQ(backend.link->in, 50e9);
-  EXPECT_EQ(backend.described->ceilings.flops_per_second, 790e12);
-  EXPECT_EQ(backend.described->assumed, "");
-}
-
-TEST(Backend, IsAssumedWhereNoLibraryDescribesTheMachine) {
-  const std::array<BackendKind, 1> kinds{
-      BackendKind{.device = "gpu", .missing = broken, .describe = describe_named}};
-  Config config{.device = DeviceKind::gpu, .gpu = {.simulate = "p100-pcie3"}};
-  const Backend backend = make_backend(config, kinds);
-  EXPECT_EQ(backend.name, "cuda");
-  EXPECT_EQ(backend.precision, "f32");
-  EXPECT_EQ(backend.memory.device, 16'320'875'724U);
-  EXPECT_EQ(backend.memory.host, std::size_t{64} << 30U);
-  EXPECT_THAT(backend.described->assumed, testing::StartsWith("cuDNN does not describe"));
-  config.gpu.simulate = "h100";
-  EXPECT_THAT(make_backend(config, {}).described->assumed,
-              testing::StartsWith("this build has no cuDNN"));
-  config.gpu.memory_fraction = 0.5;
-  EXPECT_EQ(make_backend(config, {}).memory.device, 85'045'346'304U / 2);
-}
-
 TEST(Backend, WaitsForEachKernelOfAGpuIfAFlagAsksForIt) {
   Config config{.device = DeviceKind::gpu};
   EXPECT_FALSE(step_options(config).wait_for_each);
@@ -97,42 +60,6 @@ TEST(Backend, RecordsStepsUnlessAFlagForbidsIt) {
   EXPECT_TRUE(step_options(config).record);
   config.gpu.graph = false;
   EXPECT_FALSE(step_options(config).record);
-}
-
-TEST(CpuBackend, DescribesItself) {
-  const std::array<BackendKind, 1> kinds{cpu_backend()};
-  Config config;
-  config.device = DeviceKind::cpu;
-  config.cpu.intra_threads = 1;
-  const Backend backend = make_backend(config, kinds);
-  EXPECT_EQ(backend.name, "cpu");
-  EXPECT_EQ(backend.processors.threads, 1);
-  EXPECT_THAT(backend.description, testing::HasSubstr(", 1 threads, "));
-  EXPECT_EQ(backend.compute, DataType::f32);
-  EXPECT_EQ(backend.precision, "f32");
-  EXPECT_FALSE(backend.gpu.has_value());
-  EXPECT_GT(backend.memory.device, 0U);
-}
-
-TEST(CpuBackend, ObeysFlagsOfStepsOnEachOfSeveralRanks) {
-  Config config{.device = DeviceKind::cpu};
-  config.gpu.graph = false;
-  config.lms.enabled = config.lms.verify = true;
-  const Backend whole = make_backend(config, std::array{cpu_backend()});
-  EXPECT_TRUE(whole.steps.verify);
-  EXPECT_FALSE(whole.steps.record);
-  EXPECT_THAT(whole.notes, testing::Contains(testing::StartsWith("--lms_verify: ")));
-  const Backend part = whole.for_rank(config, 1, 2);
-  EXPECT_TRUE(part.steps.verify);
-  EXPECT_FALSE(part.steps.record);
-}
-
-TEST(CpuBackend, RefusesFp16) {
-  const std::array<BackendKind, 1> kinds{cpu_backend()};
-  Config config;
-  config.device = DeviceKind::cpu;
-  config.precision.type = Precision::fp16;
-  EXPECT_THROW(make_backend(config, kinds), Error);
 }
 
 }  // namespace

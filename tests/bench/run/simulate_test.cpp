@@ -11,7 +11,6 @@
 #include "bench/ranks/simulate_ranks.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
-#include "layers/concat.h"
 #include "layers/conv.h"
 #include "layers/dense.h"
 #include "runtime/cpu/reference_kernel.h"
@@ -21,7 +20,6 @@ namespace cnn::bench {
 namespace {
 
 using layers::BatchNorm;
-using layers::BatchNormBackward;
 using layers::Dense;
 
 // 448 bytes and 1024 operations a second: numbers that come out whole.
@@ -57,111 +55,15 @@ std::shared_ptr<Graph> dense_and_relu() {
   return graph;
 }
 
-TEST(StepCosts, AreTheLargerOfArithmeticAndBytes) {
-  const std::shared_ptr<Graph> graph = dense_and_relu();
-  const std::vector<NodeCost> by_bytes = node_costs(*graph, slow);
-  ASSERT_EQ(by_bytes.size(), 2U);
-  EXPECT_EQ(by_bytes[0].flops, 1024);
-  EXPECT_EQ(by_bytes[0].bytes, 896);
-  EXPECT_EQ(by_bytes[0].seconds, 2);
-  EXPECT_EQ(by_bytes[1].flops, 0);
-  EXPECT_EQ(by_bytes[1].bytes, 512);
-  const std::vector<NodeCost> by_flops =
-      node_costs(*graph, {.flops_per_second = 256, .bytes_per_second = 448});
-  EXPECT_EQ(by_flops[0].seconds, 4);
-}
-
-TEST(StepCosts, CountWhatMustBeReadTwice) {
-  Graph graph;
-  const Value x = state(graph, "x", {2, 3, 4, 4});  // 384 bytes
-  const Value beta = state(graph, "beta", {3});
-  const std::array<Value, 2> operands{x, beta};
-  emit_all(BatchNorm({}), std::span<const Value>(operands));
-  const Node& norm = graph.nodes().front();
-  EXPECT_EQ(operand_bytes(graph, norm), 384 + 12 + 384 + 12 + 12);
-  EXPECT_EQ(reread_bytes(graph, norm), 384);
-  EXPECT_EQ(node_costs(graph, slow)[0].bytes, 804 + 384);
-}
-
-// x and what passes the ReLU a second time; where that is no output, both gradients.
-TEST(StepCosts, CountASumOfGradientsOnceOrTwice) {
-  Graph graph;
-  const Value x = state(graph, "x", {2, 3, 4, 4});  // 384 bytes
-  const Value vector = state(graph, "vector", {3});
-  const std::array<Value, 6> plain{x, vector, vector, vector, x, x};
-  emit_all(BatchNormBackward({.relu = true}, true), std::span<const Value>(plain));
-  const std::array<Value, 7> passing{x, vector, vector, vector, x, x, x};
-  emit_all(BatchNormBackward({.relu = true, .residual = true}, true),
-           std::span<const Value>(passing));
-  EXPECT_EQ(reread_bytes(graph, graph.nodes()[0]), 3 * 384);
-  EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 2 * 384);
-}
-
-TEST(StepCosts, CountTheGradientOfABiasAsAnotherReading) {
-  Graph graph;
-  const Value x = state(graph, "x", {4, 8});
-  const Value dy = state(graph, "dy", {4, 16});  // 256 bytes
-  emit(layers::DenseBackwardWeights({.bias = true, .relu = false}), {x, dy});
-  emit(layers::DenseBackwardWeights({.bias = false, .relu = false}), {x, dy});
-  EXPECT_EQ(reread_bytes(graph, graph.nodes()[0]), 256);
-  EXPECT_EQ(reread_bytes(graph, graph.nodes()[1]), 0);
-}
-
-// Half of the 1024 that the product defines, at 256 a second.
-TEST(StepCosts, CountTheOperationsThatAKernelNeeds) {
+TEST(Prediction, HasALimitByTheOperationsThatKernelsNeed) {
   const std::shared_ptr<const Graph> graph = dense_and_relu();
   std::vector<KernelSpec> specs(2);
   specs[0].flops = 512;
-  const Ceilings ceilings{.flops_per_second = 256, .bytes_per_second = 448};
-  EXPECT_EQ(node_costs(*graph, ceilings, specs)[0].flops, 512);
-  EXPECT_EQ(node_costs(*graph, ceilings, specs)[0].seconds, 2);
   const StepPlan plan{.graph = graph, .specs = specs, .schedule = {}, .memory = {}};
   // 512 operations at 64 a second, then the ReLU's 512 bytes at 512.
   EXPECT_EQ(roofline_seconds(plan, {.flops_per_second = 64, .bytes_per_second = 512}), 8 + 1);
   EXPECT_EQ(share_of_operations(plan), 0.5);
   EXPECT_EQ(share_of_operations({.graph = graph, .specs = std::vector<KernelSpec>(2)}), 1);
-}
-
-TEST(StepCosts, CountWhatAKernelMovesBetweenItsPasses) {
-  const std::shared_ptr<Graph> graph = dense_and_relu();
-  std::vector<KernelSpec> specs(2);
-  specs[0].extra_traffic = 448;
-  const std::vector<NodeCost> costs = node_costs(*graph, slow, specs);
-  EXPECT_EQ(costs[0].bytes, 896 + 448);
-  EXPECT_EQ(costs[0].seconds, 3);
-  EXPECT_EQ(costs[1].bytes, 512);
-  specs.pop_back();
-  EXPECT_THROW(node_costs(*graph, slow, specs), Error);
-}
-
-// Two parts of 2*4*1*3 floats become an image of twice as many: 96, 96 and 192 bytes.
-TEST(StepCosts, CountNothingOfAConcatForWhatLiesInPlace) {
-  const TensorDesc part{.shape = {2, 4, 1, 3}, .layout = Layout::nhwc};
-  const TensorDesc whole{.shape = {2, 8, 1, 3}, .layout = Layout::nhwc};
-  for (const std::size_t in_place : {0U, 1U, 2U}) {
-    Graph graph;
-    const std::vector<TensorId> parts{graph.add_tensor({.name = "a", .desc = part}),
-                                      graph.add_tensor({.name = "b", .desc = part})};
-    const TensorId y = graph.add_tensor({.name = "y", .desc = whole});
-    graph.add_node({.op = std::make_shared<layers::Concat>(), .inputs = parts, .outputs = {y}});
-    graph.add_node({.op = std::make_shared<layers::Relu>(), .inputs = {parts[0]}, .outputs = {}});
-    for (std::size_t i = 0; i < in_place; ++i) {
-      graph.place_inside(parts[i], y, static_cast<std::int64_t>(4 * i));
-    }
-    EXPECT_EQ(operand_bytes(graph, graph.nodes()[0]), 384 - 192.0 * static_cast<double>(in_place));
-    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "others read it as ever";
-  }
-}
-
-TEST(StepCosts, AreAddedUpByOpTheMostSecondsFirst) {
-  const std::shared_ptr<Graph> graph = dense_and_relu();
-  const std::vector<OpCost> ops = costs_by_op(*graph, node_costs(*graph, slow));
-  ASSERT_EQ(ops.size(), 2U);
-  EXPECT_EQ(ops[0].op, "dense");
-  EXPECT_EQ(ops[0].nodes, 1U);
-  EXPECT_EQ(ops[0].cost.seconds, 2);
-  EXPECT_EQ(ops[1].op, "relu");
-  EXPECT_EQ(ops[1].cost.bytes, 512);
 }
 
 TEST(Prediction, RunsTheNodesOneAfterAnotherAtTheCeilings) {
