@@ -166,8 +166,7 @@ class Benchmark {
     row.by = reduction.choice(0);
     row.bound = allreduce::lower_bound(limits, bytes / sizeof(float), settings.wire);
     if (options_.check) {
-      const double after = reduction.error();
-      row.error = after <= before ? before : after;
+      row.error = worse_of(before, reduction.error());
     }
     reduction.remove_buckets();
     return row;

@@ -36,6 +36,8 @@ Timing timing_of(std::vector<double> samples) {
   return {samples.front(), median};
 }
 
+double worse_of(double one, double other) { return std::isnan(one) || one >= other ? one : other; }
+
 int in_a_row(std::size_t bytes) {
   constexpr std::size_t enough = std::size_t{4} << 20U;
   return static_cast<int>(std::clamp<std::size_t>(enough / bytes, 1, 100));
@@ -161,13 +163,12 @@ double Reduction::error() {
       for (int rank = 0; rank < transport_.ranks(); ++rank) {
         sum += whole_number(rank, place + i);
       }
-      const double difference = std::abs(sum - bucket[i]);
-      worst = difference <= worst ? worst : difference;  // also if it is not a number
+      worst = worse_of(worst, std::abs(sum - bucket[i]));
     }
     place += bucket.size();
   }
   for (const double of_rank : numbers_.gather({&worst, 1})) {
-    worst = of_rank <= worst ? worst : of_rank;
+    worst = worse_of(worst, of_rank);
   }
   return worst;
 }

@@ -22,6 +22,9 @@ struct Timing {
 };
 Timing timing_of(std::vector<double> samples);  // at least one
 
+// Returns the larger of two differences to a right result; not a number if either is none.
+double worse_of(double one, double other);
+
 // Reductions that are timed in turn, so that a disturbance of the machine meets all alike.
 struct Contest {
   int warm_up = 0, rounds = 1;
@@ -45,7 +48,8 @@ class Reduction {
 
   void reduce();  // all buckets, as a mean: values stay as large as they are
   // Fills the buckets with whole numbers, sums them over all ranks, and returns the largest
-  // difference to a sum that is made without them; the same on all ranks.
+  // difference to a sum that is made without them; the same on all ranks. Not a number if one of
+  // the sums is none.
   double error();
 
   // Returns the timing of each contestant, the same on all ranks; nothing if they stop.

@@ -262,39 +262,5 @@ TEST(SlowAllReduceBenchmark, StaysAboveItsBoundByEveryAlgorithmAndNumberOfRanks)
   }
 }
 
-TEST(ReduceTable, ComputesBandwidthsAndDistance) {
-  const ReduceRow row{.bytes = 1000,
-                      .by = {.algorithm = &allreduce::find("direct")},
-                      .time = {.least = 1e-6, .median = 2e-6},
-                      .bound = {1e-6, "memory", allreduce::Source::measured},
-                      .error = 0};
-  EXPECT_EQ(algorithm_bandwidth(row), 5e8);
-  EXPECT_EQ(bus_bandwidth(row, 4), 7.5e8);
-  EXPECT_EQ(distance(row), 2);
-  EXPECT_EQ(bound_text(row), "memory");
-  EXPECT_FALSE(row.wrong());
-  ReduceRow wrong = row;
-  wrong.error = std::nan("");
-  EXPECT_TRUE(wrong.wrong());
-  EXPECT_THAT(table_line(wrong, 4), HasSubstr("WRONG"));
-  EXPECT_EQ(table_end({row, wrong}, 4), "# avg busbw 0.75  worst distance 2.00  errors 1");
-  EXPECT_EQ(timing_of({3, 1, 2, 10}).median, 2.5);
-  ReduceRow faster = row;  // than the machine was when its limits were measured
-  faster.bound.seconds = 5e-6;
-  EXPECT_EQ(distance(faster), 1);
-  EXPECT_EQ(bound_text(faster), "itself");
-  EXPECT_EQ(bound_seconds(faster), 2e-6);
-  ReduceRow unbounded = row;
-  unbounded.bound = {};
-  EXPECT_EQ(distance(unbounded), std::nullopt);
-  EXPECT_EQ(table_end({unbounded}, 4), "# avg busbw 0.75  worst distance -  errors 0");
-  const Json json = table_json({row, unbounded}, allreduce::ranks_on_hosts(1, 4), nullptr);
-  EXPECT_EQ(json["rows"][0]["bound_by"], "memory");
-  EXPECT_EQ(json["rows"][0]["bound_source"], "measured");
-  EXPECT_EQ(json["rows"][0]["distance"], 2);
-  EXPECT_TRUE(json["rows"][1]["distance"].is_null());
-  EXPECT_TRUE(json["limits"].is_null());
-}
-
 }  // namespace
 }  // namespace cnn::bench
