@@ -248,9 +248,11 @@ allreduce::Shape shape_of(const CommFlags& flags, const Places& places) {
   return shape;
 }
 
+// Returns at most 31 years: clocks count nanoseconds in 64 bits, and a longer time would overflow
+// to one that is already over.
 std::chrono::milliseconds milliseconds(double seconds) {
-  constexpr double thousand = 1000;
-  return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * seconds));
+  constexpr double thousand = 1000, most = 1e9;
+  return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * std::min(seconds, most)));
 }
 
 allreduce::StallWarning warning_of(const CommFlags& flags) {

@@ -1,6 +1,7 @@
 #include "bench/ranks/exchange.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <gmock/gmock.h>
@@ -194,6 +195,25 @@ TEST(Exchange, IsChosenWithinTheShapeThatFlagsGive) {
   EXPECT_EQ(way([](CommFlags& f) { f.chunk_kb = 512; }).options.chunks, 8);
   EXPECT_THAT(tests::error_of([&] { way([](CommFlags& f) { f.topology = "3x4"; }); }),
               HasSubstr("--comm_topology=3x4 is a grid of 12 ranks, but there are 8"));
+}
+
+TEST(Exchange, WaitsForRanksAsLongAsTheFlagsSay) {
+  using std::chrono::milliseconds;
+  using std::chrono::nanoseconds;
+  CommFlags flags;
+  flags.stall_abort_s = 0.25;
+  flags.peer_timeout_s = 2;
+  EXPECT_EQ(world_options(flags).wait_timeout, milliseconds(250));
+  EXPECT_EQ(world_options(flags).heartbeat_timeout, milliseconds(2000));
+  // Whoever means never gives a number that no clock can count; a wait must not end at once.
+  for (const double seconds : {1e9, 1e10, 1e17, 1e300}) {
+    flags.stall_abort_s = flags.peer_timeout_s = flags.start_timeout_s = seconds;
+    for (const milliseconds timeout :
+         {world_options(flags).wait_timeout, world_options(flags).heartbeat_timeout,
+          world_options(flags).start.timeout, shared_memory_options(flags, 0).wait_timeout}) {
+      EXPECT_GT(nanoseconds(timeout), std::chrono::hours(24 * 365 * 30)) << seconds;
+    }
+  }
 }
 
 TEST(Exchange, KeepsItsLinksInAFile) {
