@@ -43,7 +43,9 @@ const GpuBackend& open_module() {
                       last_problem()));
     }
     entry = ::dlsym(module, gpu_entry_name);
-    check(entry != nullptr, fmt::format("{} is not this program's GPU backend", path.string()));
+    check(entry != nullptr, fmt::format("{} is not the GPU backend of this program; put the one "
+                                        "of its build there, or remove the file",
+                                        path.string()));
   }
   return *reinterpret_cast<GpuEntry>(entry)();
 }
