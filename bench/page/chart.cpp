@@ -116,6 +116,7 @@ std::vector<std::string> labels_of(const std::vector<double>& ticks) {
   constexpr int most_digits = 7;
   for (int digits = usual_digits;; ++digits) {
     std::vector<std::string> labels;
+    labels.reserve(ticks.size());
     for (const double value : ticks) {
       labels.push_back(number_of_digits(value, digits));
     }

@@ -74,7 +74,7 @@ TEST(AssumedKernels, TakeWeightsInTheTypeOfTheImages) {
 TEST(AssumedKernels, PadImagesOfThreeChannels) {
   const auto spec = assumed(layers::Conv2d({}), convolving(3, DataType::f16));
   ASSERT_TRUE(spec.has_value());
-  constexpr std::size_t padded = (32 + 8) * 4 * 2;
+  constexpr std::size_t padded = std::size_t{32 + 8} * 4 * 2;
   EXPECT_EQ(spec->workspace, padded);
   EXPECT_EQ(spec->extra_traffic, 2 * padded) << "written once and read once";
   EXPECT_EQ(assumed(layers::Conv2d({}), convolving(3, DataType::f32))->workspace, 0U);

@@ -22,9 +22,6 @@ namespace {
 using layers::BatchNorm;
 using layers::Dense;
 
-// 448 bytes and 1024 operations a second: numbers that come out whole.
-constexpr Ceilings slow{.flops_per_second = 1024, .bytes_per_second = 448};
-
 // Every node at the ceilings.
 Prediction predict_at(const StepPlan& plan, const Ceilings& ceilings) {
   Costs costs;
