@@ -3,12 +3,9 @@
 #include <csignal>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <limits>
 #include <sys/resource.h>
 
-#include "bench/report/graph_def.h"
 #include "data/png_encoder.h"
-#include "layers/activation.h"
 #include "runtime/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/events.h"
@@ -17,7 +14,6 @@ namespace cnn::bench {
 namespace {
 
 using testing::AllOf;
-using testing::ElementsAre;
 using testing::HasSubstr;
 using tests::ReadEvent;
 
@@ -109,60 +105,6 @@ TEST(EventFile, KeepsWholeEventsOnlyWhereTheDiskIsFull) {
   EXPECT_EQ(tests::read_events(file.path()).back().step, 3);
 }
 
-TEST(Histogram, CountsValuesInBucketsThatGrowByATenth) {
-  Histogram histogram;
-  for (const double value : {1.0, 1.0, -3.0, 0.0, 1e300}) {
-    histogram.add(value);
-  }
-  histogram.add(std::numeric_limits<double>::quiet_NaN());
-  histogram.add(-std::numeric_limits<double>::infinity());
-  EXPECT_EQ(histogram.count(), 5);
-  EXPECT_EQ(histogram.not_finite(), 2);
-  EXPECT_EQ(histogram.min(), -3);
-  EXPECT_EQ(histogram.max(), 1e300);
-  const Histogram::Buckets buckets = histogram.buckets();
-  double below = -std::numeric_limits<double>::max();
-  std::vector<std::string> seen;
-  for (std::size_t i = 0; i < buckets.limits.size(); ++i) {
-    const double limit = buckets.limits[i];
-    ASSERT_LT(below, limit);
-    if (buckets.counts[i] > 0) {
-      for (const double value : {1.0, -3.0, 0.0, 1e300}) {
-        if (below <= value && value < limit) {
-          seen.push_back(testing::PrintToString(value) + " x " +
-                         testing::PrintToString(buckets.counts[i]));
-          if (value == 1.0) {
-            EXPECT_NEAR(limit / below, 1.1, 1e-9);
-          }
-        }
-      }
-    }
-    below = limit;
-  }
-  EXPECT_THAT(seen, ElementsAre("-3 x 1", "0 x 1", "1 x 2", "1e+300 x 1"));
-}
-
-TEST(Histogram, MergesToWhatOneOfAllValuesHas) {
-  Histogram a, b, all;
-  for (const double value : {0.5, -20.0, 3e-5}) {
-    a.add(value);
-    all.add(value);
-  }
-  for (const double value : {7.0, 0.0, 0.0}) {
-    b.add(value);
-    all.add(value);
-  }
-  a.merge(b);
-  a.merge(Histogram());
-  EXPECT_EQ(a.buckets().limits, all.buckets().limits);
-  EXPECT_EQ(a.buckets().counts, all.buckets().counts);
-  EXPECT_EQ(a.min(), all.min());
-  EXPECT_EQ(a.max(), all.max());
-  EXPECT_EQ(a.sum_of_squares(), all.sum_of_squares());
-  a.remove_zeros(2);
-  EXPECT_EQ(a.count(), 4);
-}
-
 TEST(EventFile, HoldsHistogramsAndImages) {
   const tests::TemporaryFolder folder;
   EventFile file("--train_dir", folder / ".");
@@ -186,23 +128,6 @@ TEST(EventFile, HoldsHistogramsAndImages) {
   const auto image = tests::fields_of(event.values.at("i").image);
   EXPECT_EQ(tests::number_in<std::int64_t>(tests::field(image, 2), 0), 2);
   EXPECT_THAT(tests::field(image, 4), HasSubstr("PNG\r\n"));
-}
-
-TEST(GraphDef, HasEveryOperationVariableAndEdge) {
-  Graph graph;
-  const Value image = graph.input("images", {Shape{2, 3}, DataType::f32});
-  const Value result = layers::relu(layers::relu(image));
-  graph.output("result", result);
-  const std::vector<std::byte> bytes = graph_def(graph);
-  const auto fields = tests::fields_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
-  std::vector<std::string> nodes;
-  for (auto [node, end] = fields.equal_range(1); node != end; ++node) {
-    const auto inner = tests::fields_of(node->second);
-    nodes.push_back(tests::field(inner, 1) + " = " + tests::field(inner, 2) + " of " +
-                    tests::field(inner, 3));
-  }
-  EXPECT_THAT(nodes, ElementsAre("images = Placeholder of ", "relu#0 = relu of images",
-                                 "relu#1 = relu of relu#0"));
 }
 
 }  // namespace

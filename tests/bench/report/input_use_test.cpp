@@ -3,14 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "bench/report/input_record.h"
-
 namespace cnn::bench {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 // Two threads for ten seconds: 4 s reading, 10 s decoding, 2 s resizing, 4 s idle.
 InputUse ten_seconds() {
@@ -62,52 +59,6 @@ TEST(InputUse, AdvisesWhatTheThreadsLack) {
   use.read.read_seconds = 15;
   EXPECT_THAT(input_advice(use),
               AllOf(HasSubstr("faster disk"), HasSubstr("--datasets_use_caching")));
-}
-
-class CountedDataset final : public data::Dataset {
- public:
-  std::int64_t size() const override { return 10; }
-  data::ImageFormat format() const override { return {}; }
-  int classes() const override { return 1; }
-  void read(std::int64_t /*index*/, const data::Example& /*into*/) const override {}
-  data::InputStatistics statistics() const override { return statistics_; }
-  void set(const data::InputStatistics& statistics) { statistics_ = statistics; }
-
- private:
-  data::InputStatistics statistics_;
-};
-
-// The lines on stderr of a run of ten steps of a second whose steps waited so long, each.
-std::string notes_of_waits(double seconds, Json& result) {
-  CountedDataset dataset;
-  dataset.set({.examples = 100, .skipped = 1});
-  Console console;
-  InputRecord record(dataset, {.threads = 1, .cores = 4, .batch = 4}, console, result);
-  record.timing_starts();
-  testing::internal::CaptureStderr();
-  const StepValues values{.seconds = 1, .input_wait = seconds};
-  for (int step = 1; step <= 10; ++step) {
-    record.step_finished({.number = step, .values = values, .own_values = values});
-  }
-  dataset.set({.examples = 140, .skipped = 1, .bytes = 4000});
-  record.end({.timed_steps = 10});
-  return testing::internal::GetCapturedStderr();
-}
-
-TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
-  Json result;
-  EXPECT_THAT(notes_of_waits(0.5, result),
-              AllOf(HasSubstr("waited 5.00 s for input, 50.0 % of their time"),
-                    HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
-  EXPECT_EQ(result["input"]["images"], 40);
-  EXPECT_EQ(result["input"]["bytes_read"], 4000);
-  EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
-}
-
-TEST(InputRecord, IsSilentWhereInputWasInTime) {
-  Json result;
-  EXPECT_THAT(notes_of_waits(0.01, result), IsEmpty());
-  EXPECT_EQ(result["input"]["examples_skipped"], 0);
 }
 
 }  // namespace

@@ -4,10 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "bench/report/append_line.h"
 #include "runtime/error.h"
 #include "tests/support/files.h"
 
@@ -78,52 +75,6 @@ TEST(AppendedFile, KeepsWhatItHas) {
   append_to_file("--x", folder / "log", "b\n");
   EXPECT_EQ(read_file(folder / "log"), "a\nb\n");
   EXPECT_THROW(append_to_file("--x", "/nowhere/at/all", ""), Error);
-}
-
-TEST(AppendLine, KeepsLinesOfManyProcessesWhole) {
-  const tests::TemporaryFolder folder;
-  const std::string path = folder / "history";
-  constexpr int processes = 8, lines = 50;
-  const std::string line = std::string(3000, 'x') + "\n";
-  std::vector<pid_t> children;
-  for (int i = 0; i < processes; ++i) {
-    children.push_back(fork());
-    if (children.back() == 0) {
-      for (int n = 0; n < lines; ++n) {
-        append_line("--history", path, line);
-      }
-      _exit(0);
-    }
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  std::string all;
-  for (int i = 0; i < processes * lines; ++i) {
-    all += line;
-  }
-  EXPECT_TRUE(tests::read_file(path) == all);
-}
-
-TEST(AppendLine, StartsANewLineBehindOneThatWasCutOff) {
-  const tests::TemporaryFolder folder;
-  folder.write("history", "{\"program\": ");
-  append_line("--history", folder / "history", "{}\n");
-  append_line("--history", folder / "history", "[]\n");
-  EXPECT_EQ(tests::read_file(folder / "history"), "{\"program\": \n{}\n[]\n");
-}
-
-TEST(AppendLine, NamesFlagAndPathThatCannotBeWritten) {
-  const tests::TemporaryFolder folder;
-  try {
-    append_line("--history", folder / "none/file", "{}\n");
-    FAIL() << "it was written";
-  } catch (const Error& error) {
-    EXPECT_EQ(std::string(error.what()), "--history=" + (folder / "none/file") +
-                                             ": cannot write it: No such file or directory");
-  }
 }
 
 }  // namespace

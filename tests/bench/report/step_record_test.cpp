@@ -5,13 +5,11 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "bench/report/divergence.h"
 #include "bench/report/result_json.h"
 
 namespace cnn::bench {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_measured = std::numeric_limits<double>::quiet_NaN();
 
 FinishedStep step(std::int64_t number, double loss) {
@@ -76,34 +74,6 @@ TEST(StepRecord, KeepsTheStepsOfARunThatFailed) {
   record.failed({.timed_steps = 1, .step_seconds = seconds}, "no room");
   EXPECT_EQ(result["steps"].size(), 1U);
   EXPECT_EQ(result["summary"]["images_per_sec"], 8.0);
-}
-
-Json diverged(const std::vector<FinishedStep>& steps) {
-  Console console;
-  Json result;
-  int looked = 0;
-  DivergenceWatch watch(console, result, [&] {
-    return FirstNonFinite{.tensor = "tensor " + std::to_string(++looked)};
-  });
-  for (const FinishedStep& each : steps) {
-    watch.step_finished(each);
-    if (watch.work_is_due(each)) {
-      EXPECT_TRUE(each.timed());
-      EXPECT_EQ(watch.work(each), Next::go_on);
-    }
-  }
-  watch.end({});
-  return result.contains("diverged") ? result["diverged"] : Json(nullptr);
-}
-
-TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
-  EXPECT_TRUE(diverged({step(1, 7), step(2, 3)}).is_null());
-  EXPECT_TRUE(diverged({step(1, infinity), step(2, 3)}).is_null()) << "it came back";
-  EXPECT_EQ(diverged({step(1, 7), step(2, not_measured), step(3, not_measured)}),
-            Json({{"step", 2}, {"global_step", 12}, {"loss", "nan"}, {"tensor", "tensor 1"}}));
-  EXPECT_EQ(
-      diverged({step(-1, -infinity), step(0, not_measured)}),
-      Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}, {"tensor", "tensor 1"}}));
 }
 
 }  // namespace

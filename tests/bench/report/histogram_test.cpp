@@ -1,0 +1,108 @@
+#include "bench/report/histogram.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <numeric>
+#include <string>
+#include <vector>
+
+namespace cnn::bench {
+namespace {
+
+using testing::ElementsAre;
+
+TEST(Histogram, CountsValuesInBucketsThatGrowByATenth) {
+  Histogram histogram;
+  for (const double value : {1.0, 1.0, -3.0, 0.0, 1e300}) {
+    histogram.add(value);
+  }
+  histogram.add(std::numeric_limits<double>::quiet_NaN());
+  histogram.add(-std::numeric_limits<double>::infinity());
+  EXPECT_EQ(histogram.count(), 5);
+  EXPECT_EQ(histogram.not_finite(), 2);
+  EXPECT_EQ(histogram.min(), -3);
+  EXPECT_EQ(histogram.max(), 1e300);
+  const Histogram::Buckets buckets = histogram.buckets();
+  double below = -std::numeric_limits<double>::max();
+  std::vector<std::string> seen;
+  for (std::size_t i = 0; i < buckets.limits.size(); ++i) {
+    const double limit = buckets.limits[i];
+    ASSERT_LT(below, limit);
+    if (buckets.counts[i] > 0) {
+      for (const double value : {1.0, -3.0, 0.0, 1e300}) {
+        if (below <= value && value < limit) {
+          seen.push_back(testing::PrintToString(value) + " x " +
+                         testing::PrintToString(buckets.counts[i]));
+          if (value == 1.0) {
+            EXPECT_NEAR(limit / below, 1.1, 1e-9);
+          }
+        }
+      }
+    }
+    below = limit;
+  }
+  EXPECT_THAT(seen, ElementsAre("-3 x 1", "0 x 1", "1 x 2", "1e+300 x 1"));
+}
+
+TEST(Histogram, MergesToWhatOneOfAllValuesHas) {
+  Histogram a, b, all;
+  for (const double value : {0.5, -20.0, 3e-5}) {
+    a.add(value);
+    all.add(value);
+  }
+  for (const double value : {7.0, 0.0, 0.0}) {
+    b.add(value);
+    all.add(value);
+  }
+  a.merge(b);
+  a.merge(Histogram());
+  EXPECT_EQ(a.buckets().limits, all.buckets().limits);
+  EXPECT_EQ(a.buckets().counts, all.buckets().counts);
+  EXPECT_EQ(a.min(), all.min());
+  EXPECT_EQ(a.max(), all.max());
+  EXPECT_EQ(a.sum_of_squares(), all.sum_of_squares());
+  a.remove_zeros(2);
+  EXPECT_EQ(a.count(), 4);
+}
+
+Histogram histogram_of(const std::vector<double>& values) {
+  Histogram histogram;
+  for (const double value : values) {
+    histogram.add(value);
+  }
+  return histogram;
+}
+
+double counted(const Histogram& histogram) {
+  const std::vector<double> counts = histogram.buckets().counts;
+  return std::accumulate(counts.begin(), counts.end(), 0.0);
+}
+
+TEST(Histogram, OfNothingHasOneEmptyBucket) {
+  const Histogram empty;
+  EXPECT_EQ(empty.count(), 0);
+  EXPECT_EQ(empty.min(), 0);
+  EXPECT_EQ(empty.max(), 0);
+  EXPECT_THAT(empty.buckets().counts, ElementsAre(0));
+  EXPECT_THAT(empty.buckets().limits, ElementsAre(std::numeric_limits<double>::max()));
+}
+
+TEST(Histogram, CountsTheLargestAndTheSmallestDouble) {
+  constexpr double largest = std::numeric_limits<double>::max();
+  EXPECT_EQ(counted(histogram_of({largest, -largest, std::numeric_limits<double>::denorm_min()})),
+            3);
+}
+
+TEST(Histogram, KeepsValuesThatAreNotFiniteOutOfItsRangeAndSums) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Histogram histogram = histogram_of({infinity, -1, -infinity});
+  EXPECT_EQ(histogram.count(), 1);
+  EXPECT_EQ(histogram.not_finite(), 2);
+  EXPECT_EQ(histogram.max(), -1);
+  EXPECT_EQ(histogram.sum(), -1);
+  EXPECT_EQ(histogram.sum_of_squares(), 1);
+}
+
+}  // namespace
+}  // namespace cnn::bench
