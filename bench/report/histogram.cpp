@@ -45,8 +45,12 @@ void Histogram::add(double value) {
     ++not_finite_;
     return;
   }
-  min_ = count_ == 0 ? value : std::min(min_, value);
-  max_ = count_ == 0 ? value : std::max(max_, value);
+  if (value == 0) {
+    ++zeros_;
+  } else {
+    min_ = std::min(min_, value);
+    max_ = std::max(max_, value);
+  }
   ++count_;
   sum_ += value;
   sum_of_squares_ += value * value;
@@ -55,21 +59,35 @@ void Histogram::add(double value) {
 
 void Histogram::remove_zeros(std::int64_t count) {
   count_ -= count;
+  zeros_ -= count;
   counts_[bucket_of(limits_, 0)] -= static_cast<double>(count);
 }
 
 void Histogram::merge(const Histogram& other) {
-  if (other.count_ > 0) {
-    min_ = count_ == 0 ? other.min_ : std::min(min_, other.min_);
-    max_ = count_ == 0 ? other.max_ : std::max(max_, other.max_);
-  }
+  min_ = std::min(min_, other.min_);
+  max_ = std::max(max_, other.max_);
   count_ += other.count_;
+  zeros_ += other.zeros_;
   not_finite_ += other.not_finite_;
   sum_ += other.sum_;
   sum_of_squares_ += other.sum_of_squares_;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     counts_[i] += other.counts_[i];
   }
+}
+
+double Histogram::min() const {
+  if (count_ == 0) {
+    return 0;
+  }
+  return zeros_ > 0 ? std::min(min_, 0.0) : min_;
+}
+
+double Histogram::max() const {
+  if (count_ == 0) {
+    return 0;
+  }
+  return zeros_ > 0 ? std::max(max_, 0.0) : max_;
 }
 
 Histogram::Buckets Histogram::buckets() const {

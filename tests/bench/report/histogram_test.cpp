@@ -94,6 +94,36 @@ TEST(Histogram, CountsTheLargestAndTheSmallestDouble) {
             3);
 }
 
+TEST(Histogram, HasTheRangeOfTheValuesThatStayWhenZerosAreTakenBack) {
+  Histogram positive = histogram_of({0, 2, 3, 0});
+  positive.remove_zeros(2);
+  EXPECT_EQ(positive.min(), 2);
+  EXPECT_EQ(positive.max(), 3);
+  Histogram negative = histogram_of({-2, -3, 0});
+  negative.remove_zeros(1);
+  EXPECT_EQ(negative.max(), -2);
+  EXPECT_EQ(negative.min(), -3);
+  Histogram some_left = histogram_of({0, 0, 4});
+  some_left.remove_zeros(1);
+  EXPECT_EQ(some_left.min(), 0);
+  EXPECT_EQ(counted(some_left), 2);
+  Histogram all_gone = histogram_of({0});
+  all_gone.remove_zeros(1);
+  EXPECT_EQ(all_gone.count(), 0);
+  EXPECT_EQ(counted(all_gone), 0);
+}
+
+TEST(Histogram, MergesRangesAfterZerosAreTakenBack) {
+  Histogram padded = histogram_of({0, 5});
+  padded.remove_zeros(1);
+  Histogram all;
+  all.merge(padded);
+  EXPECT_EQ(all.min(), 5);
+  all.merge(histogram_of({0}));
+  EXPECT_EQ(all.min(), 0);
+  EXPECT_EQ(all.max(), 5);
+}
+
 TEST(Histogram, KeepsValuesThatAreNotFiniteOutOfItsRangeAndSums) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const Histogram histogram = histogram_of({infinity, -1, -infinity});
