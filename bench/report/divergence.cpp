@@ -15,6 +15,7 @@ void DivergenceWatch::step_finished(const FinishedStep& step) {
   was_checked_ = was_checked_ || step.global_step == checked_step_;
   if (std::isfinite(step.total_loss)) {
     since_.reset();
+    tensor_.reset();
     is_checked_ = step.global_step == checked_step_;
     if (!step.timed()) {
       tell_checked();
@@ -24,7 +25,7 @@ void DivergenceWatch::step_finished(const FinishedStep& step) {
                    .global_step = step.global_step,
                    .loss = step.total_loss,
                    .weights_are_finite = std::isfinite(step.values.l2)};
-    is_untold_ = !tensor_;
+    is_untold_ = !has_told_;
     if (!step.timed()) {
       tell();
     }
@@ -53,6 +54,7 @@ void DivergenceWatch::tell() {
   if (!std::exchange(is_untold_, false)) {
     return;
   }
+  has_told_ = true;
   const FirstNonFinite found = find_tensor_();
   tensor_ = found.tensor;
   const std::string_view where = found.of_whole_step ? "of the step" : "in memory";

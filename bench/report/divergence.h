@@ -18,10 +18,11 @@ struct FirstNonFinite {
   bool of_whole_step = false;  // else of what the step has left in memory
 };
 
-// Notices a training whose loss goes to nan or infinity: a line on stderr at the first such step,
-// which names the first tensor that is not finite. If the loss stays so there is a line at the end
-// and the section "diverged" of the result, which other runs do not have. For a step that
-// --check_finite_step names there is a line whatever its loss is.
+// Notices a training whose loss goes to nan or infinity: a line on stderr at the first such step of
+// the run, which names the first tensor that is not finite. If the loss stays so there is a line at
+// the end and the section "diverged" of the result, which other runs do not have. Its tensor is
+// null where the loss had come back and went away again: nothing looks for a second one. For a step
+// that --check_finite_step names there is a line whatever its loss is.
 class DivergenceWatch final : public Observer {
  public:
   using FindTensor = std::function<FirstNonFinite()>;  // in the latest step
@@ -58,7 +59,8 @@ class DivergenceWatch final : public Observer {
   bool was_checked_ = false;
   std::optional<Since> since_;         // the first step of those without a finite loss
   bool is_untold_ = false;             // that step is the latest, and nothing was said of it
-  std::optional<std::string> tensor_;  // that was not finite first, once it was looked for
+  bool has_told_ = false;              // of this or of an earlier divergence
+  std::optional<std::string> tensor_;  // the first that was not finite, once it was looked for
 };
 
 }  // namespace cnn::bench

@@ -68,6 +68,13 @@ TEST(Divergence, IsToldWithTheStepSinceWhichTheLossIsNotFinite) {
       Json({{"step", nullptr}, {"global_step", 9}, {"loss", "-inf"}, {"tensor", "tensor 1"}}));
 }
 
+TEST(Divergence, NamesNoTensorOfAnEarlierOne) {
+  const WatchedRun run = watch_losses(
+      {step_of_loss(1, undefined_loss), step_of_loss(2, 3), step_of_loss(3, infinite_loss)});
+  EXPECT_EQ(run.result["diverged"],
+            Json({{"step", 3}, {"global_step", 13}, {"loss", "inf"}, {"tensor", nullptr}}));
+}
+
 TEST(Divergence, IsNotedOnceHoweverOftenTheLossGoesAndComesBack) {
   const WatchedRun run = watch_losses(
       {step_of_loss(1, undefined_loss), step_of_loss(2, 3), step_of_loss(3, infinite_loss)});
