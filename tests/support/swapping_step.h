@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -9,10 +10,11 @@
 
 namespace cnn::tests {
 
-// x -> a -> b -> c, d = c - a / 2; a leaves behind b (step 3) and returns for d (steps 5 and 6).
-inline StepPlan swapping_plan() {
+// x -> a -> b -> c, d = c - a / 2, each of so many floats; a leaves behind b (step 3) and returns
+// for d (steps 5 and 6).
+inline StepPlan swapping_plan(std::int64_t count = 64) {
   auto graph = std::make_shared<Graph>();
-  const Value x = graph->input("x", floats(64));
+  const Value x = graph->input("x", floats(count));
   const Value a = emit(Scale(1), {x});
   const Value c = emit(Relu(), {emit(Scale(2), {a})});
   graph->output("d", emit(Combine(), {c, a}));

@@ -9,7 +9,6 @@
 #include <unistd.h>
 #include <vector>
 
-#include "bench/run/turn_taker.h"
 #include "runtime/error.h"
 #include "tests/support/files.h"
 
@@ -151,19 +150,6 @@ TEST(Turns, NeedAFileThatCanBeMade) {
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("--take_turns=/no/such/folder/turns: No such file"));
   }
-}
-
-TEST(TurnTaker, PassesTheTurnBeforeTimingAndBetweenSteps) {
-  const tests::TemporaryFolder folder;
-  Turns turns(folder / "turns", no_time);
-  turns.begin();
-  Json result;
-  TurnTaker taker(turns, result);
-  taker.timing_starts();
-  EXPECT_TRUE(taker.work_is_due({}));
-  EXPECT_EQ(taker.work({}), Next::go_on);
-  taker.end({});
-  EXPECT_EQ(result["turns"]["passed"], 2);
 }
 
 }  // namespace
