@@ -49,11 +49,15 @@ HashFile::HashFile(const Job& job, const Team& team, const Json& result)
   file_.write(head_text(job, *team.hashed_tensors(), result));
 }
 
-void HashFile::step_finished(const FinishedStep& step) { write(step.global_step); }
+void HashFile::step_finished(const FinishedStep& step) {
+  runs_ = false;
+  finished_ = step.global_step;
+  write(step.global_step);
+}
 
 void HashFile::failed(const RunEnd& end, std::string_view /*what*/) {
-  if (end.global_step + 1 > written_ && team_.hashes() != nullptr) {
-    write(end.global_step + 1);
+  if (runs_) {  // the run may count the step already: an observer before this one failed in it
+    write(finished_.value_or(end.global_step) + 1);
   }
 }
 
@@ -69,7 +73,6 @@ void HashFile::write(std::int64_t global_step) {
   }
   text += fmt::format("end\t{}\t{}\t{:016x}\n", global_step, all.size(), hashes->combined());
   append(text);
-  written_ = global_step;
 }
 
 // Lines that are in the file stay, however the run ends.

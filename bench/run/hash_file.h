@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "bench/plan/job.h"
@@ -18,8 +19,10 @@ class HashFile final : public Observer {
   // must be started, must outlive it. Throws Error if the path cannot be written.
   HashFile(const Job& job, const Team& team, const Json& result);
 
+  void step_starts(std::int64_t /*number*/) override { runs_ = true; }
   void step_finished(const FinishedStep& step) override;
-  // The step that ranks disagree about is the one that matters most.
+  // Writes the step that failed, if its tensors were hashed: the step about which ranks disagree
+  // matters most. Writes nothing if the run failed between two steps.
   void failed(const RunEnd& end, std::string_view what) override;
 
  private:
@@ -29,7 +32,8 @@ class HashFile final : public Observer {
   std::string path_;
   OutputFile file_;
   const Team& team_;
-  std::int64_t written_ = 0;  // the latest global step
+  bool runs_ = false;                     // a step that this observer has not heard the end of
+  std::optional<std::int64_t> finished_;  // global step of the latest that it has
 };
 
 }  // namespace cnn::bench
