@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/files.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "bench/ranks/interruption.h"
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/files.h"
 

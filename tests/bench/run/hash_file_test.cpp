@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/session/team.h"
 #include "bench/session/tensor_hashes.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/files.h"

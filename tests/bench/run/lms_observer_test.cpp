@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/session/session.h"
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/swapping_step.h"
 
@@ -112,7 +113,7 @@ TEST(LmsObserver, TimesNothingWhereThePlanMovesNothing) {
 
 TEST(LmsObserver, PlansAgainByTheWarmUpAndTellsWhatTheStepsTook) {
   tests::SmallTeam run({"--model=resnet20", "--batch_size=8", "--lms", "--device_memory_mb=11",
-                        "--emulate_link_gbps=4", "--lms_size_threshold=8",
+                        "--emulate_link_gbps=4", "--lms_size_threshold=8", "--lms_policy=tflms1",
                         "--num_warmup_batches=9"});
   ASSERT_TRUE(run.team.first().lms()->active());
   run.team.start(0);

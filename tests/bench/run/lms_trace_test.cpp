@@ -5,6 +5,7 @@
 
 #include "bench/flags/json.h"
 #include "bench/session/session.h"
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/files.h"
 #include "tests/support/swapping_step.h"

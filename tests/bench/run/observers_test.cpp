@@ -15,6 +15,7 @@
 #include "bench/run/evaluator.h"
 #include "bench/run/turn_taker.h"
 #include "bench/session/op_profile.h"
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/files.h"
 

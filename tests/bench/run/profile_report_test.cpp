@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <string>
 
+#include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/error_of.h"
 #include "tests/support/files.h"

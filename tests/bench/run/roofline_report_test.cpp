@@ -5,6 +5,7 @@
 #include <string>
 
 #include "bench/session/session.h"
+#include "bench/session/team.h"
 #include "runtime/cpu/device.h"
 #include "tests/bench/session/small_team.h"
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "bench/ranks/interruption.h"
+#include "bench/session/team.h"
 #include "runtime/error.h"
 #include "tests/bench/session/small_team.h"
 #include "tests/support/error_of.h"
