@@ -1,11 +1,26 @@
-#include <gtest/gtest.h>
-
-#include "bench/machine/step_costs.h"
 #include "bench/plan/lms_plan.h"
+
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "bench/flags/config.h"
+#include "bench/machine/step_costs.h"
+#include "bench/ranks/rank_context.h"
+#include "tests/support/error_of.h"
 #include "tests/support/swapping_step.h"
 
 namespace cnn::bench {
 namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+constexpr std::size_t one_mib = std::size_t{1} << 20U;
 
 TEST(ExpectedCosts, GoByWhatIsExpectedOfTheDeviceAndItsLink) {
   const StepPlan plan = tests::swapping_plan();
@@ -23,6 +38,165 @@ TEST(ExpectedCosts, GoByWhatIsExpectedOfTheDeviceAndItsLink) {
   EXPECT_EQ(costs.out_bytes_per_second, 50e9);
   EXPECT_EQ(costs.in_bytes_per_second, 40e9);
   EXPECT_EQ(costs.both_bytes_per_second, 60e9);
+}
+
+// A device of 100 MiB whose host has 50.
+struct PlannedDevice {
+  PlannedDevice() {
+    backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
+  }
+  LmsPlanner planner(std::size_t resident_bytes = 0) const {
+    return {config, only_rank(backend), resident_bytes};
+  }
+
+  Config config;
+  Backend backend;
+};
+
+TEST(LmsPlanner, TakesTheWholeDeviceUnlessFlagsSayLess) {
+  PlannedDevice device;
+  EXPECT_EQ(device.planner().budget(), 100 * one_mib);
+  EXPECT_EQ(device.planner().budget_source(), "a device");
+  device.config.lms.exclude = 20;
+  device.config.lms.mem_ratio = 0.5;
+  EXPECT_EQ(device.planner().budget(), 40 * one_mib);
+  EXPECT_EQ(device.planner().budget_source(),
+            "a device, less --lms_exclude=20, times --lms_mem_ratio=0.5");
+  device.config.lms.limit = 30;
+  EXPECT_EQ(device.planner().budget(), 30 * one_mib);
+  EXPECT_EQ(device.planner().budget_source(), "--lms_limit=30");
+}
+
+TEST(LmsPlanner, HasItsArenaBesideWhatStaysOnTheDevice) {
+  const PlannedDevice device;
+  EXPECT_EQ(device.planner(30 * one_mib).limits().device, 70 * one_mib);
+}
+
+TEST(LmsPlanner, RefusesToLeaveNothingOfTheDevice) {
+  PlannedDevice device;
+  device.config.lms.exclude = 100;
+  EXPECT_EQ(tests::error_of([&] { device.planner(); }),
+            "--lms_exclude=100 leaves nothing of the device's 100 MiB");
+}
+
+TEST(LmsPlanner, SaysThatALimitBeyondTheDeviceDoesNotAct) {
+  PlannedDevice device;
+  device.config.lms.exclude = 20;
+  device.config.lms.limit = 90;
+  LmsPlanner planner = device.planner();
+  EXPECT_EQ(planner.budget(), 80 * one_mib);
+  const StepPlan step = tests::swapping_plan();
+  planner.plan(step, expected_costs(step, device.backend), false);
+  EXPECT_THAT(lms_lines(planner.report(), 0),
+              Contains("[LMS][0] --lms_limit=90 does not act: 80 MiB are there (a device, less "
+                       "--lms_exclude=20)"));
+}
+
+TEST(LmsPlanner, MovesToFourFifthsOfTheFreeHostUnlessALimitIsGiven) {
+  PlannedDevice device;
+  EXPECT_EQ(device.planner().limits().host, 40 * one_mib);
+  device.config.lms.host_limit = 10;
+  EXPECT_EQ(device.planner().limits().host, 10 * one_mib);
+  device.config.lms.host_limit = 2'000'000'000;
+  EXPECT_EQ(device.planner().limits().host, 50 * one_mib);
+  device.backend.memory.host.reset();
+  EXPECT_EQ(device.planner().limits().host, 0U) << "it computes in the host's memory";
+}
+
+// The variable of the original.
+class HostLimitVariable {
+ public:
+  explicit HostLimitVariable(const char* value) { setenv("TF_GPU_HOST_MEM_LIMIT_IN_MB", value, 1); }
+  ~HostLimitVariable() { unsetenv("TF_GPU_HOST_MEM_LIMIT_IN_MB"); }
+  HostLimitVariable(const HostLimitVariable&) = delete;
+  HostLimitVariable& operator=(const HostLimitVariable&) = delete;
+};
+
+TEST(LmsPlanner, TakesTheHostLimitFromTheOriginalsVariableWhereTheFlagIsNotGiven) {
+  PlannedDevice device;
+  const HostLimitVariable limit("30");
+  EXPECT_EQ(device.planner().limits().host, 30 * one_mib);
+  device.config.lms.host_limit = 20;
+  EXPECT_EQ(device.planner().limits().host, 20 * one_mib);
+}
+
+TEST(LmsPlanner, GoesByTheSavedPlanOfAnother) {
+  const PlannedDevice device;
+  const StepPlan step = tests::swapping_plan();
+  const Costs costs = expected_costs(step, device.backend);
+  LmsPlanner first = device.planner(), second = device.planner();
+  const StepPlan planned = first.plan(step, costs, false);
+  EXPECT_FALSE(first.report().active()) << "it fits";
+  second.use(first.latest(), "plan.json");
+  EXPECT_EQ(to_string(second.plan(step, costs, false)), to_string(planned));
+  EXPECT_TRUE(second.report().active()) << "it was given a plan";
+  EXPECT_EQ(second.report().file, "plan.json");
+}
+
+TEST(LmsPlanner, NamesTheFileWhosePlanIsForAnotherStep) {
+  const PlannedDevice device;
+  const StepPlan step = tests::swapping_plan();
+  const Costs costs = expected_costs(step, device.backend);
+  SavedPlan other;
+  other.schedule.steps = {{.action = Compute{NodeId{3}}}};
+  LmsPlanner of_file = device.planner(), of_rank = device.planner();
+  of_file.use(other, "plan.json");
+  EXPECT_THAT(tests::error_of([&] { of_file.plan(step, costs, false); }),
+              StartsWith("--lms_plan_file=plan.json: "));
+  of_rank.use(other);
+  EXPECT_THAT(tests::error_of([&] { of_rank.plan(step, costs, false); }),
+              testing::AllOf(testing::Not(""), testing::Not(HasSubstr("--lms_plan_file"))));
+}
+
+LmsReport report_of_gib(std::size_t need) {
+  LmsReport report;
+  report.policy = "planned";
+  report.budget = std::size_t{1} << 30U;
+  report.need = need << 30U;
+  report.necessary = need > 1;
+  report.peak = report.live_peak = report.floor = report.budget;
+  report.compute_seconds = report.lower_bound_seconds = 0.25;
+  report.predicted_seconds = 0.5;
+  return report;
+}
+
+TEST(LmsLines, SayThatNothingNeedsToMove) {
+  EXPECT_THAT(lms_lines(report_of_gib(1), 0),
+              ElementsAre("[LMS][0] LMS is not necessary. Turned LMS off.",
+                          "[LMS][0] budget 1024 MiB, need 1024 MiB"));
+}
+
+TEST(LmsLines, HaveTheNotesOfThePolicyUpToTheLevelAskedFor) {
+  LmsReport report = report_of_gib(1);
+  report.notes = {{.level = 0, .text = "always"}, {.level = 1, .text = "asked for"}};
+  EXPECT_THAT(lms_lines(report, -1), testing::SizeIs(2));
+  EXPECT_EQ(lms_lines(report, 0)[0], "[LMS][0] always");
+  EXPECT_EQ(lms_lines(report, 1)[1], "[LMS][1] asked for");
+  report.policy = "caffe";
+  EXPECT_EQ(lms_lines(report, 1)[1], "[LMS:0] asked for");
+}
+
+TEST(LmsLines, TellTimesAndWhetherTheyWereMeasured) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] predicted step 500.0 ms (compute 250.0, stalls 250.0), lower "
+                       "bound 250.0 ms, gap 100.0 %"));
+  EXPECT_THAT(lms_lines(report, 0).back(), HasSubstr("not measured here"));
+  report.measured = true;
+  EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("not measured here"))));
+  report.file = "plan.json";
+  EXPECT_EQ(lms_lines(report, 0)[0],
+            "[LMS][0] the plan is that of plan.json, as the policy planned made it");
+}
+
+TEST(LmsJson, HasNullForWhatThereIsNot) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_TRUE(lms_json(report)["plan_file"].is_null());
+  EXPECT_TRUE(lms_json(report)["largest_join_bytes"].is_null());
+  report.file = "plan.json";
+  report.largest_join = 5;
+  EXPECT_EQ(lms_json(report)["plan_file"], "plan.json");
+  EXPECT_EQ(lms_json(report)["largest_join_bytes"], 5);
 }
 
 }  // namespace

@@ -1,14 +1,12 @@
 #include "bench/run/simulate.h"
 
 #include <array>
-#include <cmath>
 #include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "bench/machine/roofline.h"
-#include "bench/ranks/simulate_ranks.h"
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/conv.h"
@@ -119,48 +117,6 @@ TEST(Convolutions, AreCountedByWhoComputesThem) {
   }
   EXPECT_EQ(count_convolutions(plan).own, 0);
   EXPECT_EQ(count_convolutions(plan).by_library, 1);
-}
-
-RanksPrediction prediction_of(int ranks) {
-  return {
-      .ranks = ranks, .overlapped_seconds = 0.102, .alone_seconds = 0.1, .exchange_seconds = 0.022};
-}
-
-TEST(SimulatedRanks, WaitForTheSlowestAndComputeMoreSlowlyBesideTheExchange) {
-  RanksPrediction found = prediction_of(1024);
-  add_assumed(found, {.jitter = 0.01, .slowdown = 0.05});
-  EXPECT_NEAR(found.exposed_seconds(), 0.002, 1e-12);
-  EXPECT_NEAR(found.slowdown_seconds, 0.05 * 0.020, 1e-12);
-  EXPECT_NEAR(found.straggler_seconds, 0.001 * std::sqrt(2 * std::log(1024.0)), 1e-12);
-  EXPECT_NEAR(found.step_seconds(), 0.103 + found.straggler_seconds, 1e-12);
-  EXPECT_LT(found.efficiency(), 0.95);
-  add_assumed(found, {});
-  EXPECT_NEAR(found.efficiency(), 0.1 / 0.102, 1e-12);
-  RanksPrediction alone{.alone_seconds = 0.1};
-  add_assumed(alone, {.jitter = 0.01, .slowdown = 0.05});
-  EXPECT_EQ(alone.straggler_seconds, 0);
-}
-
-TEST(SimulatedRanks, NeverPrintANegativeZero) {
-  RanksPrediction found = prediction_of(8);
-  found.overlapped_seconds = found.alone_seconds * (1 - 1e-15);
-  EXPECT_EQ(found.exposed_seconds(), 0);
-  EXPECT_FALSE(std::signbit(found.exposed_seconds()));
-  testing::internal::CaptureStderr();
-  Console console;
-  Json result;
-  report_ranks({&found, 1}, 32, console, result);
-  const std::string said = testing::internal::GetCapturedStderr();
-  EXPECT_NE(said.find(" 0.000 ms of it exposed (100.0 % hidden)"), std::string::npos) << said;
-  EXPECT_EQ(said.find("-0.0"), std::string::npos) << said;
-  EXPECT_EQ(result.at(0).at("source"), "derived");
-}
-
-TEST(SimulatedRanks, SayWhatTheyAssume) {
-  EXPECT_EQ(assumptions_text({.jitter = 0.01, .slowdown = 0.05}),
-            "assumed: the step of a rank has a standard deviation of 1 % "
-            "(--simulate_ranks_jitter), and computing takes 5 % longer while an exchange runs "
-            "beside it (--simulate_ranks_slowdown)");
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 #include <memory>
 
-#include "bench/plan/graph_dot.h"
 #include "layers/elementwise.h"
 
 namespace cnn::bench {
@@ -100,13 +99,6 @@ TEST(ProfileRecord, MarksTheStepsThatItSlowed) {
   record.end({});
   EXPECT_EQ(profile.steps, 1);
   EXPECT_EQ(result["steps"][1]["profiled"], true);
-}
-
-TEST(GraphDot, HasABoxForEachNodeAndArrowsBetweenThem) {
-  const std::string text = graph_dot(*two_scales().graph);
-  EXPECT_THAT(text,
-              AllOf(testing::StartsWith("digraph step {"), HasSubstr("n0 -> n1;"),
-                    HasSubstr("n1 [label=\""), HasSubstr("\\n[x]"), testing::EndsWith("}\n")));
 }
 
 }  // namespace
