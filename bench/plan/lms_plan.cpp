@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
@@ -66,9 +67,15 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
     return std::min(*flags.host_limit * megabyte, *context.memory.host);
   }
   if (const char* text = std::getenv("TF_GPU_HOST_MEM_LIMIT_IN_MB")) {
-    const auto limit = static_cast<std::size_t>(std::strtoull(text, nullptr, 10)) * megabyte;
-    check(limit > 0, "TF_GPU_HOST_MEM_LIMIT_IN_MB is not a number of megabytes");
-    return std::min(limit, *context.memory.host);
+    const std::optional<std::int64_t> limit = read_integer(text);
+    check(limit && *limit > 0,
+          fmt::format("TF_GPU_HOST_MEM_LIMIT_IN_MB={} is no limit of memory: it must be a whole "
+                      "number of megabytes above 0",
+                      text));
+    // Compared in megabytes: the bytes of a huge limit would not fit the type.
+    return static_cast<std::size_t>(*limit) > *context.memory.host / megabyte
+               ? *context.memory.host
+               : static_cast<std::size_t>(*limit) * megabyte;
   }
   if (context.backend.described) {
     return *context.memory.host;  // what its profile lets be pinned

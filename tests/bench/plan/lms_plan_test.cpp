@@ -120,6 +120,20 @@ TEST(LmsPlanner, TakesTheHostLimitFromTheOriginalsVariableWhereTheFlagIsNotGiven
   EXPECT_EQ(device.planner().limits().host, 20 * one_mib);
 }
 
+TEST(LmsPlanner, TakesAHugeHostLimitForAllThatIsFree) {
+  const HostLimitVariable limit("17592186044417");  // 1 MiB, if its bytes had 64 bits
+  EXPECT_EQ(PlannedDevice().planner().limits().host, 50 * one_mib);
+}
+
+TEST(LmsPlanner, RefusesAHostLimitThatIsNoNumberOfMegabytes) {
+  for (const char* const text : {"0", "-5", "12abc", "", "1e3", "99999999999999999999"}) {
+    const HostLimitVariable limit(text);
+    EXPECT_THAT(tests::error_of([] { PlannedDevice().planner(); }),
+                StartsWith("TF_GPU_HOST_MEM_LIMIT_IN_MB=" + std::string(text) + " is no "))
+        << text;
+  }
+}
+
 TEST(LmsPlanner, GoesByTheSavedPlanOfAnother) {
   const PlannedDevice device;
   const StepPlan step = tests::swapping_plan();
