@@ -163,7 +163,8 @@ std::optional<std::filesystem::path> find_newest(const std::filesystem::path& fo
 
 std::optional<std::filesystem::path> find_whole_before(const std::filesystem::path& checkpoint) {
   const std::int64_t limit = step_of(checkpoint);
-  for (const fs::path& path : checkpoints_in(checkpoint.parent_path())) {
+  const fs::path folder = checkpoint.has_parent_path() ? checkpoint.parent_path() : ".";
+  for (const fs::path& path : checkpoints_in(folder)) {
     try {
       if (step_of(path) < limit) {
         SafetensorsFile whole(path);  // its header says how many bytes there must be
