@@ -16,7 +16,7 @@ std::optional<std::int64_t> parse_step(std::string_view digits) {
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), step);
   const bool whole = error == std::errc() && end == digits.data() + digits.size();
-  return whole && !digits.empty() && step >= 0 ? std::optional(step) : std::nullopt;
+  return whole && !digits.starts_with('-') ? std::optional(step) : std::nullopt;
 }
 
 std::optional<std::string_view> step_text(std::string_view name) {
