@@ -1,9 +1,4 @@
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
-#include <fstream>
-#include <system_error>
-#include <unordered_map>
 #include <utility>
 
 #include "data/catalog.h"

@@ -6,7 +6,6 @@
 #include <limits>
 #include <set>
 
-#include "data/images/colour.h"
 #include "tests/data/files.h"
 
 namespace cnn::data {
@@ -77,42 +76,6 @@ TEST(CentralCrop, HasTheOriginalsSizes) {
                 official_central_crop({375, 500}, {299, 299});
               }),
               HasSubstr("--input_preprocessor=default"));
-}
-
-TEST(Colours, ChangeButStayInRangeAndAreReproducible) {
-  for (const ColourSpace space : {ColourSpace::yiq, ColourSpace::hsv}) {
-    for (int position = 0; position < 50; ++position) {
-      std::vector<float> pixels, again;
-      for (int i = 0; i < 300; ++i) {
-        pixels.push_back(static_cast<float>(i % 97) / 97);
-      }
-      again = pixels;
-      const std::vector<float> before = pixels;
-      RandomStream random(2, position), same(2, position);
-      distort_colours(pixels, space, position % 2 != 0, random);
-      distort_colours(again, space, position % 2 != 0, same);
-      EXPECT_EQ(pixels, again);
-      EXPECT_NE(pixels, before);
-      EXPECT_THAT(pixels, testing::Each(testing::AllOf(testing::Ge(0), testing::Le(1))));
-    }
-  }
-}
-
-TEST(Colours, LeaveGreyGrey) {
-  for (const ColourSpace space : {ColourSpace::yiq, ColourSpace::hsv}) {
-    for (int position = 0; position < 20; ++position) {
-      std::vector<float> pixels;
-      for (int i = 0; i < 30; ++i) {
-        pixels.push_back(static_cast<float>(i / 3) / 10);
-      }
-      RandomStream random(2, position);
-      distort_colours(pixels, space, position % 2 != 0, random);
-      for (std::size_t i = 0; i < pixels.size(); i += 3) {
-        EXPECT_NEAR(pixels[i], pixels[i + 1], 2e-3);
-        EXPECT_NEAR(pixels[i], pixels[i + 2], 2e-3);
-      }
-    }
-  }
 }
 
 }  // namespace

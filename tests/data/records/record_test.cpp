@@ -1,6 +1,5 @@
 #include "data/records/record.h"
 
-#include <array>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string_view>
@@ -31,23 +30,6 @@ std::string text_at(const std::filesystem::path& path, std::uint64_t offset, std
   std::vector<std::byte> buffer;
   const auto data = read_record(InputFile(path), offset, bytes, buffer);
   return {reinterpret_cast<const char*>(data.data()), data.size()};
-}
-
-TEST(Crc32c, HasThePublishedValues) {
-  // RFC 3720, appendix B.4.
-  const std::array<std::byte, 32> zeros{};
-  EXPECT_EQ(crc32c(zeros), 0x8A9136AAU);
-  EXPECT_EQ(crc32c_by_table(zeros), 0x8A9136AAU);
-  EXPECT_EQ(crc32c(as_record_bytes("123456789")), 0xE3069283U);
-  EXPECT_EQ(crc32c({}), 0U);
-}
-
-TEST(Crc32c, IsTheSameByInstructionAndByTable) {
-  std::string text;
-  for (int length = 0; length < 100; ++length) {
-    EXPECT_EQ(crc32c(as_record_bytes(text)), crc32c_by_table(as_record_bytes(text))) << length;
-    text += static_cast<char>(31 * length);
-  }
 }
 
 TEST(Record, HasTheBytesThatTensorFlowWrites) {
