@@ -68,8 +68,8 @@ std::vector<ReaderGroup> LevelSwaps::group(NodeId producer, const std::vector<No
   return groups;
 }
 
-// The nearest level that is `ahead` or more, and at most ten more, before the consumer and has a
-// node that the consumer needs.
+// Returns a node of the nearest level that is more than `ahead` levels, and at most ten more than
+// that, in front of the consumer, and has a node that the consumer needs.
 std::optional<NodeId> LevelSwaps::trigger(NodeId producer, NodeId consumer,
                                           std::int64_t ahead) const {
   constexpr std::int64_t levels_back = 10;

@@ -1,5 +1,3 @@
-// The allocator that is replayed over a step, and the two policies that do so.
-
 #include "lms/eviction.h"
 
 #include <gmock/gmock.h>
@@ -43,45 +41,6 @@ TEST(LiveBytes, CountBytesThatAreTakenOverOnce) {
     const StepCase c = random_step(seed);
     EXPECT_EQ(std::ranges::max(live_bytes(c.request())), c.peak(c.schedule).device_bytes) << seed;
   }
-}
-
-TEST(Reclaim, TakesBytesWhenTheyAreNeededAndCopiesBackOnDemand) {
-  const StepCase c = chain_within(5, 4);
-  const Plan plan = reclaim(c.request());
-  EXPECT_THAT(texts(*c.graph, plan.schedule),
-              ElementsAre("conv#0", "conv#1", "offload conv#0", "conv#2", "offload conv#1",
-                          "conv#3", "conv#4 <2", "loss_backward#5 <4", "conv_backward_weights#6",
-                          "descend#7", "conv_backward_data#8", "conv_backward_weights#9",
-                          "descend#10", "conv_backward_data#11", "fetch conv#1 <13",
-                          "conv_backward_weights#12", "descend#13", "conv_backward_data#14",
-                          "fetch conv#0 <17", "conv_backward_weights#15", "descend#16",
-                          "conv_backward_data#17", "conv_backward_weights#18", "descend#19"));
-  EXPECT_THAT(lines(plan), ElementsAre("Reclaimed 0.0 GiB: reclaim_one 2, reclaim_fragments 0"));
-}
-
-TEST(Caffe, WaitsForEachCopyAndLogsItsAllocations) {
-  const StepCase c = chain_within(5, 4);
-  const Plan plan = caffe(c.request());
-  EXPECT_THAT(texts(*c.graph, plan.schedule),
-              ElementsAre("conv#0", "conv#1", "offload conv#0", "conv#2 <2", "offload conv#1",
-                          "conv#3 <4", "conv#4", "loss_backward#5", "conv_backward_weights#6",
-                          "descend#7", "conv_backward_data#8", "conv_backward_weights#9",
-                          "descend#10", "conv_backward_data#11", "fetch conv#1 <13",
-                          "conv_backward_weights#12", "descend#13", "conv_backward_data#14",
-                          "fetch conv#0 <17", "conv_backward_weights#15", "descend#16",
-                          "conv_backward_data#17", "conv_backward_weights#18", "descend#19"));
-  EXPECT_THAT(lines(plan),
-              ElementsAre("allocate: size=72 [count=4 demanded=100% allocated=100% available=0%]"));
-  EXPECT_EQ(lines(plan, 1).size(), 4U);
-}
-
-TEST(Caffe, ManagesWhatIsAskedForBeyondAShareOfTheMemory) {
-  StepCase c = chain_within(10, 5);
-  EXPECT_EQ(summarize(*c.graph, caffe(c.request()).schedule).swap_outs, 6U);
-  c.options.frac = 1;  // the first four stay
-  EXPECT_EQ(summarize(*c.graph, caffe(c.request()).schedule).swap_outs, 5U);
-  c.options.size_threshold = 65;
-  EXPECT_FALSE(summarize(*c.graph, caffe(c.request()).schedule).moves());
 }
 
 TEST(Eviction, DoesNothingWhereTheStepFits) {

@@ -1,13 +1,9 @@
-// The policies that run nodes again, and what they share.
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "lms/policies.h"
-#include "lms/repeats.h"
 #include "lms/summary.h"
 #include "tests/lms/chain_step.h"
-#include "tests/support/test_ops.h"
 
 namespace cnn::lms {
 namespace {
@@ -86,63 +82,6 @@ TEST(Recompute, DropsNoMoreTensorsThanAllowed) {
   c.options.recompute = Recomputation::full;
   c.options.n_tensors = 1;
   EXPECT_EQ(summarize(*c.graph, recompute(c.request()).schedule).recomputed, 1U);
-}
-
-// The weights change before what they made is needed again.
-TEST(Repeats, NeverReadWhatWasUpdated) {
-  StepCase c;
-  const Value w = c.weights(1);
-  const Value a = c.make("conv", {c.images(), w});
-  const Value first = c.make("loss_backward", {c.make("relu", {a})});
-  emit(tests::Descend(), {w, c.make_all("dw", {first}, {w.desc()}).front()});
-  const Value dy = c.make("relu_backward", {first});
-  c.make("late", {dy, a});
-  c.settle(first);
-  const Request request = c.request();
-  Repeats repeats(request);
-  TensorDecisions decisions = repeats.kept();
-  EXPECT_TRUE(repeats.find(decisions)->empty());
-  decisions[repeats.root(a.id)] = TensorDecision::drop;
-  EXPECT_FALSE(repeats.find(decisions));
-  EXPECT_TRUE(repeats.drop_each({repeats.root(a.id)}, -1).empty());
-}
-
-TEST(Capuchin, LetsTensorsWithTheMostFreeTimeLeave) {
-  StepCase c = chain_step(5);
-  c.budget.device = std::size_t{64} * 4;
-  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64;
-  EXPECT_THAT(texts(*c.graph, capuchin(c.request()).schedule),
-              ElementsAre("conv#0", "conv#1", "offload conv#0", "conv#2", "offload conv#1",
-                          "conv#3", "conv#4", "loss_backward#5", "conv_backward_weights#6",
-                          "descend#7", "conv_backward_data#8", "conv_backward_weights#9",
-                          "descend#10", "fetch conv#1 <12", "conv_backward_data#11",
-                          "conv_backward_weights#12", "descend#13", "fetch conv#0 <16",
-                          "conv_backward_data#14", "conv_backward_weights#15", "descend#16",
-                          "conv_backward_data#17", "conv_backward_weights#18", "descend#19"));
-}
-
-TEST(Capuchin, RunsAgainWhatWouldBeWaitedForLonger) {
-  StepCase c = chain_step(5);
-  c.budget.device = std::size_t{64} * 4;
-  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64.0 / 6;
-  const Summary mixed = summarize(*c.graph, capuchin(c.request()).schedule);
-  EXPECT_EQ(mixed.swap_outs, 1U) << "conv#0, which has time enough";
-  EXPECT_EQ(mixed.recomputed, 1U) << "conv#2: a second instead of four";
-  c.options.recompute = Recomputation::off;
-  const Summary swapped = summarize(*c.graph, capuchin(c.request()).schedule);
-  EXPECT_EQ(swapped.swap_outs, 2U);
-  EXPECT_EQ(swapped.recomputed, 0U);
-}
-
-TEST(Capuchin, MeetsTheBudgetOfAChain) {
-  StepCase c = chain_step(40);
-  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 32;
-  for (const std::size_t images : {40, 30, 20, 10, 4}) {
-    c.budget.device = images * 64;
-    EXPECT_LE(c.peak(capuchin(c.request()).schedule).device_bytes, c.budget.device) << images;
-  }
-  c.options.n_tensors = 2;
-  EXPECT_EQ(summarize(*c.graph, capuchin(c.request()).schedule).swapped_tensors, 2U);
 }
 
 }  // namespace

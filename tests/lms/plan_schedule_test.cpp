@@ -1,0 +1,97 @@
+#include "lms/plan_schedule.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "runtime/timeline.h"
+#include "tests/lms/chain_step.h"
+
+namespace cnn::lms {
+namespace {
+
+using ::testing::Contains;
+using tests::chain_step;
+using tests::StepCase;
+using tests::texts;
+
+// The schedule of a chain with this decision on the tensor that its first layer makes.
+Schedule decided(const StepCase& c, TensorDecision decision, SyncMode sync = SyncMode::none) {
+  const Request request = c.request();
+  const PlanningProblem problem = planning_problem(request);
+  TensorDecisions decisions(problem.roots.size(), TensorDecision::keep);
+  const TensorId first = c.graph->nodes().front().outputs.front();
+  for (std::size_t r = 0; r < decisions.size(); ++r) {
+    if (problem.roots[r].tensor == first) {
+      decisions[r] = decision;
+    }
+  }
+  ScheduleExpander expander(problem);
+  const ExpandedSchedule& expanded = expander.expand(decisions);
+  Evaluator evaluator(problem, request.budget.device, sync);
+  evaluator.evaluate(expanded);
+  return schedule_of(request, problem, expanded, evaluator);
+}
+
+TEST(PlanSchedule, IsTheGivenOneWhereEverythingStays) {
+  const StepCase c = chain_step(3);
+  EXPECT_EQ(texts(*c.graph, decided(c, TensorDecision::keep)), texts(*c.graph, c.schedule));
+}
+
+TEST(PlanSchedule, HasTheCopiesOfATensorThatLeaves) {
+  StepCase c = chain_step(4);
+  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64;
+  const Schedule schedule = decided(c, TensorDecision::swap);
+  const std::vector<std::string> steps = texts(*c.graph, schedule);
+  const auto place = [&](const std::string& start) {
+    std::size_t s = 0;
+    while (s < steps.size() && !steps[s].starts_with(start)) {
+      ++s;
+    }
+    return s;
+  };
+  EXPECT_EQ(place("offload conv#0"), place("conv#1") + 1) << "behind its last use";
+  EXPECT_LT(place("offload conv#0"), place("fetch conv#0"));
+  EXPECT_LT(place("fetch conv#0"), place("conv_backward_weights#11")) << "which reads it";
+  EXPECT_EQ(steps.size(), c.schedule.steps.size() + 2);
+  EXPECT_EQ(c.outcome(schedule), c.outcome(c.schedule));
+}
+
+TEST(PlanSchedule, RunsTheMakerOfADroppedTensorAgain) {
+  const StepCase c = chain_step(3);
+  const Schedule schedule = decided(c, TensorDecision::drop);
+  EXPECT_EQ(std::ranges::count(texts(*c.graph, schedule), "conv#0"), 2);
+  EXPECT_EQ(schedule.steps.size(), c.schedule.steps.size() + 1);
+  EXPECT_EQ(c.outcome(schedule), c.outcome(c.schedule));
+}
+
+TEST(PlanSchedule, LetsComputeWaitForCopiesInSyncModes) {
+  StepCase c = chain_step(4);
+  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 64;
+  EXPECT_THAT(texts(*c.graph, decided(c, TensorDecision::swap)), Contains("conv#2"));
+  c.options.sync_mode = SyncMode::both;
+  EXPECT_THAT(texts(*c.graph, decided(c, TensorDecision::swap, SyncMode::both)),
+              Contains("conv#2 <2"));
+}
+
+TEST(PlanOutcome, IsWhatPlacingAndSimulatingSay) {
+  StepCase c = chain_step(6);
+  c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 32;
+  const Outcome kept = outcome_of(c.request(), c.schedule);
+  EXPECT_EQ(kept.device_bytes, c.planned(c.schedule).memory.device_bytes);
+  EXPECT_EQ(kept.host_bytes, 0U);
+  EXPECT_DOUBLE_EQ(kept.seconds, static_cast<double>(c.graph->nodes().size()));
+  const Schedule swapped = decided(c, TensorDecision::swap);
+  const StepPlan plan = c.planned(swapped);
+  const Outcome outcome = outcome_of(c.request(), swapped);
+  EXPECT_EQ(outcome.device_bytes, plan.memory.device_bytes);
+  EXPECT_EQ(outcome.host_bytes, 64U);
+  EXPECT_DOUBLE_EQ(outcome.seconds, end_of(simulate(plan, c.costs)));
+  const Outcome again = outcome_of(c.request(), decided(c, TensorDecision::drop));
+  EXPECT_DOUBLE_EQ(again.seconds, kept.seconds + 1);
+}
+
+}  // namespace
+}  // namespace cnn::lms
