@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "layers/operands.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -62,24 +61,6 @@ TEST(Padded, NamesTheLayerThatDoesNotFit) {
   EXPECT_THAT([] { padded(square(7, 1), Padding::valid, 5, 9, "v/cg/conv3"); },
               ThrowsMessage<Error>(AllOf(HasSubstr("v/cg/conv3"), HasSubstr("7x7"),
                                          HasSubstr("5x9"), HasSubstr("--image_size"))));
-}
-
-TEST(Inside, FindsTheOutputsThatSeeAPixel) {
-  struct Case {
-    std::int64_t outputs, size, stride, offset, begin, end;
-  };
-  // Input position = output * stride + offset, and must lie in [0, size).
-  constexpr Case cases[] = {
-      {5, 5, 1, 0, 0, 5},  {5, 5, 1, -1, 1, 5}, {5, 5, 1, 1, 0, 4},
-      {3, 6, 2, -1, 1, 3}, {3, 6, 2, 1, 0, 3},  {4, 2, 2, -4, 2, 3},
-  };
-  for (const Case& c : cases) {
-    const Range range = inside(c.outputs, c.size, c.stride, c.offset);
-    EXPECT_EQ(range.begin, c.begin) << c.offset;
-    EXPECT_EQ(range.end, c.end) << c.offset;
-  }
-  const Range none = inside(3, 2, 1, 5);
-  EXPECT_GE(none.begin, none.end);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include "layers/elementwise.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
-#include "runtime/error.h"
 #include "tests/layers/running_graph.h"
 #include "tests/support/literals.h"
 #include "tests/support/test_step.h"
@@ -17,8 +16,6 @@ namespace cnn::layers {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 TensorDesc four() { return described({4}, DataType::f32); }
 
@@ -98,16 +95,6 @@ TEST(FreezeConstants, GivesTheBitsOfTheWholeGraph) {
     EXPECT_EQ(whole.results()[0].as<float>()[i], expected);
     EXPECT_EQ(divided.results()[0].as<float>()[i], expected);
   }
-}
-
-TEST(Divide, RefusesAPrologueThatReadsWhatAStepMakes) {
-  Graph graph;
-  graph.output("y", doubled(doubled(graph.input("x", four()))));
-  EXPECT_THAT(
-      [&] {
-        divide(graph, {false, true});
-      },
-      ThrowsMessage<Error>(HasSubstr("a prologue cannot read scale#0")));
 }
 
 }  // namespace
