@@ -176,34 +176,5 @@ TEST(Calibration, KeepsTheAssumedLinksForOneRank) {
   EXPECT_EQ(values_of(measured(ranks_on_hosts(1, 1), assumed, quick)[0]), values_of(assumed));
 }
 
-TEST(Calibration, BroadcastsTheLinksOfRankZero) {
-  const Topology topology = ranks_on_hosts(1, 2);
-  const auto errors = as_threads(2, small_segment, [&](Transport& transport) {
-    LinkSpeeds mine{.links = {.latency = 1e-6 * (1 + transport.rank()), .meeting = 5e-8},
-                    .of_rank = {1, transport.rank() == 0 ? 0.5 : 0.25},
-                    .sources = {.rank = Source::derived}};
-    if (transport.rank() == 0) {
-      mine.limits = {.host_of = {0, 1},
-                     .memory = {{1e3, 4e10}, {1e6, 1e10}},
-                     .line = 1e9,
-                     .line_source = Source::interface,
-                     .hop = 2e-7};
-    }
-    const LinkSpeeds all = links_of_rank_0(transport, topology, mine);
-    EXPECT_EQ(all.links.latency, 1e-6);
-    EXPECT_EQ(all.links.meeting, 5e-8);
-    EXPECT_EQ(all.of_rank, (std::vector{1, 0.5}));
-    EXPECT_EQ(all.sources.rank, Source::derived);
-    EXPECT_EQ(all.limits.host_of, (std::vector{0, 1}));
-    ASSERT_EQ(all.limits.memory.size(), 2U);
-    EXPECT_EQ(all.limits.memory[1].bytes, 1e6);
-    EXPECT_EQ(all.limits.memory[1].bytes_per_second, 1e10);
-    EXPECT_EQ(all.limits.line, 1e9);
-    EXPECT_EQ(all.limits.line_source, Source::interface);
-    EXPECT_EQ(all.limits.hop, 2e-7);
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(2));
-}
-
 }  // namespace
 }  // namespace cnn::allreduce

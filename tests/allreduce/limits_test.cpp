@@ -13,7 +13,6 @@
 
 #include "allreduce/algorithm.h"
 #include "allreduce/cost.h"
-#include "tests/allreduce/ranks.h"
 #include "tests/support/files.h"
 
 namespace cnn::allreduce {
@@ -221,30 +220,6 @@ TEST(InterfaceSpeed, IsThatOfTheDevicesThatAreUp) {
   EXPECT_EQ(interface_speed(root.path()), 125e9 / 8);
   write_interface(root, "eth2", true, "up", "-1");
   EXPECT_EQ(interface_speed(root.path()), 0);
-}
-
-TEST(Limits, AreMeasuredAlikeOnAllRanks) {
-  std::vector<Limits> found(3);
-  const auto errors = tests::as_threads(3, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {
-    found[static_cast<std::size_t>(transport.rank())] =
-        measure_limits(transport, *tests::usable_loops().back(), ranks_on_hosts(1, 3),
-                       {.seconds = 0.01, .bytes = 1 << 18U});
-  });
-  EXPECT_EQ(errors, std::vector<std::string>(3));
-  for (const Limits& limits : found) {
-    EXPECT_EQ(limits.host_of, (std::vector{0, 0, 0}));
-    ASSERT_EQ(limits.memory.size(), 5U);  // 16 KiB to 256 KiB
-    EXPECT_EQ(limits.memory.back().bytes, 1 << 18U);
-    EXPECT_EQ(limits.line, 0);
-    EXPECT_GT(limits.hop, 0);
-    EXPECT_EQ(limits.hop, found[0].hop);
-    for (std::size_t i = 0; i < limits.memory.size(); ++i) {
-      const double speed = limits.memory[i].bytes_per_second;
-      EXPECT_EQ(speed, found[0].memory[i].bytes_per_second);
-      EXPECT_GT(speed, 0);
-      EXPECT_LE(speed, limits.memory[0].bytes_per_second);
-    }
-  }
 }
 
 }  // namespace
