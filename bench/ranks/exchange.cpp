@@ -69,14 +69,16 @@ allreduce::Limits limits_in(const Json& json, int ranks) {
                            .line = json.at("line_bytes_per_second").get<double>(),
                            .line_source = source_in(json, "line_source"),
                            .hop = json.at("hop_seconds").get<double>()};
-  check(limits.host_of.size() == static_cast<std::size_t>(ranks) &&
-            std::ranges::min(limits.host_of) >= 0,
+  check(ranks > 0 && limits.host_of.size() == static_cast<std::size_t>(ranks) &&
+            std::ranges::all_of(limits.host_of, [](int machine) { return machine >= 0; }),
         "machine_of_rank: one number for each rank, from 0 on");
   for (const Json& row : json.at("memory")) {
     limits.memory.push_back(
         {row.at("bytes").get<double>(), row.at("bytes_per_second_of_rank").get<double>()});
     check(limits.memory.back().bytes_per_second > 0, "a speed of memory is 0");
   }
+  check(std::ranges::is_sorted(limits.memory, {}, &allreduce::MemorySpeed::bytes),
+        "memory: sizes must ascend");
   check(limits.line >= 0 && limits.hop >= 0, "a limit is negative");
   return limits;
 }
@@ -137,6 +139,7 @@ MeasuredLinks read_links(const std::string& file) {
     }
     if (json.contains("meeting_seconds")) {
       links.meeting = json.at("meeting_seconds").get<double>();
+      check(*links.meeting >= 0, "meeting_seconds is negative");
     }
     if (json.contains(remote_memory_key)) {
       links.remote_memory = json.at(remote_memory_key).get<double>();

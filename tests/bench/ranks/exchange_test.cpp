@@ -7,10 +7,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "bench/flags/json.h"
 #include "bench/ranks/exchange_choice.h"
 #include "bench/ranks/exchange_flags.h"
+#include "data/json/parse_json.h"
 #include "runtime/error.h"
 #include "tests/support/error_of.h"
 #include "tests/support/files.h"
@@ -248,6 +251,37 @@ TEST(Exchange, KeepsItsLinksInAFile) {
               HasSubstr("--comm_calibration_file=" + file));
   EXPECT_THAT(tests::error_of([&] { save_links(folder / "no/where", two, {.links = links}); }),
               HasSubstr("cannot write it"));
+}
+
+// A file that somebody has edited, or that another program wrote.
+TEST(Exchange, RefusesLinksThatCannotBe) {
+  const tests::TemporaryFolder folder;
+  const std::string file = folder / "links.json";
+  const Topology two = ranks_on_hosts(1, 2);
+  save_links(file, two,
+             {.links = {.meeting = 1e-7},
+              .limits = {.host_of = {0, 0}, .memory = {{1e3, 9e9}, {1e6, 7e9}}, .hop = 1e-7}});
+  ASSERT_TRUE(load_links(file, two));
+  const Json good = data::parse_json<Json>(tests::read_file(file));
+  const auto refusal = [&](const std::function<void(Json&)>& change) {
+    Json json = good;
+    change(json);
+    folder.write("links.json", json.dump());
+    return tests::error_of([&] { load_links(file, two); });
+  };
+  EXPECT_EQ(refusal([](Json&) {}), "");
+  EXPECT_THAT(refusal([](Json& json) {
+                json["ranks"] = 0;
+                json["limits"]["machine_of_rank"] = Json::array();
+              }),
+              HasSubstr("machine_of_rank: one number for each rank"));
+  EXPECT_THAT(refusal([](Json& json) { json["meeting_seconds"] = -1; }),
+              HasSubstr("meeting_seconds is negative"));
+  EXPECT_THAT(refusal([](Json& json) {
+                auto& memory = json["limits"]["memory"];
+                std::swap(memory[0], memory[1]);
+              }),
+              HasSubstr("memory: sizes must ascend"));
 }
 
 TEST(Exchange, ShowsWhatWasWeighedAndMarksTheChosenWay) {
