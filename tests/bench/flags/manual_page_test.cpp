@@ -12,7 +12,6 @@
 namespace cnn::bench {
 namespace {
 
-using testing::AllOf;
 using testing::HasSubstr;
 
 std::vector<std::string> lines_of_manual() {

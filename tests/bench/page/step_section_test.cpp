@@ -74,6 +74,8 @@ TEST(LossSection, BeginsWithTheLossesOfTheWarmUp) {
   EXPECT_THAT(section, HasSubstr("Total loss"));
   EXPECT_THAT(section, HasSubstr(">-2</text>")) << "the first of three, the last of which is 0";
   EXPECT_THAT(section, Not(HasSubstr("nan")));
+  json["warm_up_losses"] = {9.0, 8.0};
+  EXPECT_THAT(losses_of_one(json), AllOf(HasSubstr(">-1</text>"), Not(HasSubstr(">-2</text>"))));
 }
 
 TEST(LossSection, IsLeftOutWhereNoLossIsTold) {
