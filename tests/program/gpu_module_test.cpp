@@ -15,14 +15,14 @@ using testing::HasSubstr;
 class GpuModule : public testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::copy_file(CNN_PROGRAM, folder_ / "cnn_benchmarks");
+    std::filesystem::copy_file(CNN_PROGRAM, folder / "cnn_benchmarks");
     if (run({"--version"}).out.find("gpu backend: not in this build") == std::string::npos) {
       GTEST_SKIP() << "the backend is a part of the program";
     }
   }
 
   Finished run(std::vector<std::string> flags) const {
-    flags.insert(flags.begin(), folder_ / "cnn_benchmarks");
+    flags.insert(flags.begin(), folder / "cnn_benchmarks");
     return run_and(
         flags, [](const Finished&) { return false; }, [] {});
   }
@@ -30,7 +30,7 @@ class GpuModule : public testing::Test {
     return run({"--simulate=h200", "--model=trivial", "--batch_size=2"});
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(GpuModule, IsNotNeededToPlanForAGpu) {
@@ -46,11 +46,11 @@ TEST_F(GpuModule, IsMissedWhereAGpuIsAskedFor) {
 }
 
 TEST_F(GpuModule, ThatCannotBeLoadedIsNamedWithTheReason) {
-  folder_.write("cnn_gpu.so", "no library");
+  folder.write("cnn_gpu.so", "no library");
   const Finished finished = simulate();
   EXPECT_EQ(finished.status, 1);
   EXPECT_THAT(finished.err, HasSubstr("the GPU backend cannot be loaded: "));
-  EXPECT_THAT(finished.err, HasSubstr(folder_ / "cnn_gpu.so"));
+  EXPECT_THAT(finished.err, HasSubstr(folder / "cnn_gpu.so"));
   EXPECT_THAT(finished.err, HasSubstr("are the CUDA libraries and cuDNN 9 that the program"));
 }
 
@@ -64,16 +64,16 @@ TEST_F(GpuModule, OfAnotherProgramIsRefusedWithWhatToDo) {
   if (library.empty()) {
     GTEST_SKIP() << "no library found to put in its place";
   }
-  std::filesystem::copy_file(library, folder_ / "cnn_gpu.so");
+  std::filesystem::copy_file(library, folder / "cnn_gpu.so");
   const Finished finished = simulate();
   EXPECT_EQ(finished.status, 1);
-  EXPECT_THAT(finished.err, HasSubstr((folder_ / "cnn_gpu.so") +
+  EXPECT_THAT(finished.err, HasSubstr((folder / "cnn_gpu.so") +
                                       " is not the GPU backend of this program; put the one of "
                                       "its build there, or remove the file"));
 }
 
 TEST_F(GpuModule, ThatIsBrokenLeavesTheProcessorToCompute) {
-  folder_.write("cnn_gpu.so", "no library");
+  folder.write("cnn_gpu.so", "no library");
   const Finished version = run({"--version"});
   EXPECT_EQ(version.status, 0) << version.err;
   EXPECT_THAT(version.out, HasSubstr("gpu backend: no CUDA device: "));
@@ -84,7 +84,7 @@ TEST_F(GpuModule, ThatIsBrokenLeavesTheProcessorToCompute) {
 }
 
 TEST_F(GpuModule, IsNoFolderOfItsName) {
-  std::filesystem::create_directory(folder_ / "cnn_gpu.so");
+  std::filesystem::create_directory(folder / "cnn_gpu.so");
   EXPECT_THAT(run({"--version"}).out, HasSubstr("gpu backend: not in this build"));
 }
 
