@@ -16,7 +16,9 @@ class GpuModule : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::copy_file(CNN_PROGRAM, folder / "cnn_benchmarks");
-    if (run({"--version"}).out.find("gpu backend: not in this build") == std::string::npos) {
+    const Finished version = run({"--version"});
+    ASSERT_EQ(version.status, 0) << version.err;
+    if (version.out.find("gpu backend: not in this build") == std::string::npos) {
       GTEST_SKIP() << "the backend is a part of the program";
     }
   }
