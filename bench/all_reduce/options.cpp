@@ -115,13 +115,28 @@ const OptionRow* find_option(std::string_view word) {
   return row == option_rows.end() ? nullptr : &*row;
 }
 
+// Steps of a few bytes up to gigabytes would be more sizes than memory holds.
+void check_count(const ReduceOptions& options) {
+  constexpr std::size_t most_sizes = 10'000;
+  if (options.step == 0 || !options.least || !options.most) {
+    return;
+  }
+  const std::size_t count = (*options.most - *options.least) / options.step + 1;
+  check(count <= most_sizes,
+        fmt::format("-i {} makes {} sizes from -b to -e; take larger steps, for at most {}",
+                    options.step, count, most_sizes));
+}
+
 }  // namespace
 
 std::vector<std::size_t> ReduceOptions::sizes() const {
   const std::size_t last = most.value_or(least.value_or(4));
   std::vector<std::size_t> all;
   for (std::size_t bytes = least.value_or(last); bytes <= last;) {
-    all.push_back(std::max<std::size_t>(bytes / sizeof(float) * sizeof(float), sizeof(float)));
+    const std::size_t whole = std::max(bytes / sizeof(float), std::size_t{1}) * sizeof(float);
+    if (all.empty() || all.back() != whole) {
+      all.push_back(whole);
+    }
     bytes = step > 0 ? bytes + step : static_cast<std::size_t>(static_cast<double>(bytes) * factor);
   }
   return all;
@@ -147,6 +162,7 @@ ReduceOptions parse_reduce_options(std::span<const std::string> words) {
   }
   check(!options.least || !options.most || *options.least <= *options.most,
         "-b is larger than -e: there is no size between");
+  check_count(options);
   return options;
 }
 

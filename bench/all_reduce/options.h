@@ -26,7 +26,8 @@ struct ReduceOptions {
   std::vector<std::string> suite = {};  // words that are for the suite's flags
 
   bool table() const { return least || most; }
-  std::vector<std::size_t> sizes() const;  // bytes, ascending
+  // Returns the bytes of each buffer: whole elements, ascending, none twice.
+  std::vector<std::size_t> sizes() const;
 };
 
 // Throws Error: one line that names the word.

@@ -41,6 +41,19 @@ TEST(ReduceOptions, HaveSizesByAFactorOrAStep) {
   EXPECT_THAT(parse_reduce_options(Words{"-b", "1"}).sizes(), ElementsAre(4));
 }
 
+TEST(ReduceOptions, HaveEachSizeInWholeElementsOnce) {
+  EXPECT_THAT(parse_reduce_options(Words{"-b", "1", "-e", "16"}).sizes(), ElementsAre(4, 8, 16));
+  EXPECT_THAT(parse_reduce_options(Words{"-b", "6", "-e", "13", "-i", "1"}).sizes(),
+              ElementsAre(4, 8, 12));
+}
+
+TEST(ReduceOptions, HaveNoMoreSizesThanATableShows) {
+  EXPECT_EQ(option_error({"-b", "1M", "-e", "1G", "-i", "4"}),
+            "-i 4 makes 268173313 sizes from -b to -e; take larger steps, for at most 10000");
+  EXPECT_EQ(parse_reduce_options(Words{"-b", "4", "-e", "40000", "-i", "4"}).sizes().size(),
+            10000U);
+}
+
 TEST(ReduceOptions, AreRefusedByName) {
   EXPECT_THAT(option_error({"-b", "4Q"}), HasSubstr("-b 4Q: must be a number of bytes"));
   EXPECT_THAT(option_error({"-b", "0"}), HasSubstr("-b 0"));
