@@ -32,7 +32,7 @@ std::string treatment_name(Treatment treatment) {
   return names.at(treatment);
 }
 
-std::string default_text(const Flag& flag) {
+std::string default_in_table(const Flag& flag) {
   const std::string text = to_text(default_value(flag));
   if (type_name(flag) == "list") {
     return "[" + text + "]";
@@ -71,7 +71,7 @@ TEST(FlagTable, HasEveryFlagOfTheOriginalWithItsTypeAndDefault) {
     const Flag* flag = find_flag(row.name);
     ASSERT_NE(flag, nullptr) << row.name;
     EXPECT_EQ(type_name(*flag), row.type) << row.name;
-    EXPECT_EQ(default_text(*flag), row.usual) << row.name;
+    EXPECT_EQ(default_in_table(*flag), row.usual) << row.name;
     EXPECT_EQ(treatment_name(flag->treatment), row.treatment) << row.name;
   }
   EXPECT_EQ(all_flags().size(), rows.size());
