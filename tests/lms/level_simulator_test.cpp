@@ -60,6 +60,30 @@ TEST(LevelSimulator, SaysWhatLiesOnTheHostAtATime) {
   }
 }
 
+// The first image is back before the second one is made.
+TEST(LevelSimulator, TakesOffTheHostWhatHasComeBack) {
+  StepCase c;
+  Value x = c.images();
+  for (int image = 0; image < 2; ++image) {
+    const Value far = c.make("conv", {x});
+    x = far;
+    for (int layer = 0; layer < 4; ++layer) {
+      x = c.make("relu", {x});
+    }
+    x = c.make("add", {x, far});
+  }
+  const Value first = c.make("loss_backward", {x});
+  for (const Node& node : std::vector<Node>(c.graph->nodes().begin(), c.graph->nodes().end())) {
+    if (node.op->name() == "conv") {
+      c.make("conv_backward", {first, {c.graph.get(), node.outputs.front()}});
+    }
+  }
+  c.settle(first);
+  const auto outcome = play(c, {.threshold = 2, .groupby = 1000, .sync = SyncMode::both});
+  EXPECT_TRUE(outcome.passed);
+  EXPECT_EQ(outcome.host_bytes, image_bytes);
+}
+
 TEST(LevelSimulator, NeedsLessWhereMoreLeaves) {
   StepCase c = chain_step(20);
   std::size_t before = 0;

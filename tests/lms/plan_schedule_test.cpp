@@ -59,6 +59,19 @@ TEST(PlanSchedule, HasTheCopiesOfATensorThatLeaves) {
   EXPECT_EQ(c.outcome(schedule), c.outcome(c.schedule));
 }
 
+// The copy out takes as long as three layers, so that the last layer has to wait for its bytes.
+TEST(PlanSchedule, LetsAStepWaitForTheBytesOfACopyOut) {
+  StepCase c = chain_step(4);
+  c.costs.out_bytes_per_second = 64.0 / 3;
+  c.costs.in_bytes_per_second = 64;
+  c.budget.device = std::size_t{64} * 4;
+  const std::vector<std::string> steps = texts(*c.graph, decided(c, TensorDecision::swap));
+  ASSERT_EQ(steps.at(2), "offload conv#0");
+  EXPECT_EQ(steps.at(5), "loss_backward#4 <2");
+  c.budget.device = std::size_t{64} * 9;
+  EXPECT_THAT(texts(*c.graph, decided(c, TensorDecision::swap)), Contains("loss_backward#4"));
+}
+
 TEST(PlanSchedule, RunsTheMakerOfADroppedTensorAgain) {
   const StepCase c = chain_step(3);
   const Schedule schedule = decided(c, TensorDecision::drop);

@@ -81,12 +81,20 @@ TEST(Preprocess, DoesNotDependOnWhatItsBuffersHeld) {
   }
 }
 
+// Colours that change from pixel to pixel, so that interpolated ones depend on their neighbours.
+std::uint8_t many_colours(int row, int column, int channel) {
+  return static_cast<std::uint8_t>(channel == 0   ? 9 * row
+                                   : channel == 1 ? 7 * column
+                                                  : 5 * (row + column));
+}
+
 // The pixels beyond the crop that are decoded with it suffice for the values of the whole image.
 TEST(Preprocess, EvaluatesTheSamePixelsByDecodingOnlyTheCrop) {
-  for (const auto& [height, width] : {std::pair{80, 60}, {61, 199}, {33, 17}, {16, 16}, {8, 5}}) {
+  for (const auto& [height, width] :
+       {std::pair{80, 60}, {61, 199}, {133, 171}, {33, 17}, {16, 16}, {8, 5}}) {
     for (const JpegKind kind : {JpegKind::subsampled, JpegKind::colour, JpegKind::progressive}) {
       for (int method = 0; method < 4; ++method) {
-        PreprocessCase one{.file = jpeg_of(height, width, kind, gradient), .training = false};
+        PreprocessCase one{.file = jpeg_of(height, width, kind, many_colours), .training = false};
         one.options.resize = static_cast<ResizeChoice>(method);
         const std::vector<float> crop_only = one.at({});
         one.options.decode_crop_only = false;
