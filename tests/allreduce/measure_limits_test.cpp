@@ -33,7 +33,7 @@ TEST(MeasureLimits, AreMeasuredAlikeOnAllRanks) {
   }
 }
 
-// What the least and the largest working set are, by the sizes that are measured.
+// Returns the working sets whose speed is measured.
 std::vector<double> measured_sizes(std::size_t bytes) {
   std::vector<double> sizes;
   const auto errors = tests::as_threads(2, {.segment_bytes = 1 << 20U}, [&](Transport& transport) {

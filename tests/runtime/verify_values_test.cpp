@@ -101,7 +101,7 @@ TEST(VerifyValues, FindsAVariableThatIsReadAfterItsUpdateInsteadOfBefore) {
   EXPECT_THAT(values_error(plan), HasSubstr("combine#1) meets w after 1 changes in place"));
 }
 
-// What leaves is a weight; its copy must be that of after the update.
+// A weight that leaves must have been updated before.
 TEST(VerifyValues, FindsAnOutputThatLeavesBeforeItsUpdate) {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", floats(16), {});
