@@ -111,6 +111,7 @@ class ThreadWorld final : public World {
 // Runs a function as each rank. A rank that throws ends the test, as the others may wait for it.
 void as_ranks_of(ThreadsOfWorld& threads, const std::function<void(World&)>& work) {
   std::vector<std::jthread> running;
+  running.reserve(threads.texts.size());
   for (int rank = 0; rank < static_cast<int>(threads.texts.size()); ++rank) {
     running.emplace_back([&threads, &work, rank] {
       ThreadWorld world(threads, rank);
@@ -122,7 +123,11 @@ void as_ranks_of(ThreadsOfWorld& threads, const std::function<void(World&)>& wor
 constexpr SharedMemoryOptions small_memory{.segment_bytes = 1 << 16U, .channels = 4};
 
 RankPlacement placed(const std::string& memory, std::vector<int> nodes = {}) {
-  return {.host = "h", .kernel = "k", .memory = memory, .process = ::getpid(), .nodes = nodes};
+  return {.host = "h",
+          .kernel = "k",
+          .memory = memory,
+          .process = ::getpid(),
+          .nodes = std::move(nodes)};
 }
 
 TEST(TopologyOf, NumbersHostsInTheOrderOfTheirFirstRanks) {
@@ -237,14 +242,14 @@ TEST(Connection, HasChannelsForEachPairOfRanksOfTwoProcesses) {
 
 // Ranks 0 and 2 share a host; rank 1 is elsewhere.
 class ConnectionOfTwoHosts : public ::testing::Test {
- protected:
+ public:
   // Calls the function with the transport of rank 0, and answers with the others as long as it
   // takes.
   void as_rank_0(const std::function<void(Transport&, World&)>& work) {
     const std::vector<RankPlacement> placements{placed("a"), placed("b"), placed("a")};
-    as_ranks_of(threads_, [&](World& world) {
+    as_ranks_of(threads, [&](World& world) {
       Connection connection(world, placements, small_memory);
-      memory_of_[static_cast<std::size_t>(world.rank())] =
+      memory_of[static_cast<std::size_t>(world.rank())] =
           connection.transport().allocate_shared(64).data();
       world.gather({});
       if (world.rank() == 0) {
@@ -253,10 +258,10 @@ class ConnectionOfTwoHosts : public ::testing::Test {
       world.gather({});
     });
   }
-  RemoteCalls& calls() { return threads_.calls[0]; }
+  RemoteCalls& calls() { return threads.calls[0]; }
 
-  ThreadsOfWorld threads_{3};
-  std::array<std::byte*, 3> memory_of_{};
+  ThreadsOfWorld threads{3};
+  std::array<std::byte*, 3> memory_of{};
 };
 
 TEST_F(ConnectionOfTwoHosts, NumbersRanksAsTheWorldDoes) {
@@ -268,14 +273,14 @@ TEST_F(ConnectionOfTwoHosts, NumbersRanksAsTheWorldDoes) {
 
 TEST_F(ConnectionOfTwoHosts, AddressesTheMemoryOfItsOwnHostAlone) {
   as_rank_0([&](Transport& transport, World& /*world*/) {
-    EXPECT_NE(transport.peer_address(2, memory_of_[0]), nullptr);
-    EXPECT_EQ(transport.peer_address(1, memory_of_[0]), nullptr);
+    EXPECT_NE(transport.peer_address(2, memory_of[0]), nullptr);
+    EXPECT_EQ(transport.peer_address(1, memory_of[0]), nullptr);
   });
 }
 
 TEST_F(ConnectionOfTwoHosts, RoutesMessagesByTheHostOfThePeer) {
   as_rank_0([&](Transport& transport, World& /*world*/) {
-    const Bytes bytes(memory_of_[0], 8);
+    const Bytes bytes(memory_of[0], 8);
     transport.send(1, 2, {&bytes, 1});
     EXPECT_EQ(calls().sends, (std::vector<std::pair<int, std::size_t>>{{1, 2}}));
     transport.send(2, 2, {&bytes, 1});
@@ -306,14 +311,14 @@ TEST_F(ConnectionOfTwoHosts, DividesABarrierAndAWaitAmongBothTransports) {
 TEST_F(ConnectionOfTwoHosts, TellsBothHostsOfALostRank) {
   as_rank_0([&](Transport& transport, World& /*world*/) {
     calls().is_lost = true;
-    const Bytes bytes(memory_of_[0], 8);
+    const Bytes bytes(memory_of[0], 8);
     try {
       transport.send(1, 0, {&bytes, 1});
       ADD_FAILURE() << "the loss was not reported";
     } catch (const PeerLost& lost) {
       EXPECT_EQ(lost.rank(), 1);
     }
-    EXPECT_EQ(threads_.aborts[0], std::vector{1});
+    EXPECT_EQ(threads.aborts[0], std::vector{1});
   });
 }
 

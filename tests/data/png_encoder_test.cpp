@@ -70,11 +70,12 @@ TEST(EncodePng, WritesTheRowsOfAnRgbImage) {
 
 TEST(EncodePng, WritesSizesOfMoreThanOneByte) {
   const std::vector<std::uint8_t> pixels(std::size_t{300} * 260 * 3, 9);
+  const std::size_t bytes = std::size_t{300} * (260 * 3 + 1);
   const std::vector<PngChunk> chunks = png_chunks(encode_png(300, 260, pixels));
   ASSERT_EQ(chunks.size(), 3U);
   EXPECT_EQ(png_number(chunks[0].data), 260U);
   EXPECT_EQ(png_number(std::string_view(chunks[0].data).substr(4)), 300U);
-  EXPECT_EQ(inflated_png_rows(chunks[1].data, 300 * (260 * 3 + 1)).size(), 300U * (260 * 3 + 1));
+  EXPECT_EQ(inflated_png_rows(chunks[1].data, bytes).size(), bytes);
 }
 
 TEST(EncodePng, RefusesPixelsOfAnotherSize) {

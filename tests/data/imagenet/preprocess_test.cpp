@@ -40,7 +40,7 @@ float mean_of_columns(const std::vector<float>& image, int first, int columns) {
   float sum = 0;
   for (int row = 0; row < small_side; ++row) {
     for (int column = first; column < first + columns; ++column) {
-      sum += image[static_cast<std::size_t>(3 * (row * small_side + column))];
+      sum += image[std::size_t{3} * static_cast<std::size_t>(row * small_side + column)];
     }
   }
   return sum / static_cast<float>(small_side * columns);

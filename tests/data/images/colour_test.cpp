@@ -110,7 +110,7 @@ TEST(Colours, KeepTheMeanLumaInYiq) {
     for (std::size_t i = 0; i < pixels.size(); i += 3) {
       sum += 0.299 * pixels[i] + 0.587 * pixels[i + 1] + 0.114 * pixels[i + 2];
     }
-    return sum / static_cast<double>(pixels.size() / 3);
+    return 3 * sum / static_cast<double>(pixels.size());
   };
   for (int position = 0; position < 40; ++position) {
     std::vector<float> pixels{0.5F, 0.45F, 0.4F, 0.55F, 0.6F, 0.45F, 0.5F, 0.4F, 0.55F};
@@ -160,9 +160,10 @@ TEST(Colours, ChangeButStayInRangeAndAreReproducible) {
 TEST(Colours, LeaveGreyGrey) {
   for (const ColourSpace space : {ColourSpace::yiq, ColourSpace::hsv}) {
     for (int position = 0; position < 20; ++position) {
-      std::vector<float> pixels;
-      for (int i = 0; i < 30; ++i) {
-        pixels.push_back(static_cast<float>(i / 3) / 10);
+      std::vector<float> pixels(30);
+      for (std::size_t i = 0; i < pixels.size(); ++i) {
+        const std::size_t pixel = i / 3;
+        pixels[i] = static_cast<float>(pixel) / 10;
       }
       RandomStream random(2, position);
       distort_colours(pixels, space, position % 2 != 0, random);
