@@ -90,10 +90,10 @@ preset_note() {
   esac
 }
 
-# report_progress [SECONDS]: reads what ninja prints and says how far it is, at most once in so many seconds. The time
+# report_progress SECONDS: reads what ninja prints and says how far it is, at most once in so many seconds. The time
 # left is an estimate by which all steps take equally long.
 report_progress() {
-  local line finished total every=${1:-15} start=$SECONDS told=$SECONDS
+  local line finished total every=$1 start=$SECONDS told=$SECONDS
   while IFS= read -r line; do
     [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
     finished=${BASH_REMATCH[1]} total=${BASH_REMATCH[2]}
@@ -129,7 +129,7 @@ build() {
     export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
     cmake --preset "$preset" "${options[@]}"
     cmake --build --preset "$preset" --parallel "$(jobs)" "$@" -- -k 0
-  ) </dev/null 2>&1 | tee "$log" | report_progress; then
+  ) </dev/null 2>&1 | tee "$log" | report_progress 15; then
     grep -A 3 -E ': (fatal )?error|^CMake Error|undefined reference' "$log" | head -80 >&2 || tail -n 30 "$log" >&2
     die "preset $preset does not build; all of the output is in $log"
   fi

@@ -18,7 +18,7 @@ slow_build() {
 said=$(slow_build | report_progress 1 2>&1)
 [[ $said =~ ^\ \ step\ 2\ of\ 8,\ about\ [0-9]+\ s\ left$ ]] || fail "unclear progress: $said"
 
-said=$(printf '[%d/4] Building\n' 1 2 3 4 | report_progress 2>&1)
+said=$(printf '[%d/4] Building\n' 1 2 3 4 | report_progress 15 2>&1)
 [[ -z $said ]] || fail "a build of less than 15 seconds said: $said"
 
 [[ $(duration 59) == "59 s" && $(duration 60) == "1 min" && $(duration 150) == "3 min" ]] || fail "wrong duration"
@@ -27,7 +27,12 @@ said=$(printf '[%d/4] Building\n' 1 2 3 4 | report_progress 2>&1)
 root=$(mktemp -d)
 trap 'rm -r "$root"' EXIT
 mkdir -p "$root/bin"
-printf '#!/bin/sh\n[ "$1" = --build ] || exit 0\necho "a.cpp:1:1: error: expected a declaration"\nexit 1\n' >"$root/bin/cmake"
+cat >"$root/bin/cmake" <<'END'
+#!/bin/sh
+[ "$1" = --build ] || exit 0
+echo "a.cpp:1:1: error: expected a declaration"
+exit 1
+END
 chmod +x "$root/bin/cmake"
 if said=$(PATH=$root/bin:$PATH && build cpu 2>&1); then
   fail "a build that fails passed"
