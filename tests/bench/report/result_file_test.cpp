@@ -34,7 +34,7 @@ TEST(ResultFile, SendsAPipeTheFirstResultAlone) {
   file.publish(first);
   file.publish({{"b", 2}});
   std::array<char, 200> read_bytes{};
-  const ssize_t bytes = read(reader, read_bytes.data(), read_bytes.size());
+  const ssize_t bytes = ::read(reader, read_bytes.data(), read_bytes.size());
   close(reader);
   EXPECT_EQ(std::string(read_bytes.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0),
             result_text(first));

@@ -22,7 +22,7 @@ TEST(WriteAll, WaitsForTheReaderOfANonBlockingPipe) {
     fcntl(ends[0], F_SETFL, 0);
     std::array<char, 4096> part{};
     for (ssize_t bytes = 1; bytes > 0;) {
-      bytes = read(ends[0], part.data(), part.size());
+      bytes = ::read(ends[0], part.data(), part.size());
       arrived.append(part.data(), bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
     }
   });
