@@ -40,23 +40,23 @@ class StreamCommunicatorLog final : public StreamCommunicator {
 class StreamExchangeOfABucket : public ::testing::Test {
  protected:
   void SetUp() override {
-    add_stream_exchange(table_, communicator_);
-    kernel_ = table_.make(op_, signature_);
+    add_stream_exchange(table, communicator);
+    kernel = table.make(op, signature);
   }
   static TensorView view(std::vector<float>& values) {
     return {{Shape{static_cast<std::int64_t>(values.size())}},
             reinterpret_cast<std::byte*>(values.data())};
   }
 
-  std::shared_ptr<StreamCommunicatorLog> communicator_ = std::make_shared<StreamCommunicatorLog>();
-  KernelTable table_;
-  AllReduce op_{2, 0.5F};
-  Signature signature_{.in = {{Shape{3}}, {Shape{4}}}, .out = {{Shape{3}}, {Shape{4}}}};
-  std::unique_ptr<Kernel> kernel_;
+  std::shared_ptr<StreamCommunicatorLog> communicator = std::make_shared<StreamCommunicatorLog>();
+  KernelTable table;
+  AllReduce op{2, 0.5F};
+  Signature signature{.in = {{Shape{3}}, {Shape{4}}}, .out = {{Shape{3}}, {Shape{4}}}};
+  std::unique_ptr<Kernel> kernel;
 };
 
 TEST_F(StreamExchangeOfABucket, IsPreparedOnceBeforeAnyRun) {
-  EXPECT_THAT(communicator_->calls, ElementsAre("prepare 2 of 7"));
+  EXPECT_THAT(communicator->calls, ElementsAre("prepare 2 of 7"));
 }
 
 TEST_F(StreamExchangeOfABucket, IsReducedInThePlaceOfItsOutputs) {
@@ -64,20 +64,19 @@ TEST_F(StreamExchangeOfABucket, IsReducedInThePlaceOfItsOutputs) {
   tests::ImmediateStream stream;
   for (int step = 0; step < 2; ++step) {
     std::ranges::fill(both, 1.0F);
-    kernel_->run(stream, {.in = {view(in), view(both)}, .out = {view(out), view(both)}});
+    kernel->run(stream, {.in = {view(in), view(both)}, .out = {view(out), view(both)}});
     EXPECT_THAT(in, ElementsAre(8, 2, 3)) << "it is an operand, not a result";
     EXPECT_THAT(out, ElementsAre(4, 1, 1.5F));
     EXPECT_THAT(both, ElementsAre(0.5F, 0.5F, 0.5F, 0.5F));
   }
-  EXPECT_THAT(communicator_->calls,
-              ElementsAre("prepare 2 of 7", "reduce 2: 3 4", "reduce 2: 3 4"));
+  EXPECT_THAT(communicator->calls, ElementsAre("prepare 2 of 7", "reduce 2: 3 4", "reduce 2: 3 4"));
 }
 
 TEST_F(StreamExchangeOfABucket, TakesOperandsAsTheyLie) {
   Signature asked{.in = {{.shape = {2, 3, 1, 1}, .layout = Layout::nhwc}}};
   asked.out = asked.in;
   asked.out[0].layout = Layout::nchw;
-  const std::optional<KernelSpec> spec = table_.describe(op_, asked);
+  const std::optional<KernelSpec> spec = table.describe(op, asked);
   ASSERT_TRUE(spec.has_value());
   EXPECT_EQ(spec->in, asked.in);
   EXPECT_EQ(spec->out, asked.in) << "an element-wise sum converts nothing";

@@ -118,9 +118,9 @@ TEST(LevelSimulator, NeedsLessWhereCopiesAreWaitedFor) {
   const auto peak = [&](SyncMode sync) {
     return simulated_peak(c, {.threshold = 1, .ahead = 1, .groupby = 0, .sync = sync});
   };
-  EXPECT_EQ(peak(SyncMode::none), 3 * 8 * image_bytes);
-  EXPECT_EQ(peak(SyncMode::in), 3 * 8 * image_bytes);
-  EXPECT_EQ(peak(SyncMode::both), 2 * 8 * image_bytes);
+  EXPECT_EQ(peak(SyncMode::none), std::size_t{24} * image_bytes);
+  EXPECT_EQ(peak(SyncMode::in), std::size_t{24} * image_bytes);
+  EXPECT_EQ(peak(SyncMode::both), std::size_t{16} * image_bytes);
 }
 
 TEST(LevelSimulator, TakesItsShareOfTheArena) {

@@ -20,13 +20,13 @@ using ::testing::IsEmpty;
 class SwapsOfAChain : public ::testing::Test {
  protected:
   std::vector<LevelSwap> find(const LevelParameters& parameters) const {
-    return LevelSwaps(request_, levels_, tensors_).find(parameters);
+    return LevelSwaps(request, levels, tensors).find(parameters);
   }
 
-  tests::StepCase case_ = tests::chain_step(3);
-  Request request_ = case_.request();
-  Levels levels_{*case_.graph, case_.schedule};
-  std::vector<Stashed> tensors_ = candidates(request_);
+  tests::StepCase step_case = tests::chain_step(3);
+  Request request = step_case.request();
+  Levels levels{*step_case.graph, step_case.schedule};
+  std::vector<Stashed> tensors = candidates(request);
 };
 
 TEST_F(SwapsOfAChain, AreOfTensorsWithReadersBeyondTheThreshold) {
@@ -34,7 +34,7 @@ TEST_F(SwapsOfAChain, AreOfTensorsWithReadersBeyondTheThreshold) {
   EXPECT_EQ(find({.threshold = 2, .sync = SyncMode::both}).size(), 2U) << "y3 stays";
   const std::vector<LevelSwap> farthest = find({.threshold = 4, .sync = SyncMode::both});
   ASSERT_EQ(farthest.size(), 1U);
-  EXPECT_EQ(farthest[0].tensor->tensor, tensors_[0].tensor);
+  EXPECT_EQ(farthest[0].tensor->tensor, tensors[0].tensor);
   EXPECT_THAT(farthest[0].near, ElementsAre(NodeId{1}));
   ASSERT_EQ(farthest[0].groups.size(), 1U);
   EXPECT_THAT(farthest[0].groups[0].readers, ElementsAre(NodeId{7}));
@@ -81,7 +81,7 @@ TEST_F(SwapsOfAChain, HaveNoTriggerWhereCopiesBackAreWaitedFor) {
 
 TEST_F(SwapsOfAChain, AreNoMoreThanTheOptionsAllow) {
   for (const std::size_t most : {0, 1, 2, 3}) {
-    case_.options.n_tensors = static_cast<std::int64_t>(most);
+    step_case.options.n_tensors = static_cast<std::int64_t>(most);
     EXPECT_EQ(find({.threshold = 0, .sync = SyncMode::both}).size(), most);
   }
 }

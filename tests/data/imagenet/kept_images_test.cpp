@@ -87,6 +87,7 @@ TEST(CachedImages, StayInPlaceWhileOthersAreReadByManyThreads) {
   const std::span<const std::byte> held = source->read(3, buffer);
   std::atomic<int> wrong = 0;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (std::int64_t i = 0; i < 200; ++i) {

@@ -38,15 +38,15 @@ std::vector<std::int64_t> labels_in_shards(const ImageSource& source) {
 class ImageShards : public testing::Test {
  protected:
   void SetUp() override {
-    folder_.write("train-00000-of-00002", image_shard_with_labels({3, 1}));
-    folder_.write("train-00001-of-00002", image_shard_with_labels({4, 1, 5}));
-    folder_.write("validation-00000-of-00001", image_shard_with_labels({9}));
+    folder.write("train-00000-of-00002", image_shard_with_labels({3, 1}));
+    folder.write("train-00001-of-00002", image_shard_with_labels({4, 1, 5}));
+    folder.write("validation-00000-of-00001", image_shard_with_labels({9}));
   }
   Options options(bool training = true) const {
-    return {.dir = folder_.path().string(), .training = training};
+    return {.dir = folder.path().string(), .training = training};
   }
 
-  TemporaryFolder folder_;
+  TemporaryFolder folder;
 };
 
 TEST_F(ImageShards, GiveTheRecordsOfTheirSubsetInOrder) {
@@ -55,14 +55,14 @@ TEST_F(ImageShards, GiveTheRecordsOfTheirSubsetInOrder) {
 }
 
 TEST_F(ImageShards, AreFoundBySubset) {
-  std::filesystem::remove(folder_.path() / "validation-00000-of-00001");
+  std::filesystem::remove(folder.path() / "validation-00000-of-00001");
   EXPECT_TRUE(has_shards(options()));
   EXPECT_FALSE(has_shards(options(false)));
 }
 
 TEST_F(ImageShards, NameTheFileAndThePlaceOfARecord) {
   const auto source = open_shards(options());
-  const std::string second = (folder_.path() / "train-00001-of-00002").string();
+  const std::string second = (folder.path() / "train-00001-of-00002").string();
   EXPECT_EQ(source->where(2), second + ": the record at byte 0");
   EXPECT_THAT(source->where(3), HasSubstr(second + ": the record at byte "));
   EXPECT_NE(source->where(3), source->where(2));
@@ -80,13 +80,13 @@ TEST_F(ImageShards, TakeABlockThatEndsBehindAShardOrTheSetForReadAhead) {
 
 TEST_F(ImageShards, SumTheBytesOfTheirFiles) {
   EXPECT_EQ(open_shards(options())->bytes(),
-            std::filesystem::file_size(folder_.path() / "train-00000-of-00002") +
-                std::filesystem::file_size(folder_.path() / "train-00001-of-00002"));
+            std::filesystem::file_size(folder.path() / "train-00000-of-00002") +
+                std::filesystem::file_size(folder.path() / "train-00001-of-00002"));
 }
 
 TEST_F(ImageShards, PassOnTheNoticesOfTheirIndex) {
   EXPECT_TRUE(open_shards(options())->notices().empty());
-  std::filesystem::remove(folder_.path() / "train-00000-of-00002");
+  std::filesystem::remove(folder.path() / "train-00000-of-00002");
   EXPECT_THAT(open_shards(options())->notices(), ElementsAre(HasSubstr("1 of the 2 shards")));
 }
 
