@@ -15,7 +15,7 @@ namespace {
 
 using Variable = std::pair<std::string, std::string>;
 
-// What the variables act on, and the flags that go before them.
+// The variables act on the configuration; flags of the command line go before them.
 struct Command {
   std::span<const Setting> settings;
   Config& config;

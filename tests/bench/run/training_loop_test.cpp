@@ -19,7 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// What a test wants an observer to do.
+// Says what an observer does when a test's step reaches it.
 struct LoopRules {
   std::int64_t work_at = 1000, timeline_at = 1000;
   Next next = Next::go_on;

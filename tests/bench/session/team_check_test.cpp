@@ -1,4 +1,4 @@
-// What a team checks of its ranks.
+// A team checks what its ranks say of themselves before it trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <limits>

@@ -1,4 +1,4 @@
-// What the ranks of a team report when a run ends.
+// Ranks of a team report their figures to rank 0 when a run ends.
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
