@@ -26,6 +26,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
+// A job of this process: tests run side by side, and each looks at all processes of the host.
+std::string own_job() { return "cnn_test_of_host_ranks_" + std::to_string(::getpid()); }
+
 // A process that looks as if a launcher had started it as that rank; it has not come to the
 // program.
 class FakeRank {
@@ -34,9 +37,9 @@ class FakeRank {
   explicit FakeRank(int rank, const std::string& variable = "OMPI_COMM_WORLD_RANK",
                     const std::filesystem::path& program = "/bin/sleep") {
     const std::string name = program.filename().string(),
-                      number = variable + "=" + std::to_string(rank);
-    const std::array<const char*, 3> environment{"PMIX_NAMESPACE=cnn_test_of_host_ranks",
-                                                 number.c_str(), nullptr};
+                      number = variable + "=" + std::to_string(rank),
+                      name_space = "PMIX_NAMESPACE=" + own_job();
+    const std::array<const char*, 3> environment{name_space.c_str(), number.c_str(), nullptr};
     process_ = ::fork();
     if (process_ == 0) {
       ::execle(program.c_str(), name.c_str(), "600", nullptr, environment.data());
@@ -78,11 +81,13 @@ class HostRanksTest : public testing::Test {
     for (const auto& [name, value] : variables) {
       ::setenv(name, value, 1);
     }
+    ::setenv("PMIX_NAMESPACE", own_job().c_str(), 1);
   }
   ~HostRanksTest() override {
     for (const auto& [name, value] : variables) {
       ::unsetenv(name);
     }
+    ::unsetenv("PMIX_NAMESPACE");
   }
 
  protected:
@@ -94,9 +99,8 @@ class HostRanksTest : public testing::Test {
   }
 
  private:
-  static constexpr std::array<std::pair<const char*, const char*>, 4> variables{
-      {{"PMIX_NAMESPACE", "cnn_test_of_host_ranks"},
-       {"OMPI_COMM_WORLD_RANK", "0"},
+  static constexpr std::array<std::pair<const char*, const char*>, 3> variables{
+      {{"OMPI_COMM_WORLD_RANK", "0"},
        {"OMPI_COMM_WORLD_LOCAL_SIZE", "4"},
        {"OMPI_COMM_WORLD_SIZE", "6"}}};
 };
