@@ -96,10 +96,13 @@ struct Avx2 {
   static Float gated(Float value, Float x, Float bound) {
     return open_or_zero(value, _mm256_cmp_ps(x, bound, _CMP_NLE_UQ));
   }
-  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at.
-  static void take_larger(Float value, Float at, Float& best, Float& place) {
-    const Float known = _mm256_cmp_ps(best, best, _CMP_ORD_Q);
-    const Float larger = _mm256_and_ps(known, _mm256_cmp_ps(value, best, _CMP_NLE_UQ));
+  using Mask = __m256;  // all bits of a lane, or none
+  static Mask not_nan(Float x) { return _mm256_cmp_ps(x, x, _CMP_ORD_Q); }
+  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at. known:
+  // where best is not NaN.
+  static void take_larger(Float value, Float at, Float& best, Float& place, Mask& known) {
+    const Mask larger = _mm256_and_ps(known, _mm256_cmp_ps(value, best, _CMP_NLE_UQ));
+    known = _mm256_and_ps(known, not_nan(value));
     best = _mm256_blendv_ps(best, value, larger);
     place = _mm256_blendv_ps(place, at, larger);
   }

@@ -88,10 +88,13 @@ struct Avx512 {
   static Float gated(Float value, Float x, Float bound) {
     return gated(value, bits_above(x, bound));
   }
-  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at.
-  static void take_larger(Float value, Float at, Float& best, Float& place) {
-    const __mmask16 known = _mm512_cmp_ps_mask(best, best, _CMP_ORD_Q);
-    const __mmask16 larger = _mm512_mask_cmp_ps_mask(known, value, best, _CMP_NLE_UQ);
+  using Mask = __mmask16;
+  static Mask not_nan(Float x) { return _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q); }
+  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at. known:
+  // where best is not NaN.
+  static void take_larger(Float value, Float at, Float& best, Float& place, Mask& known) {
+    const Mask larger = _mm512_mask_cmp_ps_mask(known, value, best, _CMP_NLE_UQ);
+    known = _mm512_mask_cmp_ps_mask(known, value, value, _CMP_ORD_Q);
     best = _mm512_mask_mov_ps(best, larger, value);
     place = _mm512_mask_mov_ps(place, larger, at);
   }

@@ -15,27 +15,48 @@ struct PoolWindow {
   std::int64_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
 };
 
-// Writes the maximum of one vector of channels, and its place within the window, at element `to`.
-template <class V, class T, class Lanes>
-void max_of_window(const MaxPoolRow& of, const PoolWindow& window, std::int64_t channel,
-                   std::int64_t to, Lanes lanes) {
+// Outputs whose maxima are searched side by side: a comparison waits for the one before, and each
+// search alone would leave the processor idle.
+inline constexpr std::int64_t searched_together = 4;
+
+// Writes the maxima of one vector of channels of `count` neighbouring outputs, whose windows cover
+// the same rows and columns of theirs, and their places within the windows. window: of the first of
+// them, at element `to`.
+template <std::int64_t count, class V, class T, class Lanes>
+void max_of_windows(const MaxPoolRow& of, const PoolWindow& window, std::int64_t channel,
+                    std::int64_t to, Lanes lanes) {
   const T* const x = static_cast<const T*>(of.x) + channel;
-  const auto at = [&](std::int64_t row, std::int64_t column) {
-    return V::load(x + (row * of.width + column) * of.columns, lanes);
-  };
+  const std::int64_t step = of.stride_w * of.columns;
   const auto tap = [&](std::int64_t row, std::int64_t column) {
     return V::set(static_cast<float>((row - of.top) * of.kernel_w + column - window.left));
   };
-  auto best = at(window.first_row, window.first_column);
-  auto place = tap(window.first_row, window.first_column);
+  typename V::Float best[count], place[count];
+  typename V::Mask known[count];
+  const T* first = x + (window.first_row * of.width + window.first_column) * of.columns;
+  const auto first_tap = tap(window.first_row, window.first_column);
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < count; ++i) {
+    best[i] = V::load(first + i * step, lanes);
+    place[i] = first_tap;
+    known[i] = V::not_nan(best[i]);
+  }
   for (std::int64_t row = window.first_row; row < window.end_row; ++row) {
+    const T* pixel = x + (row * of.width + window.first_column) * of.columns;
     for (std::int64_t column = window.first_column; column < window.end_column; ++column) {
-      V::take_larger(at(row, column), tap(row, column), best, place);
+      const auto at = tap(row, column);
+#pragma GCC unroll 4
+      for (std::int64_t i = 0; i < count; ++i) {
+        V::take_larger(V::load(pixel + i * step, lanes), at, best[i], place[i], known[i]);
+      }
+      pixel += of.columns;
     }
   }
-  V::store(static_cast<T*>(of.y) + to, best, lanes);
-  if (of.indices != nullptr) {
-    V::store(of.indices + to, place, lanes);
+#pragma GCC unroll 4
+  for (std::int64_t i = 0; i < count; ++i) {
+    V::store(static_cast<T*>(of.y) + to + i * of.columns, best[i], lanes);
+    if (of.indices != nullptr) {
+      V::store(of.indices + to + i * of.columns, place[i], lanes);
+    }
   }
 }
 
@@ -44,14 +65,23 @@ void max_pool(const MaxPoolRow& of) {
   PoolWindow window;
   window.first_row = of.top < 0 ? 0 : of.top;
   window.end_row = of.top + of.kernel_h < of.height ? of.top + of.kernel_h : of.height;
-  for (std::int64_t output = 0; output < of.outputs; ++output) {
+  for (std::int64_t output = 0; output < of.outputs;) {
     window.left = of.left + output * of.stride_w;
     const std::int64_t end = window.left + of.kernel_w;
     window.first_column = window.left < 0 ? 0 : window.left;
     window.end_column = end < of.width ? end : of.width;
+    const std::int64_t last = output + searched_together;
+    const bool together = window.left >= 0 && last <= of.outputs &&
+                          of.left + (last - 1) * of.stride_w + of.kernel_w <= of.width;
     each_vector<V>(of.columns, [&](std::int64_t channel, auto lanes) {
-      max_of_window<V, T>(of, window, channel, output * of.columns + channel, lanes);
+      const std::int64_t to = output * of.columns + channel;
+      if (together) {
+        max_of_windows<searched_together, V, T>(of, window, channel, to, lanes);
+      } else {
+        max_of_windows<1, V, T>(of, window, channel, to, lanes);
+      }
     });
+    output += together ? searched_together : 1;
   }
 }
 
