@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "layers/cpu/isa.h"
 #include "layers/cpu/simd/loops.h"
 #include "runtime/kernel.h"
@@ -29,9 +31,10 @@ void add_lrn_rows(KernelTable& table);         // Lrn and its gradient
 void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
 void add_late_gradient_rows(KernelTable& table);
 
-// Convolutions of 3 x 3 windows by Winograd's algorithm; before oneDNN's rows of the same ops.
-// tile: outputs on a side of a tile, 2 or 4; 0: whichever needs less for a convolution.
-void add_winograd_rows(KernelTable& table, const Isa& isa, std::int64_t tile = 0);
+// Convolutions by Winograd's algorithm where it pays; before oneDNN's rows of the same ops. only:
+// in no other form; without it in whichever form needs the fewest operations.
+void add_winograd_rows(KernelTable& table, const Isa& isa,
+                       const std::optional<WinogradForm>& only = {});
 
 // Dense layers of a few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);

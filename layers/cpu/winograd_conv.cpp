@@ -8,11 +8,22 @@ namespace {
 // With fewer tiles a thread would spend its time in reading weights.
 constexpr std::int64_t least_tiles_each = 48;
 
+// Additions and products of the transform of one line, into its points and out of them, as
+// winograd_lines.h does them; the pair of points 1 and -1 needs no products.
+std::int64_t operations_before(std::int64_t points) {
+  const std::int64_t pairs = (points - 2) / 2;
+  return points == 1 ? 0 : pairs == 1 ? 4 : pairs * (4 * pairs + 3);
+}
+std::int64_t operations_after(std::int64_t tile, std::int64_t points) {
+  const std::int64_t pairs = (points - 2) / 2;
+  return points == 1 ? 0 : pairs == 1 ? 4 : 3 * pairs + 1 + (tile - 1) * (2 * pairs - 1);
+}
+
 }  // namespace
 
 WinogradTiles WinogradProblem::cover() const {
-  return {.high = (y.shape[2] + tile - 1) / tile,
-          .wide = (y.shape[3] + tile - 1) / tile,
+  return {.high = (y.shape[2] + form.tile_h - 1) / form.tile_h,
+          .wide = (y.shape[3] + form.tile_w - 1) / form.tile_w,
           .pad_top = pad_top,
           .pad_left = pad_left};
 }
@@ -21,9 +32,12 @@ std::int64_t WinogradProblem::tiles() const { return y.shape[0] * cover().high *
 
 double WinogradProblem::flops() const {
   const auto in = static_cast<double>(x.shape[1]), out = static_cast<double>(y.shape[1]);
-  const auto points = static_cast<double>(winograd_points(tile));
-  // Additions and products of the transforms of a channel's tile, into the points and out of them.
-  const double before = tile == 2 ? 32 : 264, after = tile == 2 ? 24 : 160;
+  const auto before = static_cast<double>(form.points_w() * operations_before(form.points_h()) +
+                                          form.points_h() * operations_before(form.points_w()));
+  const auto after =
+      static_cast<double>(form.points_w() * operations_after(form.tile_h, form.points_h()) +
+                          form.tile_h * operations_after(form.tile_w, form.points_w()));
+  const auto points = static_cast<double>(form.points());
   return static_cast<double>(tiles()) * (2 * points * in * out + before * in + after * out);
 }
 
@@ -61,8 +75,8 @@ WinogradConvolution::Scratch WinogradConvolution::carve(Carver& carver) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   const auto [across, deep] = shares();
   const std::int64_t most = (problem_.tiles() + across - 1) / across;
-  const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.tile)));
-  float* const u = carver.take<float>(winograd_points(problem_.tile) * in * out);
+  const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.form)));
+  float* const u = carver.take<float>(problem_.form.points() * in * out);
   return {.u = u, .tiles = carver.take<float>(each * across * deep), .tiles_each = each};
 }
 
@@ -103,7 +117,7 @@ void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t share,
   conv.first_out = panels * k / deep * loops_->panel;
   conv.last_out = std::min(out, panels * (k + 1) / deep * loops_->panel);
   const auto convolve = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).convolve;
-  in_blocks(tiles * i / across, tiles * (i + 1) / across, tiles_together(problem_.tile),
+  in_blocks(tiles * i / across, tiles * (i + 1) / across, tiles_together(problem_.form),
             [&](std::int64_t first, std::int64_t count) { convolve(conv, first, count, scratch); });
 }
 

@@ -18,13 +18,15 @@ WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem,
                                                  const WinogradLoops& loops)
     : problem_(problem), bias_(bias), loops_(&loops), team_(team_size()) {
   const std::int64_t in = problem.x.shape[1], out = problem.y.shape[1];
-  slab_in_ = even_slab(in, 128);
-  slab_out_ = even_slab(out, 64);
+  constexpr std::int64_t most_in = 128, most_sums = 36 * most_in * 64;  // in floats
+  slab_in_ = even_slab(in, most_in);
+  slab_out_ = even_slab(
+      out, std::clamp<std::int64_t>(most_sums / most_in / problem.form.points(), 64, 192));
   slabs_in_ = (in + slab_in_ - 1) / slab_in_;
   slabs_out_ = (out + slab_out_ - 1) / slab_out_;
   constexpr std::int64_t items = 64, least_points = 8192;
   const std::int64_t wanted = (items + slabs() - 1) / slabs();
-  const std::int64_t points = problem.tiles() * winograd_points(problem.tile);
+  const std::int64_t points = problem.tiles() * problem.form.points();
   parts_ = std::clamp<std::int64_t>(points / least_points, 1, wanted);
 }
 
@@ -37,10 +39,10 @@ std::size_t WinogradWeightsGradient::workspace() const {
 WinogradWeightsGradient::Scratch WinogradWeightsGradient::carve(Carver& carver) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   Scratch scratch{};
-  scratch.taps = carver.take<float>(parts_ * winograd_taps * in * out);
+  scratch.taps = carver.take<float>(parts_ * problem_.form.taps() * in * out);
   scratch.bias = carver.take<double>(bias_ ? parts_ * out : 0);
   scratch.own_each =
-      sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together(problem_.tile));
+      sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together(problem_.form));
   scratch.own = carver.take<float>(scratch.own_each * team_);
   return scratch;
 }
@@ -96,10 +98,10 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
   const auto gradient = (problem_.x.type == DataType::f32 ? loops_->f32 : loops_->bf16).gradient;
   const std::int64_t tiles = problem_.tiles();
   in_blocks(
-      tiles * part / parts_, tiles * (part + 1) / parts_, tiles_together(problem_.tile),
+      tiles * part / parts_, tiles * (part + 1) / parts_, tiles_together(problem_.form),
       [&](std::int64_t first, std::int64_t count) { gradient(of, first, count, own + sums()); });
-  float* const taps =
-      scratch.taps + winograd_taps * (part * in * out + of.first_in * out + of.first_out * of.ins);
+  float* const taps = scratch.taps + problem_.form.taps() * (part * in * out + of.first_in * out +
+                                                             of.first_out * of.ins);
   loops_->taps(own, of.ins, of.outs, taps);
 }
 

@@ -8,12 +8,11 @@
 // direction does, and what it needs.
 namespace cnn::layers::cpu {
 
-// One convolution of windows of 3 x 3 with stride 1, whatever its direction: x [N,I,H,W] ->
-// y [N,O,P,Q].
+// One convolution with stride 1, whatever its direction: x [N,I,H,W] -> y [N,O,P,Q].
 struct WinogradProblem {
   TensorDesc x, y;
   std::int64_t pad_top = 0, pad_left = 0;
-  std::int64_t tile = 0;  // outputs on a side of a tile: 2 or 4
+  WinogradForm form;
 
   WinogradTiles cover() const;
   std::int64_t tiles() const;  // of all images
@@ -26,7 +25,9 @@ WinogradImage image_of(const TensorDesc& desc);  // nhwc or nchw16c, whole block
 // Tiles transformed at a time: enough to use weights often, in whole groups of rows of the
 // products. Measured with tiles of 4 x 4 outputs: 48 take 4 % and 192 take 1 % longer in a step of
 // VGG-16.
-constexpr std::int64_t tiles_together(std::int64_t tile) { return tile == 2 ? 48 : 96; }
+constexpr std::int64_t tiles_together(const WinogradForm& form) {
+  return form.points() == 16 ? 48 : 96;
+}
 
 // body(first, count) for blocks of at most so many tiles, all about as large, that cover
 // [first, last).
@@ -39,12 +40,12 @@ void in_blocks(std::int64_t first, std::int64_t last, std::int64_t most, const B
   }
 }
 
-// y = relu?(x * w + bias? + residual?), or x = y * w with the weights rotated. in: x, w [O,I,3,3],
+// y = relu?(x * w + bias? + residual?), or x = y * w with the weights rotated. in: x, w [O,I,R,S],
 // [bias], [residual]. out: y. The loops must outlive it, as below.
 class WinogradConvolution {
  public:
   struct Form {
-    bool rotated = false;  // w is [I,O,3,3] and used backwards
+    bool rotated = false;  // w is [I,O,R,S] and used backwards
     bool bias = false, residual = false, relu = false;
   };
 
@@ -75,7 +76,7 @@ class WinogradConvolution {
   std::int64_t team_;
 };
 
-// dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,3,3], [dbias]. The channels are cut into
+// dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,R,S], [dbias]. The channels are cut into
 // slabs whose sums stay in a second-level cache, the tiles into parts, as many as the shape alone
 // says: results do not depend on the number of threads.
 class WinogradWeightsGradient {
@@ -95,7 +96,7 @@ class WinogradWeightsGradient {
   };
 
   std::int64_t slabs() const { return slabs_in_ * slabs_out_; }
-  std::int64_t sums() const { return winograd_points(problem_.tile) * slab_in_ * slab_out_; }
+  std::int64_t sums() const { return problem_.form.points() * slab_in_ * slab_out_; }
   Scratch carve(Carver& carver) const;
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch, float* own) const;
   void join_bias(const double* parts, float* bias) const;

@@ -118,7 +118,7 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 struct Loops {
   const char* name;  // "avx2", "avx512"
   TypedLoops f32, bf16;
-  WinogradLoops winograd_by_2, winograd_by_4;
+  WinogradLoops winograd[winograd_form_count];  // of each of winograd_forms
   // Each of the four returns the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);

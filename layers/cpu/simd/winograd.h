@@ -1,20 +1,36 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 
-// Convolutions of 3 x 3 windows with stride 1 by Winograd's minimal filtering algorithm, in tiles
-// of 2 x 2 or 4 x 4 outputs: 16 products for each tile and pair of channels in the place of 36, or
-// 36 in the place of 144. As in A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural
-// Networks", 2015 (arXiv:1509.09308), section 4:
+// Convolutions with stride 1 by Winograd's minimal filtering algorithm, in tiles of some outputs:
+// F(4x4, 3x3) takes 36 products for each tile and pair of channels in the place of 144. As in
+// A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2015 (arXiv:1509.09308),
+// section 4:
 //   y = A^T [(G w G^T) . (B^T x B)] A,  dw = G^T [(A dy A^T) . (B^T x B)] G.
-// F(2x2, 3x3) interpolates at 0, 1, -1 and infinity, and rounds as a direct convolution does.
-// F(4x4, 3x3) interpolates at 0, 5/8, -5/8, 3/2, -3/2 and infinity, where its error is twice that
-// of a direct convolution in the root mean square, against five times at the integers of the paper.
+// Height and width have matrices of their own, see winograd_lines.h: a window of 1 x 7 is
+// transformed along its width alone.
 namespace cnn::layers::cpu {
 
-// Points of a transformed tile of tile x tile outputs, and of a window.
-constexpr std::int64_t winograd_points(std::int64_t tile) { return (tile + 2) * (tile + 2); }
-inline constexpr std::int64_t winograd_taps = 9;
+// F(tile_h x tile_w, taps_h x taps_w): outputs of a tile, and taps of a window.
+struct WinogradForm {
+  std::int64_t tile_h = 0, tile_w = 0, taps_h = 0, taps_w = 0;
+
+  constexpr std::int64_t points_h() const { return tile_h + taps_h - 1; }
+  constexpr std::int64_t points_w() const { return tile_w + taps_w - 1; }
+  constexpr std::int64_t points() const { return points_h() * points_w(); }
+  constexpr std::int64_t outputs() const { return tile_h * tile_w; }
+  constexpr std::int64_t taps() const { return taps_h * taps_w; }
+  bool operator==(const WinogradForm&) const = default;
+};
+
+// The forms that there are loops for.
+inline constexpr WinogradForm winograd_forms[] = {{2, 2, 3, 3}, {4, 4, 3, 3}, {2, 2, 5, 5},
+                                                  {1, 2, 1, 7}, {2, 1, 7, 1}, {1, 4, 1, 3},
+                                                  {4, 1, 3, 1}};
+inline constexpr std::size_t winograd_form_count = std::size(winograd_forms);
+
 // Channels come in whole blocks.
 inline constexpr std::int64_t winograd_block = 16;
 
@@ -56,7 +72,7 @@ struct WinogradGradient {
   double* bias = nullptr;  // or null; [outs], added to
 };
 
-// A piece of weights [O][I][3][3]. rotated: they are used backwards, from O to I.
+// A piece of weights [O][I][taps]. rotated: they are used backwards, from O to I.
 struct WinogradWeights {
   const float* w = nullptr;
   std::int64_t in = 0, out = 0;  // channels of w
@@ -80,9 +96,9 @@ struct WinogradTypedLoops {
                    float* scratch);
 };
 
-// The loops for tiles of tile x tile outputs; "points" below are winograd_points(tile).
+// The loops for one form; "points" and "taps" below are its.
 struct WinogradLoops {
-  std::int64_t tile = 0;
+  WinogradForm form;
   std::int64_t panel = 0;  // output channels side by side in u
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
@@ -91,7 +107,7 @@ struct WinogradLoops {
   void (*weights)(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u);
   // taps [taps][ins][outs] of sums [points][ins][outs].
   void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);
-  // dw [O][I][3][3] of the sum of all parts, for 16 output channels from first_out.
+  // dw [O][I][taps] of the sum of all parts, for 16 output channels from first_out.
   void (*join)(const WinogradTaps& of, std::int64_t first_out, float* dw);
 };
 

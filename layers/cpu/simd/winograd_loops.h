@@ -8,7 +8,7 @@
 #include "layers/cpu/simd/winograd_transforms.h"
 
 // Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V, the
-// element type T of the images and the outputs of a tile's side. Everything between the images lies
+// element type T of the images and the form. Everything between the images lies
 // in a scratch that fits the second-level cache: the transformed tiles [points][tiles][channels],
 // and their products.
 namespace cnn::layers::cpu {
@@ -34,30 +34,30 @@ struct ChannelSpan {
 };
 
 // Image elements as they are read and written, as T.
-template <class V, class T, int tile_side>
+template <class V, class T, WinogradForm form>
 struct WinogradImages {
   using Float = typename V::Float;
   using All = typename V::All;
-  using Transforms = WinogradTransforms<V, tile_side>;
-  static constexpr int window_side = tile_side + 2;  // of inputs
-  static constexpr int points = window_side * window_side;
+  using Transforms = WinogradTransforms<V, form>;
+  static constexpr int tile_h = Transforms::tile_h, tile_w = Transforms::tile_w;
+  static constexpr int points = static_cast<int>(form.points());
 
-  // Calls with(load), where load(i) is pixel i of the side x side pixels from (row, column), zero
+  // Calls with(load), where load(i) is pixel i of the high x wide pixels from (row, column), zero
   // where they lie outside.
-  template <int side, class With>
+  template <int high, int wide, class With>
   [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
                                           std::int64_t column, const With& with) {
     const T* corner = x + (row * image.width + column) * image.pixel;
     const auto pixel = [&](int i) __attribute__((always_inline)) {
-      return V::load(corner + (i / side * image.width + i % side) * image.pixel, All{});
+      return V::load(corner + (i / wide * image.width + i % wide) * image.pixel, All{});
     };
-    if (row >= 0 && column >= 0 && row + side <= image.height && column + side <= image.width) {
+    if (row >= 0 && column >= 0 && row + high <= image.height && column + wide <= image.width) {
       with(pixel);
       return;
     }
-    Float pixels[side * side];
-    for (int i = 0; i < side * side; ++i) {
-      const std::int64_t y = row + i / side, z = column + i % side;
+    Float pixels[high * wide];
+    for (int i = 0; i < high * wide; ++i) {
+      const std::int64_t y = row + i / wide, z = column + i % wide;
       const bool inside = y >= 0 && y < image.height && z >= 0 && z < image.width;
       pixels[i] = inside ? pixel(i) : V::zero();
     }
@@ -91,13 +91,13 @@ struct WinogradImages {
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            float* const to = v + t * channels.count + channel;
-           load<window_side>(x + place(image, tile.image, channels.first + channel), image,
-                             tile_side * tile.row - of.tiles.pad_top,
-                             tile_side * tile.column - of.tiles.pad_left, [&](const auto& pixel) {
-                               Transforms::input(pixel, [&](int p, Float value) {
-                                 V::store(to + p * pitch, value, All{});
-                               });
-                             });
+           load<Transforms::points_h, Transforms::points_w>(
+               x + place(image, tile.image, channels.first + channel), image,
+               tile_h * tile.row - of.tiles.pad_top, tile_w * tile.column - of.tiles.pad_left,
+               [&](const auto& pixel) {
+                 Transforms::input(
+                     pixel, [&](int p, Float value) { V::store(to + p * pitch, value, All{}); });
+               });
          });
   }
 
@@ -111,15 +111,15 @@ struct WinogradImages {
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
            float* const to = q + t * channels.count + channel;
-           load<tile_side>(dy + place(image, tile.image, channels.first + channel), image,
-                           tile_side * tile.row, tile_side * tile.column, [&](const auto& pixel) {
-                             Transforms::output_gradient(pixel, [&](int p, Float value) {
-                               V::store(to + p * pitch, value, All{});
-                             });
-                             if (of.bias != nullptr) {
-                               V::store(to + points * pitch, sum_of(pixel), All{});
-                             }
-                           });
+           load<tile_h, tile_w>(dy + place(image, tile.image, channels.first + channel), image,
+                                tile_h * tile.row, tile_w * tile.column, [&](const auto& pixel) {
+                                  Transforms::output_gradient(pixel, [&](int p, Float value) {
+                                    V::store(to + p * pitch, value, All{});
+                                  });
+                                  if (of.bias != nullptr) {
+                                    V::store(to + points * pitch, sum_of(pixel), All{});
+                                  }
+                                });
          });
   }
 
@@ -130,7 +130,7 @@ struct WinogradImages {
     const WinogradImage& image = of.y_image;
     each(of.tiles, tiles, channels.count,
          [&](const WinogradTile& tile, std::int64_t t, std::int64_t channel) {
-           Float y[tile_side * tile_side];
+           Float y[tile_h * tile_w];
            const float* const from = m + t * channels.count + channel;
            Transforms::output([&](int p) { return V::load(from + p * pitch, All{}); },
                               [&](int i, Float value) { y[i] = value; });
@@ -140,14 +140,14 @@ struct WinogradImages {
                each_y = each_y + bias;
              }
            }
-           const std::int64_t row = tile_side * tile.row, column = tile_side * tile.column;
+           const std::int64_t row = tile_h * tile.row, column = tile_w * tile.column;
            const std::int64_t at = place(image, tile.image, channels.first + channel) +
                                    (row * image.width + column) * image.pixel;
-           const std::int64_t rows = within(image.height - row);
-           const std::int64_t columns = within(image.width - column);
+           const std::int64_t rows = least(tile_h, image.height - row);
+           const std::int64_t columns = least(tile_w, image.width - column);
            for (std::int64_t i = 0; i < rows; ++i) {
              for (std::int64_t j = 0; j < columns; ++j) {
-               finish(of, at + (i * image.width + j) * image.pixel, y[tile_side * i + j]);
+               finish(of, at + (i * image.width + j) * image.pixel, y[tile_w * i + j]);
              }
            }
          });
@@ -157,13 +157,13 @@ struct WinogradImages {
   template <class Pixel>
   [[gnu::always_inline]] static Float sum_of(const Pixel& pixel) {
     Float sum = pixel(0);
-    for (int i = 1; i < tile_side * tile_side; ++i) {
+    for (int i = 1; i < tile_h * tile_w; ++i) {
       sum = sum + pixel(i);
     }
     return sum;
   }
 
-  static std::int64_t within(std::int64_t left) { return left < tile_side ? left : tile_side; }
+  static std::int64_t least(std::int64_t a, std::int64_t b) { return a < b ? a : b; }
 
   [[gnu::always_inline]] static void finish(const WinogradConv& of, std::int64_t at, Float y) {
     if (of.residual != nullptr) {
@@ -176,9 +176,9 @@ struct WinogradImages {
   }
 };
 
-template <class V, class T, int tile_side>
+template <class V, class T, WinogradForm form>
 struct WinogradLoopsOver {
-  using Images = WinogradImages<V, T, tile_side>;
+  using Images = WinogradImages<V, T, form>;
   static constexpr std::int64_t points = Images::points;
 
   static std::int64_t conv_scratch(std::int64_t in, std::int64_t count) {
@@ -255,13 +255,13 @@ struct WinogradLoopsOver {
   }
 };
 
-template <class V, int tile_side>
+template <class V, WinogradForm form>
 struct WinogradWeightLoops {
   using Float = typename V::Float;
   using All = typename V::All;
-  using Transforms = WinogradTransforms<V, tile_side>;
-  static constexpr int points = static_cast<int>(winograd_points(tile_side));
-  static constexpr std::int64_t block = winograd_block, taps_of_block = block * winograd_taps;
+  using Transforms = WinogradTransforms<V, form>;
+  static constexpr std::int64_t points = form.points(), tap_count = form.taps();
+  static constexpr std::int64_t block = winograd_block, taps_of_block = block * tap_count;
 
   // The input channels [first, last) by blocks of 16 x 16 channels, which are turned so that the
   // output channels lie together.
@@ -293,15 +293,15 @@ struct WinogradWeightLoops {
   }
 
   static void join(const WinogradTaps& of, std::int64_t first_out, float* dw) {
-    const std::int64_t part = winograd_taps * of.in * of.out;
+    const std::int64_t part = tap_count * of.in * of.out;
     const std::int64_t slab = first_out / of.slab_out;
     const std::int64_t outs = least(of.slab_out, of.out - slab * of.slab_out);
     for (std::int64_t in = 0; in < of.in; ++in) {
       const std::int64_t ins_before = in / of.slab_in * of.slab_in;
       const std::int64_t ins = least(of.slab_in, of.in - ins_before);
       const float* const taps =
-          of.taps + winograd_taps * (ins_before * of.out + slab * of.slab_out * ins);
-      for (std::int64_t tap = 0; tap < winograd_taps; ++tap) {
+          of.taps + tap_count * (ins_before * of.out + slab * of.slab_out * ins);
+      for (std::int64_t tap = 0; tap < tap_count; ++tap) {
         const float* const row =
             taps + (tap * ins + in - ins_before) * outs + first_out - slab * of.slab_out;
         float sums[block];
@@ -313,7 +313,7 @@ struct WinogradWeightLoops {
           V::store(sums + k, sum, All{});
         }
         for (std::int64_t k = 0; k < block; ++k) {
-          dw[((first_out + k) * of.in + in) * winograd_taps + tap] = sums[k];
+          dw[((first_out + k) * of.in + in) * tap_count + tap] = sums[k];
         }
       }
     }
@@ -324,7 +324,8 @@ struct WinogradWeightLoops {
 
   // turned: [taps][block] of one input channel; points of u are `pitch` apart.
   static void transform(const float* turned, bool rotated, std::int64_t pitch, float* u) {
-    const std::int64_t first = rotated ? 8 * block : 0, step = rotated ? -block : block;
+    const std::int64_t first = rotated ? (tap_count - 1) * block : 0,
+                       step = rotated ? -block : block;
     Transforms::weights([&](int tap) { return V::load(turned + first + tap * step, All{}); },
                         [&](int p, Float value) { V::store(u + p * pitch, value, All{}); });
   }
@@ -333,17 +334,17 @@ struct WinogradWeightLoops {
   static void turn(const WinogradWeights& of, std::int64_t in, std::int64_t out, float* turned) {
     if (of.rotated) {
       for (std::int64_t c = 0; c < block; ++c) {
-        const float* const w = of.w + ((in + c) * of.in + out) * winograd_taps;
+        const float* const w = of.w + ((in + c) * of.in + out) * tap_count;
         for (std::int64_t k = 0; k < block; ++k) {
-          for (std::int64_t tap = 0; tap < winograd_taps; ++tap) {
-            turned[(c * winograd_taps + tap) * block + k] = w[k * winograd_taps + tap];
+          for (std::int64_t tap = 0; tap < tap_count; ++tap) {
+            turned[(c * tap_count + tap) * block + k] = w[k * tap_count + tap];
           }
         }
       }
       return;
     }
     for (std::int64_t k = 0; k < block; ++k) {
-      const float* const w = of.w + ((out + k) * of.in + in) * winograd_taps;
+      const float* const w = of.w + ((out + k) * of.in + in) * tap_count;
       for (std::int64_t i = 0; i < taps_of_block; ++i) {
         turned[i * block + k] = w[i];
       }
@@ -351,13 +352,13 @@ struct WinogradWeightLoops {
   }
 };
 
-// Every loop compiled for the vectors V and tiles of that side.
-template <class V, int tile_side>
+// Every loop compiled for the vectors V and that form.
+template <class V, WinogradForm form>
 constexpr WinogradLoops make_winograd() {
-  using F32 = WinogradLoopsOver<V, float, tile_side>;
-  using Bf16 = WinogradLoopsOver<V, std::uint16_t, tile_side>;
-  using Weights = WinogradWeightLoops<V, tile_side>;
-  return {.tile = tile_side,
+  using F32 = WinogradLoopsOver<V, float, form>;
+  using Bf16 = WinogradLoopsOver<V, std::uint16_t, form>;
+  using Weights = WinogradWeightLoops<V, form>;
+  return {.form = form,
           .panel = winograd_panel<V>,
           .f32 = {.convolve = F32::convolve, .gradient = F32::gradient},
           .bf16 = {.convolve = Bf16::convolve, .gradient = Bf16::gradient},

@@ -27,31 +27,46 @@ using layers::Conv2dBackwardWeights;
 using layers::ConvAttributes;
 using layers::cpu::Isa;
 using layers::cpu::Loops;
+using layers::cpu::WinogradForm;
 
-KernelTable winograd_kernels(const Isa& isa, std::int64_t tile = 0) {
+constexpr WinogradForm by_2{2, 2, 3, 3}, by_4{4, 4, 3, 3};
+
+KernelTable winograd_kernels(const Isa& isa, const std::optional<WinogradForm>& only = {}) {
   KernelTable table;
-  layers::cpu::add_winograd_rows(table, isa, tile);
+  layers::cpu::add_winograd_rows(table, isa, only);
   return table;
 }
 
 // The kernels with these loops, in bf16 too: as where no instruction multiplies it fast.
-KernelTable winograd_kernels(const Loops& loops, std::int64_t tile = 0) {
-  return winograd_kernels(layers::cpu::up_to(loops.name), tile);
+KernelTable winograd_kernels(const Loops& loops, const std::optional<WinogradForm>& only = {}) {
+  return winograd_kernels(layers::cpu::up_to(loops.name), only);
 }
 
 struct Pads {
-  std::int64_t top = 1, bottom = 1, left = 1, right = 1;
+  std::int64_t top = 0, bottom = 0, left = 0, right = 0;
 };
 
-ConvAttributes attributes(const Pads& pads = {}) {
+ConvAttributes attributes_with(const WinogradForm& form, const Pads& pads) {
   ConvAttributes result;
-  result.window = {.kernel_h = 3,
-                   .kernel_w = 3,
+  result.window = {.kernel_h = form.taps_h,
+                   .kernel_w = form.taps_w,
                    .pad_top = pads.top,
                    .pad_bottom = pads.bottom,
                    .pad_left = pads.left,
                    .pad_right = pads.right};
   return result;
+}
+
+// With outputs as large as the input.
+ConvAttributes attributes(const WinogradForm& form = by_4) {
+  return attributes_with(form, {.top = form.taps_h / 2,
+                                .bottom = form.taps_h / 2,
+                                .left = form.taps_w / 2,
+                                .right = form.taps_w / 2});
+}
+
+Shape weights_shape(std::int64_t out, std::int64_t in, const WinogradForm& form = by_4) {
+  return {out, in, form.taps_h, form.taps_w};
 }
 
 Signature forward_signature(const ConvAttributes& a, const Shape& x, std::int64_t filters,
@@ -73,20 +88,23 @@ Signature gradient_signature(const ConvAttributes& a, const Shape& x, std::int64
 
 constexpr Isa avx2{.avx2 = true};  // where a test asks for no other
 
-bool serves(const ConvAttributes& a, const Shape& x, std::int64_t filters, std::int64_t tile = 0) {
-  const KernelTable table = winograd_kernels(avx2, tile);
+bool serves(const ConvAttributes& a, const Shape& x, std::int64_t filters,
+            const std::optional<WinogradForm>& only = {}) {
+  const KernelTable table = winograd_kernels(avx2, only);
   return table.describe(Conv2d(a), forward_signature(a, x, filters)).has_value();
 }
 
-// A form of the images, and the outputs on a side of a tile.
-using FormAndTile = std::tuple<Form, std::int64_t>;
+// A form of the images, and one of the algorithm.
+using Forms = std::tuple<Form, WinogradForm>;
 
-class Winograd : public testing::TestWithParam<FormAndTile> {
+class Winograd : public testing::TestWithParam<Forms> {
  protected:
-  static const Form& form() { return std::get<0>(GetParam()); }
-  static KernelTable kernels() { return winograd_kernels(*form().loops, std::get<1>(GetParam())); }
+  static DataType type() { return std::get<0>(GetParam()).type; }
+  static const WinogradForm& form() { return std::get<1>(GetParam()); }
+  static KernelTable kernels() { return winograd_kernels(*std::get<0>(GetParam()).loops, form()); }
 
-  // Runs the op's kernel and its plain loops on the same operands; those of 3 x 3 are weights.
+  // Runs the op's kernel and its plain loops on the same operands; those as large as a window are
+  // weights.
   void expect_like_loops(const Op& op, const std::vector<const HostTensor*>& in) const {
     Signature asked;
     std::vector<TensorView> views;
@@ -124,52 +142,72 @@ class Winograd : public testing::TestWithParam<FormAndTile> {
 
  private:
   static TensorDesc as_asked(TensorDesc desc) {
-    if (desc.shape.rank() == 4 && desc.shape[3] != 3) {
-      desc.type = form().type;
-      desc.layout = form().layout;
+    if (desc.shape.rank() == 4 &&
+        (desc.shape[2] != form().taps_h || desc.shape[3] != form().taps_w)) {
+      desc.type = type();
+      desc.layout = std::get<0>(GetParam()).layout;
     }
     return desc;
   }
 };
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Winograd,
-                         testing::Combine(testing::ValuesIn(all_forms()),
-                                          testing::Values<std::int64_t>(2, 4)),
-                         [](const auto& of) {
-                           return name_of(std::get<0>(of.param)) + "_by_" +
-                                  std::to_string(std::get<1>(of.param));
-                         });
+std::string text_of(const WinogradForm& form) {
+  return std::to_string(form.tile_h) + "x" + std::to_string(form.tile_w) + "_of_" +
+         std::to_string(form.taps_h) + "x" + std::to_string(form.taps_w);
+}
+
+// Types and layouts are independent of the form: all of them with one, each of them with all.
+std::vector<Forms> forms_to_test() {
+  std::vector<Forms> result;
+  for (const Form& images : all_forms()) {
+    for (const WinogradForm& form : layers::cpu::winograd_forms) {
+      const bool plain_type = images.type == DataType::f32, blocks = images.layout != Layout::nhwc;
+      if (form == by_4 || plain_type == blocks) {
+        result.emplace_back(images, form);
+      }
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, Winograd, testing::ValuesIn(forms_to_test()), [](const auto& of) {
+  return name_of(std::get<0>(of.param)) + "_" + text_of(std::get<1>(of.param));
+});
 
 TEST_P(Winograd, ConvolvesAsTheLoopsDoWithOddEdges) {
-  const HostTensor x = draws({2, 32, 27, 29}, form().type, 1);
-  const HostTensor w = draws({48, 32, 3, 3}, DataType::f32, 2);
-  expect_like_loops(Conv2d(attributes()), {&x, &w});
+  const HostTensor x = draws({3, 32, 27, 29}, type(), 1);
+  const HostTensor w = draws(weights_shape(48, 32, form()), DataType::f32, 2);
+  expect_like_loops(Conv2d(attributes(form())), {&x, &w});
 }
 
 TEST_P(Winograd, ConvolvesWithPaddingOfEveryKind) {
-  const HostTensor x = draws({1, 32, 40, 40}, form().type, 3);
-  const HostTensor w = draws({32, 32, 3, 3}, DataType::f32, 4);
-  expect_like_loops(Conv2d(attributes({.top = 0, .bottom = 0, .left = 0, .right = 0})), {&x, &w});
-  expect_like_loops(Conv2d(attributes({.top = 2, .bottom = 1, .left = 0, .right = 2})), {&x, &w});
+  const HostTensor x = draws({2, 32, 40, 40}, type(), 3);
+  const HostTensor w = draws(weights_shape(32, 32, form()), DataType::f32, 4);
+  expect_like_loops(Conv2d(attributes_with(form(), {})), {&x, &w});
+  const Pads uneven{
+      .top = form().taps_h - 1, .bottom = form().taps_h / 2, .left = 0, .right = form().taps_w - 1};
+  expect_like_loops(Conv2d(attributes_with(form(), uneven)), {&x, &w});
 }
 
 TEST_P(Winograd, AddsBiasAndResidualAndCutsBelowZero) {
-  ConvAttributes a = attributes();
+  ConvAttributes a = attributes(form());
   a.bias = a.residual = a.relu = true;
-  const HostTensor x = draws({2, 64, 28, 28}, form().type, 5);
-  const HostTensor w = draws({80, 64, 3, 3}, DataType::f32, 6);
+  const HostTensor x = draws({3, 64, 28, 28}, type(), 5);
+  const HostTensor w = draws(weights_shape(80, 64, form()), DataType::f32, 6);
   const HostTensor bias = draws({80}, DataType::f32, 7);
-  const HostTensor residual = draws({2, 80, 28, 28}, form().type, 8);
+  const HostTensor residual = draws({3, 80, 28, 28}, type(), 8);
   expect_like_loops(Conv2d(a), {&x, &w, &bias, &residual});
 }
 
 // A ReLU that made zero of NaN would hide that training has failed.
 TEST_P(Winograd, KeepsNanBehindAReLU) {
-  ConvAttributes a = attributes();
+  ConvAttributes a = attributes(form());
   a.relu = true;
-  const HostTensor x = draws({2, 32, 28, 28}, form().type, 18);
-  const HostTensor w = constant({32, 32, 3, 3}, std::numeric_limits<float>::quiet_NaN());
-  const Signature asked = forward_signature(a, {2, 32, 28, 28}, 32, form().type);
+  const Shape shape{3, 32, 28, 28};
+  const HostTensor x = draws(shape, type(), 18);
+  const HostTensor w =
+      constant(weights_shape(32, 32, form()), std::numeric_limits<float>::quiet_NaN());
+  const Signature asked = forward_signature(a, shape, 32, type());
   const std::array in{x.view(), w.view()};
   const auto run = run_op(kernels(), Conv2d(a), asked, in);
   for (const float y : run.value().out.front().view().as<float>()) {
@@ -178,25 +216,28 @@ TEST_P(Winograd, KeepsNanBehindAReLU) {
 }
 
 TEST_P(Winograd, PassesGradientsToImages) {
-  const ConvAttributes a = attributes({.top = 0, .bottom = 2, .left = 1, .right = 0});
-  const Shape x{3, 48, 21, 22};
-  const HostTensor dy = draws({3, 32, 21, 21}, form().type, 9);
-  const HostTensor w = draws({32, 48, 3, 3}, DataType::f32, 10);
-  expect_like_loops(Conv2dBackwardData(a, x), {&dy, &w});
+  const Pads pads{.bottom = form().taps_h - 1, .left = form().taps_w / 2};
+  const Shape x{5, 48, 21, 22};
+  const std::int64_t wide = 22 + form().taps_w / 2 - (form().taps_w - 1);
+  const HostTensor dy = draws({5, 32, 21, wide}, type(), 9);
+  const HostTensor w = draws(weights_shape(32, 48, form()), DataType::f32, 10);
+  expect_like_loops(Conv2dBackwardData(attributes_with(form(), pads), x), {&dy, &w});
 }
 
 TEST_P(Winograd, SumsGradientsOfWeightsAndBias) {
-  ConvAttributes a = attributes();
+  ConvAttributes a = attributes(form());
   a.bias = true;
-  const HostTensor x = draws({6, 112, 15, 14}, form().type, 11);  // two slabs of each
-  const HostTensor dy = draws({6, 80, 15, 14}, form().type, 12);
-  expect_like_loops(Conv2dBackwardWeights(a, {80, 112, 3, 3}), {&x, &dy});
+  const std::int64_t in = 144, out = form().points() == 36 ? 80 : 208;  // two slabs of each
+  const HostTensor x = draws({10, in, 15, 14}, type(), 11);
+  const HostTensor dy = draws({10, out, 15, 14}, type(), 12);
+  expect_like_loops(Conv2dBackwardWeights(a, weights_shape(out, in, form())), {&x, &dy});
 }
 
 TEST_P(Winograd, SumsGradientsInSeveralParts) {
-  const HostTensor x = draws({1, 32, 96, 96}, form().type, 13);
-  const HostTensor dy = draws({1, 32, 96, 96}, form().type, 14);
-  expect_like_loops(Conv2dBackwardWeights(attributes(), {32, 32, 3, 3}), {&x, &dy});
+  const HostTensor x = draws({2, 32, 96, 96}, type(), 13);
+  const HostTensor dy = draws({2, 32, 96, 96}, type(), 14);
+  const Shape weights = weights_shape(32, 32, form());
+  expect_like_loops(Conv2dBackwardWeights(attributes(form()), weights), {&x, &dy});
 }
 
 // Bits of what a kernel makes with that many threads.
@@ -219,49 +260,52 @@ double error(const HostTensor& got, const HostTensor& exact) {
   return std::sqrt(differences / squares);
 }
 
-// The points of F(4x4, 3x3) were chosen for this: 0, 1, -1, 2 and -2 are 3 times worse.
+// The points were chosen for this: for F(4x4, 3x3) 0, 1, -1, 2 and -2 are 3 times worse.
 TEST(WinogradAccuracy, IsNearThatOfSumsInFloat) {
-  const HostTensor x = draws({3, 128, 24, 24}, DataType::f32, 19);
-  const HostTensor w = draws({32, 128, 3, 3}, DataType::f32, 20);
-  const Signature asked = forward_signature(attributes(), {3, 128, 24, 24}, 32);
-  const std::array in{x.view(), w.view()};
-  HostTensor exact(plain(asked.out.front()));
-  const std::array out{exact.view()};
-  Conv2d(attributes()).reference(in, out);
-  for (const Loops* loops : runnable_loops()) {
-    const auto by_2 = run_op(winograd_kernels(*loops, 2), Conv2d(attributes()), asked, in);
-    const auto by_4 = run_op(winograd_kernels(*loops, 4), Conv2d(attributes()), asked, in);
-    EXPECT_LT(error(by_2.value().out.front(), exact), 4e-7);
-    EXPECT_LT(error(by_4.value().out.front(), exact), 1.2e-6);
-  }
-}
-
-TEST(WinogradThreads, DoNotChangeABit) {
-  const ConvAttributes a = attributes();
-  const HostTensor x = draws({2, 64, 28, 28}, DataType::f32, 15);
-  const HostTensor w = draws({160, 64, 3, 3}, DataType::f32, 16);
-  const HostTensor dy = draws({2, 160, 28, 28}, DataType::f32, 17);
-  const std::array forward{x.view(), w.view()}, backward{x.view(), dy.view()};
-  std::vector<KernelTable> tables;
-  for (const Loops* loops : runnable_loops()) {
-    tables.push_back(winograd_kernels(*loops, 2));
-    tables.push_back(winograd_kernels(*loops, 4));
-  }
-  for (const KernelTable& table : tables) {
-    const Signature conv = forward_signature(a, {2, 64, 28, 28}, 160);
-    const Signature gradient = gradient_signature(a, {2, 64, 28, 28}, 160);
-    const Conv2dBackwardWeights weights(a, {160, 64, 3, 3});
-    const auto one = bits(table, Conv2d(a), conv, forward, 1);
-    const auto one_gradient = bits(table, weights, gradient, backward, 1);
-    for (const int threads : {2, 3, 16}) {
-      EXPECT_EQ(bits(table, Conv2d(a), conv, forward, threads), one);
-      EXPECT_EQ(bits(table, weights, gradient, backward, threads), one_gradient);
+  const HostTensor x = draws({4, 128, 24, 24}, DataType::f32, 19);
+  for (const WinogradForm& form : layers::cpu::winograd_forms) {
+    const HostTensor w = draws(weights_shape(32, 128, form), DataType::f32, 20);
+    const Conv2d op(attributes(form));
+    const Signature asked = forward_signature(op.attributes, {4, 128, 24, 24}, 32);
+    const std::array in{x.view(), w.view()};
+    HostTensor exact(plain(asked.out.front()));
+    const std::array out{exact.view()};
+    op.reference(in, out);
+    for (const Loops* loops : runnable_loops()) {
+      const auto run = run_op(winograd_kernels(*loops, form), op, asked, in);
+      EXPECT_LT(error(run.value().out.front(), exact), form == by_2 ? 4e-7 : 1.4e-6)
+          << text_of(form) << " " << loops->name;
     }
   }
 }
 
-TEST(WinogradRow, ServesWindowsOfThreeWithStepOne) {
-  EXPECT_TRUE(serves(attributes(), {2, 64, 56, 56}, 64));
+TEST(WinogradThreads, DoNotChangeABit) {
+  const Shape shape{3, 64, 28, 28};
+  const HostTensor x = draws(shape, DataType::f32, 15);
+  const HostTensor dy = draws({3, 160, 28, 28}, DataType::f32, 17);
+  for (const WinogradForm& form : layers::cpu::winograd_forms) {
+    const ConvAttributes a = attributes(form);
+    const HostTensor w = draws(weights_shape(160, 64, form), DataType::f32, 16);
+    const std::array forward{x.view(), w.view()}, backward{x.view(), dy.view()};
+    const Signature conv = forward_signature(a, shape, 160);
+    const Signature gradient = gradient_signature(a, shape, 160);
+    const Conv2dBackwardWeights weights(a, weights_shape(160, 64, form));
+    for (const Loops* loops : runnable_loops()) {
+      const KernelTable table = winograd_kernels(*loops, form);
+      const auto one = bits(table, Conv2d(a), conv, forward, 1);
+      const auto one_gradient = bits(table, weights, gradient, backward, 1);
+      for (const int threads : {2, 3, 16}) {
+        EXPECT_EQ(bits(table, Conv2d(a), conv, forward, threads), one) << text_of(form);
+        EXPECT_EQ(bits(table, weights, gradient, backward, threads), one_gradient);
+      }
+    }
+  }
+}
+
+TEST(WinogradRow, ServesWindowsThatThereAreFormsForWithStepOne) {
+  for (const WinogradForm& form : layers::cpu::winograd_forms) {
+    EXPECT_TRUE(serves(attributes(form), {2, 64, 56, 56}, 64)) << text_of(form);
+  }
   ConvAttributes wide = attributes();
   wide.window.kernel_w = 5;
   EXPECT_FALSE(serves(wide, {2, 64, 56, 56}, 64));
@@ -277,12 +321,12 @@ TEST(WinogradRow, ServesWindowsOfThreeWithStepOne) {
 }
 
 TEST(WinogradRow, LeavesToOthersWhatDoesNotPay) {
-  EXPECT_FALSE(serves(attributes(), {2, 24, 56, 56}, 64));       // half a block of channels
-  EXPECT_FALSE(serves(attributes(), {2, 16, 56, 56}, 64));       // too few
-  EXPECT_FALSE(serves(attributes(), {1, 64, 14, 14}, 64));       // too few tiles for the weights
-  EXPECT_FALSE(serves(attributes(), {64, 512, 7, 7}, 512, 2));   // too much edge
-  EXPECT_TRUE(serves(attributes(), {64, 512, 13, 13}, 512, 2));  // not so
-  EXPECT_TRUE(serves(attributes(), {64, 512, 7, 7}, 512));       // in tiles of 4 x 4
+  EXPECT_FALSE(serves(attributes(), {2, 24, 56, 56}, 64));          // half a block of channels
+  EXPECT_FALSE(serves(attributes(), {2, 16, 56, 56}, 64));          // too few
+  EXPECT_FALSE(serves(attributes(), {1, 64, 14, 14}, 64));          // too few tiles for the weights
+  EXPECT_FALSE(serves(attributes(), {64, 512, 7, 7}, 512, by_2));   // too much edge
+  EXPECT_TRUE(serves(attributes(), {64, 512, 13, 13}, 512, by_2));  // not so
+  EXPECT_TRUE(serves(attributes(), {64, 512, 7, 7}, 512));          // in tiles of 4 x 4
   EXPECT_FALSE(serves(attributes(), {64, 512, 5, 5}, 512));
 }
 
@@ -294,26 +338,26 @@ TEST(WinogradRow, TakesGradientsOfSmallImagesToo) {
 
 // 10 x 10 outputs are 25 tiles of 16 products or 9 tiles of 36; 14 x 14 are 49 or 16.
 TEST(WinogradRow, TakesTilesThatNeedFewerOperations) {
-  const auto flops = [&](std::int64_t side, std::int64_t tile) {
+  const auto flops = [&](std::int64_t side, const std::optional<WinogradForm>& only) {
     const Signature asked = forward_signature(attributes(), {64, 64, side, side}, 64);
-    return winograd_kernels(avx2, tile).describe(Conv2d(attributes()), asked).value().flops.value();
+    return winograd_kernels(avx2, only).describe(Conv2d(attributes()), asked).value().flops.value();
   };
   for (const std::int64_t side : {14, 28, 31, 35, 56}) {
-    EXPECT_EQ(flops(side, 0), std::min(flops(side, 2), flops(side, 4))) << side;
-    EXPECT_EQ(flops(side, 0), flops(side, 4)) << side;
+    EXPECT_EQ(flops(side, {}), std::min(flops(side, by_2), flops(side, by_4))) << side;
+    EXPECT_EQ(flops(side, {}), flops(side, by_4)) << side;
   }
-  EXPECT_EQ(flops(10, 0), std::min(flops(10, 2), flops(10, 4)));
+  EXPECT_EQ(flops(10, {}), std::min(flops(10, by_2), flops(10, by_4)));
 }
 
 TEST(WinogradRow, SaysHowFewOperationsItNeeds) {
   const Signature asked = forward_signature(attributes(), {2, 32, 28, 28}, 64);
-  const auto flops = [&](std::int64_t tile) {
-    return winograd_kernels(avx2, tile).describe(Conv2d(attributes()), asked).value().flops.value();
+  const auto flops = [&](const WinogradForm& only) {
+    return winograd_kernels(avx2, only).describe(Conv2d(attributes()), asked).value().flops.value();
   };
   // Twice 14 x 14 tiles of 16 products of 32 x 64 channels, 32 additions a channel in and 24 out
-  EXPECT_EQ(flops(2), 392.0 * (2 * 16 * 32 * 64 + 32 * 32 + 24 * 64));
+  EXPECT_EQ(flops(by_2), 392.0 * (2 * 16 * 32 * 64 + 32 * 32 + 24 * 64));
   // Twice 7 x 7 tiles of 36 products, 12 lines of 22 operations a channel in and 10 of 16 out
-  EXPECT_EQ(flops(4), 98.0 * (2 * 36 * 32 * 64 + 264 * 32 + 160 * 64));
+  EXPECT_EQ(flops(by_4), 98.0 * (2 * 36 * 32 * 64 + 264 * 32 + 160 * 64));
   EXPECT_EQ(Conv2d(attributes()).flops(asked.in), 2.0 * 2 * 28 * 28 * 9 * 32 * 64);
 }
 
