@@ -46,17 +46,18 @@ bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
          fits(x) && fits(y) && x.type == y.type;
 }
 
-// Whether it pays: there must be tiles enough to pay for the transforms of weights.
+// Whether it pays: there must be tiles enough to pay for the transforms of weights too.
 bool pays(const WinogradProblem& p, const Terms& terms) {
-  constexpr std::int64_t least_points = 192 * 16;
+  constexpr double least_saved_by_a_point = 240;  // products, by a point of a transformed weight
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);
-  const std::int64_t points = p.form.points() * p.tiles();
+  const auto points = static_cast<double>(p.form.points());
+  const auto needed = points * static_cast<double>(p.tiles());
   const bool line = p.form.taps_h == 1 || p.form.taps_w == 1;
   const double saving = terms.of_weights ? least_saving_of_gradient
                         : line           ? least_saving_along_a_line
                                          : least_saving;
-  return points >= least_points && direct / static_cast<double>(points) >= saving;
+  return direct - needed >= least_saved_by_a_point * points && direct >= saving * needed;
 }
 
 // The form that needs the fewest operations; null: none pays.
