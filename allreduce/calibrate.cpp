@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allreduce/engine.h"
-#include "allreduce/numbers.h"
+#include "allreduce/number_all_gather.h"
 #include "allreduce/plan_builder.h"
 #include "allreduce/rank_order.h"
 
@@ -267,7 +267,7 @@ class Measurement {
   const simd::Loops& loops_;
   const Topology& topology_;
   double share_;  // seconds of each measurement
-  Numbers numbers_;
+  NumberAllGather numbers_;
   std::span<float> buffer_;
 };
 

@@ -310,7 +310,7 @@ std::string explain_refusal(const Topology& topology, const Requirements& requir
   return "no all-reduce keeps the order of sums and the wire that were asked for";
 }
 
-Requirements wish_of(const Settings& settings, std::size_t elements, std::size_t channels) {
+Requirements requirements_of(const Settings& settings, std::size_t elements, std::size_t channels) {
   return {elements, settings.order,  settings.wire, settings.peers_memory,
           channels, settings.pieces, settings.shape};
 }
@@ -331,7 +331,7 @@ std::vector<Candidate> candidates(const Topology& topology, const Requirements& 
 
 std::vector<Candidate> candidates_for(const Settings& settings, std::size_t elements,
                                       std::size_t channels) {
-  const Requirements requirements = wish_of(settings, elements, channels);
+  const Requirements requirements = requirements_of(settings, elements, channels);
   const auto rule =
       std::ranges::find_if(settings.rules, [&](const Rule& r) { return elements <= r.most; });
   if (rule == settings.rules.end() || rule->algorithm == nullptr) {
@@ -350,7 +350,7 @@ std::vector<Candidate> candidates_for(const Settings& settings, std::size_t elem
 }
 
 bool can_reduce(const Settings& settings, std::size_t elements, std::size_t channels) {
-  const Requirements requirements = wish_of(settings, elements, channels);
+  const Requirements requirements = requirements_of(settings, elements, channels);
   const auto some_candidate = [&] {
     return std::ranges::any_of(candidates_of_catalog(settings.topology, requirements),
                                [&](const auto& candidate) {

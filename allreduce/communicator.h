@@ -14,7 +14,7 @@
 #include "allreduce/cost.h"
 #include "allreduce/engine.h"
 #include "allreduce/fault.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 #include "allreduce/simd/table.h"
 #include "allreduce/stall.h"
 #include "allreduce/transport.h"

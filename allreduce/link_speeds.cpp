@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "allreduce/calibrate.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 
 namespace cnn::allreduce {
 namespace {

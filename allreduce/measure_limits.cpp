@@ -13,7 +13,7 @@
 #include <utility>
 
 #include "allreduce/limits.h"
-#include "allreduce/numbers.h"
+#include "allreduce/number_all_gather.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -245,7 +245,7 @@ class LimitProbe {
 
   Transport& transport_;
   const simd::Loops& loops_;
-  Numbers numbers_;
+  NumberAllGather numbers_;
   std::vector<int> host_of_;
 };
 

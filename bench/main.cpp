@@ -129,7 +129,7 @@ class Reports {
   }
   ResultFile& file() { return file_; }
 
-  // At the end of the run, however it ended: writes each of them, whatever befalls the others.
+  // At the end of the run, however it ended: writes each of them, whatever errors the others meet.
   // Throws Error that says why the first of them cannot be written.
   void publish(const Json& result) {
     std::exception_ptr problem;
@@ -241,25 +241,25 @@ EnvironmentVariables horovod_variables() {
   return found;
 }
 
-Abilities abilities_of(std::span<const BackendKind> backends) {
-  Abilities abilities{
+RunEnvironment environment_of(std::span<const BackendKind> backends) {
+  RunEnvironment environment{
       .bf16 = cpu_computes_bf16(), .launched = launched().has_value(), .program = program_path()};
   if (const char* options = std::getenv("DDL_OPTIONS")) {
-    abilities.ddl_options = options;
+    environment.ddl_options = options;
   }
-  abilities.horovod = horovod_variables();
+  environment.horovod = horovod_variables();
   if (const BackendKind* gpu = find_backend(backends, "gpu")) {
-    abilities.gpu_backend = true;
-    abilities.missing_gpu = gpu->missing;
+    environment.gpu_backend = true;
+    environment.missing_gpu = gpu->missing;
   }
-  return abilities;
+  return environment;
 }
 
 // Nothing if they are wrong, which the user is told.
 std::optional<CommandLine> read_flags(std::span<const std::string> words,
                                       std::span<const BackendKind> backends, Console& console) {
   try {
-    return parse_flags(words.subspan(words.empty() ? 0 : 1), abilities_of(backends));
+    return parse_flags(words.subspan(words.empty() ? 0 : 1), environment_of(backends));
   } catch (const std::exception& error) {
     tell_wrong_flags(error, console);
     return std::nullopt;

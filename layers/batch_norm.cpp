@@ -5,8 +5,8 @@
 
 #include "layers/activation.h"
 #include "layers/gate.h"
-#include "layers/gate_mask.h"
 #include "layers/operands.h"
+#include "layers/relu_mask.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -99,7 +99,7 @@ std::vector<TensorDesc> BatchNorm::infer(std::span<const TensorDesc> in) const {
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);
   std::vector<TensorDesc> result{described(in[0].shape, in[0].type), vector, vector};
   if (a.mask) {
-    result.push_back(gate_mask_of(in[0].shape));
+    result.push_back(relu_mask_of(in[0].shape));
   }
   return result;
 }
@@ -110,7 +110,7 @@ void BatchNorm::reference(std::span<const TensorView> in, std::span<const Tensor
   narrow(m.mean, out[1]);
   narrow(m.variance, out[2]);
   if (attributes.mask) {
-    set_gate_mask(out[0], out[3]);
+    set_relu_mask(out[0], out[3]);
   }
 }
 
@@ -151,7 +151,7 @@ std::vector<TensorDesc> BatchNormBackward::infer(std::span<const TensorDesc> in)
     require(desc.shape == in[0].shape && desc.type == in[0].type, *this, in,
             "dy, dy2 and y must be like x");
   }
-  const TensorDesc mask = gate_mask_of(in[0].shape);
+  const TensorDesc mask = relu_mask_of(in[0].shape);
   require(!masked || (in.back().shape == mask.shape && in.back().type == mask.type), *this, in,
           "the mask must have one bit for each element of x");
   const TensorDesc vector = described({in[0].shape[1]}, DataType::f32);

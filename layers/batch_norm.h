@@ -32,7 +32,7 @@ struct NormPlaces {
 // Training form. With m, v the mean and biased variance of x over N, H, W:
 //   y = relu(gamma (x - m) / sqrt(v + epsilon) + beta + residual)
 // in: x [N,C,H,W], [gamma f32 [C]], beta f32 [C], [residual]. out: y, m f32 [C], v f32 [C], [mask
-// of y, see gate_mask.h]. Pure: the running statistics are updated by a MovingAverage node. y may
+// of y, see relu_mask.h]. Pure: the running statistics are updated by a MovingAverage node. y may
 // overwrite x or the residual.
 class BatchNorm final : public Op {
  public:

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
-#include "layers/gate_mask.h"
 #include "layers/operands.h"
+#include "layers/relu_mask.h"
 
 namespace cnn::layers {
 
@@ -100,7 +100,7 @@ std::vector<TensorDesc> ScaleBias::infer(std::span<const TensorDesc> in) const {
   require(rest == Rest::nothing || is_alike(in[3], in[0]), *this, in, "takes images of one kind");
   std::vector<TensorDesc> result{described(in[0].shape, in[0].type)};
   if (mask) {
-    result.push_back(gate_mask_of(in[0].shape));
+    result.push_back(relu_mask_of(in[0].shape));
   }
   return result;
 }
@@ -122,7 +122,7 @@ void ScaleBias::reference(std::span<const TensorView> in, std::span<const Tensor
     y[i] = static_cast<float>(relu && sum < 0 ? 0 : sum);  // a NaN stays one
   }
   if (mask) {
-    set_gate_mask(out[0], out[1]);
+    set_relu_mask(out[0], out[1]);
   }
 }
 

@@ -37,7 +37,7 @@ class FinishStatistics final : public Op {
 
 // y = relu(a x + b + rest) by channel, or without the ReLU, where rest is nothing, an image, or an
 // image normalised likewise. in: x, a real [C], b like a, then [residual like x] or [x2 like x, a2,
-// b2]. out: y like x, [mask of y, see gate_mask.h]. May overwrite either image.
+// b2]. out: y like x, [mask of y, see relu_mask.h]. May overwrite either image.
 class ScaleBias final : public Op {
  public:
   enum class Rest : std::uint8_t { nothing, image, normalised };

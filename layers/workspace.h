@@ -6,11 +6,12 @@
 
 namespace cnn::layers {
 
-// Hands out pieces of a workspace, each aligned to 64 bytes. Without data it only counts.
-class Carver {
+// A bump allocator over a kernel's workspace: hands out arrays one after another, each aligned to
+// 64 bytes. Constructed without memory it returns null pointers and only counts the bytes.
+class BumpAllocator {
  public:
-  Carver() = default;
-  explicit Carver(std::span<std::byte> workspace) : data_(workspace.data()) {}
+  BumpAllocator() = default;
+  explicit BumpAllocator(std::span<std::byte> workspace) : data_(workspace.data()) {}
 
   template <class T>
   T* take(std::int64_t count) {

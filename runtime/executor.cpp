@@ -206,8 +206,8 @@ void Executor::resolve(Device& device, const Variables& variables,
       (exchange ? issue.exchanges : issue.waits).push_back(done);
     }
     if (!issue.exchanges.empty()) {
-      issue.stood = stood_still_.size();
-      stood_still_.emplace_back();
+      issue.stood = exposed_waits_.size();
+      exposed_waits_.emplace_back();
     }
     issues_.push_back(std::move(issue));
   }
@@ -239,7 +239,7 @@ void Executor::run(std::span<const TensorView> inputs) {
     }
   });
   if (exposed_) {
-    exposed_ = stood_still_seconds();
+    exposed_ = sum_of_exposed();
   }
   warm_ = true;
   records_ = records_ && why_not_recorded_.empty();
@@ -249,7 +249,7 @@ Timeline Executor::profile(std::span<const TensorView> inputs) {
   check_inputs(inputs);
   const Clock::time_point begin = Clock::now();
   complete([&] { enqueue_all(inputs, stamps_.data(), Waits::measured); });
-  exposed_ = stood_still_seconds();
+  exposed_ = sum_of_exposed();
   Timeline timeline;
   timeline.reserve(stamps_.size());
   const auto seconds = [&](Clock::time_point t) {
@@ -344,19 +344,19 @@ void Executor::enqueue_waits(const Issue& issue, Waits waits) {
     return;
   }
   if (waits == Waits::measured) {
-    issue.stream->stamp(stood_still_[issue.stood].start);
+    issue.stream->stamp(exposed_waits_[issue.stood].start);
   }
   for (Event* exchange : issue.exchanges) {
     issue.stream->wait(*exchange);
   }
   if (waits == Waits::measured) {
-    issue.stream->stamp(stood_still_[issue.stood].end);
+    issue.stream->stamp(exposed_waits_[issue.stood].end);
   }
 }
 
-double Executor::stood_still_seconds() const {
+double Executor::sum_of_exposed() const {
   Clock::duration sum{};
-  for (const Stamps& stood : stood_still_) {
+  for (const Stamps& stood : exposed_waits_) {
     sum += stood.end - stood.start;
   }
   return std::chrono::duration<double>(sum).count();

@@ -90,7 +90,7 @@ class Executor {
     Stream* stream = nullptr;
     std::vector<Event*> waits;
     std::vector<Event*> exchanges;  // of lane communicate, that a step of compute waits for
-    std::size_t stood = 0;          // then in stood_still_
+    std::size_t stood = 0;          // then in exposed_waits_
     Event* done = nullptr;          // nullptr: no step waits for it
     Kernel* kernel = nullptr;
     NodeId node{};  // of the kernel
@@ -125,7 +125,7 @@ class Executor {
   // The same, its error with the step's name. stamps: null, or where the step's time goes.
   void enqueue_named(std::size_t step, std::span<const TensorView> inputs, Stamps* stamps);
   void synchronize();
-  double stood_still_seconds() const;
+  double sum_of_exposed() const;
 
   Program program_;
   Device* device_;
@@ -138,7 +138,7 @@ class Executor {
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;
-  std::vector<Stamps> stood_still_;  // each time that compute waits for communicate
+  std::vector<Stamps> exposed_waits_;  // each time that compute waits for communicate
   std::optional<double> exposed_;
   std::unique_ptr<MemoryWatch> watch_;  // null unless it verifies
   std::vector<NodeObserver*> observers_;

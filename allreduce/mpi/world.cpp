@@ -16,8 +16,8 @@
 #include <unistd.h>
 #include <utility>
 
-#include "allreduce/gathering.h"
 #include "allreduce/mpi/transport.h"
+#include "allreduce/repeated_all_gather.h"
 
 namespace cnn::allreduce {
 namespace {

@@ -153,7 +153,7 @@ std::shared_ptr<void> Communicator::attach(const std::shared_ptr<Buffer>& memory
 
 void Communicator::look(bool waiting) {
   if (comm_ == nullptr || !waiting) {
-    team_.look_around(false);
+    team_.check_peers(false);
     return;
   }
   Status status = success;
@@ -162,7 +162,7 @@ void Communicator::look(bool waiting) {
     fail(asked != success ? asked : status);
   }
   try {
-    team_.look_around(true);
+    team_.check_peers(true);
   } catch (...) {
     abort();
     throw;
@@ -182,7 +182,7 @@ void Communicator::settle(Status status) {
       fail(asked);
     }
   }
-  team_.look_around(false);
+  team_.check_peers(false);
   if (status != success) {
     fail(status);
   }
@@ -212,10 +212,10 @@ void Communicator::fail(Status status) {
   if (status == remote_error || status == system_error) {
     constexpr int looks = 200;
     for (int look = 0; look < looks; ++look) {
-      team_.look_around(true);
+      team_.check_peers(true);
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    team_.look_around(false);
+    team_.check_peers(false);
   }
   throw Error(text);
 }

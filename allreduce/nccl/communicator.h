@@ -20,7 +20,7 @@ struct Team {
   // Made by rank 0, see make_id(); all ranks have the same.
   UniqueId id;
   // Called over and over in a wait, and with false when it is over. Throws if a rank is lost.
-  std::function<void(bool waiting)> look_around;
+  std::function<void(bool waiting)> check_peers;
   // Returns what CUDA calls a stream.
   void* (*native)(Stream& stream) = nullptr;
 };
@@ -37,7 +37,7 @@ UniqueId make_id(const Library& library);
 // shares their ownership for so long.
 class Communicator final : public StreamCommunicator {
  public:
-  // All ranks make theirs at the same time. Throws Error, and what look_around throws.
+  // All ranks make theirs at the same time. Throws Error, and what check_peers throws.
   Communicator(const Library& library, Team team);
   // No step runs any more, and what has recorded one is gone.
   ~Communicator() override;
@@ -54,7 +54,7 @@ class Communicator final : public StreamCommunicator {
   // gone. Null where NCCL does not offer that.
   std::shared_ptr<void> attach(const std::shared_ptr<Buffer>& memory);
 
-  // For who waits for the device, which waits for other ranks: as Team::look_around. Ends what runs
+  // For who waits for the device, which waits for other ranks: as Team::check_peers. Ends what runs
   // on the device before it throws.
   void look(bool waiting);
 

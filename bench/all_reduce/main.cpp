@@ -80,12 +80,13 @@ Request read_request(const std::vector<std::string>& words, bool launched,
                      std::span<const BackendKind> backends) {
   Request request{.options = parse_reduce_options(std::span(words).subspan(words.empty() ? 0 : 1)),
                   .line = {}};
-  Abilities abilities{.bf16 = cpu_computes_bf16(), .launched = launched, .program = program_path()};
+  RunEnvironment environment{
+      .bf16 = cpu_computes_bf16(), .launched = launched, .program = program_path()};
   if (const BackendKind* const gpu = find_backend(backends, "gpu")) {
-    abilities.gpu_backend = true;
-    abilities.missing_gpu = gpu->missing;
+    environment.gpu_backend = true;
+    environment.missing_gpu = gpu->missing;
   }
-  request.line = parse_flags(with_defaults(request.options.suite, launched), abilities);
+  request.line = parse_flags(with_defaults(request.options.suite, launched), environment);
   if (!wants_help(request.line.config) && !wants_listing(request.line.config)) {
     check_config(request.line.config);
   }

@@ -174,20 +174,22 @@ double Reduction::error() {
 }
 
 // One thread of a process looks.
-double Reduction::wish() const { return speaks_for_process_ ? interruption_.wish() : 0; }
+double Reduction::stop_reason() const {
+  return speaks_for_process_ ? interruption_.stop_reason() : 0;
+}
 
 void Reduction::agree() {
-  const double mine = wish();
+  const double mine = stop_reason();
   hear(numbers_.gather({&mine, 1}), 1);
 }
 
-// Among the numbers of all ranks, so many each, the first is the wish.
+// Among the numbers of all ranks, so many each, the first is the stop_reason.
 void Reduction::hear(std::span<const double> numbers, std::size_t each) {
   for (std::size_t at = 0; at < numbers.size() && !stops_; at += each) {
-    const auto wish = static_cast<int>(numbers[at]);
-    stops_ = wish != 0;
+    const auto stop_reason = static_cast<int>(numbers[at]);
+    stops_ = stop_reason != 0;
     if (stops_ && speaks_for_process_) {
-      interruption_.agree(wish, static_cast<int>(at / each));
+      interruption_.agree(stop_reason, static_cast<int>(at / each));
     }
   }
 }
@@ -206,7 +208,7 @@ std::vector<Timing> Reduction::time(const Contest& contest) {
         contest.contestants[i]();
       }
       const double mine = seconds_since(start) / contest.in_a_row;
-      const std::array<double, 2> told{mine, wish()};
+      const std::array<double, 2> told{mine, stop_reason()};
       const std::span<const double> all = numbers_.gather(told);
       double slowest = 0;
       for (std::size_t rank = 0; rank < all.size(); rank += told.size()) {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "allreduce/communicator.h"
-#include "allreduce/numbers.h"
+#include "allreduce/number_all_gather.h"
 #include "allreduce/transport.h"
 #include "bench/all_reduce/ranks.h"
 #include "runtime/device.h"
@@ -74,14 +74,14 @@ class Reduction {
   void download();
   std::span<float> on_device(std::span<const float> bucket);
 
-  double wish() const;
+  double stop_reason() const;
   void hear(std::span<const double> numbers, std::size_t each);
 
   allreduce::Transport& transport_;
   const allreduce::simd::Loops& loops_;
   Interruption& interruption_;
   bool speaks_for_process_, stops_ = false;
-  allreduce::Numbers numbers_;
+  allreduce::NumberAllGather numbers_;
   std::unique_ptr<allreduce::BucketCommunicator> communicator_;  // null: a device exchanges
   RankExchange* exchange_ = nullptr;
   std::unique_ptr<Stream> stream_;    // of the device

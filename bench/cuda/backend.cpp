@@ -173,9 +173,9 @@ std::shared_ptr<void> pin(std::span<std::byte> memory) {
 constexpr DeviceExchange device_exchange{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return cuda::native(stream); },
-    .look_while_waiting =
+    .on_poll =
         [](Device& device, std::function<void(bool waiting)> look) {
-          dynamic_cast<cuda::CudaDevice&>(device).look_while_waiting(std::move(look));
+          dynamic_cast<cuda::CudaDevice&>(device).on_poll(std::move(look));
         },
     .pin = pin,
     .wait_for_flag = layers::cuda::wait_for_flag};

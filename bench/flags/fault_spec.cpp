@@ -100,7 +100,7 @@ FaultSpec parse_fault_spec(const std::string& spec) {
     read_part(spec, part, fault);
   }
   if (fault.rank < 0 || fault.what.empty()) {
-    refuse_fault(spec, "it needs a rank and what befalls it, such as rank=1,what=kill");
+    refuse_fault(spec, "it needs a rank and a fault to inject, such as rank=1,what=kill");
   }
   const bool flips = fault.what == "flip";
   if (!flips && !fault.tensor.empty()) {

@@ -198,18 +198,18 @@ void check_rules(const Config& config) {
 std::vector<std::string> idle_flags(const Config& config) {
   const Config usual;
   std::vector<std::string> lines;
-  const auto is_idle = [&](const Idle& idle) {
-    return idle.when != nullptr && idle.when(config) &&
-           std::ranges::find(lines, idle.line) == lines.end();
+  const auto has_no_effect = [&](const NoEffectRule& rule) {
+    return rule.when != nullptr && rule.when(config) &&
+           std::ranges::find(lines, rule.line) == lines.end();
   };
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {
       if (flag.member == nullptr || flag.member->load(config) == flag.member->load(usual)) {
         continue;
       }
-      for (const Idle& idle : flag.idle) {
-        if (is_idle(idle)) {
-          lines.emplace_back(idle.line);
+      for (const NoEffectRule& rule : flag.no_effect) {
+        if (has_no_effect(rule)) {
+          lines.emplace_back(rule.line);
         }
       }
     }

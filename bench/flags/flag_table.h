@@ -11,9 +11,9 @@
 
 namespace cnn::bench {
 
-// How the program treats a flag that gets another value than its default. Enabling a flag that the
-// program has learned to obey is giving its row a member.
-enum class Treatment : std::uint8_t {
+// Says what the program does with a flag that gets another value than its default. A flag that the
+// program learns to obey gets a member in its row.
+enum class FlagSupport : std::uint8_t {
   honoured,  // it does what it says
   accepted,  // it cannot matter here: one notice, Flag::note says why
   rejected,  // it never will work here: an error, Flag::note says what to use
@@ -28,26 +28,26 @@ struct Limits {
 constexpr Limits at_least(double least) { return {.at_least = least}; }
 constexpr Limits between(double least, double most) { return {.at_least = least, .at_most = most}; }
 
-// Where a flag has no effect though this program obeys it.
-struct Idle {
+// A condition under which a flag that the program obeys has no effect.
+struct NoEffectRule {
   bool (*when)(const Config&) = nullptr;
   std::string_view line{};  // for stderr, once for all set flags that share it
 };
 
 // One row. A flag that can act names its member, which has its type and default. One that cannot
-// says both itself: {name, type, usual, treatment, note, help}.
+// says both itself: {name, type, usual, support, note, help}.
 struct Flag {
   std::string_view name;
   Type type = Type::text;
   std::string_view usual{};  // the default as text, None if it is unset
-  Treatment treatment = Treatment::honoured;
+  FlagSupport support = FlagSupport::honoured;
   std::string_view note{};  // for accepted: what happens instead; for rejected: the alternative
   std::string_view help{};
   Limits range{};
   std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''
   const Member* member = nullptr;
   std::string_view renamed_to{};  // this is an older name of that flag
-  Idle idle[2]{};                 // of a flag with a member; those without `when` say nothing
+  NoEffectRule no_effect[2]{};    // of a flag with a member; those without `when` say nothing
   // For completion: names that it takes where what it takes is not a fixed choice.
   std::vector<std::string> (*known)() = nullptr;
 };

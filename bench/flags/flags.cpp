@@ -52,13 +52,13 @@ void read_values(Arguments arguments, CommandLine& line) {
 // A switch that is refused when it is on may be off: scripts spell that out.
 void treat(const Flag& flag, const Plain& value, CommandLine& line) {
   const std::string told = fmt::format("--{}={}", flag.name, to_text(value));
-  switch (flag.treatment) {
-    case Treatment::honoured:
+  switch (flag.support) {
+    case FlagSupport::honoured:
       return;
-    case Treatment::accepted:
+    case FlagSupport::accepted:
       line.notices.push_back(fmt::format("{} has no effect: {}", told, flag.note));
       return;
-    case Treatment::rejected:
+    case FlagSupport::rejected:
       check(flag.usual == "None" && value == Plain(false),
             fmt::format("{} is not supported: {}", told, flag.note));
       return;
@@ -121,14 +121,14 @@ bool is_given(CommandLine& line, std::string_view name) {
   return find_setting(line.settings, name).given;
 }
 
-std::string missing_gpu(const Abilities& abilities) {
-  if (!abilities.gpu_backend) {
+std::string missing_gpu(const RunEnvironment& environment) {
+  if (!environment.gpu_backend) {
     return "this build has no CUDA backend";
   }
-  return abilities.missing_gpu == nullptr ? std::string() : abilities.missing_gpu();
+  return environment.missing_gpu == nullptr ? std::string() : environment.missing_gpu();
 }
 
-void settle_device(CommandLine& line, const Abilities& abilities) {
+void settle_device(CommandLine& line, const RunEnvironment& environment) {
   DeviceKind& device = line.config.device;
   if (line.config.gpu.simulate) {
     const std::string told = fmt::format("--simulate={}", *line.config.gpu.simulate);
@@ -141,13 +141,13 @@ void settle_device(CommandLine& line, const Abilities& abilities) {
   if (is_given(line, "device") && device == DeviceKind::cpu) {
     return;
   }
-  const std::string missing = missing_gpu(abilities);
+  const std::string missing = missing_gpu(environment);
   if (is_given(line, "device")) {
     check(missing.empty(), fmt::format("--device=gpu: {}; use --device=cpu", missing));
     return;
   }
   device = missing.empty() ? DeviceKind::gpu : DeviceKind::cpu;
-  if (abilities.gpu_backend && !missing.empty()) {
+  if (environment.gpu_backend && !missing.empty()) {
     line.notices.push_back(fmt::format("{}: computing on the CPU", missing));
   }
 }
@@ -184,7 +184,7 @@ void settle_data_set(Config& config) {
 
 // --use_fp16 is another word for --precision=fp16. Another type in its place would be another
 // measurement, so that a device which lacks it is an error.
-void settle_precision(CommandLine& line, const Abilities& abilities) {
+void settle_precision(CommandLine& line, const RunEnvironment& environment) {
   const bool on_cpu = line.config.device == DeviceKind::cpu;
   const bool half = line.config.precision.use_fp16;
   Precision& precision = line.config.precision.type;
@@ -195,11 +195,11 @@ void settle_precision(CommandLine& line, const Abilities& abilities) {
   if (half) {
     precision = Precision::fp16;
   }
-  const Precision alternative = abilities.bf16 ? Precision::bf16 : Precision::fp32;
+  const Precision alternative = environment.bf16 ? Precision::bf16 : Precision::fp32;
   check(!on_cpu || precision != Precision::fp16,
         fmt::format("{} needs a GPU (--device=gpu); on this CPU use --precision={}",
                     half ? "--use_fp16" : "--precision=fp16", word_of(alternative)));
-  check(!on_cpu || precision != Precision::bf16 || abilities.bf16,
+  check(!on_cpu || precision != Precision::bf16 || environment.bf16,
         "--precision=bf16 is not available on this machine; use --precision=fp32");
 }
 
@@ -224,15 +224,15 @@ void settle_lms(CommandLine& line) {
 }
 
 // The values in force replace those that were asked for.
-void settle(CommandLine& line, const Abilities& abilities) {
-  line.config.comm.launched = abilities.launched;
+void settle(CommandLine& line, const RunEnvironment& environment) {
+  line.config.comm.launched = environment.launched;
   const Config asked = line.config;
   if (line.config.variable_update == VariableUpdate::ddl && !line.config.comm.ddl_options) {
-    line.config.comm.ddl_options = abilities.ddl_options;
+    line.config.comm.ddl_options = environment.ddl_options;
   }
   if (line.config.variable_update == VariableUpdate::horovod) {
     for (std::string& notice :
-         apply_horovod_variables(abilities.horovod, line.settings, line.config)) {
+         apply_horovod_variables(environment.horovod, line.settings, line.config)) {
       line.notices.push_back(std::move(notice));
     }
   }
@@ -241,10 +241,10 @@ void settle(CommandLine& line, const Abilities& abilities) {
           "--comm_algo is another name of --all_reduce_spec; drop one of them");
     line.config.comm.spec = line.config.comm.algorithm;
   }
-  settle_device(line, abilities);
+  settle_device(line, environment);
   tell_empty_data_dir(line);
   settle_data_set(line.config);
-  settle_precision(line, abilities);
+  settle_precision(line, environment);
   settle_exchange(line);
   settle_lms(line);
   for (Setting& setting : line.settings) {
@@ -257,7 +257,7 @@ void settle(CommandLine& line, const Abilities& abilities) {
 
 }  // namespace
 
-CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities) {
+CommandLine parse_flags(std::span<const std::string> words, const RunEnvironment& environment) {
   const Arguments arguments = read_arguments(expand_flag_files(words));
   CommandLine line{.settings = default_settings()};
   read_values(arguments, line);
@@ -270,9 +270,9 @@ CommandLine parse_flags(std::span<const std::string> words, const Abilities& abi
   }
   check_paths(line.settings);
   treat_all(line);
-  refuse_cluster_flags(line.settings, arguments, abilities.program.value_or("cnn_benchmarks"),
-                       abilities.launched);
-  settle(line, abilities);
+  refuse_cluster_flags(line.settings, arguments, environment.program.value_or("cnn_benchmarks"),
+                       environment.launched);
+  settle(line, environment);
   check_rules(line.config);
   for (std::string& notice : idle_flags(line.config)) {
     line.notices.push_back(std::move(notice));

@@ -11,8 +11,8 @@
 
 namespace cnn::bench {
 
-// The abilities of this build on this machine, and the settings of its environment; main fills it.
-struct Abilities {
+// Describes what this build can do on this machine and how it was started; main fills it.
+struct RunEnvironment {
   bool bf16 = false;  // bf16 products on the CPU
   // DDL_OPTIONS of the environment: stands for --ddl_options where that is not set.
   std::optional<std::string> ddl_options = std::nullopt;
@@ -35,7 +35,7 @@ struct CommandLine {
 // Command line (without the program's name) to a checked configuration. If a help flag is set,
 // nothing else is checked. Throws Error: bad syntax, bad value, a flag this version rejects, or
 // flags that contradict each other; what() is the line for stderr, the exit status is then 1.
-CommandLine parse_flags(std::span<const std::string> words, const Abilities& abilities);
+CommandLine parse_flags(std::span<const std::string> words, const RunEnvironment& environment);
 
 bool wants_help(const Config& config);
 // --version or --list_models: like help, they answer and end the program.

@@ -4,7 +4,7 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
 template <layers::Rule rule>
@@ -12,12 +12,12 @@ bool trains_without(const Config& config) {
   return config.optimizer.rule != rule;
 }
 
-constexpr Idle no_momentum{trains_without<layers::Rule::momentum>,
-                           "--momentum acts with --optimizer=momentum only"};
-constexpr Idle no_rmsprop{
+constexpr NoEffectRule no_momentum{trains_without<layers::Rule::momentum>,
+                                   "--momentum acts with --optimizer=momentum only"};
+constexpr NoEffectRule no_rmsprop{
     trains_without<layers::Rule::rmsprop>,
     "--rmsprop_decay, --rmsprop_momentum and --rmsprop_epsilon act with --optimizer=rmsprop only"};
-constexpr Idle no_adam{
+constexpr NoEffectRule no_adam{
     trains_without<layers::Rule::adam>,
     "--adam_beta1, --adam_beta2 and --adam_epsilon act with --optimizer=adam only"};
 
@@ -53,33 +53,33 @@ constexpr Flag optim_rows[] = {
     {.name = "momentum",
      .help = "coefficient of --optimizer=momentum",
      .member = &at<&Config::optimizer, &OptimizerOptions::momentum>,
-     .idle = {no_momentum}},
+     .no_effect = {no_momentum}},
     {.name = "rmsprop_decay",
      .help = "decay of the mean square gradient of --optimizer=rmsprop",
      .member = &at<&Config::optimizer, &OptimizerOptions::rmsprop_decay>,
-     .idle = {no_rmsprop}},
+     .no_effect = {no_rmsprop}},
     {.name = "rmsprop_momentum",
      .help = "momentum of --optimizer=rmsprop",
      .member = &at<&Config::optimizer, &OptimizerOptions::rmsprop_momentum>,
-     .idle = {no_rmsprop}},
+     .no_effect = {no_rmsprop}},
     {.name = "rmsprop_epsilon",
      .help = "added under the square root of --optimizer=rmsprop",
      .range = at_least(0),
      .member = &at<&Config::optimizer, &OptimizerOptions::rmsprop_epsilon>,
-     .idle = {no_rmsprop}},
+     .no_effect = {no_rmsprop}},
     {.name = "adam_beta1",
      .help = "decay of the mean gradient of --optimizer=adam",
      .member = &at<&Config::optimizer, &OptimizerOptions::adam_beta1>,
-     .idle = {no_adam}},
+     .no_effect = {no_adam}},
     {.name = "adam_beta2",
      .help = "decay of the mean square gradient of --optimizer=adam",
      .member = &at<&Config::optimizer, &OptimizerOptions::adam_beta2>,
-     .idle = {no_adam}},
+     .no_effect = {no_adam}},
     {.name = "adam_epsilon",
      .help = "added beside the square root of --optimizer=adam",
      .range = at_least(0),
      .member = &at<&Config::optimizer, &OptimizerOptions::adam_epsilon>,
-     .idle = {no_adam}},
+     .no_effect = {no_adam}},
     {.name = "gradient_clip",
      .help = "clamp each element of each gradient to [-c, c]; unset = off",
      .range = at_least(0),

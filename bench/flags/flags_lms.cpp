@@ -9,7 +9,7 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
 std::vector<std::string> policy_names() {
@@ -27,33 +27,34 @@ constexpr Member policy_member = [] {
 }();
 
 constexpr std::string_view needs_lms = "flags --lms_... act with --lms only";
-constexpr Idle no_lms{[](const Config& c) { return !c.lms.enabled; }, needs_lms};
-constexpr Idle no_debug{[](const Config& c) { return c.lms.enabled && !c.lms.debug; },
-                        "--lms_debug_level acts with --lms_debug only"};
-constexpr Idle no_caffe{
+constexpr NoEffectRule no_lms{[](const Config& c) { return !c.lms.enabled; }, needs_lms};
+constexpr NoEffectRule no_debug{[](const Config& c) { return c.lms.enabled && !c.lms.debug; },
+                                "--lms_debug_level acts with --lms_debug only"};
+constexpr NoEffectRule no_caffe{
     [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "caffe"; },
     "--lms_frac acts with --lms_policy=caffe only"};
-constexpr Idle no_tflms1{
+constexpr NoEffectRule no_tflms1{
     [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms1"; },
     "--lms_lb, --lms_ub, --lms_fuse_swapins, --lms_swap_branches, --lms_branch_threshold and "
     "--lms_ctrld_strategy act with --lms_policy=tflms1 only"};
-constexpr Idle no_tflms2{
+constexpr NoEffectRule no_tflms2{
     [](const Config& c) { return c.lms.enabled && policy_of(c.lms) != "tflms2"; },
     "--lms_swapout_threshold, --lms_swapin_ahead and --lms_swapin_groupby act with "
     "--lms_policy=tflms2 only"};
-constexpr Idle fixed_policy{
+constexpr NoEffectRule fixed_policy{
     [](const Config& c) { return c.lms.enabled && c.lms.plan_file.has_value(); },
     "--lms_policy does nothing beside --lms_plan_file, whose plan runs as it is"};
-constexpr Idle no_stats{
+constexpr NoEffectRule no_stats{
     [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
     "--output_dir is where --lms_stats and --lms_stats_average write"};
-constexpr Idle no_average{[](const Config& c) { return c.lms.enabled && !c.lms.stats_average; },
-                          "--lms_stats_warmup_steps acts with --lms_stats_average only"};
-constexpr Idle no_device{
+constexpr NoEffectRule no_average{
+    [](const Config& c) { return c.lms.enabled && !c.lms.stats_average; },
+    "--lms_stats_warmup_steps acts with --lms_stats_average only"};
+constexpr NoEffectRule no_device{
     [](const Config& c) { return !c.lms.device_memory_mb || c.device != DeviceKind::cpu; },
     "--emulate_link_gbps acts with --device_memory_mb on a CPU only"};
-constexpr Idle no_cpu{[](const Config& c) { return c.device != DeviceKind::cpu; },
-                      "--device_memory_mb acts on a CPU only; use --lms_limit"};
+constexpr NoEffectRule no_cpu{[](const Config& c) { return c.device != DeviceKind::cpu; },
+                              "--device_memory_mb acts on a CPU only; use --lms_limit"};
 
 constexpr Flag lms_rows[] = {
     {.name = "lms",
@@ -64,118 +65,118 @@ constexpr Flag lms_rows[] = {
      .help = "who decides what moves: our planner, or a policy of another system; unset = planned, "
              "or tflms1 or tflms2 where their flags are set",
      .member = &policy_member,
-     .idle = {no_lms, fixed_policy}},
+     .no_effect = {no_lms, fixed_policy}},
     {.name = "lms_plan_out",
      .help = "write the plan to this file: its steps in their order, readable, for --lms_plan_file",
      .member = &at<&Config::lms, &LmsFlags::plan_out>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_plan_file",
      .help = "run by the plan of this file, made for the same step, instead of making one",
      .member = &at<&Config::lms, &LmsFlags::plan_file>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_n_tensors",
      .help = "how many tensors may move, in the order of the policy; -1 = all, 0 = none",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::n_tensors>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_sync_mode",
      .help = "0 asynchronous, 1 computing waits for swap-outs, 2 for swap-ins, 3 for both",
      .range = between(0, 3),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::sync_mode>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_recompute",
      .help = "what may be computed again: auto, off, cheap (element-wise ops, norms, pools), full",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::recompute>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_size_threshold",
      .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000",
      .range = at_least(1),
      .member = &at<&Config::lms, &LmsFlags::size_threshold>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_limit",
      .help = "memory in MB that the run may take on its device; 0 = what is free",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::limit>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_exclude",
      .help = "memory in MB that is left free on the device",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::exclude>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_mem_ratio",
      .help = "share of the device's memory to plan with, a safety factor; with tflms2 the share of "
              "what variables leave that its simulation may use",
      .range = between(0.01, 1),
      .member = &at<&Config::lms, &LmsFlags::mem_ratio>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_frac",
      .help = "policy caffe: nothing moves until this share of the memory is asked for",
      .range = between(0, 1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::frac>,
-     .idle = {no_lms, no_caffe}},
+     .no_effect = {no_lms, no_caffe}},
     {.name = "lms_host_limit",
      .help = "host memory in MB for what moves; 0 or unset = 80 % of what is free, or what "
              "TF_GPU_HOST_MEM_LIMIT_IN_MB says",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::host_limit>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_excl_ops",
      .help = "tensors whose names match one of these regular expressions stay",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::excluded_ops>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_incl_ops",
      .help = "only tensors whose names match one of these regular expressions move",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::included_ops>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_excl_types",
      .help = "what ops of these types make stays: regular expressions",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::excluded_types>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_incl_types",
      .help = "only what ops of these types make moves: regular expressions",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::included_types>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_simulate_only",
      .help = "print the plan, its peak, step time and bound, and train nothing",
      .member = &at<&Config::lms, &LmsFlags::simulate_only>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_trace",
      .help = "write a timed step as planned and as measured to this file, as a Chrome trace",
      .member = &at<&Config::lms, &LmsFlags::trace>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_verify",
      .help = "fill bytes that are free with NaNs and compare what comes back from the host with "
              "what left; slow",
      .member = &at<&Config::lms, &LmsFlags::verify>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_stats",
      .help = "a line for each step in OUTPUT_DIR/MODEL_lms_stats.csv: time, blocks of the arena, "
              "tensors and GiB that left",
      .member = &at<&Config::lms, &LmsFlags::stats>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_stats_average",
      .help = "a line for the run, behind those of earlier ones, in "
              "OUTPUT_DIR/MODEL_lms_stats_average.csv: megapixels a second and means",
      .member = &at<&Config::lms, &LmsFlags::stats_average>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_stats_warmup_steps",
      .help = "timed steps that --lms_stats_average leaves out",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::stats_warmup_steps>,
-     .idle = {no_lms, no_average}},
+     .no_effect = {no_lms, no_average}},
     {.name = "output_dir",
      .help = "folder of --lms_stats and --lms_stats_average",
      .member = &at<&Config::lms, &LmsFlags::output_dir>,
-     .idle = {no_lms, no_stats}},
+     .no_effect = {no_lms, no_stats}},
     {.name = "lms_debug",
      .help = "a line for each tensor",
      .member = &at<&Config::lms, &LmsFlags::debug>,
-     .idle = {no_lms}},
+     .no_effect = {no_lms}},
     {.name = "lms_debug_level",
      .help = "of --lms_debug: 1 or 2",
      .range = between(1, 2),
      .member = &at<&Config::lms, &LmsFlags::debug_level>,
-     .idle = {no_lms, no_debug}},
+     .no_effect = {no_lms, no_debug}},
     {"lms_serialization", text, "", accepted, "one stream computes, so levels never overlap",
      "levels whose ops run one after another"},
     {"lms_serialization_by_size", real, "0", accepted,
@@ -189,52 +190,52 @@ constexpr Flag policy_rows[] = {
      .range = at_least(1),
      .member =
          &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1, &lms::Tflms1Options::lb>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_ub",
      .help = "tflms1: and at most so many",
      .range = at_least(1),
      .member =
          &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1, &lms::Tflms1Options::ub>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_fuse_swapins",
      .help = "tflms1: one swap-in for all readers of a tensor",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::fuse_swapins>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_swap_branches",
      .help = "tflms1: swap for far readers of the forward pass too",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::swap_branches>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_branch_threshold",
      .help = "tflms1: how far far is",
      .range = at_least(0),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::branch_threshold>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_ctrld_strategy",
      .help = "tflms1: how the trigger of a swap-in is found",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms1,
                    &lms::Tflms1Options::ctrld_strategy>,
-     .idle = {no_lms, no_tflms1}},
+     .no_effect = {no_lms, no_tflms1}},
     {.name = "lms_swapout_threshold",
      .help = "tflms2: distance from producer to reader above which a tensor moves; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapout_threshold>,
-     .idle = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2}},
     {.name = "lms_swapin_ahead",
      .help = "tflms2: levels by which a swap-in precedes its reader; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapin_ahead>,
-     .idle = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2}},
     {.name = "lms_swapin_groupby",
      .help = "tflms2: readers closer than this share one swap-in; -1 = found",
      .range = at_least(-1),
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::tflms2,
                    &lms::Tflms2Options::swapin_groupby>,
-     .idle = {no_lms, no_tflms2}},
+     .no_effect = {no_lms, no_tflms2}},
 };
 
 constexpr Flag cpu_device_rows[] = {
@@ -243,11 +244,11 @@ constexpr Flag cpu_device_rows[] = {
              "between it and the rest",
      .range = at_least(1),
      .member = &at<&Config::lms, &LmsFlags::device_memory_mb>,
-     .idle = {no_cpu}},
+     .no_effect = {no_cpu}},
     {.name = "emulate_link_gbps",
      .help = "of that device: 10^9 bytes a second out[,in[,both at once]]",
      .member = &at<&Config::lms, &LmsFlags::emulate_link_gbps>,
-     .idle = {no_device}},
+     .no_effect = {no_device}},
 };
 
 }  // namespace

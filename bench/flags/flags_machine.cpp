@@ -5,14 +5,14 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
 constexpr std::string_view intel_openmp =
     "only Intel's OpenMP runtime reads it and this program runs on GNU's; see OMP_PROC_BIND, "
     "OMP_PLACES and GOMP_SPINCOUNT";
 
-constexpr Idle no_fp16{
+constexpr NoEffectRule no_fp16{
     [](const Config& c) { return !c.precision.use_fp16 && c.precision.type != Precision::fp16; },
     "--fp16_loss_scale and --fp16_enable_auto_loss_scale act with --use_fp16 or --precision=fp16 "
     "only"};
@@ -29,7 +29,7 @@ constexpr Flag device_rows[] = {
      .help = "numbers of the GPUs of this host's ranks, such as 1,0: rank 0 computes on the first, "
              "rings pass them in this order; empty = 0,1,2...",
      .member = &at<&Config::gpu, &GpuFlags::indices>,
-     .idle = {{on_cpu, "--gpu_indices acts on a GPU only"}}},
+     .no_effect = {{on_cpu, "--gpu_indices acts on a GPU only"}}},
     {"local_parameter_device",
      text,
      "gpu",
@@ -55,8 +55,8 @@ constexpr Flag cpu_rows[] = {
      .help = "keep a CPU that is the only device on the processors of the first NUMA node; several "
              "devices stay on processors of their own in any case",
      .member = &at<&Config::cpu, &CpuFlags::numa_affinity>,
-     .idle = {{[](const Config& c) { return !on_cpu(c); },
-               "--use_numa_affinity acts on CPU devices only"}}},
+     .no_effect = {{[](const Config& c) { return !on_cpu(c); },
+                    "--use_numa_affinity acts on CPU devices only"}}},
     {"mkl", boolean, "False", honoured, "",
      "ask for the CPU-optimised kernels (oneDNN); on a CPU they are always used"},
     {"kmp_blocktime", integer, "0", accepted, intel_openmp,
@@ -77,7 +77,7 @@ constexpr Flag gpu_rows[] = {
      .help = "part of the GPU's memory that may be used; 0 = all",
      .range = at_least(0),
      .member = &at<&Config::gpu, &GpuFlags::memory_fraction>,
-     .idle = {{on_cpu, "--gpu_memory_frac_for_testing acts on a GPU only"}}},
+     .no_effect = {{on_cpu, "--gpu_memory_frac_for_testing acts on a GPU only"}}},
     {"use_unified_memory", boolean, "None", rejected,
      "pages that the driver moves at will would decide the speed; --lms computes what does not fit "
      "into the GPU's memory by a plan of what moves to the host when, or make --batch_size smaller",
@@ -104,7 +104,7 @@ constexpr Flag fp16_rows[] = {
      .help = "factor on the loss during back-propagation; unset = 128",
      .range = at_least(0),
      .member = &at<&Config::precision, &PrecisionOptions::loss_scale>,
-     .idle = {no_fp16}},
+     .no_effect = {no_fp16}},
     {"fp16_vars", boolean, "False", rejected,
      "weights stay in float32, because most updates are smaller than 16 bits can add; kernels read "
      "16-bit copies with --use_fp16 alone, so leave it out",
@@ -112,13 +112,13 @@ constexpr Flag fp16_rows[] = {
     {.name = "fp16_enable_auto_loss_scale",
      .help = "adapt the loss scale to overflows",
      .member = &at<&Config::precision, &PrecisionOptions::automatic_loss_scale>,
-     .idle = {no_fp16}},
+     .no_effect = {no_fp16}},
     {.name = "fp16_inc_loss_scale_every_n",
      .help = "clean steps before the adaptive scale doubles",
      .range = at_least(1),
      .member = &at<&Config::precision, &PrecisionOptions::loss_scale_every_n>,
-     .idle = {{[](const Config& c) { return !c.precision.automatic_loss_scale; },
-               "--fp16_inc_loss_scale_every_n acts with --fp16_enable_auto_loss_scale only"}}},
+     .no_effect = {{[](const Config& c) { return !c.precision.automatic_loss_scale; },
+                    "--fp16_inc_loss_scale_every_n acts with --fp16_enable_auto_loss_scale only"}}},
 };
 
 }  // namespace

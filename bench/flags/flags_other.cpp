@@ -5,7 +5,7 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
 constexpr std::string_view one_log = "there is no absl log; errors and notices go to stderr";
@@ -28,7 +28,8 @@ std::vector<std::string> simulated_machines() {
 constexpr Member tensors_as =
     limited(at<&Config::data, &DataOptions::tensors_as>, data_sets_with_networks);
 
-constexpr Idle no_tuning{on_cpu, "--tune, --tune_seconds and --plan_cache act on a GPU only"};
+constexpr NoEffectRule no_tuning{on_cpu,
+                                 "--tune, --tune_seconds and --plan_cache act on a GPU only"};
 
 constexpr Flag our_rows[] = {
     {.name = "precision",
@@ -44,8 +45,8 @@ constexpr Flag our_rows[] = {
              "weighted by 0.4; evaluations measure the first, and --eval needs the flag of the "
              "training. tf_cnn_benchmarks never turns it on",
      .member = &at<&Config::model, &ModelOptions::auxiliary_head>,
-     .idle = {{[](const Config& c) { return c.mode.forward_only; },
-               "--auxiliary_head does not act with --forward_only"}}},
+     .no_effect = {{[](const Config& c) { return c.mode.forward_only; },
+                    "--auxiliary_head does not act with --forward_only"}}},
     {.name = "tune",
      .help =
          "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
@@ -53,15 +54,15 @@ constexpr Flag our_rows[] = {
          "yes. --notune takes cuDNN's first proposals, fuses all it can, and does what a "
          "--plan_cache that is given says",
      .member = &at<&Config::gpu, &GpuFlags::tune>,
-     .idle = {no_tuning}},
+     .no_effect = {no_tuning}},
     {.name = "tune_seconds",
      .help = "seconds that --tune may take at the start of a run; what is left takes cuDNN's first "
              "proposals, and is timed by the next run",
      .range = at_least(0),
      .member = &at<&Config::gpu, &GpuFlags::tune_seconds>,
-     .idle = {no_tuning,
-              {[](const Config& c) { return !c.gpu.tune.value_or(true); },
-               "--tune_seconds does not act with --notune"}}},
+     .no_effect = {no_tuning,
+                   {[](const Config& c) { return !c.gpu.tune.value_or(true); },
+                    "--tune_seconds does not act with --notune"}}},
     {.name = "plan_cache",
      .help =
          "on a GPU, file of stored algorithm choices and of times of layers fused and plain, by "
@@ -69,9 +70,10 @@ constexpr Flag our_rows[] = {
          "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
          "~/.cache; with --notune none",
      .member = &at<&Config::gpu, &GpuFlags::plan_cache>,
-     .idle = {no_tuning,
-              {simulates,
-               "--plan_cache does not act with --simulate: cuDNN's first proposals are planned"}}},
+     .no_effect =
+         {no_tuning,
+          {simulates,
+           "--plan_cache does not act with --simulate: cuDNN's first proposals are planned"}}},
     {.name = "result_json",
      .help = "write the numbers of the run to this file, also when it fails",
      .member = &at<&Config::report, &ReportOptions::result_json>},
@@ -84,13 +86,13 @@ constexpr Flag our_rows[] = {
          "write the timed steps to this file as a table: one line each, with its seconds, speed, "
          "losses, learning rate and whether something disturbed it",
      .member = &at<&Config::report, &ReportOptions::steps_csv>,
-     .idle = {{simulates, "--steps_csv does not act with --simulate: nothing is run"}}},
+     .no_effect = {{simulates, "--steps_csv does not act with --simulate: nothing is run"}}},
     {.name = "take_turns",
      .help = "share the machine with another run that names the same file: each builds, warms up "
              "and then times steps for half a second at a time while the other waits, so that "
              "their speeds can be compared",
      .member = &at<&Config::report, &ReportOptions::take_turns>,
-     .idle = {{simulates, "--take_turns does not act with --simulate: nothing is run"}}},
+     .no_effect = {{simulates, "--take_turns does not act with --simulate: nothing is run"}}},
     {.name = "measure_ceilings",
      .help = "after the last step, measure for a second what the device reaches at best, and say "
              "how near the steps came to it",
@@ -101,12 +103,12 @@ constexpr Flag our_rows[] = {
     {.name = "tensors_as",
      .help = "data set whose classes and networks --data_name=tensors stands for",
      .member = &tensors_as,
-     .idle = {{[](const Config& c) { return c.data.row().has_networks; },
-               "--tensors_as acts with --data_name=tensors only"}}},
+     .no_effect = {{[](const Config& c) { return c.data.row().has_networks; },
+                    "--tensors_as acts with --data_name=tensors only"}}},
     {.name = "synthetic_labels",
      .help = "synthetic labels drawn anew each step, or once so that the loss can fall",
      .member = &at<&Config::data, &DataOptions::synthetic_labels>,
-     .idle = {{on_real_data, "--synthetic_labels acts on synthetic data only"}}},
+     .no_effect = {{on_real_data, "--synthetic_labels acts on synthetic data only"}}},
     {.name = "simulate",
      .help =
          "plan the run for the machine of that name (p100-pcie3, p100-nvlink1, v100-nvlink2, a100, "
@@ -131,16 +133,16 @@ constexpr Flag our_rows[] = {
     {.name = "use_cuda_graph",
      .help = "on a GPU, capture the step into a CUDA graph after the first one and replay it",
      .member = &at<&Config::gpu, &GpuFlags::graph>,
-     .idle = {{on_cpu, "--nouse_cuda_graph acts on a GPU only"}}},
+     .no_effect = {{on_cpu, "--nouse_cuda_graph acts on a GPU only"}}},
     {.name = "sync_each_kernel",
      .help = "on a GPU, wait for every kernel and copy, so that an error of the device names the "
              "operation that made it; steps get slow",
      .member = &at<&Config::gpu, &GpuFlags::sync_each_kernel>,
-     .idle = {{on_cpu, "--sync_each_kernel acts on a GPU only"}}},
+     .no_effect = {{on_cpu, "--sync_each_kernel acts on a GPU only"}}},
     {.name = "deterministic",
      .help = "same bits from run to run; --nodeterministic permits faster reductions",
      .member = &at<&Config::gpu, &GpuFlags::deterministic>,
-     .idle = {{on_cpu, "--nodeterministic acts on a GPU only"}}},
+     .no_effect = {{on_cpu, "--nodeterministic acts on a GPU only"}}},
 };
 
 constexpr Flag legacy_rows[] = {
@@ -203,7 +205,7 @@ constexpr Flag absl_rows[] = {
      "read more flags from this file, one on a line; # begins a comment"},
     {"undefok", texts, "", honoured, "", "names of flags that may be unknown, between commas"},
     {.name = "v",
-     .treatment = accepted,
+     .support = accepted,
      .note = one_log,
      .help = "short name of --verbosity",
      .renamed_to = "verbosity"},

@@ -8,17 +8,17 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
-constexpr Idle one_step{
+constexpr NoEffectRule one_step{
     simulates,
     "--simulate predicts one step: flags for the number of steps and their display do not act"};
-constexpr Idle no_evaluation{
+constexpr NoEffectRule no_evaluation{
     [](const Config& c) { return !evaluates(c); },
     "--eval_batch_size, --num_eval_batches and --num_eval_epochs act only if the run evaluates"};
 
-constexpr Idle no_summary_folder{
+constexpr NoEffectRule no_summary_folder{
     [](const Config& c) { return simulates(c) || c.mode.eval || !c.checkpoint.train_dir; },
     "--summary_verbosity and --save_summaries_steps write event files of training or "
     "--forward_only to --train_dir"};
@@ -51,8 +51,8 @@ constexpr Flag mode_rows[] = {
      .help = "with --forward_only, save no variables; in any case weights are folded and packed "
              "once, before timing",
      .member = &at<&Config::mode, &ModeOptions::freeze_when_forward_only>,
-     .idle = {{[](const Config& c) { return !c.mode.forward_only; },
-               "--freeze_when_forward_only acts with --forward_only only"}}},
+     .no_effect = {{[](const Config& c) { return !c.mode.forward_only; },
+                    "--freeze_when_forward_only acts with --forward_only only"}}},
 };
 
 constexpr Flag size_rows[] = {
@@ -63,32 +63,32 @@ constexpr Flag size_rows[] = {
      .help = "timed steps after warm-up; 100 if neither this nor --num_epochs is set",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::batches>,
-     .idle = {one_step}},
+     .no_effect = {one_step}},
     {.name = "num_epochs",
      .help = "timed length in passes over the data instead of --num_batches",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::length, &LengthFlags::epochs>,
-     .idle = {one_step}},
+     .no_effect = {one_step}},
     {.name = "min_time",
      .help =
          "run until that many seconds of timed steps have passed, instead of --num_batches; all "
          "ranks stop at the same step",
      .range = between(0, 1e9),
      .member = &at<&Config::size, &SizeOptions::min_time>,
-     .idle = {one_step}},
+     .no_effect = {one_step}},
     {.name = "num_warmup_batches",
      .help = "untimed training steps first; unset means max(10, 5 * autotune_threshold^2)",
      .range = at_least(0),
      .member = &at<&Config::size, &SizeOptions::warm_up_batches>,
-     .idle = {one_step}},
+     .no_effect = {one_step}},
 };
 
 constexpr Flag eval_rows[] = {
     {.name = "eval_interval_secs",
      .help = "with --eval: evaluate again every so many seconds, for ever; 0 = once",
      .member = &at<&Config::eval, &EvalOptions::interval_secs>,
-     .idle = {{[](const Config& c) { return !c.mode.eval; },
-               "--eval_interval_secs acts with --eval only"}}},
+     .no_effect = {{[](const Config& c) { return !c.mode.eval; },
+                    "--eval_interval_secs acts with --eval only"}}},
     {.name = "eval_during_training_every_n_steps",
      .help = "evaluate in the middle of training whenever this many steps have passed",
      .range = at_least(1),
@@ -106,17 +106,17 @@ constexpr Flag eval_rows[] = {
     {.name = "eval_batch_size",
      .help = "examples per device and evaluation step; 0 or less = as in training",
      .member = &at<&Config::eval, &EvalOptions::batch>,
-     .idle = {no_evaluation}},
+     .no_effect = {no_evaluation}},
     {.name = "num_eval_batches",
      .help = "evaluation steps; without it and --num_eval_epochs as long as the training",
      .range = at_least(0),
      .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::batches>,
-     .idle = {no_evaluation, one_step}},
+     .no_effect = {no_evaluation, one_step}},
     {.name = "num_eval_epochs",
      .help = "evaluation length in passes over the validation data",
      .range = at_least(0),
      .member = &at<&Config::eval, &EvalOptions::length, &LengthFlags::epochs>,
-     .idle = {no_evaluation, one_step}},
+     .no_effect = {no_evaluation, one_step}},
     {.name = "stop_at_top_1_accuracy",
      .help = "end training as soon as an evaluation on the way reaches this accuracy",
      .member = &at<&Config::eval, &EvalOptions::stop_at_top_1_accuracy>},
@@ -133,7 +133,7 @@ constexpr Flag report_rows[] = {
      .help = "print a step line at step 1 and at every multiple of this",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::display_every>,
-     .idle = {one_step}},
+     .no_effect = {one_step}},
     {.name = "display_perf_ewma",
      .help = "weight of the newest step in an exponential mean of step times; 0 = plain mean",
      .range = between(0, 1),
@@ -147,57 +147,60 @@ constexpr Flag report_rows[] = {
              "each gradient and each variable, and input images",
      .range = between(0, 3),
      .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::verbosity>,
-     .idle = {no_summary_folder,
-              {[](const Config& c) { return c.report.summaries.every == 0; },
-               "--summary_verbosity writes nothing without --save_summaries_steps"}}},
+     .no_effect = {no_summary_folder,
+                   {[](const Config& c) { return c.report.summaries.every == 0; },
+                    "--summary_verbosity writes nothing without --save_summaries_steps"}}},
     {.name = "save_summaries_steps",
      .help = "write a TensorBoard summary every so many steps; 0 = none",
      .range = at_least(0),
      .member = &at<&Config::report, &ReportOptions::summaries, &SummaryOptions::every>,
-     .idle = {no_summary_folder,
-              {[](const Config& c) { return c.report.summaries.verbosity == 0; },
-               "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}}},
+     .no_effect =
+         {no_summary_folder,
+          {[](const Config& c) { return c.report.summaries.verbosity == 0; },
+           "--save_summaries_steps writes nothing without --summary_verbosity=1, 2 or 3"}}},
     {.name = "history",
      .help =
          "append this run to a file of results, as one line of JSON; cnn_compare --history=FILE "
          "says at which commit the speed changed",
      .member = &at<&Config::report, &ReportOptions::history>,
-     .idle = {{simulates, "--history does not act with --simulate: nothing is run"},
-              {[](const Config& c) { return c.mode.eval; },
-               "--history has speeds of training or --forward_only; it does not act with --eval"}}},
+     .no_effect =
+         {{simulates, "--history does not act with --simulate: nothing is run"},
+          {[](const Config& c) { return c.mode.eval; },
+           "--history has speeds of training or --forward_only; it does not act with --eval"}}},
     {.name = "benchmark_log_dir",
      .help = "folder for benchmark_run.log and metric.log",
      .member = &at<&Config::report, &ReportOptions::log_dir>},
     {.name = "benchmark_test_id",
      .help = "text stored as test_id in benchmark_run.log",
      .member = &at<&Config::report, &ReportOptions::test_id>,
-     .idle = {{[](const Config& c) { return !c.report.log_dir; },
-               "--benchmark_test_id acts with --benchmark_log_dir only"}}},
+     .no_effect = {{[](const Config& c) { return !c.report.log_dir; },
+                    "--benchmark_test_id acts with --benchmark_log_dir only"}}},
     {"ml_perf_compliance_logging", boolean, "False", accepted,
      "no MLPerf 0.5 log lines are printed; --result_json and --benchmark_log_dir record the run",
      "print MLPerf 0.5 log lines"},
 };
 
-constexpr Idle without_train_dir{[](const Config& c) { return !c.checkpoint.train_dir; },
-                                 "--save_model_secs and --save_model_steps have no effect: without "
-                                 "--train_dir nothing is saved"};
+constexpr NoEffectRule without_train_dir{
+    [](const Config& c) { return !c.checkpoint.train_dir; },
+    "--save_model_secs and --save_model_steps have no effect: without "
+    "--train_dir nothing is saved"};
 
 constexpr Flag checkpoint_rows[] = {
     {.name = "train_dir",
      .help = "folder of checkpoints: training resumes from its newest and saves at the end",
      .member = &at<&Config::checkpoint, &CheckpointOptions::train_dir>,
-     .idle = {{simulates,
-               "--train_dir does not act with --simulate: nothing is restored or saved"}}},
+     .no_effect = {{simulates,
+                    "--train_dir does not act with --simulate: nothing is restored or saved"}}},
     {.name = "save_model_secs",
      .help = "seconds between checkpoints; 0 = none on the way",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::save_secs>,
-     .idle = {without_train_dir}},
+     .no_effect = {without_train_dir}},
     {.name = "save_model_steps",
      .help = "timed steps between checkpoints; 0 = none on the way",
      .range = at_least(0),
      .member = &at<&Config::checkpoint, &CheckpointOptions::save_steps>,
-     .idle = {without_train_dir}},
+     .no_effect = {without_train_dir}},
     {.name = "max_ckpts_to_keep",
      .help = "how many of the newest checkpoints stay; 0 = all",
      .range = at_least(0),
@@ -215,7 +218,7 @@ constexpr Flag profile_rows[] = {
     {.name = "trace_file",
      .help = "write a Chrome trace of the last but one warm-up step to this file, of all ranks",
      .member = &at<&Config::report, &ReportOptions::trace_file>,
-     .idle =
+     .no_effect =
          {{too_little_warm_up,
            "--trace_file traces the last but one warm-up step and this run has none: no trace"}}},
     {"use_chrome_trace_format", boolean, "True", rejected,
@@ -225,7 +228,7 @@ constexpr Flag profile_rows[] = {
      .help = "profile the first ten timed steps and write a table of all operations to this file: "
              "count, time, share, FLOP/s, bytes/s, per cent of their roofline",
      .member = &at<&Config::report, &ReportOptions::tfprof_file>,
-     .idle = {{simulates, "--tfprof_file does not act with --simulate: nothing is run"}}},
+     .no_effect = {{simulates, "--tfprof_file does not act with --simulate: nothing is run"}}},
     {.name = "graph_file",
      .help = "write the graph of the step to this file, in the DOT language of Graphviz",
      .member = &at<&Config::report, &ReportOptions::graph_file>},
@@ -233,7 +236,7 @@ constexpr Flag profile_rows[] = {
      .help = "write a hash of every tensor that a step writes to this file, of the first rank; "
              "cnn_compare --bits names the first tensor that differs between two such files",
      .member = &at<&Config::report, &ReportOptions::hash_file>,
-     .idle =
+     .no_effect =
          {{simulates, "--hash_file does not act with --simulate: nothing is run"},
           {[](const Config& c) { return mode_of(c) == Mode::evaluation; },
            "--hash_file has steps of training or --forward_only; it does not act with --eval"}}},
@@ -242,19 +245,19 @@ constexpr Flag profile_rows[] = {
              "number since the start of the training, warm-up included, it divides",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::hash_steps>,
-     .idle = {{[](const Config& c) { return !c.report.hash_file && !repeats_on_all_ranks(c); },
-               "--hash_steps acts with --hash_file and --comm_check=majority only"}}},
+     .no_effect = {{[](const Config& c) { return !c.report.hash_file && !repeats_on_all_ranks(c); },
+                    "--hash_steps acts with --hash_file and --comm_check=majority only"}}},
     {.name = "check_finite_step",
      .help = "look at every tensor of this one step of training, by its global number, as it is "
              "written, and name the first that has NaN or infinity; a run whose loss is not finite "
              "says which step that was",
      .range = at_least(1),
      .member = &at<&Config::report, &ReportOptions::check_finite_step>,
-     .idle = {{simulates, "--check_finite_step does not act with --simulate: nothing is run"},
-              {[](const Config& c) {
-                 return mode_of(c) == Mode::evaluation || mode_of(c) == Mode::forward_only;
-               },
-               "--check_finite_step is for steps of training"}}},
+     .no_effect = {{simulates, "--check_finite_step does not act with --simulate: nothing is run"},
+                   {[](const Config& c) {
+                      return mode_of(c) == Mode::evaluation || mode_of(c) == Mode::forward_only;
+                    },
+                    "--check_finite_step is for steps of training"}}},
     {"partitioned_graph_file_prefix", text, "None", rejected,
      "the graph is not partitioned here; use --print_plan", "write TensorFlow's per-device graphs"},
     {"debugger", text, "None", rejected,

@@ -4,7 +4,7 @@ namespace cnn::bench {
 
 namespace {
 
-using enum Treatment;
+using enum FlagSupport;
 using enum Type;
 
 constexpr std::string_view tensorflow_memory =
@@ -45,7 +45,7 @@ constexpr Flag runtime_rows[] = {
      .help = "rewrite the graph before running it",
      .member = &at<&Config::graph, &GraphOptions::optimize>},
     {.name = "rewriter_config",
-     .treatment = accepted,
+     .support = accepted,
      .note = "TensorFlow's graph optimiser does not run here; the header shows the text",
      .help = "settings of TensorFlow's graph optimiser, shown in the header",
      .member = &at<&Config::report, &ReportOptions::rewriter_config>},

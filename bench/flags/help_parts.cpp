@@ -55,7 +55,7 @@ std::span<const HelpEntry> environment_variables() { return variables; }
 std::span<const HelpEntry> essential_flags() { return essentials; }
 
 bool acts(const Flag& flag) {
-  return flag.treatment == Treatment::honoured && meant_by(flag).treatment == Treatment::honoured;
+  return flag.support == FlagSupport::honoured && meant_by(flag).support == FlagSupport::honoured;
 }
 
 std::string value_text(const Flag& flag) {
@@ -73,9 +73,9 @@ std::string description_of(const Flag& flag) {
   std::string words(flag.help);
   const std::string_view note = flag.note.empty() ? meant_by(flag).note : flag.note;
   if (!note.empty()) {
-    const Treatment treatment = meant_by(flag).treatment;
+    const FlagSupport support = meant_by(flag).support;
     words += fmt::format(" [{}: {}]",
-                         treatment == Treatment::accepted ? "no effect" : "not available", note);
+                         support == FlagSupport::accepted ? "no effect" : "not available", note);
   }
   return words;
 }

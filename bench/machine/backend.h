@@ -71,7 +71,7 @@ struct DeviceExchange {
   // Returns the handle that the device's own library has for a stream.
   void* (*native)(Stream& stream) = nullptr;
   // Sets what a wait for the device calls over and over, and with false when it is over.
-  void (*look_while_waiting)(Device& device, std::function<void(bool waiting)> look) = nullptr;
+  void (*on_poll)(Device& device, std::function<void(bool waiting)> look) = nullptr;
   // The device copies faster from and to this host memory, until what is returned is gone.
   std::shared_ptr<void> (*pin)(std::span<std::byte> memory) = nullptr;
   // As layers::cuda::wait_for_flag.

@@ -8,9 +8,9 @@
 
 #include "bench/machine/caches.h"
 #include "bench/machine/numa_nodes.h"
+#include "bench/machine/prefault.h"
 #include "bench/machine/processors.h"
 #include "bench/machine/rapl.h"
-#include "bench/machine/secure_memory.h"
 #include "layers/cpu/hash.h"
 #include "layers/cpu/isa.h"
 #include "layers/cpu/kernels.h"
@@ -197,7 +197,7 @@ Backend make(const Config& config) {
       .text = fmt::format("available memory and cgroup limit, less {:.0f} MiB that stay free",
                           std::ldexp(kept, -20))};
   backend.secure = [](std::span<std::byte> memory) {
-    secure_memory(memory, [] { return available_memory(); });
+    prefault(memory, [] { return available_memory(); });
   };
   if (config.lms.device_memory_mb) {
     play_device(backend, *config.lms.device_memory_mb, link);

@@ -11,12 +11,12 @@
 #include "layers/all_reduce.h"
 #include "layers/dropout.h"
 #include "layers/elementwise.h"
-#include "layers/late_gradient.h"
 #include "layers/loss.h"
 #include "layers/optimizer.h"
 #include "layers/passes/fuse_conv.h"
 #include "layers/passes/layout.h"
 #include "layers/passes/pipeline.h"
+#include "layers/stale_gradient.h"
 #include "models/model.h"
 #include "runtime/error.h"
 
@@ -160,7 +160,7 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
                           sizes = bucket_sizes(request.config.comm)](
                              std::span<const Value> parameters, std::span<Value> gradients) {
     if (late) {
-      layers::append_late_gradients(parameters, gradients, own_decay);
+      layers::append_stale_gradients(parameters, gradients, own_decay);
     }
     layers::append_exchange(gradients, sizes, factor);
   };
@@ -233,7 +233,7 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
       layers::image_layout(*forward.graph, context.backend.preferred_layout(request.compute));
   layers::PipelineOptions options{.fusion = fusion_of(request, context, compiled.layout),
                                   .layout = compiled.layout,
-                                  .largest_join = request.largest_join,
+                                  .max_fused_grad_add_bytes = request.max_fused_grad_add_bytes,
                                   .fixed = fixed};
   if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {
     options.seconds = [&](const std::string& key, const Op& op, const Signature& signature) {

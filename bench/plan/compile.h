@@ -32,9 +32,9 @@ struct CompileRequest {
   std::int64_t image_size = 0;
   DataType compute = DataType::f32;
   InputFormat input;
-  std::size_t largest_join = layers::any_size;  // of layers::PipelineOptions
-  std::optional<std::size_t> bucket_bytes;      // of an update; nothing: the usual
-  int rank = 0, ranks = 1;                      // of those that exchange gradients
+  std::size_t max_fused_grad_add_bytes = layers::any_size;  // of layers::PipelineOptions
+  std::optional<std::size_t> bucket_bytes;                  // of an update; nothing: the usual
+  int rank = 0, ranks = 1;                                  // of those that exchange gradients
 };
 
 // Counts of the forward graph.

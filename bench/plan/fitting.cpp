@@ -55,7 +55,7 @@ Sizes sizes_of(const Job& job) {
 }
 
 Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
-  sizes.largest_join = plan.largest_join;
+  sizes.max_fused_grad_add_bytes = plan.max_fused_grad_add_bytes;
   sizes.bucket_bytes = plan.bucket_bytes;
   return sizes;
 }
@@ -80,7 +80,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
                     .image_size = sizes.image_size,
                     .compute = job.compute,
                     .input = job.input,
-                    .largest_join = sizes.largest_join,
+                    .max_fused_grad_add_bytes = sizes.max_fused_grad_add_bytes,
                     .bucket_bytes = sizes.bucket_bytes,
                     .rank = as_one ? 0 : context.rank,
                     .ranks = as_one ? 1 : context.ranks},

@@ -13,10 +13,10 @@ namespace cnn::bench {
 struct RankContext;
 
 // The sizes that make a run larger or smaller. eval_batch: of evaluations beside or instead of
-// training. largest_join, bucket_bytes: of CompileRequest.
+// training. max_fused_grad_add_bytes, bucket_bytes: of CompileRequest.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
-  std::size_t largest_join = layers::any_size;
+  std::size_t max_fused_grad_add_bytes = layers::any_size;
   std::optional<std::size_t> bucket_bytes = {};
 };
 // Returns the phase of the program that a job is about, where that is no evaluation.

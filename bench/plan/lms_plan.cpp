@@ -133,19 +133,19 @@ LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::si
 }
 
 void LmsPlanner::use(SavedPlan plan, std::string path) {
-  largest_join_ = plan.largest_join;
+  max_fused_grad_add_bytes_ = plan.max_fused_grad_add_bytes;
   loaded_ = std::move(plan);
   file_ = std::move(path);
 }
 
-void LmsPlanner::use_joins(std::size_t largest_join, const LmsReport& whole) {
-  largest_join_ = largest_join;
+void LmsPlanner::use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole) {
+  max_fused_grad_add_bytes_ = max_fused_grad_add_bytes;
   whole_ = whole;
 }
 
 SavedPlan LmsPlanner::latest() const {
   return {.policy = report_.policy,
-          .largest_join = largest_join_,
+          .max_fused_grad_add_bytes = max_fused_grad_add_bytes_,
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
@@ -175,7 +175,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_.unreached_limit = unreached_limit_;
   report_.measured = measured;
   report_.unlimited_seconds = report_.compute_seconds;
-  report_.largest_join = largest_join_;
+  report_.max_fused_grad_add_bytes = max_fused_grad_add_bytes_;
   for (lms::Note& note : report_.notes) {
     if (note.text == lms::took_text) {
       note.text = fmt::format(lms::took_text, lms::python_text(1e3 * planner_.policy_seconds()));
@@ -299,7 +299,9 @@ Json stalls_json(const lms::Stalls& stalls) {
 }
 
 Json lms_json(const LmsReport& report) {
-  const Json join = report.largest_join == layers::any_size ? Json() : Json(report.largest_join);
+  const Json join = report.max_fused_grad_add_bytes == layers::any_size
+                        ? Json()
+                        : Json(report.max_fused_grad_add_bytes);
   return {{"policy", report.policy},
           {"necessary", report.necessary},
           {"largest_join_bytes", join},

@@ -30,7 +30,7 @@ struct LmsReport : lms::PlanReport {
   double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS
   double planning_seconds = 0;   // wall time from the compiled step to the plan
   // Gradient sums of more bytes than this are nodes of their own in the step.
-  std::size_t largest_join = layers::any_size;
+  std::size_t max_fused_grad_add_bytes = layers::any_size;
 
   // The step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
@@ -56,7 +56,7 @@ class LmsPlanner {
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
   // The steps planned from now on sum gradients in smaller nodes than that of the report, which is
   // the step without LMS.
-  void use_joins(std::size_t largest_join, const LmsReport& whole);
+  void use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
   // From now on plan() returns the saved plan, and throws Error, naming the file, if it does not
   // belong to the step. An empty path stands for a plan of another rank.
   void use(SavedPlan plan, std::string path = {});
@@ -74,7 +74,7 @@ class LmsPlanner {
   lms::Planner planner_;
   std::string budget_source_;
   std::string unreached_limit_;
-  std::size_t largest_join_ = layers::any_size;
+  std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   std::optional<LmsReport> whole_;  // of the step without smaller joins
   double whole_share_ = 1;          // its compute seconds over those of this step
   LmsReport report_;

@@ -161,7 +161,7 @@ void check_format(const Json& file) {
 SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {
   check_origin(file, origin);
   SavedPlan plan{.policy = policy_of(file),
-                 .largest_join = join_of(file),
+                 .max_fused_grad_add_bytes = join_of(file),
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
                  .host = bytes_of(file, "host_bytes"),
@@ -246,7 +246,9 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
   for (const Step& step : plan.schedule.steps) {
     steps.push_back(step_text(graph, step));
   }
-  const Json join = plan.largest_join == layers::any_size ? Json() : Json(plan.largest_join);
+  const Json join = plan.max_fused_grad_add_bytes == layers::any_size
+                        ? Json()
+                        : Json(plan.max_fused_grad_add_bytes);
   return {{"format", format_name},
           {"version", format_version},
           {"program", build_version()},
@@ -272,7 +274,8 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 
 PlanSizes read_plan_sizes(const std::string& text) {
   return with_json(text, [](const Json& file) {
-    return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"), .largest_join = join_of(file)};
+    return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"),
+                     .max_fused_grad_add_bytes = join_of(file)};
   });
 }
 

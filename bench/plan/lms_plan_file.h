@@ -24,9 +24,10 @@ struct PlanOrigin {
 // A plan as a file keeps it. Bytes are of the device: variables and arena together.
 struct SavedPlan {
   std::string policy;
-  std::size_t largest_join = layers::any_size;  // of the graph: see layers::PipelineOptions
-  std::size_t budget = 0;                       // that it was made for
-  std::size_t peak = 0;                         // that it takes
+  std::size_t max_fused_grad_add_bytes =
+      layers::any_size;    // of the graph: see layers::PipelineOptions
+  std::size_t budget = 0;  // that it was made for
+  std::size_t peak = 0;    // that it takes
   std::size_t host = 0;
   std::size_t enough = 0;        // of plan_memory(): equal values place equal schedules alike
   std::size_t bucket_bytes = 0;  // of the updates in its graph
@@ -51,7 +52,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 
 // The sizes that the graph is to be compiled with, to be that of the plan of a text, or of a file.
 struct PlanSizes {
-  std::size_t bucket_bytes = 0, largest_join = layers::any_size;
+  std::size_t bucket_bytes = 0, max_fused_grad_add_bytes = layers::any_size;
 };
 PlanSizes read_plan_sizes(const std::string& text);
 PlanSizes load_plan_sizes(const std::string& path);

@@ -34,7 +34,7 @@ bool may_divide(const Job& job) {
 // smallest arena, since what is smaller does not make its peak.
 Sizes with_smaller_joins(Sizes sizes, const LmsReport& report) {
   constexpr std::size_t part = 10;
-  sizes.largest_join = (report.floor - report.resident) / part;
+  sizes.max_fused_grad_add_bytes = (report.floor - report.resident) / part;
   return sizes;
 }
 
@@ -81,7 +81,7 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& con
   if (!differs || (report.fits && compute_seconds(step, context) >= report.predicted_seconds)) {
     return std::nullopt;
   }
-  step.planner.use_joins(divided.largest_join, report);
+  step.planner.use_joins(divided.max_fused_grad_add_bytes, report);
   plan(step, context);
   return step;
 }

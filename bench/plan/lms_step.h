@@ -32,7 +32,7 @@ struct LmsStep {
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 
-// Returns the bytes of the device that the thriftiest plan of that step takes: made again with
+// Returns the bytes of the device that the plan of least memory of that step takes: made again with
 // smaller joins only where it does not fit without.
 std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                              Programs programs);

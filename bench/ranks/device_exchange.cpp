@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "allreduce/gathering.h"
 #include "allreduce/nccl/communicator.h"
+#include "allreduce/repeated_all_gather.h"
 #include "allreduce/staged.h"
 #include "runtime/error.h"
 
@@ -69,7 +69,7 @@ Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl
 }
 
 // NCCL does not tell for whom it waits.
-void look_around(allreduce::Transport& transport, bool waiting) {
+void check_peers(allreduce::Transport& transport, bool waiting) {
   if (waiting) {
     transport.idle(allreduce::any_rank);
   } else {
@@ -101,9 +101,9 @@ std::shared_ptr<StreamCommunicator> exchange_by_nccl(RankContext& context, const
       nccl::Team{.rank = transport.rank(),
                  .ranks = transport.ranks(),
                  .id = invited.invitation.id,
-                 .look_around = [&](bool waiting) { look_around(transport, waiting); },
+                 .check_peers = [&](bool waiting) { check_peers(transport, waiting); },
                  .native = device.native});
-  device.look_while_waiting(own, [communicator](bool waiting) { communicator->look(waiting); });
+  device.on_poll(own, [communicator](bool waiting) { communicator->look(waiting); });
   device.add(context.kernels, communicator);
   take_memory(own, *communicator);
   const std::size_t free_now = own.memory_bytes();
@@ -146,7 +146,7 @@ std::shared_ptr<StreamCommunicator> exchange_by_host(RankContext& context,
                       return flag;
                     },
                 .wait_for = device.wait_for_flag});
-  device.look_while_waiting(own, [communicator](bool waiting) { communicator->poll(waiting); });
+  device.on_poll(own, [communicator](bool waiting) { communicator->poll(waiting); });
   device.add(context.kernels, communicator);
   return communicator;
 }

@@ -93,19 +93,23 @@ void Interruption::heed_announcement(int process) {
 
 bool Interruption::signal_came() { return caught().signal != 0; }
 
-int Interruption::wish() const {
+int Interruption::stop_reason() const {
   const int number = caught().signal;
   return number == 0 && console_.lost() ? lost_line : number;
 }
 
 void Interruption::follow_others() { agreed_ = Agreed{}; }
 
-void Interruption::agree(int wish, int rank) { agreed_ = Agreed{.wish = wish, .rank = rank}; }
+void Interruption::agree(int stop_reason, int rank) {
+  agreed_ = Agreed{.stop_reason = stop_reason, .rank = rank};
+}
 
-bool Interruption::requested() const { return agreed_ ? agreed_->wish != 0 : wish() != 0; }
+bool Interruption::requested() const {
+  return agreed_ ? agreed_->stop_reason != 0 : stop_reason() != 0;
+}
 
 std::optional<int> Interruption::signal() const {
-  const int number = agreed_ ? agreed_->wish : wish();
+  const int number = agreed_ ? agreed_->stop_reason : stop_reason();
   return number > 0 ? std::optional(number) : std::nullopt;
 }
 
@@ -128,7 +132,7 @@ void Interruption::disregard() const {
 
 void Interruption::wait(std::chrono::seconds time) const {
   const auto end = std::chrono::steady_clock::now() + time;
-  while (std::chrono::steady_clock::now() < end && wish() == 0) {
+  while (std::chrono::steady_clock::now() < end && stop_reason() == 0) {
     std::this_thread::sleep_for(moment);
   }
 }

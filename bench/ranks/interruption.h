@@ -24,29 +24,29 @@ class Interruption {
   void heed_announcement(int process);
 
   bool requested() const;
-  // Whether a signal has come, before all agree on it. Any thread may ask.
+  // Returns whether a signal has arrived, also before the processes agree on it. Thread-safe.
   static bool signal_came();
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the line that was lost; only if requested
 
-  // Each of several processes ends when all agree to: from now on only that counts.
+  // From now on the process ends only when all processes have agreed to end.
   void follow_others();
-  // Why this process wants to end, for others: a signal's number, lost_line, or 0 if it does not.
+  // Returns why this process wants to end: a signal's number, lost_line, or 0 if it does not.
   static constexpr int lost_line = -1;
-  int wish() const;
-  // All have heard this wish of a rank, which is not 0.
-  void agree(int wish, int rank);
+  int stop_reason() const;
+  // Records that all processes have learned this reason, which is not 0, of a rank.
+  void agree(int stop_reason, int rank);
 
-  // The process ends by itself, by a status that tells why: signals that come from now on, also
-  // when this is gone, change nothing. A launcher sends them to all when one process has ended.
+  // Ignores signals from now on, also after this object is gone: the process ends by itself, with a
+  // status that tells why, and a launcher sends signals to all when one process has ended.
   void disregard() const;
 
-  // Waits, or until this process wants to end.
+  // Waits for that time, or until this process wants to end.
   void wait(std::chrono::seconds time) const;
 
  private:
   struct Agreed {
-    int wish = 0, rank = 0;
+    int stop_reason = 0, rank = 0;
   };
 
   const Console& console_;

@@ -22,7 +22,7 @@ namespace {
 // The message of a rank after each step.
 struct Told {
   StepValues values;
-  int wish = 0;  // of its interruption
+  int stop_reason = 0;  // of its interruption
   std::uint64_t word = 0;
 };
 static_assert(std::is_trivially_copyable_v<Told>);
@@ -173,7 +173,7 @@ RankContext Peers::connect(const Backend& backend) {
       shared_memory_options(config_.comm, segment_bytes_of(context.memory));
   connection_ = std::make_unique<allreduce::Connection>(world_, placements_, memory);
   allreduce::Transport& transport = connection_->transport();
-  gathering_.emplace(transport, sizeof(Told));
+  all_gather_.emplace(transport, sizeof(Told));
   broadcast_.emplace(transport);
   if (config_.num_gpus == 1) {
     return exchanging(std::move(context));
@@ -200,17 +200,17 @@ RankContext Peers::exchanging(RankContext context) {
 }
 
 std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t word) {
-  const Told told{.values = mine, .wish = interruption_.wish(), .word = word};
+  const Told told{.values = mine, .stop_reason = interruption_.stop_reason(), .word = word};
   equal_words_ = true;
-  std::memcpy(gathering_->mine().data(), &told, sizeof(told));
-  gathering_->run();
+  std::memcpy(all_gather_->mine().data(), &told, sizeof(told));
+  all_gather_->run();
   for (int other = ranks() - 1; other >= 0; --other) {
     Told theirs;
-    std::memcpy(&theirs, gathering_->of(other).data(), sizeof(theirs));
+    std::memcpy(&theirs, all_gather_->of(other).data(), sizeof(theirs));
     shared_[static_cast<std::size_t>(other)] = theirs.values;
     equal_words_ = equal_words_ && theirs.word == word;
-    if (theirs.wish != 0) {
-      interruption_.agree(theirs.wish, other);
+    if (theirs.stop_reason != 0) {
+      interruption_.agree(theirs.stop_reason, other);
     }
   }
   return shared_;

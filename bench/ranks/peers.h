@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "allreduce/connection.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 #include "allreduce/world.h"
 #include "bench/ranks/all_gather.h"
 #include "bench/ranks/rank_exchange.h"
@@ -88,7 +88,7 @@ class Peers {
   std::unique_ptr<allreduce::Connection> connection_;  // of processes
   std::unique_ptr<allreduce::Connection> towers_;  // of the ranks in them, where they are several
   std::unique_ptr<RankExchange> exchange_;
-  std::optional<allreduce::Gathering> gathering_;
+  std::optional<allreduce::RepeatedAllGather> all_gather_;
   std::optional<allreduce::Broadcast> broadcast_;
   std::vector<StepValues> shared_;  // by rank
   bool equal_words_ = true;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "bench/flags/number_text.h"
-#include "bench/machine/secure_memory.h"
+#include "bench/machine/prefault.h"
 #include "bench/session/team.h"
 
 namespace cnn::bench {

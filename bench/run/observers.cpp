@@ -33,7 +33,7 @@
 #include "bench/run/lms_trace.h"
 #include "bench/run/rank_trace.h"
 #include "bench/run/summaries.h"
-#include "bench/run/turn_taker.h"
+#include "bench/run/time_slicer.h"
 #include "bench/session/input.h"
 #include "bench/session/op_profile.h"
 #include "bench/session/session.h"
@@ -177,7 +177,7 @@ Observers make_observers(const Observed& run) {
     all.push_back(std::move(observer));
   };
   if (run.turns != nullptr) {
-    add(std::make_unique<TurnTaker>(*run.turns, run.result));
+    add(std::make_unique<TimeSlicer>(*run.turns, run.result));
   }
   add_step_records(run, {.accuracies = accuracies, .ewma_weight = ewma_weight}, all);
   if (job.train_data && config.data.row().has_image_files) {

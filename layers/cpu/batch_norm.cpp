@@ -18,14 +18,14 @@ class Forward {
       : attributes_(op.attributes), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    const Scratch scratch(carver, chunks_);
-    return carver.bytes();
+    BumpAllocator allocator;
+    const Scratch scratch(allocator, chunks_);
+    return allocator.bytes();
   }
 
   void operator()(const Operands& operands) const {
-    Carver carver(operands.workspace);
-    Scratch scratch(carver, chunks_);
+    BumpAllocator allocator(operands.workspace);
+    Scratch scratch(allocator, chunks_);
     scratch.stream = is_streamed(operands, operands.out[0]);
     two_passes(
         chunks_, 1, [&](const Run& run) { sum(operands, scratch, run); },
@@ -35,11 +35,11 @@ class Forward {
 
  private:
   struct Scratch {
-    Scratch(Carver& carver, const Chunks& chunks)
-        : factors(carver, chunks.blocks.padded_channels()),
-          mean(carver.take<double>(chunks.items() * chunks.blocks.columns)),
-          squares(carver.take<double>(chunks.items() * chunks.blocks.columns)),
-          block(carver.take<float>(chunks.items() * chunks.blocks.columns * 3)) {}
+    Scratch(BumpAllocator& allocator, const Chunks& chunks)
+        : factors(allocator, chunks.blocks.padded_channels()),
+          mean(allocator.take<double>(chunks.items() * chunks.blocks.columns)),
+          squares(allocator.take<double>(chunks.items() * chunks.blocks.columns)),
+          block(allocator.take<float>(chunks.items() * chunks.blocks.columns * 3)) {}
     Factors factors;
     double *mean, *squares;  // by item and column, see Moments
     float* block;

@@ -17,14 +17,14 @@ class Backward {
       : op_(op), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    const Scratch scratch(carver, chunks_);
-    return carver.bytes();
+    BumpAllocator allocator;
+    const Scratch scratch(allocator, chunks_);
+    return allocator.bytes();
   }
 
   void operator()(const Operands& operands) const {
-    Carver carver(operands.workspace);
-    Scratch scratch(carver, chunks_);
+    BumpAllocator allocator(operands.workspace);
+    Scratch scratch(allocator, chunks_);
     scratch.stream = is_streamed(operands, operands.out[0]);
     scratch.factors.set(vectors(operands), op_.attributes.epsilon, 0, x_.shape[1],
                         chunks_.blocks.padded_channels());
@@ -36,12 +36,12 @@ class Backward {
 
  private:
   struct Scratch {
-    Scratch(Carver& carver, const Chunks& chunks)
-        : factors(carver, chunks.blocks.padded_channels()),
-          slope(carver.take<float>(chunks.blocks.padded_channels())),
-          offset(carver.take<float>(chunks.blocks.padded_channels())),
-          sums(carver.take<double>(chunks.items() * chunks.blocks.columns * 2)),
-          block(carver.take<float>(chunks.items() * chunks.blocks.columns * 2)) {}
+    Scratch(BumpAllocator& allocator, const Chunks& chunks)
+        : factors(allocator, chunks.blocks.padded_channels()),
+          slope(allocator.take<float>(chunks.blocks.padded_channels())),
+          offset(allocator.take<float>(chunks.blocks.padded_channels())),
+          sums(allocator.take<double>(chunks.items() * chunks.blocks.columns * 2)),
+          block(allocator.take<float>(chunks.items() * chunks.blocks.columns * 2)) {}
     Factors factors;
     float *slope, *offset;
     double* sums;  // by item: of g, then of g (x - m), by column

@@ -16,14 +16,14 @@ class Inference {
       : attributes_(a), x_(x), chunks_(x), loops_(&loops_of(loops, x.type)) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    const Factors factors(carver, chunks_.blocks.padded_channels());
-    return carver.bytes();
+    BumpAllocator allocator;
+    const Factors factors(allocator, chunks_.blocks.padded_channels());
+    return allocator.bytes();
   }
 
   void operator()(const Operands& operands) const {
-    Carver carver(operands.workspace);
-    const Factors factors(carver, chunks_.blocks.padded_channels());
+    BumpAllocator allocator(operands.workspace);
+    const Factors factors(allocator, chunks_.blocks.padded_channels());
     factors.set(vectors_among(operands.in, attributes_.scale), attributes_.epsilon, 0, x_.shape[1],
                 chunks_.blocks.padded_channels());
     const bool stream = is_streamed(operands, operands.out[0]);

@@ -18,11 +18,11 @@ std::int64_t Chunks::grain() const {
   return std::max<std::int64_t>(1, elements_per_thread * items() / blocks.elements());
 }
 
-Factors::Factors(Carver& carver, std::int64_t padded_channels)
-    : mean(carver.take<float>(padded_channels)),
-      scale(carver.take<float>(padded_channels)),
-      scale_rest(carver.take<float>(padded_channels)),
-      shift(carver.take<float>(padded_channels)) {}
+Factors::Factors(BumpAllocator& allocator, std::int64_t padded_channels)
+    : mean(allocator.take<float>(padded_channels)),
+      scale(allocator.take<float>(padded_channels)),
+      scale_rest(allocator.take<float>(padded_channels)),
+      shift(allocator.take<float>(padded_channels)) {}
 
 void Factors::set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
                   double epsilon) const {

@@ -174,7 +174,7 @@ struct ChannelMoments {
 // gradient has those that were stored: it may see the sign of an output otherwise where that is
 // zero to f32's last digit.
 struct Factors {
-  Factors(Carver& carver, std::int64_t padded_channels);
+  Factors(BumpAllocator& allocator, std::int64_t padded_channels);
   // Sets the factors of channel c.
   void set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
            double epsilon) const;
@@ -189,7 +189,7 @@ struct Factors {
 // The channels of [first, first + count) that exist.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
-// The bits of a run's pixels and channels in a mask (see layers/gate_mask.h), which lies in planes
+// The bits of a run's pixels and channels in a mask (see layers/relu_mask.h), which lies in planes
 // of eight channels where the image lies in blocks of sixteen, else as the image does.
 GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run);
 

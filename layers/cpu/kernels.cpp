@@ -40,7 +40,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   add_library_rows(table, choice.isa);
   add_lrn_rows(table);
   add_lrn_within_rows(table);
-  add_late_gradient_rows(table);
+  add_stale_gradient_rows(table);
   if (choice.isa.avx2) {
     add_max_pool_rows(table, choice.isa);
     add_own_kernels(table, loops_for(choice.isa));

@@ -126,7 +126,7 @@ void each_tile(const Operands& operands, std::int64_t rows, const Visit& visit) 
   const Shape& shape = operands.out[0].desc.shape;
   const std::int64_t pixels = shape[2] * shape[3], per_image = tiles_per_image(shape);
   const std::int64_t tiles = shape[0] * per_image, shares = shares_of(shape);
-  Row* scratch = Carver(operands.workspace).take<Row>(shares * rows);
+  Row* scratch = BumpAllocator(operands.workspace).take<Row>(shares * rows);
   parallel_for(shares, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t share = first; share < last; ++share) {
       for (std::int64_t i = tiles * share / shares; i < tiles * (share + 1) / shares; ++i) {
@@ -168,9 +168,9 @@ std::optional<KernelSpec> describe(const Signature& asked, std::int64_t rows_per
   if (!is_vectorised(x.type) || x.layout == Layout::packed) {
     return std::nullopt;
   }
-  Carver carver;
-  carver.take<Row>(shares_of(x.shape) * rows_per_channel * x.shape[1]);
-  return in_layout(asked, x.layout, carver.bytes());
+  BumpAllocator allocator;
+  allocator.take<Row>(shares_of(x.shape) * rows_per_channel * x.shape[1]);
+  return in_layout(asked, x.layout, allocator.bytes());
 }
 
 }  // namespace

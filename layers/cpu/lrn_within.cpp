@@ -170,8 +170,8 @@ void each_group(const WithinSizes& sizes, LrnRow* scratch, std::int64_t rows, co
 std::int64_t rows_forward(const WithinSizes& sizes) { return sizes.kept + 1; }       // x, y
 std::int64_t rows_backward(const WithinSizes& sizes) { return 3 * sizes.kept + 1; }  // x, g, t, dy
 
-LrnRow* scratch_of(const WithinSizes& sizes, std::int64_t rows, Carver& carver) {
-  return carver.take<LrnRow>(sizes.shares * rows * sizes.width);
+LrnRow* scratch_of(const WithinSizes& sizes, std::int64_t rows, BumpAllocator& allocator) {
+  return allocator.take<LrnRow>(sizes.shares * rows * sizes.width);
 }
 
 template <class T>
@@ -180,8 +180,8 @@ void run_within(const LrnAttributes& a, const Operands& operands) {
   const Place place(x.desc);
   const WithinSizes sizes(a, x.desc.shape);
   const WindowOfPixels window(a, sizes);
-  Carver carver(operands.workspace);
-  LrnRow* const scratch = scratch_of(sizes, rows_forward(sizes), carver);
+  BumpAllocator allocator(operands.workspace);
+  LrnRow* const scratch = scratch_of(sizes, rows_forward(sizes), allocator);
   each_group(sizes, scratch, rows_forward(sizes), [&](const ChannelGroup& of, LrnRow* rows) {
     const KeptRows kept(rows, sizes);
     LrnRow* const result = rows + sizes.kept * sizes.width;
@@ -204,8 +204,8 @@ void run_within_backward(const LrnAttributes& a, const Operands& operands) {
   const Place place(x.desc);
   const WithinSizes sizes(a, x.desc.shape);
   const WindowOfPixels window(a, sizes);
-  Carver carver(operands.workspace);
-  LrnRow* const scratch = scratch_of(sizes, rows_backward(sizes), carver);
+  BumpAllocator allocator(operands.workspace);
+  LrnRow* const scratch = scratch_of(sizes, rows_backward(sizes), allocator);
   each_group(sizes, scratch, rows_backward(sizes), [&](const ChannelGroup& of, LrnRow* rows) {
     const std::int64_t ring = sizes.kept * sizes.width;
     const KeptRows kept(rows, sizes), g(rows + ring, sizes), t(rows + 2 * ring, sizes);
@@ -235,9 +235,9 @@ std::optional<KernelSpec> describe_within(const LrnAttributes& a, const Signatur
     return std::nullopt;
   }
   const WithinSizes sizes(a, x.shape);
-  Carver carver;
-  scratch_of(sizes, rows(sizes), carver);
-  return in_layout(asked, x.layout, carver.bytes());
+  BumpAllocator allocator;
+  scratch_of(sizes, rows(sizes), allocator);
+  return in_layout(asked, x.layout, allocator.bytes());
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ void add_own_kernels(KernelTable& table, const Loops& loops);
 
 void add_lrn_rows(KernelTable& table);         // Lrn and its gradient
 void add_lrn_within_rows(KernelTable& table);  // WithinLrn and its gradient
-void add_late_gradient_rows(KernelTable& table);
+void add_stale_gradient_rows(KernelTable& table);
 
 // Convolutions by Winograd's algorithm where it pays; before oneDNN's rows of the same ops. only:
 // in no other form; without it in whichever form needs the fewest operations.

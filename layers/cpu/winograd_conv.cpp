@@ -57,9 +57,9 @@ WinogradConvolution::WinogradConvolution(const WinogradProblem& problem, const F
     : problem_(problem), form_(form), loops_(&loops), team_(team_size()) {}
 
 std::size_t WinogradConvolution::workspace() const {
-  Carver carver;
-  carve(carver);
-  return carver.bytes();
+  BumpAllocator allocator;
+  carve(allocator);
+  return allocator.bytes();
 }
 
 // Threads for which there are not tiles enough take parts of the output channels; those that share
@@ -71,18 +71,18 @@ WinogradConvolution::Shares WinogradConvolution::shares() const {
   return {.across = across, .deep = std::clamp<std::int64_t>(team_ / across, 1, panels)};
 }
 
-WinogradConvolution::Scratch WinogradConvolution::carve(Carver& carver) const {
+WinogradConvolution::Scratch WinogradConvolution::carve(BumpAllocator& allocator) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   const auto [across, deep] = shares();
   const std::int64_t most = (problem_.tiles() + across - 1) / across;
   const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.form)));
-  float* const u = carver.take<float>(problem_.form.points() * in * out);
-  return {.u = u, .tiles = carver.take<float>(each * across * deep), .tiles_each = each};
+  float* const u = allocator.take<float>(problem_.form.points() * in * out);
+  return {.u = u, .tiles = allocator.take<float>(each * across * deep), .tiles_each = each};
 }
 
 void WinogradConvolution::operator()(const Operands& o) const {
-  Carver carver(o.workspace);
-  const Scratch scratch = carve(carver);
+  BumpAllocator allocator(o.workspace);
+  const Scratch scratch = carve(allocator);
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   const WinogradWeights weights{.w = o.in[1].as<float>().data(),
                                 .in = form_.rotated ? out : in,

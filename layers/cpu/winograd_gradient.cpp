@@ -31,25 +31,25 @@ WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem,
 }
 
 std::size_t WinogradWeightsGradient::workspace() const {
-  Carver carver;
-  carve(carver);
-  return carver.bytes();
+  BumpAllocator allocator;
+  carve(allocator);
+  return allocator.bytes();
 }
 
-WinogradWeightsGradient::Scratch WinogradWeightsGradient::carve(Carver& carver) const {
+WinogradWeightsGradient::Scratch WinogradWeightsGradient::carve(BumpAllocator& allocator) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   Scratch scratch{};
-  scratch.taps = carver.take<float>(parts_ * problem_.form.taps() * in * out);
-  scratch.bias = carver.take<double>(bias_ ? parts_ * out : 0);
+  scratch.taps = allocator.take<float>(parts_ * problem_.form.taps() * in * out);
+  scratch.bias = allocator.take<double>(bias_ ? parts_ * out : 0);
   scratch.own_each =
       sums() + loops_->gradient_scratch(slab_in_, slab_out_, tiles_together(problem_.form));
-  scratch.own = carver.take<float>(scratch.own_each * team_);
+  scratch.own = allocator.take<float>(scratch.own_each * team_);
   return scratch;
 }
 
 void WinogradWeightsGradient::operator()(const Operands& o) const {
-  Carver carver(o.workspace);
-  const Scratch scratch = carve(carver);
+  BumpAllocator allocator(o.workspace);
+  const Scratch scratch = carve(allocator);
   parallel_for(team_, 1, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t items = parts_ * slabs();

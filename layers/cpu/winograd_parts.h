@@ -67,7 +67,7 @@ class WinogradConvolution {
   };
 
   Shares shares() const;
-  Scratch carve(Carver& carver) const;
+  Scratch carve(BumpAllocator& allocator) const;
   void convolve_share(WinogradConv conv, std::int64_t share, float* scratch) const;
 
   WinogradProblem problem_;
@@ -97,7 +97,7 @@ class WinogradWeightsGradient {
 
   std::int64_t slabs() const { return slabs_in_ * slabs_out_; }
   std::int64_t sums() const { return problem_.form.points() * slab_in_ * slab_out_; }
-  Scratch carve(Carver& carver) const;
+  Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch, float* own) const;
   void join_bias(const double* parts, float* bias) const;
 

@@ -101,14 +101,14 @@ class Forward {
         })) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    carver.take<float>(partial_floats());
-    return carver.bytes();
+    BumpAllocator allocator;
+    allocator.take<float>(partial_floats());
+    return allocator.bytes();
   }
 
   void operator()(Stream& stream, const Operands& operands) const {
-    Carver carver(operands.workspace);
-    float* const partials = carver.take<float>(partial_floats());
+    BumpAllocator allocator(operands.workspace);
+    float* const partials = allocator.take<float>(partial_floats());
     const bool scale = attributes_.scale;
     const NormPlaces at(scale);
     const NormVectors vectors{.gamma = scale ? data_of<float>(operands.in[at.gamma]) : nullptr,

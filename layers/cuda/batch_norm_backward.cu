@@ -202,9 +202,9 @@ class Backward {
         })) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    (void)Scratch(carver, tile_);
-    return carver.bytes();
+    BumpAllocator allocator;
+    (void)Scratch(allocator, tile_);
+    return allocator.bytes();
   }
 
   void operator()(Stream& stream, const Operands& operands) const {
@@ -215,9 +215,9 @@ class Backward {
 
  private:
   struct Scratch {
-    Scratch(Carver& carver, const Tile& tile)
-        : partials(carver.take<float>(pair_floats(tile))),
-          dgamma(carver.take<float>(tile.channels)) {}
+    Scratch(BumpAllocator& allocator, const Tile& tile)
+        : partials(allocator.take<float>(pair_floats(tile))),
+          dgamma(allocator.take<float>(tile.channels)) {}
     float *partials, *dgamma;
   };
 
@@ -240,8 +240,8 @@ class Backward {
 
   template <class T, int width>
   void run(Stream& stream, const Operands& operands) const {
-    Carver carver(operands.workspace);
-    const Scratch scratch(carver, tile_);
+    BumpAllocator allocator(operands.workspace);
+    const Scratch scratch(allocator, tile_);
     const NormVectors of = vectors(operands);
     float* const dbeta = data_of<float>(operands.out[1]);
     float* const dgamma = op_.attributes.scale ? data_of<float>(operands.out[2]) : scratch.dgamma;

@@ -34,21 +34,21 @@ struct Pieces {
   float* partial = nullptr;  // of the bias gradient
 };
 
-Pieces carve(const ConvSteps& s, Carver& carver) {
+Pieces carve(const ConvSteps& s, BumpAllocator& allocator) {
   const ConvGraph& g = s.graph;
   const bool weights = g.direction == Direction::backward_weights;
   Pieces pieces;
   pieces.engine = aligned_for_engine(
-      carver.take<std::byte>(static_cast<std::int64_t>(planned_for_engine(s.engine_bytes))));
+      allocator.take<std::byte>(static_cast<std::int64_t>(planned_for_engine(s.engine_bytes))));
   if (s.is_padded()) {
-    pieces.x = carver.take<std::byte>(bytes_of(g.x, g.type));
+    pieces.x = allocator.take<std::byte>(bytes_of(g.x, g.type));
   }
   if (s.is_padded() || (weights && g.type != DataType::f32)) {
-    pieces.w = carver.take<std::byte>(bytes_of(g.w, g.type));
+    pieces.w = allocator.take<std::byte>(bytes_of(g.w, g.type));
   }
   if (weights && s.attributes.bias) {
     const std::size_t bytes = sum_rows_workspace(rows_of(g.y), static_cast<int>(g.y[1]));
-    pieces.partial = carver.take<float>(static_cast<std::int64_t>(bytes / sizeof(float)));
+    pieces.partial = allocator.take<float>(static_cast<std::int64_t>(bytes / sizeof(float)));
   }
   return pieces;
 }
@@ -123,9 +123,9 @@ std::optional<ConvSteps> settle(ConvSteps s, const FindWorkspace& find) {
     return std::nullopt;
   }
   s.engine_bytes = *engine;
-  Carver carver;
-  carve(s, carver);
-  s.spec.workspace = carver.bytes();
+  BumpAllocator allocator;
+  carve(s, allocator);
+  s.spec.workspace = allocator.bytes();
   s.spec.extra_traffic = bytes_between_steps(s);
   return s;
 }
@@ -137,8 +137,8 @@ class ConvKernel final : public Kernel {
       : s_(std::move(steps)), engine_(std::move(engine)) {}
 
   void run(Stream& stream, const Operands& operands) override {
-    Carver carver(operands.workspace);
-    const Pieces pieces = carve(s_, carver);
+    BumpAllocator allocator(operands.workspace);
+    const Pieces pieces = carve(s_, allocator);
     switch (s_.graph.direction) {
       case Direction::forward:
         return forward(stream, operands, pieces);

@@ -43,7 +43,7 @@ __global__ void __launch_bounds__(block_threads)
 }
 
 void find(Stream& stream, const Operands& o, std::int64_t chunks) {
-  auto* const found = Carver(o.workspace).take<std::int32_t>(chunks);
+  auto* const found = BumpAllocator(o.workspace).take<std::int32_t>(chunks);
   each_launch<1>(
       o.in.size(),
       [&](std::size_t i) {
@@ -68,9 +68,9 @@ std::optional<KernelSpec> describe(const Signature& asked) {
   if (!std::ranges::all_of(asked.in, fits)) {
     return std::nullopt;
   }
-  Carver carver;
-  carver.take<std::int32_t>(chunks_of(asked.in));
-  return KernelSpec{.workspace = carver.bytes(), .in = asked.in, .out = asked.out};
+  BumpAllocator allocator;
+  allocator.take<std::int32_t>(chunks_of(asked.in));
+  return KernelSpec{.workspace = allocator.bytes(), .in = asked.in, .out = asked.out};
 }
 
 }  // namespace

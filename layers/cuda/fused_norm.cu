@@ -248,14 +248,14 @@ class SumUp {
         })) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    carver.take<float>(pair_floats(tile_));
-    return carver.bytes();
+    BumpAllocator allocator;
+    allocator.take<float>(pair_floats(tile_));
+    return allocator.bytes();
   }
 
   void operator()(Stream& stream, const Operands& o) const {
-    Carver carver(o.workspace);
-    float* const partials = carver.take<float>(pair_floats(tile_));
+    BumpAllocator allocator(o.workspace);
+    float* const partials = allocator.take<float>(pair_floats(tile_));
     with_type_and_width(o.in[0].desc.type, tile_.width, [&](auto tag, auto width) {
       using T = typename decltype(tag)::Type;
       constexpr int lanes = decltype(width)::value;

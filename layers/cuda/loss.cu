@@ -89,7 +89,7 @@ Rows rows_of(const Operands& o) {
 
 void forward(Stream& stream, const Operands& o) {
   const Rows rows = rows_of(o);
-  auto* const losses = Carver(o.workspace).take<double>(rows.count);
+  auto* const losses = BumpAllocator(o.workspace).take<double>(rows.count);
   cnn::cuda::launch(softmax_rows, row_grid(rows.count), block_threads, reduce_bytes<double>, stream,
                     rows, data_of<float>(o.out[1]), losses);
   cnn::cuda::launch(mean_of, 1, block_threads, reduce_bytes<double>, stream, losses, rows.count,
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(block_threads)
 
 void accuracy(Stream& stream, const Operands& o) {
   const Rows rows = rows_of(o);
-  auto* const ranks = Carver(o.workspace).take<std::int32_t>(rows.count);
+  auto* const ranks = BumpAllocator(o.workspace).take<std::int32_t>(rows.count);
   cnn::cuda::launch(rank_rows, row_grid(rows.count), block_threads, reduce_bytes<std::int32_t>,
                     stream, rows, ranks);
   cnn::cuda::launch(count_hits, 1, block_threads, reduce_bytes<std::int32_t>, stream, ranks,
@@ -153,9 +153,9 @@ void accuracy(Stream& stream, const Operands& o) {
 // A workspace of one Number for each row.
 template <class Number>
 KernelSpec describe_rows(const Signature& asked) {
-  Carver carver;
-  carver.take<Number>(asked.in[0].shape[0]);
-  return in_nhwc(asked, carver.bytes());
+  BumpAllocator allocator;
+  allocator.take<Number>(asked.in[0].shape[0]);
+  return in_nhwc(asked, allocator.bytes());
 }
 
 }  // namespace

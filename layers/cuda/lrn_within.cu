@@ -103,7 +103,7 @@ void run_within(Stream& stream, const Operands& operands, const LrnAttributes& a
 void run_within_gradient(Stream& stream, const Operands& operands,
                          const LrnAttributes& attributes) {
   const WithinSizes sizes(attributes, operands.in[0].desc);
-  float* const terms = Carver(operands.workspace).take<float>(sizes.elements);
+  float* const terms = BumpAllocator(operands.workspace).take<float>(sizes.elements);
   with_type(operands.in[0].desc.type, [&](auto tag) {
     using T = typename decltype(tag)::Type;
     const T* const x = data_of<const T>(operands.in[0]);
@@ -129,9 +129,9 @@ void add_lrn_within_rows(KernelTable& table) {
         if (!is_float(asked.in[0].type)) {
           return std::nullopt;
         }
-        Carver carver;
-        carver.take<float>(asked.in[0].shape.elements());
-        return in_nhwc(asked, carver.bytes());
+        BumpAllocator allocator;
+        allocator.take<float>(asked.in[0].shape.elements());
+        return in_nhwc(asked, allocator.bytes());
       },
       [](const WithinLrnBackward& op, const Signature& /*s*/) {
         return own_kernel([a = op.attributes](Stream& stream, const Operands& operands) {

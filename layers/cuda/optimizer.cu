@@ -193,7 +193,7 @@ __global__ void add_in_order(const float* values, std::int64_t count, const doub
 }
 
 void sum_in_order(Stream& stream, const Operands& o) {
-  auto* const sum = Carver(o.workspace).take<double>(1);
+  auto* const sum = BumpAllocator(o.workspace).take<double>(1);
   for (std::size_t i = 0; i < o.in.size(); ++i) {
     const bool last = i + 1 == o.in.size();
     cnn::cuda::launch(add_in_order, 1, 1, 0, stream, data_of<const float>(o.in[i]),
@@ -220,13 +220,13 @@ class UpdateBucket {
       : op_(std::move(op)), chunks_(chunks_of(in.subspan(op_.first_parameter(), op_.parameters))) {}
 
   std::size_t workspace() const {
-    Carver carver;
-    carver.take<double>(chunks_);
-    return carver.bytes();
+    BumpAllocator allocator;
+    allocator.take<double>(chunks_);
+    return allocator.bytes();
   }
 
   void operator()(Stream& stream, const Operands& o) const {
-    auto* const squares = Carver(o.workspace).take<double>(chunks_);
+    auto* const squares = BumpAllocator(o.workspace).take<double>(chunks_);
     switch (op_.attributes.rule) {
       case Rule::sgd:
         update_in_type<Rule::sgd>(stream, o, squares);
@@ -347,9 +347,9 @@ void add_optimizer_rows(KernelTable& table) {
   table.add<SumInOrder>(
       [](const SumInOrder&, const Signature& asked) {
         KernelSpec spec{.in = asked.in, .out = asked.out};
-        Carver carver;
-        carver.take<double>(1);
-        spec.workspace = carver.bytes();
+        BumpAllocator allocator;
+        allocator.take<double>(1);
+        spec.workspace = allocator.bytes();
         return std::optional(std::move(spec));
       },
       [](const SumInOrder&, const Signature&) { return own_kernel(sum_in_order); });

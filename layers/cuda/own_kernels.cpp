@@ -30,7 +30,7 @@ void add_own_kernels(KernelTable& table) {
       add_synthetic_labels_rows,
       add_optimizer_rows,
       add_found_inf_rows,
-      add_late_gradient_rows,
+      add_stale_gradient_rows,
   };
   for (const AddRows add_rows : all) {
     add_rows(table);

@@ -29,6 +29,6 @@ void add_loss_rows(KernelTable& table);  // SoftmaxCrossEntropy and its gradient
 void add_synthetic_labels_rows(KernelTable& table);
 void add_optimizer_rows(KernelTable& table);  // Update, AdvanceLossScale, AdvanceAdam
 void add_found_inf_rows(KernelTable& table);
-void add_late_gradient_rows(KernelTable& table);
+void add_stale_gradient_rows(KernelTable& table);
 
 }  // namespace cnn::layers::cuda

@@ -11,8 +11,8 @@
 #include "layers/batch_norm.h"
 #include "layers/elementwise.h"
 #include "layers/fused_norm.h"
-#include "layers/gate_mask.h"
 #include "layers/passes/rewriter.h"
+#include "layers/relu_mask.h"
 
 namespace cnn::layers {
 namespace {
@@ -106,7 +106,7 @@ class MaskPlan {
     a.mask = true;
     auto reader = std::make_shared<const BatchNormBackward>(std::move(a), norm->joined);
     std::vector<TensorDesc> in = descs(node);
-    in.back() = gate_mask_of(in.front().shape);
+    in.back() = relu_mask_of(in.front().shape);
     if (maker != nullptr && runs(table_, *maker, descs(source), image_) &&
         runs(table_, *reader, std::move(in), image_)) {
       makers_[index_of(*made_by)] = std::move(maker);

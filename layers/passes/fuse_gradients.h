@@ -17,7 +17,7 @@ Rewritten join_gradients(const Graph& graph, std::size_t largest = any_size);
 
 // After fuse_convolutions, which knows nothing of masks: where the table has kernels for it (asked
 // with images laid out as `image`), a BatchNorm or ScaleBias whose output opens the gate of a
-// BatchNormBackward also makes a mask of it, see gate_mask.h, and the gradient reads that. The same
+// BatchNormBackward also makes a mask of it, see relu_mask.h, and the gradient reads that. The same
 // values.
 Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image);
 

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "layers/elementwise.h"
-#include "layers/late_gradient.h"
 #include "layers/optimizer.h"
 #include "layers/passes/rewriter.h"
+#include "layers/stale_gradient.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -18,8 +18,8 @@ namespace {
 // 16 would cost five times the bytes.
 constexpr std::int64_t few_channels = 8;
 
-// The wishes that one run over the graph learns for the next, by old TensorId.
-struct Wishes {
+// The preferred that one run over the graph learns for the next, by old TensorId.
+struct PreferredLayouts {
   std::vector<std::optional<TensorDesc>> reader;    // how the first reader wants the tensor
   std::vector<std::optional<TensorDesc>> produced;  // how its node makes it
 };
@@ -28,9 +28,10 @@ struct Wishes {
 class Assignment {
  public:
   // persistent: how each parameter and state lies, by old TensorId; nothing: as declared.
-  Assignment(const Graph& graph, const KernelTable& table, Layout image, const Wishes& wishes,
+  Assignment(const Graph& graph, const KernelTable& table, Layout image,
+             const PreferredLayouts& preferred,
              std::span<const std::optional<TensorDesc>> persistent)
-      : table_(table), image_(image), wishes_(wishes), rewriter_(graph, persistent) {
+      : table_(table), image_(image), preferred_(preferred), rewriter_(graph, persistent) {
     const std::size_t tensors = graph.tensors().size();
     learned_.reader.resize(tensors);
     learned_.produced.resize(tensors);
@@ -43,7 +44,7 @@ class Assignment {
     return finish();
   }
 
-  const Wishes& learned() const { return learned_; }
+  const PreferredLayouts& learned() const { return learned_; }
 
  private:
   const TensorInfo& info_now(TensorId old) const {
@@ -55,9 +56,10 @@ class Assignment {
     if (desc.shape.rank() != 4) {
       return desc;
     }
-    const std::optional<TensorDesc>& wish = wishes_.reader[index_of(old)];
-    const bool follow = desc.shape[1] < few_channels && wish && wish->layout != Layout::packed;
-    desc.layout = follow ? wish->layout : image_;
+    const std::optional<TensorDesc>& preference = preferred_.reader[index_of(old)];
+    const bool follow =
+        desc.shape[1] < few_channels && preference && preference->layout != Layout::packed;
+    desc.layout = follow ? preference->layout : image_;
     return desc;
   }
 
@@ -172,9 +174,9 @@ class Assignment {
 
   const KernelTable& table_;
   Layout image_;
-  const Wishes& wishes_;
+  const PreferredLayouts& preferred_;
   Rewriter rewriter_;
-  Wishes learned_;
+  PreferredLayouts learned_;
   std::map<std::pair<TensorId, std::string>, TensorId> conversions_;
 };
 
@@ -200,9 +202,9 @@ Descriptions descriptions_of(const Graph& graph, std::span<const TensorInfo> fix
 }
 
 // A parameter and its slots lie as the gradient is made, and so does what keeps it for a step.
-void follow_gradients(const Graph& graph, Wishes learned, Descriptions& result) {
+void follow_gradients(const Graph& graph, PreferredLayouts learned, Descriptions& result) {
   for (const Node& node : graph.nodes()) {
-    if (dynamic_cast<const LateGradient*>(node.op.get()) != nullptr) {
+    if (dynamic_cast<const StaleGradient*>(node.op.get()) != nullptr) {
       const std::optional<TensorDesc>& made = learned.produced[index_of(node.inputs[0])];
       std::optional<TensorDesc>& kept = result[index_of(node.inputs[1])];
       if (!kept && made && made->type == DataType::f32) {
@@ -232,13 +234,13 @@ void follow_gradients(const Graph& graph, Wishes learned, Descriptions& result) 
 
 // A tensor that no update touches lies as its first reader wants it, if that is only a matter of
 // order.
-void follow_readers(const Graph& graph, const Wishes& learned, Descriptions& result) {
+void follow_readers(const Graph& graph, const PreferredLayouts& learned, Descriptions& result) {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const TensorInfo& info = graph.tensors()[i];
     const bool persistent = info.role == Role::parameter || info.role == Role::state;
-    const std::optional<TensorDesc>& wish = learned.reader[i];
-    if (persistent && !result[i] && wish && wish->type == info.desc.type) {
-      result[i] = wish;
+    const std::optional<TensorDesc>& preference = learned.reader[i];
+    if (persistent && !result[i] && preference && preference->type == info.desc.type) {
+      result[i] = preference;
     }
   }
 }
@@ -268,7 +270,7 @@ Layout image_layout(const Graph& graph, Layout preferred) {
 Rewritten assign_layouts(const Graph& graph, const KernelTable& table, Layout image,
                          std::span<const TensorInfo> fixed) {
   Descriptions persistent = descriptions_of(graph, fixed);
-  const Wishes nothing{Descriptions(persistent.size()), Descriptions(persistent.size())};
+  const PreferredLayouts nothing{Descriptions(persistent.size()), Descriptions(persistent.size())};
   Assignment first(graph, table, image, nothing, persistent);
   (void)first.run();  // only to learn what kernels want
   follow_gradients(graph, first.learned(), persistent);

@@ -36,7 +36,7 @@ std::shared_ptr<Graph> fuse_across(std::shared_ptr<Graph> graph, const KernelTab
     graph = fuse_convolutions(*graph, table, options.layout, plain).graph;
   }
   graph = gate_pooled_gradients(*graph).graph;
-  graph = join_gradients(*graph, options.largest_join).graph;
+  graph = join_gradients(*graph, options.max_fused_grad_add_bytes).graph;
   return mask_gates(*graph, table, options.layout).graph;
 }
 

@@ -44,7 +44,7 @@ struct PipelineOptions {
   TrainingOptions training = {};  // with a loss
   // Two gradients of more bytes than this meet in a node of their own, not in the norm that reads
   // their sum: for a step that must do with little memory, see join_gradients().
-  std::size_t largest_join = any_size;
+  std::size_t max_fused_grad_add_bytes = any_size;
   // Variables of a training program that an evaluation shares: their layouts are given, and they
   // change between its runs. Empty: there is none.
   std::span<const TensorInfo> fixed = {};

@@ -58,7 +58,7 @@ class CudaDevice final : public Device {
 
   // For all its streams, those that are there already too: a device may wait for what never comes,
   // such as another's message. Not while a stream is waited for.
-  void look_while_waiting(Look look) { *look_ = std::move(look); }
+  void on_poll(Look look) { *look_ = std::move(look); }
 
  private:
   void select() const;  // for the calling thread; costs next to nothing if it is already

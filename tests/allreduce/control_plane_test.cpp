@@ -21,7 +21,7 @@
 #include "allreduce/calibrate.h"
 #include "allreduce/communicator.h"
 #include "allreduce/forwarding_transport.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 #include "allreduce/shared_header.h"
 #include "tests/allreduce/forked_ranks.h"
 #include "tests/allreduce/ranks.h"
@@ -79,8 +79,8 @@ std::size_t rounds(int ranks) { return std::bit_width(static_cast<unsigned>(rank
 TEST(ControlPlane, GathersInALogarithmOfRounds) {
   for (const int ranks : {2, 7, 32}) {
     const Counts counts = counted(ranks, [](Transport& transport) {
-      Gathering gathering(transport, 24);
-      gathering.run();
+      RepeatedAllGather all_gather(transport, 24);
+      all_gather.run();
     });
     EXPECT_EQ(counts.messages, rounds(ranks)) << ranks << " ranks";
     EXPECT_EQ(counts.bytes, 24U * static_cast<unsigned>(ranks - 1)) << ranks << " ranks";
@@ -124,12 +124,12 @@ TEST(ControlPlane, TouchesLogarithmicallyManyPeersInARing) {
       BucketCommunicator communicator(
           transport, *tests::usable_loops().back(),
           {.topology = ranks_on_hosts(ranks, 1), .rules = {{.algorithm = &find("ring")}}});
-      Gathering gathering(transport, 24);
+      RepeatedAllGather all_gather(transport, 24);
       const Bytes memory = transport.allocate_shared(4000);
       const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(memory.data()), 1000}};
       for (int step = 0; step < 3; ++step) {
         communicator.all_reduce(0, bucket, 1);
-        gathering.run();
+        all_gather.run();
       }
     });
     EXPECT_LE(counts.peers, 3 * rounds(ranks) + 2) << ranks << " ranks";
@@ -178,9 +178,9 @@ class OfAllRanks {
   void* memory_;
 };
 
-constexpr int gatherings = 5;
+constexpr int all_gathers = 5;
 
-// One rank's part of a run's start, with a sum and some gatherings.
+// One rank's part of a run's start, with a sum and some all_gathers.
 int work_of_rank(Transport& transport, OfRank& own, const std::function<double()>& seconds) {
   own.joined = seconds();
   const Topology topology = ranks_on_hosts(1, transport.ranks());
@@ -188,15 +188,15 @@ int work_of_rank(Transport& transport, OfRank& own, const std::function<double()
   BucketCommunicator communicator(
       transport, *tests::usable_loops().back(),
       {.topology = topology, .links = speeds.links, .rules = {{.algorithm = &find("doubling")}}});
-  Gathering gathering(transport, 24);
+  RepeatedAllGather all_gather(transport, 24);
   const Bytes memory = transport.allocate_shared(100'000);
   const std::vector<std::span<float>> bucket{{reinterpret_cast<float*>(memory.data()), 25'000}};
   std::ranges::fill(bucket.front(), 1.0F);
   communicator.all_reduce(0, bucket, 1);
-  gathering.run();
+  all_gather.run();
   own.summed = seconds();
-  for (int i = 0; i < gatherings; ++i) {
-    gathering.run();
+  for (int i = 0; i < all_gathers; ++i) {
+    all_gather.run();
   }
   own.gathered = seconds();
   own.own_bytes = bytes_of("/proc/self/smaps_rollup", "Private_Dirty:");
@@ -223,7 +223,7 @@ void start(int ranks) {
   // Neither grows with the ranks: what does is in the memory that they share.
   EXPECT_LT(all.most(&OfRank::own_bytes), 16e6);
   EXPECT_LT(all.most(&OfRank::descriptors), 100);
-  const double messages = 1.0 * gatherings * ranks * static_cast<double>(rounds(ranks));
+  const double messages = 1.0 * all_gathers * ranks * static_cast<double>(rounds(ranks));
   const double joined = all.most(&OfRank::joined), summed = all.most(&OfRank::summed);
   const double took = all.most(&OfRank::gathered) - summed;
   std::cout << ranks << " processes have joined after " << joined << " s, summed after " << summed

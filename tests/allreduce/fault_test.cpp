@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "allreduce/communicator.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 #include "tests/allreduce/forked_ranks.h"
 #include "tests/allreduce/usable_loops.h"
 
@@ -102,7 +102,7 @@ RankEnd expected_end(const Fault& fault, int rank) {
   return {};
 }
 
-// Ranks that have nothing to wait for any more end well, whatever befalls another at its end.
+// Ranks that have nothing to wait for any more end well, even if another fails at its end.
 bool may_end_well(const FaultyRun& run, const RankEnd& end) {
   return end.status == 0 && run.fault.bucket == buckets_of_run - 1 &&
          run.fault.step == steps_of_run;
@@ -147,12 +147,12 @@ TEST(Faults, AreNamedByAllOfManyRanks) {
   constexpr int ranks = 80, killed = 37;
   const ForkedRun run = as_processes(ranks, {.segment_bytes = 1 << 20U, .heartbeat_timeout = 10s},
                                      [](Transport& transport) {
-                                       Gathering gathering(transport, 8);
-                                       gathering.run();
+                                       RepeatedAllGather all_gather(transport, 8);
+                                       all_gather.run();
                                        if (transport.rank() == killed) {
                                          ::raise(SIGKILL);
                                        }
-                                       gathering.run();
+                                       all_gather.run();
                                        return 0;
                                      });
   EXPECT_FALSE(run.hung);

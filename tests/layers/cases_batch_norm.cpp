@@ -1,7 +1,7 @@
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
-#include "layers/gate_mask.h"
 #include "layers/operands.h"
+#include "layers/relu_mask.h"
 #include "tests/layers/cases.h"
 
 namespace cnn::tests {
@@ -84,7 +84,7 @@ Case joined_backward(const BatchNormAttributes& a, const Shape& x) {
     in.push_back(image(graph, "dy", x));
     in.push_back(image(graph, "dy2", x));
     if (op.passes_gradient()) {
-      in.push_back(a.mask ? graph.input("mask", layers::gate_mask_of(x)) : image(graph, "y", x));
+      in.push_back(a.mask ? graph.input("mask", layers::relu_mask_of(x)) : image(graph, "y", x));
     }
     emit_all(op, in);
     return std::nullopt;

@@ -1,8 +1,8 @@
 #include <initializer_list>
 
-#include "layers/late_gradient.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
+#include "layers/stale_gradient.h"
 #include "tests/layers/cases.h"
 
 namespace cnn::tests {
@@ -72,17 +72,17 @@ Case update_with_copies(std::string name, UpdateAttributes attributes) {
 }
 
 // One that decays and one that does not.
-Case late_gradients() {
+Case stale_gradients() {
   const auto build = [](Graph& graph) -> std::optional<Value> {
     const TensorDesc desc = layers::described({17, 5, 3, 3}, DataType::f32);
     const std::vector<Value> parameters{
         graph.parameter("w0", desc, {.initializer = {}}),
         graph.parameter("w1", desc, {.initializer = {}, .decay = false})};
     std::vector<Value> gradients{graph.input("g0", desc), graph.input("g1", desc)};
-    layers::append_late_gradients(parameters, gradients, 0.125);
+    layers::append_stale_gradients(parameters, gradients, 0.125);
     return std::nullopt;
   };
-  return {.name = "late_gradients", .build = build};
+  return {.name = "stale_gradients", .build = build};
 }
 
 UpdateAttributes rule(Rule which) {
@@ -108,7 +108,7 @@ UpdateAttributes automatic(Rule which) {
 }  // namespace
 
 std::vector<Case> optimizer_cases() {
-  std::vector<Case> result{late_gradients()};
+  std::vector<Case> result{stale_gradients()};
   for (const layers::RuleRow& row : layers::rules()) {
     const std::string name = "update_" + std::string(row.name);
     result.push_back(update(name, rule(row.rule)));

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "layers/gate_mask.h"
+#include "layers/relu_mask.h"
 #include "tests/support/error_of.h"
 #include "tests/support/literals.h"
 

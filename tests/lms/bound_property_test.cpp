@@ -72,7 +72,7 @@ StepCase filtered_step(unsigned seed) {
   c.options.recompute = modes[random() % 4];
   c.options.n_tensors = random() % 4 == 0 ? static_cast<std::int64_t>(random() % 4) : -1;
   const std::size_t need = c.peak(c.schedule).device_bytes;
-  const std::size_t least = std::min(need, tests::thriftiest_bytes(c.request()));
+  const std::size_t least = std::min(need, tests::least_memory_bytes(c.request()));
   c.budget.device = (least + (need - least) * (random() % 5) / 5) / alignment * alignment;
   return c;
 }

@@ -303,7 +303,7 @@ FAULTS = (
     Fault("running variance without its correction", "layers/cuda/moving_average.cu",
           "fresh * layer.unbiased * layer.variance[channel]", "fresh * layer.variance[channel]",
           (kernels("moving*_fp16"),)),
-    Fault("decay of a late gradient subtracted", "layers/cuda/late_gradient.cu",
+    Fault("decay of a stale gradient subtracted", "layers/cuda/stale_gradient.cu",
           "kept[i] = static_cast<float>(today + decayed);", "kept[i] = static_cast<float>(today - decayed);",
           (kernels("late*_fp16"),)),
 

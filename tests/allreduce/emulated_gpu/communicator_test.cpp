@@ -28,9 +28,9 @@ class Rank {
         Team{.rank = number,
              .ranks = 2,
              .id = id,
-             .look_around = [this](bool waiting) { look_around(waiting); },
+             .check_peers = [this](bool waiting) { check_peers(waiting); },
              .native = [](Stream& stream) -> void* { return cuda::native(stream); }});
-    device_.look_while_waiting([c = communicator_](bool waiting) { c->look(waiting); });
+    device_.on_poll([c = communicator_](bool waiting) { c->look(waiting); });
     memory_ = std::make_shared<Buffer>(device_.allocate(64));
     attached_ = communicator_->attach(memory_);
     stream_ = device_.make_stream(Lane::communicate);
@@ -51,7 +51,7 @@ class Rank {
   std::unique_ptr<Recording> take_recording() { return std::move(recording_); }
 
  private:
-  void look_around(bool waiting) const {
+  void check_peers(bool waiting) const {
     if (waiting && lost_) {
       throw PeerLost(1, "rank 1 is lost");
     }

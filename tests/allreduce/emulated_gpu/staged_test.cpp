@@ -35,7 +35,7 @@ class StagedOnDevice : public testing::Test {
   static constexpr std::size_t buckets = 4;
 
   StagedOnDevice() {
-    device.look_while_waiting([this](bool waiting) { staged->poll(waiting); });
+    device.on_poll([this](bool waiting) { staged->poll(waiting); });
     stream = device.make_stream(Lane::communicate);
     memory = device.allocate(64);
     for (std::size_t bucket = 0; bucket < buckets; ++bucket) {

@@ -130,7 +130,7 @@ Team team_of(const Library& library, int& looks) {
   return {.rank = 1,
           .ranks = 4,
           .id = make_id(library),
-          .look_around = [&looks](bool waiting) { looks += waiting ? 1 : 0; },
+          .check_peers = [&looks](bool waiting) { looks += waiting ? 1 : 0; },
           .native = [](Stream& stream) -> void* { return &stream; }};
 }
 
@@ -187,7 +187,7 @@ TEST(Nccl, LeavesItToWhoWatchesProcessesToNameTheOneThatIsLost) {
   const Library library = stand_in();
   int looks = 0;
   Team team = team_of(library, looks);
-  team.look_around = [&looks](bool waiting) {
+  team.check_peers = [&looks](bool waiting) {
     if (waiting && ++looks == 3) {
       throw PeerLost(2, "rank 2 is lost");
     }
@@ -202,7 +202,7 @@ TEST(Nccl, EndsWhatRunsWhenARankIsLostThatItHasNotMissedYet) {
   const Library library = stand_in();
   int looks = 0;
   Team team = team_of(library, looks);
-  team.look_around = [](bool waiting) {
+  team.check_peers = [](bool waiting) {
     if (waiting) {
       throw PeerLost(0, "rank 0 is lost");
     }
@@ -225,7 +225,7 @@ TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
   };
   int looks = 0;
   Team team = team_of(library, looks);
-  team.look_around = [](bool waiting) {
+  team.check_peers = [](bool waiting) {
     if (waiting) {
       throw PeerLost(0, "rank 0 is lost");
     }

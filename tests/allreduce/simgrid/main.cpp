@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "allreduce/choose.h"
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {

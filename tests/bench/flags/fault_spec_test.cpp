@@ -43,7 +43,7 @@ TEST(FaultSpec, MayFlipABitOfATensor) {
 
 TEST(FaultSpec, SaysInOneLineWhatIsWrong) {
   EXPECT_EQ(fault_error("what=kill"),
-            "--comm_fault=what=kill: it needs a rank and what befalls it, such as "
+            "--comm_fault=what=kill: it needs a rank and a fault to inject, such as "
             "rank=1,what=kill");
   EXPECT_EQ(fault_error("rank=1,what=explode"),
             "--comm_fault=rank=1,what=explode: what=explode: must be exit, kill, stop, corrupt, "

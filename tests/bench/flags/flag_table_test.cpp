@@ -25,11 +25,11 @@ std::vector<Flag> all_flags() {
   return all;
 }
 
-std::string treatment_name(Treatment treatment) {
-  const std::map<Treatment, std::string> names{{Treatment::honoured, "honoured"},
-                                               {Treatment::accepted, "accepted"},
-                                               {Treatment::rejected, "rejected"}};
-  return names.at(treatment);
+std::string support_name(FlagSupport support) {
+  const std::map<FlagSupport, std::string> names{{FlagSupport::honoured, "honoured"},
+                                                 {FlagSupport::accepted, "accepted"},
+                                                 {FlagSupport::rejected, "rejected"}};
+  return names.at(support);
 }
 
 std::string default_in_table(const Flag& flag) {
@@ -41,7 +41,7 @@ std::string default_in_table(const Flag& flag) {
 }
 
 struct Expected {
-  std::string name, type, usual, treatment;
+  std::string name, type, usual, support;
 };
 
 std::vector<Expected> expected_flags() {
@@ -56,7 +56,7 @@ std::vector<Expected> expected_flags() {
     std::getline(cells, row.name, '\t');
     std::getline(cells, row.type, '\t');
     std::getline(cells, row.usual, '\t');
-    std::getline(cells, row.treatment, '\t');
+    std::getline(cells, row.support, '\t');
     if (row.type == "float" && row.usual != "None") {
       row.usual = shortest(read_float(row.usual).value());
     }
@@ -72,7 +72,7 @@ TEST(FlagTable, HasEveryFlagOfTheOriginalWithItsTypeAndDefault) {
     ASSERT_NE(flag, nullptr) << row.name;
     EXPECT_EQ(type_name(*flag), row.type) << row.name;
     EXPECT_EQ(default_in_table(*flag), row.usual) << row.name;
-    EXPECT_EQ(treatment_name(flag->treatment), row.treatment) << row.name;
+    EXPECT_EQ(support_name(flag->support), row.support) << row.name;
   }
   EXPECT_EQ(all_flags().size(), rows.size());
 }
@@ -93,7 +93,7 @@ TEST(FlagTable, GivesEachFlagItsOwnNameAndItsOwnMember) {
 TEST(FlagTable, ExplainsEachFlagAndEachRefusal) {
   for (const Flag& flag : all_flags()) {
     EXPECT_FALSE(flag.help.empty()) << flag.name;
-    EXPECT_EQ(flag.note.empty(), flag.treatment == Treatment::honoured) << flag.name;
+    EXPECT_EQ(flag.note.empty(), flag.support == FlagSupport::honoured) << flag.name;
   }
 }
 

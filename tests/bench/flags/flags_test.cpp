@@ -22,13 +22,14 @@ using testing::UnorderedElementsAre;
 
 std::string none() { return "no CUDA device: none"; }
 
-constexpr Abilities plain_cpu{};
-constexpr Abilities new_cpu{.bf16 = true};
-constexpr Abilities gpu{.gpu_backend = true};
-constexpr Abilities planner{.gpu_backend = true, .missing_gpu = none};
+constexpr RunEnvironment plain_cpu{};
+constexpr RunEnvironment new_cpu{.bf16 = true};
+constexpr RunEnvironment gpu{.gpu_backend = true};
+constexpr RunEnvironment planner{.gpu_backend = true, .missing_gpu = none};
 
-CommandLine parse(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
-  return parse_flags(words, abilities);
+CommandLine parse(const std::vector<std::string>& words,
+                  const RunEnvironment& environment = plain_cpu) {
+  return parse_flags(words, environment);
 }
 
 std::vector<std::string_view> given(const CommandLine& line) {
@@ -41,9 +42,10 @@ std::vector<std::string_view> given(const CommandLine& line) {
   return names;
 }
 
-std::string refusal(const std::vector<std::string>& words, const Abilities& abilities = plain_cpu) {
+std::string refusal(const std::vector<std::string>& words,
+                    const RunEnvironment& environment = plain_cpu) {
   try {
-    parse_flags(words, abilities);
+    parse_flags(words, environment);
   } catch (const Error& error) {
     return error.what();
   }
@@ -288,9 +290,9 @@ TEST(Flags, TellWhyThereIsNoGpuUnlessACpuWasAskedFor) {
 }
 
 TEST(Flags, LookForAGpuOnlyWhereOneCouldBeUsed) {
-  constexpr Abilities unasked{.gpu_backend = true, .missing_gpu = []() -> std::string {
-                                throw std::logic_error("nobody needs to know");
-                              }};
+  constexpr RunEnvironment unasked{.gpu_backend = true, .missing_gpu = []() -> std::string {
+                                     throw std::logic_error("nobody needs to know");
+                                   }};
   EXPECT_EQ(parse({"--device=cpu"}, unasked).config.device, DeviceKind::cpu);
   EXPECT_EQ(parse({"--simulate=h100"}, unasked).config.device, DeviceKind::gpu);
   EXPECT_TRUE(wants_help(parse({"--help"}, unasked).config));
@@ -302,8 +304,8 @@ TEST(Flags, SettleThePrecision) {
   EXPECT_EQ(parse({"--precision=tf32"}).config.precision.type, Precision::tf32);
   EXPECT_EQ(parse({"--use_fp16"}, gpu).config.precision.type, Precision::fp16);
   EXPECT_EQ(parse({"--use_fp16", "--precision=fp16"}, gpu).config.precision.type, Precision::fp16);
-  for (const Abilities& abilities : {gpu, new_cpu}) {
-    EXPECT_EQ(refusal({"--use_fp16", "--precision=bf16"}, abilities),
+  for (const RunEnvironment& environment : {gpu, new_cpu}) {
+    EXPECT_EQ(refusal({"--use_fp16", "--precision=bf16"}, environment),
               "--use_fp16 means --precision=fp16, but --precision=bf16 was given too; drop one of "
               "them");
   }
@@ -372,9 +374,9 @@ TEST(Flags, TakeAllUpdateModes) {
 }
 
 TEST(Flags, TakeDdlOptionsOfTheEnvironmentWhereNoneAreGiven) {
-  const Abilities abilities{.ddl_options = "-mode r:2x2"};
+  const RunEnvironment environment{.ddl_options = "-mode r:2x2"};
   const auto options = [&](const std::vector<std::string>& words) {
-    return parse_flags(words, abilities).config.comm.ddl_options;
+    return parse_flags(words, environment).config.comm.ddl_options;
   };
   EXPECT_EQ(options({"--variable_update=ddl"}), "-mode r:2x2");
   EXPECT_EQ(options({"--variable_update=ddl", "--ddl_options=-mode c:4"}), "-mode c:4");

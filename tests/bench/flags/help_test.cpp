@@ -65,9 +65,10 @@ TEST(Help, HasExamplesThatParseWithoutANotice) {
     }
     const auto program = std::ranges::find(words, "cnn_benchmarks");
     ASSERT_NE(program, words.end()) << example.term;
-    const Abilities abilities{.launched = program != words.begin()};
-    EXPECT_THAT(parse_flags(std::vector<std::string>(program + 1, words.end()), abilities).notices,
-                IsEmpty())
+    const RunEnvironment environment{.launched = program != words.begin()};
+    EXPECT_THAT(
+        parse_flags(std::vector<std::string>(program + 1, words.end()), environment).notices,
+        IsEmpty())
         << example.term;
   }
 }

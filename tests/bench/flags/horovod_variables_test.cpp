@@ -143,9 +143,9 @@ TEST(HorovodVariables, OfOtherNamesAreLeftAlone) {
 }
 
 TEST(HorovodVariables, ActUnderHorovodOnly) {
-  const Abilities abilities{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "33554432"}}};
+  const RunEnvironment environment{.horovod = {{"HOROVOD_FUSION_THRESHOLD", "33554432"}}};
   const auto bucket_mb = [&](const std::vector<std::string>& words) {
-    return parse_flags(words, abilities).config.comm.bucket_mb;
+    return parse_flags(words, environment).config.comm.bucket_mb;
   };
   EXPECT_EQ(bucket_mb({"--variable_update=horovod"}), 32);
   EXPECT_EQ(bucket_mb({"--variable_update=horovod", "--comm_bucket_mb=5"}), 5);

@@ -208,7 +208,7 @@ TEST(LmsJson, HasNullForWhatThereIsNot) {
   EXPECT_TRUE(lms_json(report)["plan_file"].is_null());
   EXPECT_TRUE(lms_json(report)["largest_join_bytes"].is_null());
   report.file = "plan.json";
-  report.largest_join = 5;
+  report.max_fused_grad_add_bytes = 5;
   EXPECT_EQ(lms_json(report)["plan_file"], "plan.json");
   EXPECT_EQ(lms_json(report)["largest_join_bytes"], 5);
 }

@@ -16,7 +16,7 @@ namespace cnn::tests {
 inline constexpr bench::DeviceExchange played_device{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return &stream; },
-    .look_while_waiting =
+    .on_poll =
         // NOLINTNEXTLINE(performance-unnecessary-value-param): as the type wants it.
     [](Device& /*device*/, std::function<void(bool)> /*look*/) {},
     .pin = [](std::span<std::byte> memory) -> std::shared_ptr<void> {

@@ -13,7 +13,7 @@
 #include "bench/report/trace_file.h"
 #include "bench/run/checkpoints.h"
 #include "bench/run/evaluator.h"
-#include "bench/run/turn_taker.h"
+#include "bench/run/time_slicer.h"
 #include "bench/session/op_profile.h"
 #include "bench/session/team.h"
 #include "tests/bench/session/small_team.h"
@@ -71,7 +71,7 @@ TEST(Observers, OfAPlainTrainingPrintRecordAndWatch) {
   EXPECT_FALSE(run.has<TrainingEvaluation>());
   EXPECT_FALSE(run.has<TraceWriter>());
   EXPECT_FALSE(run.has<MinimumTime>());
-  EXPECT_FALSE(run.has<TurnTaker>());
+  EXPECT_FALSE(run.has<TimeSlicer>());
 }
 
 TEST(Observers, OfARunForwardOnlyDoNotWatchItsLoss) {
@@ -83,7 +83,7 @@ TEST(Observers, StandInTheOrderInWhichTheyNeedOneAnother) {
   const tests::TemporaryFolder folder;
   Turns turns(folder / "turns");
   const ObservedRun run({}, &turns);
-  EXPECT_EQ(run.place_of<TurnTaker>(), 0U);
+  EXPECT_EQ(run.place_of<TimeSlicer>(), 0U);
   ASSERT_TRUE(run.has<ProfileRecord>());
   EXPECT_LT(run.place_of<StepRecord>(), run.place_of<ProfileRecord>());
 }

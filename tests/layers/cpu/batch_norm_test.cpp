@@ -6,7 +6,7 @@
 #include <iterator>
 #include <span>
 
-#include "layers/gate_mask.h"
+#include "layers/relu_mask.h"
 #include "tests/layers/cpu/own_kernels.h"
 #include "tests/support/op_runner.h"
 
@@ -153,7 +153,7 @@ TEST_P(BatchNormForms, GateByAMaskWhatTheyGateByTheOutput) {
     const HostTensor dy = draws(shape, type, 4);
     const HostTensor dy2 = draws(shape, type, 5);
     BatchNormAttributes a{.relu = true, .residual = true};
-    const TensorDesc mask{layers::gate_mask_of(shape).shape, DataType::u8, GetParam().layout};
+    const TensorDesc mask{layers::relu_mask_of(shape).shape, DataType::u8, GetParam().layout};
     const TensorDesc by_channel = vector(channels);
     Signature asked{.in = {image(shape), by_channel, image(shape)},
                     .out = {image(shape), by_channel, by_channel}};
@@ -167,7 +167,7 @@ TEST_P(BatchNormForms, GateByAMaskWhatTheyGateByTheOutput) {
     asked.out.push_back(mask);
     const OpRun masked = run(BatchNorm(a), asked, {&x, &beta, &residual});
     HostTensor expected(cnn::plain(mask));
-    layers::set_gate_mask(plain.out[0].view(), expected.view());
+    layers::set_relu_mask(plain.out[0].view(), expected.view());
     EXPECT_TRUE(equal_bytes(expected, masked.out[3]));
     EXPECT_TRUE(equal_bytes(plain.out[0], masked.out[0]));
     back.in.back() = mask;

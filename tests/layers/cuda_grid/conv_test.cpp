@@ -49,7 +49,7 @@ class LoopEngine final : public ConvEngine {
   bool has_bias_;
 };
 
-// The abilities of the engines of the table beyond a plain convolution.
+// The environment of the engines of the table beyond a plain convolution.
 enum class Engines : std::uint8_t { plain, with_bias };
 
 template <class O>

@@ -15,10 +15,10 @@
 #include "layers/activation.h"
 #include "layers/batch_norm.h"
 #include "layers/fused_norm.h"
-#include "layers/gate_mask.h"
 #include "layers/lrn.h"
 #include "layers/operands.h"
 #include "layers/pool.h"
+#include "layers/relu_mask.h"
 #include "tests/layers/cases.h"
 #include "tests/layers/conformance.h"
 #include "tests/support/numeric.h"
@@ -92,7 +92,7 @@ TEST(OwnKernels, SpreadManyChannelsOverBlocks) {
   masked.mask = true;
   expect_like_reference(layers::BatchNorm(masked), {x, vector, vector, x}, half_tolerance);
   expect_like_reference(layers::BatchNormBackward(masked, true),
-                        {x, vector, vector, vector, vector, x, x, layers::gate_mask_of(x.shape)},
+                        {x, vector, vector, vector, vector, x, x, layers::relu_mask_of(x.shape)},
                         half_tolerance);
   expect_like_reference(layers::SpatialMean(), {x}, half_tolerance);
   expect_like_reference(layers::Lrn({}), {x}, half_tolerance);

@@ -9,11 +9,11 @@
 #include "layers/activation.h"
 #include "layers/conv.h"
 #include "layers/elementwise.h"
-#include "layers/late_gradient.h"
 #include "layers/operands.h"
 #include "layers/optimizer.h"
 #include "layers/passes/autodiff.h"
 #include "layers/pool.h"
+#include "layers/stale_gradient.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -57,8 +57,8 @@ KernelTable fake_table(const std::string& gradient) {
   table.add<Convert>(anything, no_kernel);
   table.add<Relu>(anything, no_kernel);
   table.add<Update>(anything, no_kernel);
-  table.add<LateGradient>(
-      [](const LateGradient&, const Signature& s) -> std::optional<KernelSpec> {
+  table.add<StaleGradient>(
+      [](const StaleGradient&, const Signature& s) -> std::optional<KernelSpec> {
         KernelSpec spec = as_asked(s);
         spec.in[0] = spec.out[0] = spec.in[1];
         return spec;
@@ -97,7 +97,7 @@ void build_training(Graph& graph, bool late = false) {
   const Value w{&graph, *graph.find("v/cg/conv0/conv2d/kernel")};
   std::vector<Value> dw{*gradients(y, std::vector{w}, graph.input("dy", y.desc()))[0]};
   if (late) {
-    append_late_gradients(std::vector{w}, dw, 0);
+    append_stale_gradients(std::vector{w}, dw, 0);
   }
   OptimizerOptions options;
   options.update.rule = Rule::momentum;
@@ -140,15 +140,15 @@ TEST(AssignLayouts, PacksAParameterAndItsSlotAsItsGradientIsMade) {
   }
 }
 
-TEST(AssignLayouts, KeepsALateGradientAsItIsMade) {
+TEST(AssignLayouts, KeepsAStaleGradientAsItIsMade) {
   Graph graph;
   build_training(graph, true);
   const auto result = assign_layouts(graph, fake_table("backward"), Layout::nchw).graph;
   const TensorDesc kernel = desc_of(*result, "v/cg/conv0/conv2d/kernel");
   EXPECT_EQ(kernel, packed(kernel, "backward"));
-  EXPECT_EQ(desc_of(*result, "v/cg/conv0/conv2d/kernel/late_gradient"), kernel);
+  EXPECT_EQ(desc_of(*result, "v/cg/conv0/conv2d/kernel/stale_gradient"), kernel);
   EXPECT_THAT(ops_of(*result), ElementsAre("convert", "conv", "conv_backward_weights",
-                                           "late_gradient", "update", "sum_in_order"));
+                                           "stale_gradient", "update", "sum_in_order"));
 }
 
 TEST(AssignLayouts, NeedsNoConversionWhereBothDirectionsPackAlike) {

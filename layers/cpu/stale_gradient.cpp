@@ -1,4 +1,4 @@
-#include "layers/late_gradient.h"
+#include "layers/stale_gradient.h"
 
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
@@ -28,12 +28,12 @@ void keep_gradients(double decay, const Operands& o) {
 
 }  // namespace
 
-void add_late_gradient_rows(KernelTable& table) {
-  table.add<LateGradient>(
-      [](const LateGradient& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
+void add_stale_gradient_rows(KernelTable& table) {
+  table.add<StaleGradient>(
+      [](const StaleGradient& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
         return like_input(1, asked);  // which is kept, and so is where it is
       },
-      [](const LateGradient& op, const Signature& /*asked*/) {
+      [](const StaleGradient& op, const Signature& /*asked*/) {
         return own_kernel([decay = op.decay](const Operands& o) { keep_gradients(decay, o); });
       });
 }

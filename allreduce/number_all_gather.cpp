@@ -1,4 +1,4 @@
-#include "allreduce/numbers.h"
+#include "allreduce/number_all_gather.h"
 
 #include <algorithm>
 #include <bit>
@@ -13,8 +13,8 @@ constexpr std::size_t words_each = 4;  // 16-bit words, which floats add to zero
 
 }  // namespace
 
-Numbers::Numbers(Transport& transport, const simd::Loops& loops, const Topology& topology,
-                 std::size_t most)
+NumberAllGather::NumberAllGather(Transport& transport, const simd::Loops& loops,
+                                 const Topology& topology, std::size_t most)
     : transport_(transport), most_(most) {
   const std::size_t count = words_each * most * topology.host_of.size();
   const Bytes memory = transport.allocate_shared(count * sizeof(float));
@@ -24,7 +24,7 @@ Numbers::Numbers(Transport& transport, const simd::Loops& loops, const Topology&
       std::span(&words_, 1));
 }
 
-std::span<const double> Numbers::gather(std::span<const double> mine) {
+std::span<const double> NumberAllGather::gather(std::span<const double> mine) {
   check(mine.size() <= most_, "ranks tell one another too many numbers at once");
   std::ranges::fill(words_, 0.0F);
   const auto rank = static_cast<std::size_t>(transport_.rank());

@@ -1,6 +1,6 @@
 #include "layers/cuda/flat.cuh"
 #include "layers/cuda/rows.h"
-#include "layers/late_gradient.h"
+#include "layers/stale_gradient.h"
 
 namespace cnn::layers::cuda {
 
@@ -33,10 +33,10 @@ KernelSpec describe_late(const Signature& asked) {
 
 }  // namespace
 
-void add_late_gradient_rows(KernelTable& table) {
-  table.add<LateGradient>(
-      [](const LateGradient&, const Signature& asked) { return describe_late(asked); },
-      [](const LateGradient& op, const Signature&) {
+void add_stale_gradient_rows(KernelTable& table) {
+  table.add<StaleGradient>(
+      [](const StaleGradient&, const Signature& asked) { return describe_late(asked); },
+      [](const StaleGradient& op, const Signature&) {
         return own_kernel([decay = op.decay](Stream& stream, const Operands& o) {
           const std::int64_t count = o.out[0].desc.shape.elements();
           launch_flat(keep_gradients, count, stream, data_of<const float>(o.in[0]),

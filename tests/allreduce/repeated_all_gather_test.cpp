@@ -1,4 +1,4 @@
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 
 #include <bit>
 #include <cstring>
@@ -48,17 +48,17 @@ TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
   }
 }
 
-TEST(Gathering, HasThePartOfEachRank) {
+TEST(RepeatedAllGather, HasThePartOfEachRank) {
   for (const int ranks : {1, 2, 3, 5, 8}) {
     const auto errors = tests::as_threads(ranks, few_segments, [&](Transport& transport) {
-      Gathering gathering(transport, sizeof(int));
+      RepeatedAllGather all_gather(transport, sizeof(int));
       for (int time = 0; time < 50; ++time) {
         const int mine = 100 * time + transport.rank();
-        std::memcpy(gathering.mine().data(), &mine, sizeof(mine));
-        gathering.run();
+        std::memcpy(all_gather.mine().data(), &mine, sizeof(mine));
+        all_gather.run();
         for (int rank = 0; rank < ranks; ++rank) {
           int theirs = 0;
-          std::memcpy(&theirs, gathering.of(rank).data(), sizeof(theirs));
+          std::memcpy(&theirs, all_gather.of(rank).data(), sizeof(theirs));
           check(theirs == 100 * time + rank,
                 "rank " + std::to_string(rank) + " gave something else");
         }

@@ -6,13 +6,14 @@
 
 namespace cnn::bench {
 
-// Passes the turn on when the warm-up is over, and between steps whenever it has lasted long
-// enough; no step's time has a wait in it. List it first: others start their clocks when it is
-// this program's turn. Adds the section "turns" to the result.
-class TurnTaker final : public Observer {
+// Runs this program in time slices that alternate with those of other programs (--take_turns):
+// passes the turn on after the warm-up, and between steps whenever the slice is over, so that no
+// step's time contains a wait. It must be the first observer: the others start their clocks when
+// it is this program's turn. Adds the section "turns" to the result.
+class TimeSlicer final : public Observer {
  public:
   // References must outlive it.
-  TurnTaker(Turns& turns, Json& result) : turns_(turns), result_(result) {}
+  TimeSlicer(Turns& turns, Json& result) : turns_(turns), result_(result) {}
 
   void timing_starts() override { turns_.pass(); }
   bool work_is_due(const FinishedStep&) const override { return turns_.is_over(); }

@@ -1,4 +1,4 @@
-#include "allreduce/gathering.h"
+#include "allreduce/repeated_all_gather.h"
 
 #include <algorithm>
 #include <bit>
@@ -33,7 +33,7 @@ std::vector<GatherRound> gather_rounds(int rank, int ranks) {
   return rounds;
 }
 
-Gathering::Gathering(Transport& transport, std::size_t bytes)
+RepeatedAllGather::RepeatedAllGather(Transport& transport, std::size_t bytes)
     : transport_(transport),
       bytes_(bytes),
       buffer_(transport.allocate_shared(bytes * static_cast<std::size_t>(transport.ranks()))) {
@@ -44,7 +44,7 @@ Gathering::Gathering(Transport& transport, std::size_t bytes)
 }
 
 // Returns two stretches where the parts wrap around to that of rank 0.
-std::vector<Bytes> Gathering::stretches(int first, int count) const {
+std::vector<Bytes> RepeatedAllGather::stretches(int first, int count) const {
   const int behind = std::min(count, transport_.ranks() - first);
   const auto bytes = [this](int parts) { return bytes_ * static_cast<std::size_t>(parts); };
   std::vector<Bytes> result{buffer_.subspan(bytes(first), bytes(behind))};
@@ -54,7 +54,7 @@ std::vector<Bytes> Gathering::stretches(int first, int count) const {
   return result;
 }
 
-void Gathering::run() {
+void RepeatedAllGather::run() {
   for (const Round& round : rounds_) {
     transport_.send(round.to, small_channel, round.sends);
     transport_.receive(round.from, small_channel, round.receives, round.receives);

@@ -1,4 +1,4 @@
-#include "allreduce/numbers.h"
+#include "allreduce/number_all_gather.h"
 
 #include <cmath>
 #include <cstddef>
@@ -13,9 +13,9 @@
 namespace cnn::allreduce {
 namespace {
 
-TEST(Numbers, GathersTheNumbersOfAllRanksToTheBit) {
+TEST(NumberAllGather, GathersTheNumbersOfAllRanksToTheBit) {
   const auto errors = tests::as_threads(3, {.segment_bytes = 1 << 20U}, [](Transport& transport) {
-    Numbers numbers(transport, *tests::usable_loops().back(), ranks_on_hosts(1, 3), 2);
+    NumberAllGather numbers(transport, *tests::usable_loops().back(), ranks_on_hosts(1, 3), 2);
     for (int round = 0; round < 3; ++round) {
       const double mine[] = {transport.rank() + 0.1, std::ldexp(-1.0, -1000 * transport.rank())};
       const std::span<const double> all = numbers.gather(mine);

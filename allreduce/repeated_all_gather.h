@@ -20,11 +20,11 @@ struct GatherRound {
 std::vector<GatherRound> gather_rounds(int rank, int ranks);
 
 // An all-gather of a few bytes of each rank, which can be repeated between reductions.
-class Gathering {
+class RepeatedAllGather {
  public:
   // bytes: the part of each rank. All ranks construct theirs in the same order as their other
   // shared allocations. The transport must outlive it.
-  Gathering(Transport& transport, std::size_t bytes);
+  RepeatedAllGather(Transport& transport, std::size_t bytes);
 
   // Returns the part of this rank, to be filled before run().
   Bytes mine() const { return of(transport_.rank()); }
@@ -51,7 +51,7 @@ class Gathering {
 // A broadcast of large values from rank 0, along a binomial tree.
 class Broadcast {
  public:
-  // most: the bytes of one message. All ranks construct theirs as they do a Gathering.
+  // most: the bytes of one message. All ranks construct theirs as they do a RepeatedAllGather.
   explicit Broadcast(Transport& transport, std::size_t most = std::size_t{1} << 20U);
 
   // Replaces the values by those of rank 0. All ranks call it with equally many. Throws PeerLost.

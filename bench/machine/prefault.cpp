@@ -1,4 +1,4 @@
-#include "bench/machine/secure_memory.h"
+#include "bench/machine/prefault.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -37,7 +37,7 @@ void touch(std::span<std::byte> memory) {
 
 std::size_t host_memory_available() { return available_memory(); }
 
-void secure_memory(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
+void prefault(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
   // Half of what the plan kept: the rest of the program takes some of it.
   const std::size_t least_free = kept_free(std::max(available(), memory.size())) / 2;
   for (std::size_t done = 0; done < memory.size(); done += stretch) {

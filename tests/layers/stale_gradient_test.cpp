@@ -1,4 +1,4 @@
-#include "layers/late_gradient.h"
+#include "layers/stale_gradient.h"
 
 #include <gtest/gtest.h>
 #include <vector>
@@ -11,7 +11,7 @@ namespace cnn::layers {
 namespace {
 
 // One scalar parameter at 2, of which a weight decay of 1/4 is wanted, at rate 1/2.
-std::vector<float> values_by_late_gradients(bool decays, const std::vector<float>& gradients) {
+std::vector<float> values_by_stale_gradients(bool decays, const std::vector<float>& gradients) {
   Graph graph;
   OptimizerOptions options;
   options.update.rule = Rule::sgd;
@@ -19,11 +19,11 @@ std::vector<float> values_by_late_gradients(bool decays, const std::vector<float
   const TensorDesc scalar = described({}, DataType::f32);
   const std::vector<Value> w{graph.parameter("w", scalar, {.initializer = {}, .decay = decays})};
   std::vector<Value> g{graph.input("g", scalar)};
-  append_late_gradients(w, g, options.update.weight_decay);
+  append_stale_gradients(w, g, options.update.weight_decay);
   graph.output("l2", append_update(graph, w, g, options));
   tests::Interpreter values(graph);
   values.floats("w")[0] = 2;
-  values.floats("w/late_gradient")[0] = 0;
+  values.floats("w/stale_gradient")[0] = 0;
   values.floats("learning_rate")[0] = 0.5;
   std::vector<float> seen;
   for (const float gradient : gradients) {
@@ -34,13 +34,13 @@ std::vector<float> values_by_late_gradients(bool decays, const std::vector<float
   return seen;
 }
 
-TEST(LateGradient, IsThatOfTheStepBeforeAndZeroAtFirst) {
-  EXPECT_EQ(values_by_late_gradients(false, {3, 5, 7}), (std::vector<float>{2, 0.5, -2}));
+TEST(StaleGradient, IsThatOfTheStepBeforeAndZeroAtFirst) {
+  EXPECT_EQ(values_by_stale_gradients(false, {3, 5, 7}), (std::vector<float>{2, 0.5, -2}));
 }
 
 // 3 + 2/4 after the first step, 5 + 2/4 after the second, whose weight was 2 as well.
-TEST(LateGradient, ComesWithTheWeightDecayOfItsOwnStep) {
-  EXPECT_EQ(values_by_late_gradients(true, {3, 5, 7}), (std::vector<float>{2, 0.25, -2.5}));
+TEST(StaleGradient, ComesWithTheWeightDecayOfItsOwnStep) {
+  EXPECT_EQ(values_by_stale_gradients(true, {3, 5, 7}), (std::vector<float>{2, 0.25, -2.5}));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "layers/gate_mask.h"
+#include "layers/relu_mask.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -28,11 +28,11 @@ Bit bit_of(const Shape& image, std::size_t element) {
 
 }  // namespace
 
-TensorDesc gate_mask_of(const Shape& image) {
+TensorDesc relu_mask_of(const Shape& image) {
   return described({image[0], (image[1] + 7) / 8, image[2], image[3]}, DataType::u8);
 }
 
-void set_gate_mask(const TensorView& image, const TensorView& mask) {
+void set_relu_mask(const TensorView& image, const TensorView& mask) {
   const auto values = image.as<float>();
   const auto bytes = mask.as<std::uint8_t>();
   std::ranges::fill(bytes, std::uint8_t{0});

@@ -1,13 +1,13 @@
-#include "bench/run/turn_taker.h"
+#include "bench/run/time_slicer.h"
 
 namespace cnn::bench {
 
-Next TurnTaker::work(const FinishedStep& /*step*/) {
+Next TimeSlicer::work(const FinishedStep& /*step*/) {
   turns_.pass();
   return Next::go_on;
 }
 
-void TurnTaker::end(const RunEnd& /*end*/) {
+void TimeSlicer::end(const RunEnd& /*end*/) {
   result_["turns"] = {{"passed", turns_.passed()}, {"seconds_waited", turns_.seconds_waited()}};
 }
 

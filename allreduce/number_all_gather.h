@@ -13,12 +13,12 @@
 namespace cnn::allreduce {
 
 // An exact all-gather of a few numbers of each rank. Every use is also a barrier.
-class Numbers {
+class NumberAllGather {
  public:
   // most: how many numbers a rank can give at once. Allocates 16 bytes of shared memory for each
   // number of each rank. References must outlive it.
-  Numbers(Transport& transport, const simd::Loops& loops, const Topology& topology,
-          std::size_t most);
+  NumberAllGather(Transport& transport, const simd::Loops& loops, const Topology& topology,
+                  std::size_t most);
 
   // Returns the numbers of all ranks, those of rank 0 first, which stay valid until the next call.
   // mine: at most `most` numbers, equally many on all ranks. Throws PeerLost.

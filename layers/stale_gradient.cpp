@@ -1,4 +1,4 @@
-#include "layers/late_gradient.h"
+#include "layers/stale_gradient.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 
 namespace cnn::layers {
 
-std::vector<TensorDesc> LateGradient::infer(std::span<const TensorDesc> in) const {
+std::vector<TensorDesc> StaleGradient::infer(std::span<const TensorDesc> in) const {
   require_count(*this, in, decay != 0 ? 3 : 2);
   for (const TensorDesc& desc : in) {
     require(desc.type == DataType::f32 && desc.shape == in[0].shape, *this, in,
@@ -16,8 +16,8 @@ std::vector<TensorDesc> LateGradient::infer(std::span<const TensorDesc> in) cons
   return {in[0]};
 }
 
-void LateGradient::reference(std::span<const TensorView> in,
-                             std::span<const TensorView> out) const {
+void StaleGradient::reference(std::span<const TensorView> in,
+                              std::span<const TensorView> out) const {
   const std::span<const float> gradient = in[0].as<float>();
   const std::span<float> kept = in[1].as<float>(), late = out[0].as<float>();
   for (std::size_t i = 0; i < kept.size(); ++i) {
@@ -28,19 +28,19 @@ void LateGradient::reference(std::span<const TensorView> in,
   }
 }
 
-void append_late_gradients(std::span<const Value> parameters, std::span<Value> gradients,
-                           double weight_decay) {
+void append_stale_gradients(std::span<const Value> parameters, std::span<Value> gradients,
+                            double weight_decay) {
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     Graph& graph = *gradients[i].graph;
     const TensorInfo& info = graph.info(parameters[i].id);
     const double decay = info.decay ? weight_decay : 0;
-    const Value kept = graph.state(info.name + "/late_gradient", gradients[i].desc(),
+    const Value kept = graph.state(info.name + "/stale_gradient", gradients[i].desc(),
                                    {Initializer::Kind::constant, 0, 0}, false);
     std::vector<Value> in{gradients[i], kept};
     if (decay != 0) {
       in.push_back(parameters[i]);
     }
-    gradients[i] = emit_all(LateGradient(decay), in).front();
+    gradients[i] = emit_all(StaleGradient(decay), in).front();
   }
 }
 

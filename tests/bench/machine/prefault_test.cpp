@@ -1,4 +1,4 @@
-#include "bench/machine/secure_memory.h"
+#include "bench/machine/prefault.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,20 +25,20 @@ Buffer pages(std::size_t bytes) {
 TEST(SecureMemory, TakesWhatIsThere) {
   const Buffer memory = pages(3 * mebibyte + 64);
   int looks = 0;
-  secure_memory({memory.data(), memory.bytes()}, [&] {
+  prefault({memory.data(), memory.bytes()}, [&] {
     ++looks;
     return std::size_t{4} << 30U;
   });
   EXPECT_EQ(looks, 2) << "a small run is not kept waiting";
-  secure_memory({}, [&] { return std::size_t{0}; });
+  prefault({}, [&] { return std::size_t{0}; });
 }
 
 TEST(SecureMemory, IsRefusedWhereOthersHaveTakenItSince) {
   const Buffer memory = pages(300 * mebibyte);
   std::size_t left = std::size_t{8} << 30U;
   const auto secure = [&] {
-    secure_memory({memory.data(), memory.bytes()},
-                  [&] { return std::exchange(left, std::size_t{100} * mebibyte); });
+    prefault({memory.data(), memory.bytes()},
+             [&] { return std::exchange(left, std::size_t{100} * mebibyte); });
   };
   EXPECT_THAT(secure, ThrowsMessage<DoesNotFit>(HasSubstr(
                           "300.00 MiB were free when this run was planned, but others have taken "
@@ -50,7 +50,7 @@ TEST(SecureMemory, LeavesATenthFreeWhereThatIsLessThanHalfAGibibyte) {
   EXPECT_EQ(kept_free(500 * mebibyte), 50 * mebibyte);
   EXPECT_EQ(kept_free(0), 0U);
   const Buffer memory = pages(mebibyte);  // a small container has room for it
-  EXPECT_NO_THROW(secure_memory({memory.data(), memory.bytes()}, [] { return 100 * mebibyte; }));
+  EXPECT_NO_THROW(prefault({memory.data(), memory.bytes()}, [] { return 100 * mebibyte; }));
 }
 
 TEST(SecureMemory, OfACpuIsThereButForWhatStaysFree) {

@@ -1,4 +1,4 @@
-#include "bench/run/turn_taker.h"
+#include "bench/run/time_slicer.h"
 
 #include <chrono>
 #include <gtest/gtest.h>
@@ -8,12 +8,12 @@
 namespace cnn::bench {
 namespace {
 
-TEST(TurnTaker, PassesTheTurnBeforeTimingAndBetweenSteps) {
+TEST(TimeSlicer, PassesTheTurnBeforeTimingAndBetweenSteps) {
   const tests::TemporaryFolder folder;
   Turns turns(folder / "turns", Turns::Clock::duration::zero());
   turns.begin();
   Json result;
-  TurnTaker taker(turns, result);
+  TimeSlicer taker(turns, result);
   taker.timing_starts();
   EXPECT_TRUE(taker.work_is_due({}));
   EXPECT_EQ(taker.work({}), Next::go_on);
@@ -21,23 +21,23 @@ TEST(TurnTaker, PassesTheTurnBeforeTimingAndBetweenSteps) {
   EXPECT_EQ(result["turns"]["passed"], 2);
 }
 
-TEST(TurnTaker, KeepsATurnThatIsNotOver) {
+TEST(TimeSlicer, KeepsATurnThatIsNotOver) {
   const tests::TemporaryFolder folder;
   Turns turns(folder / "turns", std::chrono::hours(1));
   turns.begin();
   Json result;
-  TurnTaker taker(turns, result);
+  TimeSlicer taker(turns, result);
   EXPECT_FALSE(taker.work_is_due({}));
   taker.timing_starts();
   EXPECT_EQ(turns.passed(), 1) << "the warm-up is a turn of its own";
 }
 
-TEST(TurnTaker, FillsItsSectionOfARunThatFailed) {
+TEST(TimeSlicer, FillsItsSectionOfARunThatFailed) {
   const tests::TemporaryFolder folder;
   Turns turns(folder / "turns");
   turns.begin();
   Json result;
-  TurnTaker taker(turns, result);
+  TimeSlicer taker(turns, result);
   taker.failed({}, "no room");
   EXPECT_EQ(result["turns"]["passed"], 0);
   EXPECT_GE(result["turns"]["seconds_waited"], 0);
