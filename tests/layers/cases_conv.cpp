@@ -22,6 +22,8 @@ std::vector<Row> rows() {
   return {
       {"conv_1x1_3_to_5", {2, 3, 7, 9}, {.filters = 5}},
       {"conv_1x1_64_to_100_stride_2", {2, 64, 7, 9}, {.filters = 100, .stride = 2}},
+      {"conv_1x1_64_to_48_large", {2, 64, 20, 21}, {.filters = 48}},
+      {"conv_1x1_32_to_64_large_without_bias", {2, 32, 21, 20}, {.filters = 64, .bias = false}},
       {"conv_1x1_image_of_one_pixel", {3, 20, 1, 1}, {.filters = 17}},
       {"conv_3x3_16_to_17", {2, 16, 13, 11}, {.filters = 17, .kernel = 3}},
       {"conv_3x3_12_to_20_stride_2_even",

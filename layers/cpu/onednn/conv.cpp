@@ -6,6 +6,7 @@
 
 #include "layers/cpu/onednn/onednn.h"
 #include "layers/cpu/onednn/relu.h"
+#include "layers/cpu/pointwise_gradient.h"
 #include "layers/cpu/rows.h"
 
 namespace cnn::layers::cpu {
@@ -202,9 +203,62 @@ std::optional<Plan> plan_backward_weights(const Conv2dBackwardWeights& op, const
   });
 }
 
+// Returns the problem if our kernel is faster than oneDNN's, else nothing. Measured on ResNet-50's
+// layers on a Zen 4: 5 to 10 % faster on images of 28 x 28 pixels and more, slower on smaller ones.
+std::optional<PointwiseProblem> pointwise_problem(const Conv2dBackwardWeights& op,
+                                                  const Signature& s) {
+  constexpr std::int64_t least_pixels = 400;
+  const Window& w = op.attributes.window;
+  const Shape &x = s.in[0].shape, &y = s.in[1].shape;
+  const bool one = w.kernel_h == 1 && w.kernel_w == 1 && w.stride_h == 1 && w.stride_w == 1 &&
+                   x[2] == y[2] && x[3] == y[3] && w.pad_top == 0 && w.pad_left == 0;
+  const bool blocks = x[1] % pointwise_block == 0 && y[1] % pointwise_block == 0;
+  if (!one || !blocks || op.attributes.depthwise || y[2] * y[3] < least_pixels) {
+    return std::nullopt;
+  }
+  for (const TensorDesc& image : s.in) {
+    if (image.type != DataType::f32 || image.layout != Layout::nchw16c) {
+      return std::nullopt;
+    }
+  }
+  return PointwiseProblem{.x = s.in[0], .y = s.in[1], .bias = op.attributes.bias};
+}
+
+// Describes our kernel where oneDNN's takes the images as asked and would leave the gradient in the
+// order in which ours does, so that the parameter's packing is the same with either.
+std::optional<KernelSpec> describe_pointwise(const Conv2dBackwardWeights& op,
+                                             const Signature& asked, const Target& target) {
+  const std::optional<PointwiseProblem> problem = pointwise_problem(op, asked);
+  if (!problem) {
+    return std::nullopt;
+  }
+  std::optional<KernelSpec> spec = detail::describe(
+      op, asked, [&] { return plan_backward_weights(op, asked, target); }, target.engine);
+  const dnnl::memory::desc order({op.w_shape[0], op.w_shape[1], 1, 1}, dnnl::memory::data_type::f32,
+                                 dnnl::memory::format_tag::ABcd16b16a);
+  if (!spec || spec->in != asked.in || memory_desc(spec->out[0]) != order) {
+    return std::nullopt;
+  }
+  const PointwiseWeightsGradient kernel(*problem, loops_for(target.isa));
+  spec->workspace = kernel.workspace();
+  spec->extra_traffic = kernel.traffic_between();
+  return spec;
+}
+
 }  // namespace
 
 void add_conv_rows(KernelTable& table, const Isa& isa) {
+  if (isa.avx512) {
+    const Target target{cpu_engine(), isa};
+    table.add<Conv2dBackwardWeights>(
+        [target](const Conv2dBackwardWeights& op, const Signature& asked) {
+          return describe_pointwise(op, asked, target);
+        },
+        [isa](const Conv2dBackwardWeights& op, const Signature& s) {
+          return own_kernel(
+              PointwiseWeightsGradient(pointwise_problem(op, s).value(), loops_for(isa)));
+        });
+  }
   add_primitive<Conv2d>(table, isa, plan_forward);
   add_primitive<Conv2dBackwardData>(table, isa, plan_backward_data);
   add_primitive<Conv2dBackwardWeights>(table, isa, plan_backward_weights);

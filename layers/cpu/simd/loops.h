@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "layers/cpu/simd/pointwise.h"
 #include "layers/cpu/simd/winograd.h"
 
 // The inner loops of our own kernels, one table per instruction set. Only plain pointers cross this
@@ -119,6 +120,7 @@ struct Loops {
   const char* name;  // "avx2", "avx512"
   TypedLoops f32, bf16;
   WinogradLoops winograd[winograd_form_count];  // of each of winograd_forms
+  void (*pointwise_gradient)(const PointwiseGradient& of);
   // Each of the four returns the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);

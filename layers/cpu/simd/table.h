@@ -3,6 +3,7 @@
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
 #include "layers/cpu/simd/matrix_loops.h"
+#include "layers/cpu/simd/pointwise_loops.h"
 #include "layers/cpu/simd/update_loops.h"
 #include "layers/cpu/simd/winograd_loops.h"
 
@@ -38,6 +39,7 @@ constexpr Loops make_loops(const char* name) {
                        make_winograd<V, winograd_forms[2]>(), make_winograd<V, winograd_forms[3]>(),
                        make_winograd<V, winograd_forms[4]>(), make_winograd<V, winograd_forms[5]>(),
                        make_winograd<V, winograd_forms[6]>()},
+          .pointwise_gradient = PointwiseGradientLoop<V>::run,
           .sgd = update_sgd<V>,
           .momentum = update_momentum<V>,
           .rmsprop = update_rmsprop<V>,

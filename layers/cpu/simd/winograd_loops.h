@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "layers/cpu/simd/small_gemm.h"
 #include "layers/cpu/simd/winograd.h"
-#include "layers/cpu/simd/winograd_product.h"
 #include "layers/cpu/simd/winograd_tiles.h"
 #include "layers/cpu/simd/winograd_transforms.h"
 
@@ -200,16 +200,18 @@ struct WinogradLoopsOver {
       const std::int64_t width = left < winograd_panel<V> ? left : winograd_panel<V>;
       const float* const u = of.u + first * points * in;
       for (std::int64_t p = 0; p < points; ++p) {
-        Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, in),
-                               .b = u + p * in * width,
-                               .c = m + p * winograd_pitch<V>(count, width),
-                               .rows = count,
-                               .depth = in,
-                               .columns = width,
-                               .a_row = in,
-                               .a_step = 1,
-                               .b_step = width,
-                               .c_row = width});
+        SmallGemm<V>::multiply({.a = v + p * winograd_pitch<V>(count, in),
+                                .b = u + p * in * width,
+                                .c = m + p * winograd_pitch<V>(count, width),
+                                .rows = count,
+                                .depth = in,
+                                .columns = width,
+                                .a_row = in,
+                                .a_step = 1,
+                                .b_step = width,
+                                .b_vector = V::width,
+                                .c_row = width,
+                                .c_vector = V::width});
       }
       Images::tiles_out(of, tiles, {first, width}, m);
     }
@@ -226,17 +228,19 @@ struct WinogradLoopsOver {
     for (std::int64_t p = 0; p < points; ++p) {
       for (std::int64_t first = 0; first < outs; first += winograd_panel<V>) {
         const std::int64_t left = outs - first;
-        Products<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
-                               .b = q + p * winograd_pitch<V>(count, outs) + first,
-                               .c = of.sums + p * ins * outs + first,
-                               .rows = ins,
-                               .depth = count,
-                               .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
-                               .a_row = 1,
-                               .a_step = ins,
-                               .b_step = outs,
-                               .c_row = outs,
-                               .add = true});
+        SmallGemm<V>::multiply({.a = v + p * winograd_pitch<V>(count, ins),
+                                .b = q + p * winograd_pitch<V>(count, outs) + first,
+                                .c = of.sums + p * ins * outs + first,
+                                .rows = ins,
+                                .depth = count,
+                                .columns = left < winograd_panel<V> ? left : winograd_panel<V>,
+                                .a_row = 1,
+                                .a_step = ins,
+                                .b_step = outs,
+                                .b_vector = V::width,
+                                .c_row = outs,
+                                .c_vector = V::width,
+                                .add = true});
       }
     }
     if (of.bias != nullptr) {

@@ -104,6 +104,29 @@ TEST_P(Choice, CanLeaveWinogradOut) {
   }
 }
 
+Provider provider_of_pointwise(const KernelTable& table, const Shape& x, std::int64_t filters,
+                               std::int64_t stride = 1) {
+  ConvAttributes a;
+  a.window = {.kernel_h = 1, .kernel_w = 1, .stride_h = stride, .stride_w = stride};
+  const Shape y{x[0], filters, (x[2] + stride - 1) / stride, (x[3] + stride - 1) / stride};
+  const Conv2dBackwardWeights op(a, {filters, x[1], 1, 1});
+  const Signature asked{
+      .in = {{.shape = x, .layout = Layout::nchw16c}, {.shape = y, .layout = Layout::nchw16c}},
+      .out = {{.shape = op.w_shape}}};
+  return table.describe(op, asked).value().by;
+}
+
+TEST_P(Choice, ComputesWeightGradientsOfLargePointwiseConvolutionsItself) {
+  KernelTable table;
+  add_kernels(table, {.isa = GetParam().sets()});
+  const Provider own = GetParam().sets().avx512 ? Provider::own : Provider::onednn;
+  EXPECT_EQ(provider_of_pointwise(table, {2, 64, 56, 56}, 256), own);
+  EXPECT_EQ(provider_of_pointwise(table, {32, 128, 28, 28}, 512), own);
+  EXPECT_EQ(provider_of_pointwise(table, {32, 256, 14, 14}, 1024), Provider::onednn) << "small";
+  EXPECT_EQ(provider_of_pointwise(table, {2, 256, 56, 56}, 512, 2), Provider::onednn) << "stride";
+  EXPECT_EQ(provider_of_pointwise(table, {2, 24, 28, 28}, 64), Provider::onednn) << "half a block";
+}
+
 // No processor of ours has fewer, but a limit may leave these.
 TEST(ChoiceBelowAvx2, HasNoOwnLoops) {
   KernelTable none, avx2;

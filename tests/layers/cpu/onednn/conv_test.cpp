@@ -47,6 +47,8 @@ std::vector<ConvCase> conv_cases() {
       {"inception_5x5", {2, 48, 9, 9}, 64, square(5, 1, 2)},
       {"densenet_12", {2, 12, 8, 8}, 12, square(3, 1, 1)},
       {"densenet_24_to_12", {2, 24, 8, 8}, 12, square(3, 1, 1)},
+      {"resnet_expand_large", {2, 64, 28, 28}, 256, square(1, 1, 0)},
+      {"pointwise_three_blocks", {2, 64, 21, 20}, 48, square(1, 1, 0)},
       {"densenet_156_1x1", {2, 156, 5, 5}, 156, square(1, 1, 0)},
       {"cifar_16", {2, 16, 8, 8}, 16, square(3, 1, 1)},
       {"cifar_first", {2, 3, 8, 8}, 16, square(3, 1, 1)},

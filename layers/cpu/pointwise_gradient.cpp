@@ -1,0 +1,187 @@
+#include "layers/cpu/pointwise_gradient.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cnn::layers::cpu {
+namespace {
+
+// The pixels of a segment, of 32 output channels and of 16 input channels, take 48 KiB: about a
+// first-level cache. The sums of a slab take at most 256 KiB, a part of a second-level cache.
+constexpr std::int64_t most_segment_pixels = 256, most_slab_blocks = 16;
+
+// Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
+constexpr std::int64_t most_parts = 64;
+
+std::int64_t pieces_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
+
+}  // namespace
+
+PointwiseWeightsGradient::PointwiseWeightsGradient(const PointwiseProblem& problem,
+                                                   const Loops& loops)
+    : problem_(problem),
+      loops_(&loops),
+      segments_per_image_(pieces_of(problem.pixels(), most_segment_pixels)) {
+  constexpr std::int64_t enough_items = 16, pixels_per_part = 2048, least_pixels_per_part = 512;
+  const std::int64_t slabs = slabs_in() * slabs_out(), images = problem.x.shape[0];
+  const std::int64_t pixels = images * problem.pixels();
+  const std::int64_t wanted =
+      std::max(pixels / pixels_per_part,
+               std::min(pieces_of(enough_items, slabs), pixels / least_pixels_per_part));
+  parts_ = std::clamp<std::int64_t>(
+      wanted, 1, std::min(pieces_of(most_parts, slabs), images * segments_per_image_));
+}
+
+std::int64_t PointwiseWeightsGradient::slabs_in() const {
+  return pieces_of(problem_.in_blocks(), most_slab_blocks);
+}
+std::int64_t PointwiseWeightsGradient::slabs_out() const {
+  return pieces_of(problem_.out_blocks(), most_slab_blocks);
+}
+
+// Sums of a part take a power of two bytes in most networks; one more line keeps the parts, which
+// reduce_parts() reads together, from the same sets of the cache.
+std::int64_t PointwiseWeightsGradient::sums_of_part() const {
+  return problem_.in_blocks() * problem_.out_blocks() * pointwise_tile + pointwise_block;
+}
+
+PointwiseWeightsGradient::Slab PointwiseWeightsGradient::slab(std::int64_t number) const {
+  const std::int64_t in = number / slabs_out(), out = number % slabs_out();
+  const std::int64_t first_in = problem_.in_blocks() * in / slabs_in();
+  const std::int64_t first_out = problem_.out_blocks() * out / slabs_out();
+  return {.first_in = first_in,
+          .ins = problem_.in_blocks() * (in + 1) / slabs_in() - first_in,
+          .first_out = first_out,
+          .outs = problem_.out_blocks() * (out + 1) / slabs_out() - first_out};
+}
+
+std::int64_t PointwiseWeightsGradient::place_in_part(const Slab& slab) const {
+  return (slab.first_in * problem_.out_blocks() + slab.first_out * slab.ins) * pointwise_tile;
+}
+
+PointwiseWeightsGradient::Segment PointwiseWeightsGradient::segment(std::int64_t number) const {
+  const std::int64_t place = number % segments_per_image_;
+  const std::int64_t first = problem_.pixels() * place / segments_per_image_;
+  return {.image = number / segments_per_image_,
+          .first = first,
+          .count = problem_.pixels() * (place + 1) / segments_per_image_ - first};
+}
+
+std::int64_t PointwiseWeightsGradient::place_of(const Segment& pixels, std::int64_t blocks,
+                                                std::int64_t block) const {
+  return ((pixels.image * blocks + block) * problem_.pixels() + pixels.first) * pointwise_block;
+}
+
+std::size_t PointwiseWeightsGradient::workspace() const {
+  BumpAllocator allocator;
+  carve(allocator);
+  return allocator.bytes();
+}
+
+std::size_t PointwiseWeightsGradient::traffic_between() const {
+  return 2 * sizeof(float) * static_cast<std::size_t>(parts_ * sums_of_part());
+}
+
+PointwiseWeightsGradient::Scratch PointwiseWeightsGradient::carve(BumpAllocator& allocator) const {
+  Scratch scratch{};
+  scratch.sums = allocator.take<float>(parts_ * sums_of_part());
+  scratch.bias = allocator.take<double>(problem_.bias ? parts_ * problem_.y.shape[1] : 0);
+  return scratch;
+}
+
+void PointwiseWeightsGradient::operator()(const Operands& o) const {
+  BumpAllocator allocator(o.workspace);
+  const Scratch scratch = carve(allocator);
+  const std::int64_t items = parts_ * slabs_in() * slabs_out();
+  parallel_for(items, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t item = first; item < last; ++item) {
+      run_item(o, item, scratch);
+    }
+  });
+  parallel_for(problem_.out_blocks(), 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t block = first; block < last; ++block) {
+      reduce_parts(scratch, block, o.out[0].as<float>().data());
+    }
+  });
+  if (problem_.bias) {
+    reduce_bias(scratch.bias, o.out[1].as<float>().data());
+  }
+}
+
+// The part changes slowest: all slabs of a part read the same pixels.
+void PointwiseWeightsGradient::run_item(const Operands& o, std::int64_t item,
+                                        const Scratch& scratch) const {
+  const std::int64_t slabs = slabs_in() * slabs_out(), part = item / slabs;
+  const Slab channels = slab(item % slabs);
+  const float* const x = o.in[0].as<float>().data();
+  const float* const dy = o.in[1].as<float>().data();
+  const std::int64_t block = problem_.pixels() * pointwise_block;
+  PointwiseGradient of{
+      .x_block = block, .dy_block = block, .in_blocks = channels.ins, .out_blocks = channels.outs};
+  of.sums = scratch.sums + part * sums_of_part() + place_in_part(channels);
+  double* const bias =
+      problem_.bias && channels.first_in == 0
+          ? scratch.bias + part * problem_.y.shape[1] + channels.first_out * pointwise_block
+          : nullptr;
+  if (bias != nullptr) {
+    std::fill_n(bias, channels.outs * pointwise_block, 0.0);
+  }
+  const std::int64_t segments = problem_.x.shape[0] * segments_per_image_;
+  const std::int64_t end = segments * (part + 1) / parts_;
+  for (std::int64_t i = segments * part / parts_; i < end; ++i) {
+    const Segment pixels = segment(i);
+    of.pixels = pixels.count;
+    of.x = x + place_of(pixels, problem_.in_blocks(), channels.first_in);
+    of.dy = dy + place_of(pixels, problem_.out_blocks(), channels.first_out);
+    of.x_next = i + 1 < end ? x + place_of(segment(i + 1), problem_.in_blocks(), channels.first_in)
+                            : nullptr;
+    loops_->pointwise_gradient(of);
+    of.add = true;
+    if (bias != nullptr) {
+      add_bias(of, bias);
+    }
+  }
+}
+
+void PointwiseWeightsGradient::add_bias(const PointwiseGradient& of, double* bias) const {
+  for (std::int64_t block = 0; block < of.out_blocks; ++block) {
+    std::array<float, pointwise_block> sums{};
+    loops_->f32.column_sums(of.dy + block * of.dy_block, of.pixels, pointwise_block, sums.data());
+    for (const float sum : sums) {
+      *bias++ += static_cast<double>(sum);
+    }
+  }
+}
+
+void PointwiseWeightsGradient::reduce_parts(const Scratch& scratch, std::int64_t out_block,
+                                            float* dw) const {
+  std::array<const void*, most_parts> parts{};
+  float* to = dw + out_block * problem_.in_blocks() * pointwise_tile;
+  for (std::int64_t i = 0; i < slabs_in() * slabs_out(); ++i) {
+    const Slab channels = slab(i);
+    if (out_block < channels.first_out || out_block >= channels.first_out + channels.outs) {
+      continue;
+    }
+    const std::int64_t count = channels.ins * pointwise_tile;
+    const float* const from =
+        scratch.sums + place_in_part(channels) + (out_block - channels.first_out) * count;
+    for (std::int64_t part = 0; part < parts_; ++part) {
+      parts[static_cast<std::size_t>(part)] = from + part * sums_of_part();
+    }
+    loops_->f32.add({.x = parts.data(), .inputs = parts_, .y = to, .n = count});
+    to += count;
+  }
+}
+
+void PointwiseWeightsGradient::reduce_bias(const double* parts, float* bias) const {
+  const std::int64_t out = problem_.y.shape[1];
+  for (std::int64_t k = 0; k < out; ++k) {
+    double sum = 0;
+    for (std::int64_t part = 0; part < parts_; ++part) {
+      sum += parts[part * out + k];
+    }
+    bias[k] = static_cast<float>(sum);
+  }
+}
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+// Products of small matrices that lie in the caches, in which our own convolutions spend their
+// time. Templates of the vector type V, as all loops.
+namespace cnn::layers::cpu {
+
+// c[rows][columns] (+)= a[rows][depth] b[depth][columns], where columns is one or two vectors.
+// Distances are in elements.
+struct GemmTask {
+  const float* a = nullptr;
+  const float* b = nullptr;
+  float* c = nullptr;
+  std::int64_t rows = 0, depth = 0, columns = 0;
+  std::int64_t a_row = 0, a_step = 0;  // from one row of a to the next, from one column to the next
+  std::int64_t b_step = 0, b_vector = 0;  // from one row of b to the next, and to its second vector
+  std::int64_t c_row = 0, c_vector = 0;   // likewise
+  bool add = false;
+  // Data that a later product reads: 16 elements of it are prefetched for each step of the depth,
+  // prefetch_row further on for each group of rows. Only for a_row = 1; null prefetches nothing
+  // new.
+  const float* prefetch = nullptr;
+  std::int64_t prefetch_row = 0;
+};
+
+template <class V>
+class SmallGemm {
+ public:
+  // Multiplies in groups of rows whose sums fit the registers, all about as large, over a depth
+  // whose part of b stays in the first-level cache while the groups pass over it.
+  static void multiply(const GemmTask& of) {
+    const std::int64_t parts = (of.depth + most_depth - 1) / most_depth;
+    GemmTask part = of;
+    for (std::int64_t i = 0; i < parts; ++i) {
+      const std::int64_t first = of.depth * i / parts;
+      part.a = of.a + first * of.a_step;
+      part.b = of.b + first * of.b_step;
+      part.depth = of.depth * (i + 1) / parts - first;
+      part.add = of.add || i > 0;
+      multiply_block(part);
+    }
+  }
+
+  // Does the same without cutting the depth, which is a few hundred at most.
+  static void multiply_block(const GemmTask& of) {
+    const std::int64_t groups = (of.rows + most_rows - 1) / most_rows;
+    const auto& kernels = of.a_row == 1 ? (of.columns == V::width ? narrow_unit : wide_unit)
+                                        : (of.columns == V::width ? narrow : wide);
+    GemmTask group = of;
+    for (std::int64_t i = 0; i < groups; ++i) {
+      const std::int64_t first = of.rows * i / groups;
+      const std::int64_t count = of.rows * (i + 1) / groups - first;
+      group.a = of.a + first * of.a_row;
+      group.c = of.c + first * of.c_row;
+      group.prefetch = of.prefetch == nullptr ? of.a : of.prefetch + i * of.prefetch_row;
+      kernels[static_cast<std::size_t>(count - 1)](group);
+    }
+  }
+
+ private:
+  using Float = typename V::Float;
+  using All = typename V::All;
+  using Kernel = void (*)(const GemmTask&);
+  // Two sums a row, a vector of b for each, and one element of a: within 32 or 16 registers.
+  static constexpr std::int64_t most_rows = V::width == 16 ? 12 : 6;
+  static constexpr std::int64_t most_depth = 128;
+
+  // unit: the rows of a are one element apart, so that one address register serves all of them.
+  template <int rows, int vectors, bool unit>
+  static void kernel(const GemmTask& of) {
+    Float sums[rows * vectors];
+    if (of.add) {
+#pragma GCC unroll 24
+      for (int i = 0; i < rows * vectors; ++i) {
+        sums[i] = V::load(of.c + i / vectors * of.c_row + i % vectors * of.c_vector, All{});
+      }
+    } else {
+#pragma GCC unroll 24
+      for (int i = 0; i < rows * vectors; ++i) {
+        sums[i] = V::zero();
+      }
+    }
+    const float* a = of.a;
+    const float* b = of.b;
+    [[maybe_unused]] const float* prefetch = of.prefetch;
+    const std::int64_t a_row = unit ? 1 : of.a_row, a_step = of.a_step, b_step = of.b_step,
+                       b_vector = of.b_vector;
+    for (std::int64_t d = of.depth; d > 0; --d) {
+      if constexpr (unit) {
+        __builtin_prefetch(prefetch);
+        prefetch += 16;
+      } else if (d % 16 == 0) {
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; ++r) {
+          __builtin_prefetch(a + r * a_row + 16);
+        }
+      }
+      Float factors[vectors];
+#pragma GCC unroll 2
+      for (int v = 0; v < vectors; ++v) {
+        factors[v] = V::load(b + v * b_vector, All{});
+      }
+#pragma GCC unroll 12
+      for (int r = 0; r < rows; ++r) {
+        const Float element = V::set(a[r * a_row]);
+#pragma GCC unroll 2
+        for (int v = 0; v < vectors; ++v) {
+          sums[r * vectors + v] = V::fma(element, factors[v], sums[r * vectors + v]);
+        }
+      }
+      a += a_step;
+      b += b_step;
+    }
+#pragma GCC unroll 24
+    for (int i = 0; i < rows * vectors; ++i) {
+      V::store(of.c + i / vectors * of.c_row + i % vectors * of.c_vector, sums[i], All{});
+    }
+  }
+
+  template <int vectors, bool unit, int... less>
+  static constexpr auto kernels_for(std::integer_sequence<int, less...> /*rows*/) {
+    return std::array<Kernel, sizeof...(less)>{kernel<less + 1, vectors, unit>...};
+  }
+  using Rows = std::make_integer_sequence<int, static_cast<int>(most_rows)>;
+  static constexpr auto narrow = kernels_for<1, false>(Rows{}),
+                        wide = kernels_for<2, false>(Rows{}),
+                        narrow_unit = kernels_for<1, true>(Rows{}),
+                        wide_unit = kernels_for<2, true>(Rows{});
+};
+
+}  // namespace cnn::layers::cpu

@@ -1,0 +1,153 @@
+#include "layers/cpu/pointwise_gradient.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/layers/cpu/own_kernels.h"
+#include "tests/support/numeric.h"
+
+namespace cnn::tests {
+namespace {
+
+using layers::cpu::Loops;
+using layers::cpu::PointwiseProblem;
+using layers::cpu::PointwiseWeightsGradient;
+
+struct PointwiseCase {
+  std::string name;
+  Shape x;
+  std::int64_t filters;
+  bool bias = false;
+
+  Shape y() const { return {x[0], filters, x[2], x[3]}; }
+  PointwiseProblem problem() const {
+    return {.x = {.shape = x, .layout = Layout::nchw16c},
+            .y = {.shape = y(), .layout = Layout::nchw16c},
+            .bias = bias};
+  }
+};
+
+// Shapes that differ in segments of an image, slabs of channels and parts of pixels.
+std::vector<PointwiseCase> pointwise_cases() {
+  return {
+      {"one_block", {1, 16, 10, 10}, 16},
+      {"three_blocks_of_outputs", {2, 32, 11, 10}, 48, true},
+      {"two_segments", {2, 48, 17, 17}, 32, true},
+      {"one_row", {1, 32, 1, 113}, 32, true},
+      {"one_column", {2, 16, 113, 1}, 80},
+      {"segments_of_a_prime", {3, 32, 1, 257}, 32, true},
+      {"slabs_of_inputs", {1, 272, 10, 12}, 32, true},
+      {"slabs_of_outputs", {1, 32, 12, 10}, 528, true},
+      {"slabs_of_both", {2, 272, 8, 8}, 288, true},
+      {"many_parts", {2, 32, 56, 56}, 64, true},
+  };
+}
+
+// Operands in blocks of channels, and the kernel's results, which are NaN before it runs.
+struct PointwiseRun {
+  PointwiseRun(const PointwiseCase& of, const Loops& loops, int threads)
+      : x(draws({of.x.elements()}, DataType::f32, 1)),
+        dy(draws({of.y().elements()}, DataType::f32, 2)),
+        dw(constant({of.filters * of.x[1]}, std::nanf(""))),
+        bias(constant({of.filters}, std::nanf(""))) {
+    const Threads team(threads);
+    const PointwiseWeightsGradient work(of.problem(), loops);
+    const auto bytes = static_cast<std::int64_t>(work.workspace());
+    const HostTensor workspace = constant({bytes / 4}, std::nanf(""));
+    work({.in = {x.view(), dy.view()},
+          .out = {dw.view(), bias.view()},
+          .workspace = {workspace.view().data, work.workspace()}});
+    EXPECT_TRUE(workspace.guard_is_intact());
+    EXPECT_TRUE(dw.guard_is_intact());
+    EXPECT_TRUE(bias.guard_is_intact());
+  }
+
+  HostTensor x, dy, dw, bias;
+};
+
+// The place of channel c of pixel p of image n in blocks of 16.
+std::size_t place(const Shape& shape, std::int64_t n, std::int64_t c, std::int64_t p) {
+  const std::int64_t pixels = shape[2] * shape[3];
+  return static_cast<std::size_t>(((n * shape[1] / 16 + c / 16) * pixels + p) * 16 + c % 16);
+}
+
+// The sum over all pixels of dy[out], times x[in] where in is not negative.
+double expected_sum(const PointwiseCase& of, const PointwiseRun& run, std::int64_t out,
+                    std::int64_t in) {
+  const auto x = run.x.view().as<float>(), dy = run.dy.view().as<float>();
+  double sum = 0;
+  for (std::int64_t n = 0; n < of.x[0]; ++n) {
+    for (std::int64_t p = 0; p < of.x[2] * of.x[3]; ++p) {
+      const double factor = in < 0 ? 1 : static_cast<double>(x[place(of.x, n, in, p)]);
+      sum += factor * static_cast<double>(dy[place(of.y(), n, out, p)]);
+    }
+  }
+  return sum;
+}
+
+double distance(float got, double expected) {
+  return std::isnan(got) ? INFINITY : std::abs(static_cast<double>(got) - expected);
+}
+
+class PointwiseGradient : public testing::TestWithParam<PointwiseCase> {};
+
+TEST_P(PointwiseGradient, IsTheSumOverAllPixels) {
+  const PointwiseCase& of = GetParam();
+  for (const Loops* loops : runnable_loops()) {
+    const PointwiseRun run(of, *loops, 2);
+    const auto dw = run.dw.view().as<float>();
+    double worst = 0;
+    for (std::int64_t o = 0; o < of.filters; ++o) {
+      for (std::int64_t i = o % 7; i < of.x[1]; i += o % 16 == 0 ? 1 : 7) {
+        const std::int64_t tile = o / 16 * (of.x[1] / 16) + i / 16;
+        const float got = dw[static_cast<std::size_t>((tile * 16 + i % 16) * 16 + o % 16)];
+        worst = std::max(worst, distance(got, expected_sum(of, run, o, i)));
+      }
+    }
+    EXPECT_LT(worst, 2e-4) << loops->name;
+  }
+}
+
+TEST_P(PointwiseGradient, SumsTheBiasOverAllPixels) {
+  const PointwiseCase& of = GetParam();
+  if (!of.bias) {
+    GTEST_SKIP() << "a case without bias";
+  }
+  for (const Loops* loops : runnable_loops()) {
+    const PointwiseRun run(of, *loops, 2);
+    for (std::int64_t o = 0; o < of.filters; ++o) {
+      const float got = run.bias.view().as<float>()[static_cast<std::size_t>(o)];
+      EXPECT_LT(distance(got, expected_sum(of, run, o, -1)), 1e-4) << o << " " << loops->name;
+    }
+  }
+}
+
+TEST_P(PointwiseGradient, HasTheSameBitsWithAnyNumberOfThreads) {
+  for (const Loops* loops : runnable_loops()) {
+    const PointwiseRun one(GetParam(), *loops, 1);
+    for (const int threads : {2, 3, 16}) {
+      const PointwiseRun many(GetParam(), *loops, threads);
+      EXPECT_FALSE(difference(one.dw.view(), many.dw.view(), 0)) << threads << " " << loops->name;
+      EXPECT_FALSE(difference(one.bias.view(), many.bias.view(), 0))
+          << threads << " " << loops->name;
+    }
+  }
+}
+
+TEST_P(PointwiseGradient, NeedsTheSameWorkspaceWithAnyNumberOfThreads) {
+  const Loops& loops = *runnable_loops().back();
+  const auto workspace = [&](int threads) {
+    const Threads team(threads);
+    return PointwiseWeightsGradient(GetParam().problem(), loops).workspace();
+  };
+  EXPECT_EQ(workspace(1), workspace(16));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, PointwiseGradient, testing::ValuesIn(pointwise_cases()),
+                         [](const auto& of) { return of.param.name; });
+
+}  // namespace
+}  // namespace cnn::tests
