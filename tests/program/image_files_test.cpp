@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 
 #include "tests/program/program.h"
 #include "tests/support/flat_jpeg.h"
@@ -18,8 +19,10 @@ using testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 constexpr int black = 0, white = 255;
+constexpr int training_images = 512, validation_images = 128;  // as many as upstream's generator
 
-// Records as upstream's generator makes them: one grey value, random sides from 30 to 299, label 0.
+// Writes records as upstream's generator does: one grey value, random sides from 30 to 299, label
+// 0.
 void write_shards(const TemporaryFolder& folder, const std::string& subset, int shards, int images,
                   int grey) {
   std::mt19937 random(static_cast<unsigned>(grey));
@@ -43,8 +46,8 @@ class FakeImageNet : public testing::Test {
     if (without_files.err.find("built without libjpeg-turbo") != std::string::npos) {
       GTEST_SKIP() << "this build reads no images";
     }
-    write_shards(data_, "train", 8, 128, black);
-    write_shards(data_, "validation", 2, 32, white);
+    write_shards(data_, "train", 8, training_images, black);
+    write_shards(data_, "validation", 2, validation_images, white);
   }
 
   // Upstream's common parameters of these tests.
@@ -67,6 +70,18 @@ class FakeImageNet : public testing::Test {
   static double loss_of(const std::string& step_line) {
     return std::stod(words_of(step_line).at(8));
   }
+  static std::set<std::string> names_in(const std::filesystem::path& folder) {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      names.insert(entry.path().filename().string());
+    }
+    return names;
+  }
+  static Words lines_with(const Finished& run, const std::string& part) {
+    Words found = run.lines();
+    std::erase_if(found, [&](const std::string& line) { return line.find(part) == line.npos; });
+    return found;
+  }
   void trains_resumes_and_evaluates(const Words& more) const {
     const TemporaryFolder train_dir;
     Words common = flags(more);
@@ -87,14 +102,20 @@ class FakeImageNet : public testing::Test {
     EXPECT_LE(loss_of(lines.back()), 10);
     EXPECT_EQ(words_of(lines.back()).at(9), "1.000");
     EXPECT_EQ(words_of(lines.back()).at(10), "1.000");
+    const std::set<std::string> saved = names_in(train_dir.path());
+    EXPECT_FALSE(saved.empty());
 
     const Finished second = run({"--num_batches=40"});
     ASSERT_EQ(second.step_lines().size(), 15U) << second.err;
     EXPECT_LE(loss_of(second.step_lines().front()), 1.01 * loss_of(lines.back()));
+    EXPECT_NE(saved, names_in(train_dir.path())) << "no new checkpoint";
 
-    const Finished evaluation = run({"--num_batches=8", "--eval"});
+    // As upstream's evaluation, it classifies as many batches as the first run trained with.
+    const Finished evaluation = run({"--num_batches=20", "--eval"});
     ASSERT_EQ(evaluation.status, 0) << evaluation.err;
-    EXPECT_THAT(evaluation.out, HasSubstr("Accuracy @ 1 = 1.0000 Accuracy @ 5 = 1.0000 [32 exam"));
+    const Words accuracies = lines_with(evaluation, "Accuracy @ ");
+    ASSERT_EQ(accuracies.size(), 1U) << evaluation.out;
+    EXPECT_EQ(accuracies[0], "Accuracy @ 1 = 1.0000 Accuracy @ 5 = 1.0000 [80 examples]");
   }
 
   TemporaryFolder data_, folder_;
@@ -105,6 +126,14 @@ TEST_F(FakeImageNet, TrainsResumesAndEvaluatesAsUpstreamAsserts) {
 }
 
 TEST_F(FakeImageNet, TrainsResumesAndEvaluatesWithoutDistortions) {
+  trains_resumes_and_evaluates({"--nodistortions"});
+}
+
+TEST_F(FakeImageNet, TrainsResumesAndEvaluatesWithVerboseSummaries) {
+  trains_resumes_and_evaluates({"--nodistortions", "--summary_verbosity=2"});
+}
+
+TEST_F(FakeImageNet, TrainsResumesAndEvaluatesReplicatedTowers) {
   trains_resumes_and_evaluates({"--nodistortions", "--variable_update=replicated"});
 }
 
@@ -136,8 +165,8 @@ TEST_F(FakeImageNet, SaysWhatItsInputDid) {
   const auto result = nlohmann::json::parse(read_file(file));
   EXPECT_EQ(result["input"]["images"], 20);
   EXPECT_GT(result["input"]["bytes_read"], 1000);
-  // An epoch is the 128 records that there are: 5 steps of 4.
-  EXPECT_THAT(run.out, HasSubstr("Num epochs:  0.16"));
+  // An epoch is the 512 records that there are: 5 steps of 4.
+  EXPECT_THAT(run.out, HasSubstr("Num epochs:  0.04"));
   EXPECT_THAT(run.out, HasSubstr("Dataset:     imagenet\n"));
 }
 
@@ -176,7 +205,7 @@ TEST_F(FakeImageNet, EndsWithOneLineAtABrokenRecord) {
   std::string file = read_file(shard);
   file[file.size() / 2] = static_cast<char>(file[file.size() / 2] ^ 1);
   data_.write(shard.filename().string(), file);
-  const Words epoch = {"--num_batches=32", "--num_warmup_batches=0"};
+  const Words epoch = {"--num_epochs=1", "--num_warmup_batches=0"};
   const Finished run = run_program(flags(epoch));
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.err, AllOf(HasSubstr("train-00003-of-00008: the record at byte"),
