@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 #include <regex>
 #include <string>
 #include <vector>
@@ -161,6 +162,41 @@ TEST(OutputParsers, ReadTheAccuraciesOfAnEvaluation) {
   expect_accuracies(run_with_both_streams({"--eval_during_training_every_n_steps=2",
                                            "--num_eval_batches=1", "--nomeasure_ceilings"}),
                     2);
+}
+
+// SuperBench runs no tf_cnn_benchmarks. Its readers of bandwidth tools look for a line with a name
+// and take the first thing in it that looks like a number with a decimal point; those of training
+// logs wait for the lines of other programs, which must not seem to be among ours.
+TEST(OutputParsers, GiveSuperBenchTheTotalAndNothingElse) {
+  const Finished run = run_with_both_streams({"--print_training_accuracy"});
+  const std::vector<std::string> totals = parsed_lines_with(run, "total images/sec");
+  ASSERT_THAT(totals, SizeIs(1)) << run.out;
+  const std::vector<std::string> figures = matches_of("([0-9]+.[0-9]+)", totals[0]);
+  ASSERT_THAT(figures, SizeIs(1)) << totals[0];
+  EXPECT_EQ("total images/sec: " + figures[0], totals[0]);
+  for (const char* others :
+       {"elapsed time per iteration", "max allocated", "__superbench__ begin",
+        "\"samples_per_second\": ", "benchmark implementation mode config score"}) {
+    EXPECT_THAT(parsed_lines_with(run, others), SizeIs(0)) << others;
+  }
+  for (const char* expression :
+       {R"((TFLOPs: [0-9]+\.[0-9]+))", R"((TFLOP/s/GPU\): [0-9]+\.[0-9]+))",
+        R"(allocated: ([0-9]+\.[0-9]+))"}) {
+    EXPECT_THAT(matches_of(expression, run.out), SizeIs(0)) << expression;
+  }
+}
+
+// Milabench runs no tf_cnn_benchmarks either. It takes rates from JSON objects that a program hides
+// in escape sequences of its output or writes to a pipe of its own, keeps every other line as text,
+// and looks for the cause of a failure behind the word Traceback.
+TEST(OutputParsers, LetMilabenchKeepEveryLineAsText) {
+  const Finished run = run_with_both_streams({"--print_training_accuracy"});
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos) << run.out;
+  EXPECT_THAT(parsed_lines_with(run, "Traceback"), SizeIs(0));
+  for (const std::string& line : run.lines()) {
+    EXPECT_FALSE(nlohmann::json::parse(line, nullptr, false).is_object()) << line;
+  }
+  EXPECT_THAT(parsed_lines_with(run, "total images/sec: "), SizeIs(1));
 }
 
 class OutputParsersOfRanks : public SeveralProcesses {};
