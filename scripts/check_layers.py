@@ -100,7 +100,7 @@ ARROWS = {
                                    "tests/support/grid"],
     # Targets of libFuzzer, which scripts/fuzz.sh builds.
     "tests/fuzz": ["bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "data",
-                   "data/images", "data/records", "runtime", "tests/support"],
+                   "data/images", "data/imagenet", "data/records", "layers/cuda/cudnn", "runtime", "tests/support"],
     # A program that scripts build where SimGrid is.
     "tests/allreduce/simgrid": ["allreduce", "allreduce/simd", "runtime"],
     # A library that is loaded at run time, and what its stand-in answers.

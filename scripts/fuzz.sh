@@ -17,6 +17,7 @@ shift
 [[ -f $root/tests/fuzz/$target.cpp ]] || die "$target: no such target. There are: $(targets)"
 
 # Sources that are compiled with sanitizers; then what the target is linked with. `rest`: libraries of a build.
+# `headers`: those of other projects that a machine may not have.
 files=(data/file.cpp runtime/{error,resource_limits}.cpp)
 json=(data/json/parse_json.cpp)
 compare=(bench/compare/*.cpp bench/page/*.cpp)
@@ -24,7 +25,8 @@ images=(-ljpeg -lpng -lz)
 data=(data data_json data_images_simd runtime)
 program=(bench_session bench_plan bench_ranks bench_report bench_machine bench_flags bench_version allreduce allreduce_simd lms
   models layers_passes layers_cpu layers_cpu_simd layers runtime_cpu "${data[@]}")
-sources=() libraries=() rest=()
+sources=() libraries=() rest=() headers=()
+cuda=${CUDA_HOME:-/usr/local/cuda}/include
 cd "$root"
 onednn=$(first_file build/deps/onednn/lib/libdnnl.so.3.*) || true
 program_needs=(-lfmt "${images[@]}" "${onednn:--ldnnl}" "-Wl,-rpath,$root/build/deps/onednn/lib" -lgomp -ldl)
@@ -40,6 +42,12 @@ case $target in
     sources=("${files[@]}" "${json[@]}" data/{checkpoint_find,checkpoint_load,checkpoint_names,safetensors,tensors}.cpp
       runtime/tensor.cpp)
     ;;
+  record_index) sources=("${files[@]}" data/records/{crc32c,index_file,record,record_index}.cpp) ;;
+  class_list) sources=("${files[@]}" data/imagenet/image_files.cpp) ;;
+  plan_cache)
+    sources=(runtime/error.cpp layers/cuda/cudnn/{choice_text,plan_cache}.cpp)
+    headers=(cuda_runtime_api.h cudnn.h)
+    ;;
   result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;
   flags) sources=(bench/flags/*.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
   profile) sources=(bench/machine/machine_model.cpp) libraries=("${program_needs[@]}") rest=("${program[@]}") ;;
@@ -52,17 +60,19 @@ compiler=$(command -v clang++-14 || command -v clang++) || skip "there is no cla
 command -v ninja >/dev/null || skip "there is no ninja"
 folder=$root/build/fuzz/$target
 mkdir -p "$folder/found"
-cat >"$folder/probe.cpp" <<'PROBE'
-#include <cstdio>
-extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }
-PROBE
-"$compiler" -fsanitize=fuzzer,address "$folder/probe.cpp" "${libraries[@]}" -o "$folder/probe" >"$folder/build.log" 2>&1 ||
-  skip "clang's sanitizers or a library are missing; $folder/build.log says more"
+{
+  for header in cstdio "${headers[@]}"; do
+    echo "#include <$header>"
+  done
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+} >"$folder/probe.cpp"
+"$compiler" -isystem "$cuda" -fsanitize=fuzzer,address "$folder/probe.cpp" "${libraries[@]}" -o "$folder/probe" >"$folder/build.log" 2>&1 ||
+  skip "clang's sanitizers, a library or its headers are missing; $folder/build.log says more"
 if ((${#rest[@]} > 0)); then
   for build in "${CNN_FUZZ_BUILD:-}" build/cpu build/cuda; do
     [[ -z $build || ! -f $build/libcnn_${rest[0]}.a ]] || break
   done
-  [[ -f $build/libcnn_${rest[0]}.a ]] || skip "the program was not built: scripts/build.sh"
+  [[ -f $build/libcnn_${rest[0]}.a ]] || skip "no library of the program is built yet: scripts/test.sh builds all of them"
   archives=("${rest[@]/#/$build/libcnn_}")
   # Where a library has the parser too, the one with sanitizers wins: it comes first.
   libraries+=("-Wl,--allow-multiple-definition" "-Wl,--start-group" "${archives[@]/%/.a}" "-Wl,--end-group")
@@ -74,7 +84,7 @@ fi
   # scripts/tidy has the header that clang 14 cannot use of libstdc++.
   echo "flags = -std=c++20 -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -DFMT_SHARED"
   echo "rule compile"
-  echo "  command = $compiler \$flags -Iscripts/tidy -I. -MMD -MF \$out.d -c \$in -o \$out"
+  echo "  command = $compiler \$flags -Iscripts/tidy -I. -isystem $cuda -MMD -MF \$out.d -c \$in -o \$out"
   echo "  depfile = \$out.d"
   echo "  deps = gcc"
   echo "rule link"

@@ -62,7 +62,9 @@ std::vector<std::uint32_t> read_lengths(IndexReader& reader, std::uint64_t shard
   check(count <= shard_bytes / record_frame_bytes, "more records than the shard can hold");
   const auto bytes = reader.take(count * sizeof(std::uint32_t));
   std::vector<std::uint32_t> lengths(count);
-  std::memcpy(lengths.data(), bytes.data(), bytes.size());
+  if (count > 0) {  // memcpy may not be given the null pointer of an empty vector
+    std::memcpy(lengths.data(), bytes.data(), bytes.size());
+  }
   std::uint64_t end = 0;
   for (const std::uint32_t length : lengths) {
     end += length + record_frame_bytes;
