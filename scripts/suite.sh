@@ -12,6 +12,8 @@
 # A suite has one line for each configuration, "name: --flag --flag"; what follows a # is a comment. Lines take turns
 # too: all run once, then all once more, so that a machine that drifts does so for all of them.
 #
+# The file is text that is never executed: quotes, $ and ` reach the program as they stand there.
+#
 # A line with lists stands for one configuration of each combination of their values: "net: --batch_size=32,64" for
 # net.batch_size-32 and net.batch_size-64, which is how the results are called too (net.batch_size-32.1.json). Flags
 # that take a list or a free text themselves keep their commas.
@@ -67,9 +69,31 @@ keeps_commas=(
 )
 
 names=() flags=()
+declare -A is_named=()
+
+# More than these is taken for a mistake. A name becomes that of a file.
+most_bytes=1000000 most_of_line=20000 most_words=500 most_cases=10000 most_letters=200
+
+# shown TEXT: as one short line without control characters, for messages.
+shown() {
+  local text=${1:0:100}
+  text=${text//[^[:print:]]/?}
+  ((${#1} <= 100)) || text+=...
+  printf '%s' "$text"
+}
 
 # is_wanted NAME: by --only.
 is_wanted() { [[ -z $only || ,$only, == *",$1,"* ]]; }
+
+# add_case NAME FLAGS
+add_case() {
+  ((${#1} <= most_letters)) || die "$suite: the name '$(shown "$1")' has more than $most_letters letters"
+  [[ -z ${is_named[$1]:-} ]] || die "$suite: a second '$1'"
+  ((${#names[@]} < most_cases)) || die "$suite: more than $most_cases configurations"
+  is_named[$1]=yes
+  names+=("$1")
+  flags+=("$2")
+}
 
 # add_cases LINE NAME FLAGS [WORD...]: the configurations of a line, whose words are to be added to NAME and FLAGS.
 add_cases() {
@@ -77,14 +101,12 @@ add_cases() {
   shift 3
   if (($# == 0)); then
     is_wanted "$line" || is_wanted "$name" || return 0
-    [[ " ${names[*]} " != *" $name "* ]] || die "$suite: a second '$name'"
-    names+=("$name")
-    flags+=("${done# }")
+    add_case "$name" "${done# }"
     return
   fi
   if [[ $1 =~ ^--([A-Za-z0-9_]+)=(.*,.*)$ && " ${keeps_commas[*]} " != *" ${BASH_REMATCH[1]} "* ]]; then
     flag=${BASH_REMATCH[1]}
-    [[ ${BASH_REMATCH[2]} =~ ^[^,]+(,[^,]+)+$ ]] || die "$suite: $1: an empty value in a list"
+    [[ ${BASH_REMATCH[2]} =~ ^[^,]+(,[^,]+)+$ ]] || die "$suite: $(shown "$1"): an empty value in a list"
     IFS=, read -ra values <<<"${1#*=}"
     for value in "${values[@]}"; do
       add_cases "$line" "$name.$flag-${value//[^A-Za-z0-9_.-]/_}" "$done --$flag=$value" "${@:2}"
@@ -94,16 +116,29 @@ add_cases() {
   fi
 }
 
+# check_text: a line with a zero byte would lose it and mean something else.
+check_text() {
+  local line bytes
+  bytes=$(wc -c <"$suite")
+  ((bytes <= most_bytes)) || die "$suite: has $bytes bytes; a suite has at most $most_bytes"
+  line=$(LC_ALL=C grep -a -n -m 1 -P '\x00' "$suite" | cut -d: -f1 | tr -d '\0') || true
+  [[ -z $line ]] || die "$suite, line $line: has a zero byte, so that it is no text"
+}
+
 read_suite() {
   local line words number=0
+  check_text
   while IFS= read -r line || [[ -n $line ]]; do
     number=$((number + 1))
+    ((${#line} <= most_of_line)) || die "$suite, line $number: has ${#line} letters; at most $most_of_line are read"
     line=${line%%#*}
+    line=${line%$'\r'}
     [[ -n ${line//[[:space:]]/} ]] || continue
     [[ $line =~ ^[[:space:]]*([A-Za-z0-9_.-]+):[[:space:]]+(--.*)$ ]] ||
-      die "$suite, line $number: wants 'name: --flag ...', has '$line'"
+      die "$suite, line $number: wants 'name: --flag ...', has '$(shown "$line")'"
     line=${BASH_REMATCH[1]}
     read -ra words <<<"${BASH_REMATCH[2]}"
+    ((${#words[@]} <= most_words)) || die "$suite, line $number: has ${#words[@]} words; at most $most_words are read"
     add_cases "$line" "$line" '' "${words[@]}"
   done <"$suite"
   ((${#names[@]})) || die "$suite: no line to run${only:+ among $only}"

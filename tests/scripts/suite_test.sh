@@ -106,6 +106,56 @@ printf 'a --model=a\n' >suite
 ! run --out=wrong || die "took a line without a name"
 grep -q 'line 1: wants' said || die "said: $(<said)"
 
+# Hostile suites. What is in them is never executed, what the program could know reaches it as it stands there, and
+# whatever is refused is so by one line of a bounded length.
+refused() {  # WORDS OF THE MESSAGE: the suite that was written is refused with these
+  : >calls
+  ! run --out="refused" --runs=1 || die "took a suite of which it should say '$1'"
+  [[ $(wc -l <said) == 1 && $(wc -c <said) -lt 500 ]] || die "one short line was to come: $(head -c 2000 said)"
+  grep -q -- "$1" said || die "no '$1': $(<said)"
+  ! grep -q '[^[:print:]]' said || die "control characters: $(cat -v said)"
+  (($(called) == 0)) || die "ran: $(<calls)"
+}
+cat >suite <<SUITE
+dollar: --model=\$(touch $folder/executed) --a=\${HOME} --b=\$HOME
+backtick: --model=\`touch $folder/executed\` --c=*
+quotes: --model="a b" --d='x' ; touch $folder/executed
+pipes: --model=a|tee $folder/executed && touch $folder/executed > $folder/executed
+index: --model=a[\$(touch $folder/executed)] --no_such_flag --1=2
+SUITE
+: >calls
+run --out=hostile --runs=1 || die "the words of a suite were not handed on: $(<said)"
+[[ ! -e executed ]] || die "a suite was executed: $(<calls)"
+cut -d' ' -f2- calls | sed 's/ --result_json=.*//' >handed
+sed 's/^[a-z]*: //' suite | cmp -s - handed || die "handed on: $(<handed)"
+# shellcheck disable=SC2016 # nothing is to be expanded
+for name in '$(touch executed)' '`touch executed`' '../up' 'a/b' 'a b' '"a"' "a'b" 'a[$(touch executed)]'; do
+  printf '%s: --model=a\n' "$name" >suite
+  refused 'line 1: wants'
+  [[ ! -e executed ]] || die "a name was executed: $name"
+done
+printf 'a: --model=a\na: --mo\0del=b\n' >suite
+refused 'line 2: has a zero byte'
+printf '\033]0;title\007\033[2J --model=a\n' >suite
+refused 'line 1: wants'
+head -c 3000000 /dev/urandom >suite
+refused 'has 3000000 bytes'
+head -c 500000 /dev/zero | tr '\0' x >suite
+refused 'line 1: has 500000 letters'
+head -c 10000 /dev/urandom | LC_ALL=C tr -d '\0\n#' >suite
+refused 'line 1: wants'
+{ printf 'a:'; printf ' --x=%d' {1..2000}; } >suite
+refused 'line 1: has 2000 words'
+{ printf 'a:'; printf ' --x%d=1,2,3,4' {1..30}; } >suite
+refused 'more than'
+{ head -c 300 /dev/zero | tr '\0' n; printf ': --model=a\n'; } >suite
+refused 'has more than 200 letters'
+printf 'a: --model=a\na: --model=b\n' >suite
+refused "a second 'a'"
+printf 'a: --model=a\r\n' >suite  # as editors of Windows leave it
+run --out=windows --runs=1 || die "a carriage return: $(<said)"
+grep -q 'new --model=a --result_json' calls || die "ran: $(cat -v calls)"
+
 # The suites that come with it can be read.
 for each in "$root"/scripts/suites/*; do
   "$root/scripts/suite.sh" "$(basename "$each")" --program="$folder/new" --out="all/$(basename "$each")" --runs=1 2>said || die "$each: $(<said)"
