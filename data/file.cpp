@@ -50,7 +50,11 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> into) const {
       fail("cannot read", path_);
     }
     if (got == 0) {
-      throw Error("cannot read " + path_.string() + ": it ends after " + std::to_string(offset) +
+      struct stat now {};  // the file may have been cut off since it was opened
+      const std::uint64_t end = ::fstat(descriptor_, &now) == 0
+                                    ? std::min(offset, static_cast<std::uint64_t>(now.st_size))
+                                    : offset;
+      throw Error("cannot read " + path_.string() + ": it ends after " + std::to_string(end) +
                   " bytes, where more are needed");
     }
     offset += static_cast<std::uint64_t>(got);

@@ -107,6 +107,8 @@ ARROWS = {
     "tests/bench/cuda/fake_nvml": [],
     # The program as its users see it: started as a process.
     "tests/program": ["tests/support"],
+    # Preloaded into the program.
+    "tests/program/watched_reads": [],
 }
 # Folders that the tests of a folder may use beyond what the folder itself may.
 MORE_FOR_TESTS = {

@@ -1,0 +1,190 @@
+// How a run reads ImageNet-style files: which rank reads which records, and what becomes of a disk
+// that is slow or loses a file.
+#include <algorithm>
+#include <cstddef>
+#include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "tests/program/image_shards.h"
+#include "tests/program/rank_training.h"
+
+namespace cnn::tests {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Words = std::vector<std::string>;
+using Records = std::vector<ShardRecord>;
+
+// Returns the library that writes down or delays what the program reads from shards.
+std::string watched_reads() {
+  return std::filesystem::path(CNN_PROGRAM).parent_path() / "libcnn_watched_reads.so";
+}
+
+// Not under sanitizers, which have to be loaded before any other library.
+class LongImageInput : public SeveralProcesses {
+ protected:
+  void SetUp() override {
+    SeveralProcesses::SetUp();
+    const Finished without_files =
+        run_program({"--device=cpu", "--data_name=imagenet", "--data_dir=/nonexistent"});
+    if (without_files.err.find("built without libjpeg-turbo") != std::string::npos) {
+      GTEST_SKIP() << "this build reads no images";
+    }
+  }
+
+  // Examples are asked for one after the other by the only thread.
+  Words flags(const Words& more) const {
+    Words flags{"--data_name=imagenet", "--data_dir=" + data_.path().string(),
+                "--model=trivial",      "--num_warmup_batches=0",
+                "--display_every=1",    "--datasets_num_private_threads=1",
+                "--nomeasure_ceilings", "--comm_calibrate=off"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  Finished run(int processes, const Words& more) const { return run_as(processes, flags(more)); }
+
+  // Returns which records each process reads, in its order, the first `count` of them: a process
+  // reads ahead, beyond what it trains on.
+  std::vector<Records> reads_of(int processes, const Words& more, const Records& all,
+                                std::size_t count) const {
+    const TemporaryFolder folder;
+    const std::string log = folder / "reads";
+    const Environment preloaded("LD_PRELOAD", watched_reads().c_str());
+    const Environment logged("READS_LOG", log.c_str());
+    const Finished finished = run(processes, more);
+    EXPECT_EQ(finished.status, 0) << finished.err;
+    std::vector<Records> read(static_cast<std::size_t>(processes));
+    std::istringstream lines(read_file(log));
+    std::size_t rank = 0;
+    for (ShardRecord one; lines >> rank >> one.shard >> one.offset >> one.bytes;) {
+      // Whole records only: the index is built from reads of their headers.
+      if (read.at(rank).size() < count && std::ranges::count(all, one) > 0) {
+        read.at(rank).push_back(one);
+      }
+    }
+    return read;
+  }
+
+  TemporaryFolder data_;
+};
+
+std::set<ShardRecord> set_of(const Records& records, std::size_t from, std::size_t count) {
+  return {records.begin() + static_cast<std::ptrdiff_t>(from),
+          records.begin() + static_cast<std::ptrdiff_t>(from + count)};
+}
+
+// In every step two ranks of batch 3 share what one process of batch 6 reads: rank 0 takes the
+// first half of it and rank 1 the second.
+TEST_F(LongImageInput, IsSharedByTwoRanksAsOneProcessOfTheirBatchReadsIt) {
+  const Records all = write_grey_shards(data_, {16, 8});
+  constexpr std::size_t examples = 24, batch = 3, epochs = 2;
+  const Words two_epochs{"--num_epochs=" + std::to_string(epochs), "--variable_update=horovod"};
+  const auto with_batch = [&](std::size_t size) {
+    Words words = two_epochs;
+    words.push_back("--batch_size=" + std::to_string(size));
+    return words;
+  };
+  const auto one = reads_of(1, with_batch(2 * batch), all, epochs * examples);
+  const auto two = reads_of(2, with_batch(batch), all, epochs * examples / 2);
+  ASSERT_EQ(one[0].size(), epochs * examples);
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    ASSERT_EQ(two[rank].size(), epochs * examples / 2);
+    for (std::size_t i = 0; i < two[rank].size(); ++i) {
+      EXPECT_EQ(two[rank][i], one[0][(i / batch * 2 + rank) * batch + i % batch])
+          << "rank " << rank << ", its example " << i;
+    }
+  }
+  for (std::size_t epoch = 0; epoch < epochs; ++epoch) {
+    const std::size_t half = examples / 2;
+    std::set<ShardRecord> both = set_of(two[0], epoch * half, half);
+    const std::set<ShardRecord> other = set_of(two[1], epoch * half, half);
+    EXPECT_EQ(both.size(), half) << "a record was read twice in epoch " << epoch;
+    EXPECT_EQ(other.size(), half) << "a record was read twice in epoch " << epoch;
+    both.insert(other.begin(), other.end());
+    EXPECT_EQ(both.size(), examples) << "the ranks share records in epoch " << epoch;
+  }
+  EXPECT_NE(Records(one[0].begin(), one[0].begin() + examples),
+            Records(one[0].begin() + examples, one[0].end()))
+      << "both epochs have the same order";
+}
+
+TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
+  write_grey_shards(data_, {8});
+  const TemporaryFolder results;
+  const std::string file = results / "r.json", steps = results / "steps.csv";
+  constexpr double step_seconds_at_least = 4 * 0.05;
+  const Environment preloaded("LD_PRELOAD", watched_reads().c_str());
+  const Environment delayed("READS_DELAY_MS", "50");
+  const Finished slow = run(
+      1, {"--batch_size=4", "--num_batches=12", "--result_json=" + file, "--steps_csv=" + steps});
+  ASSERT_EQ(slow.status, 0) << slow.err;
+  EXPECT_THAT(slow.err,
+              AllOf(HasSubstr("input: steps waited "), HasSubstr(" % of their time; without it"),
+                    HasSubstr("reading takes most of the threads' time"),
+                    HasSubstr("--datasets_num_private_threads")));
+  const auto result = nlohmann::json::parse(read_file(file));
+  const auto& input = result["input"];
+  // Of twelve batches two were read ahead while the first step was prepared.
+  EXPECT_GT(input["wait_seconds"], 6 * step_seconds_at_least) << input;
+  EXPECT_GT(input["wait_share"], 0.5) << input;
+  EXPECT_GT(input["read_share"], 0.5) << input;
+  EXPECT_LT(result["summary"]["images_per_sec"], 4 / step_seconds_at_least * 1.3);
+}
+
+// A file that is opened for each image is missed where it is read. What the run did until then is
+// not a broken record that may be left out.
+TEST_F(LongImageInput, NamesAnImageThatVanishesBetweenTwoEpochs) {
+  for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/lost.JPEG"}) {
+    data_.write(name, FlatJpeg::encode(60, 50, 128));
+  }
+  const std::filesystem::path lost = data_.path() / "train/b/lost.JPEG";
+  Words words{CNN_PROGRAM, "--device=cpu"};
+  for (const std::string& flag :
+       flags({"--batch_size=3", "--num_batches=1000000", "--skip_broken_records"})) {
+    words.push_back(flag);
+  }
+  const Finished run = run_and(
+      words, [](const Finished& now) { return !now.step_lines().empty(); },
+      [&] { std::filesystem::remove(lost); });
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.err, AllOf(HasSubstr(lost.string()), HasSubstr("No such file")));
+  EXPECT_FALSE(run.step_lines().empty());
+}
+
+TEST_F(LongImageInput, NamesAShardThatIsCutOffBetweenTwoEpochs) {
+  write_grey_shards(data_, {3, 3});
+  const std::filesystem::path shard = data_.path() / "train-00001-of-00002";
+  Words words{CNN_PROGRAM, "--device=cpu"};
+  for (const std::string& flag : flags({"--batch_size=6", "--num_batches=1000000"})) {
+    words.push_back(flag);
+  }
+  const Finished run = run_and(
+      words, [](const Finished& now) { return !now.step_lines().empty(); },
+      [&] { std::filesystem::resize_file(shard, 100); });
+  EXPECT_EQ(run.status, 1) << run.err;
+  EXPECT_THAT(run.err, AllOf(HasSubstr(shard.string()), HasSubstr("it ends after 100 bytes")));
+}
+
+// An open shard that is deleted stays readable for the run that has it, as the system promises.
+TEST_F(LongImageInput, StaysReadableWhereAnOpenShardIsDeleted) {
+  write_grey_shards(data_, {6});
+  Words words{CNN_PROGRAM, "--device=cpu"};
+  for (const std::string& flag : flags({"--batch_size=3", "--num_batches=20"})) {
+    words.push_back(flag);
+  }
+  const Finished run = run_and(
+      words, [](const Finished& now) { return now.step_lines().size() > 2; },
+      [&] { std::filesystem::remove(data_.path() / "train-00000-of-00001"); });
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.step_lines().size(), 20U);
+}
+
+}  // namespace
+}  // namespace cnn::tests
