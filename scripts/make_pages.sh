@@ -25,3 +25,4 @@ printed cnn_compare --help | page cnn_compare "compare the speed of runs of cnn_
 # Its own options come first; those of cnn_benchmarks have their own page.
 printed all_reduce_benchmark --help | sed '/^cnn_benchmarks:/,$d' |
   page all_reduce_benchmark "time the exchange of gradients" >"$out/man/man1/all_reduce_benchmark.1"
+printed make_records --help | page make_records "write a folder of images as TFRecord shards" >"$out/man/man1/make_records.1"

@@ -25,7 +25,8 @@ fi
 
 DESTDIR=$folder cmake --install "$build" >"$folder/install.log" || { cat "$folder/install.log" && exit 1; }
 prefix=$folder$(sed -n 's/^CMAKE_INSTALL_PREFIX:PATH=//p' "$build/CMakeCache.txt")
-for file in bin/{make_records,cnn_benchmarks,cnn_compare,all_reduce_benchmark} share/man/man1/{cnn_benchmarks,cnn_compare,all_reduce_benchmark}.1 \
+programs=(cnn_benchmarks cnn_compare all_reduce_benchmark make_records)
+for file in "${programs[@]/#/bin/}" $(printf 'share/man/man1/%s.1 ' "${programs[@]}") \
   share/bash-completion/completions/cnn_benchmarks share/cnn_benchmarks/scripts/{suite.sh,suites/quick,machines/h200.json}; do
   [[ -s $prefix/$file ]] || fail "not installed: $file"
 done
@@ -43,6 +44,7 @@ grep -q "^total images/sec: " "$folder/out" || fail "no speed was printed"
 run "$prefix/bin/cnn_benchmarks" --simulate=h200 --model=resnet50 --use_fp16
 run "$prefix/bin/cnn_compare" --help
 run "$prefix/bin/all_reduce_benchmark" -b 4K -e 4K --num_gpus=2
+run "$prefix/bin/make_records" --help
 run bash "$prefix/share/cnn_benchmarks/scripts/suite.sh" quick --list
 run bash -c "source $prefix/share/bash-completion/completions/cnn_benchmarks && complete -p cnn_benchmarks"
 if command -v groff >/dev/null; then
