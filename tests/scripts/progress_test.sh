@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# A build says how far it is, how long it will still take, and fails where the compiler does.
+# A build says how far it is, how long it will still take, and fails where the compiler does. Warnings are errors only
+# where the environment asks for it.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 source scripts/common.sh
@@ -34,7 +35,24 @@ echo "a.cpp:1:1: error: expected a declaration"
 exit 1
 END
 chmod +x "$root/bin/cmake"
-if said=$(PATH=$root/bin:$PATH && build cpu 2>&1); then
+PATH=$root/bin:$PATH
+if said=$(build cpu 2>&1); then
   fail "a build that fails passed"
 fi
 [[ $said == *"expected a declaration"*"preset cpu does not build"* ]] || fail "the compiler's error is not shown: $said"
+
+# A plain build only shows warnings. CI makes them errors, by the environment.
+cat >"$root/bin/cmake" <<'END'
+#!/bin/sh
+echo "cmake $*"
+END
+configured_with() {
+  CNN_WARNINGS_AS_ERRORS=$1 build cpu >/dev/null 2>&1
+  grep -e --preset "$root/build/cpu/build.log"
+}
+[[ $(configured_with "") == *"cmake --preset cpu"* && $(configured_with "") != *WARNINGS* ]] || fail "a plain build asks for warnings as errors"
+[[ $(configured_with ON) == *"-DCNN_WARNINGS_AS_ERRORS=ON"* ]] || fail "CI cannot make warnings errors"
+if grep -q '"CNN_WARNINGS_AS_ERRORS": "ON"' CMakePresets.json; then
+  fail "a preset makes warnings errors: a newer compiler would break a user's first build"
+fi
+grep -q 'CNN_WARNINGS_AS_ERRORS=ON scripts/test.sh' .ci/run || fail "CI does not make warnings errors"
