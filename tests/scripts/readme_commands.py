@@ -1,25 +1,32 @@
-"""Runs the commands of all README files, made small, so that none of them can rot.
+"""Runs the commands of all pages of the tree, made small, so that none of them can rot.
 
-    readme_commands.py BUILD     BUILD: the folder with cnn_benchmarks, cnn_compare and all_reduce_benchmark
+    readme_commands.py BUILD          BUILD: the folder of the programs
+    readme_commands.py BUILD --check  runs none of them: prints each as it would run, and checks the names in it
 
-A command is a line of a block that begins with ```sh. A second word says what the block needs:
-  gpu    runs on a simulated H100, without the flags that need a card
-  long   trains for some steps only
-  data   reads CIFAR-10 from files that this script makes
-  peers  needs other frameworks: only the flags are checked
-Every flag and every script that a block names must exist, whatever the block needs.
+A command is a line of a block that begins with ```sh, with the lines that a backslash at its end joins to it. A second word
+says what the block needs:
+  gpu     runs on a simulated H100, without the flags that need a card
+  long    trains for some steps only
+  data    reads CIFAR-10 from files that this script makes
+  images  reads folders of PNG files that this script makes; is only looked up where the programs read none
+  peers   needs other frameworks: only its names are checked
+  names   takes too long or needs what is not here: only its names are checked
+Names are those of flags, scripts and presets: all must exist, whatever the block needs.
 """
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import pathlib
 import pickle
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
@@ -37,17 +44,30 @@ class Command:
     text: str
 
 
-def commands() -> list[Command]:
-    found = []
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("*/*.md"), *ROOT.glob("layers/*/*.md"), *ROOT.glob("bench/*/*.md")]
-    for path in sorted(page for page in pages if page.parts[-2] != "build"):
-        need = None
-        for number, line in enumerate(path.read_text().splitlines(), 1):
-            if line.startswith("```"):
-                words = line[3:].split()
-                need = (words[1:] or [""])[0] if need is None and words[:1] == ["sh"] else None
-            elif need is not None and line.strip():
-                found.append(Command(f"{path.relative_to(ROOT)}:{number}", need, re.sub(r"\s+# .*", "", line)))
+def pages() -> list[pathlib.Path]:
+    """All pages that belong to the tree, new ones too; without git all that are not in build."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
+                            capture_output=True, text=True, check=False)
+    if listed.returncode == 0 and listed.stdout:
+        return sorted(path for name in set(listed.stdout.splitlines()) if (path := ROOT / name).exists())
+    return sorted(path for path in ROOT.rglob("*.md") if path.relative_to(ROOT).parts[0] != "build")
+
+
+def commands_of(page: pathlib.Path) -> list[Command]:
+    found: list[Command] = []
+    in_block, need, continues = False, None, False
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            words = line[3:].split()
+            in_block = not in_block
+            need = (words[1:] or [""])[0] if in_block and words[:1] == ["sh"] else None
+        elif need is not None and line.strip():
+            text = re.sub(r"\s+# .*", "", line).strip()
+            if continues:
+                found[-1].text += " " + text.rstrip("\\ ")
+            else:
+                found.append(Command(f"{page.relative_to(ROOT)}:{number}", need, text.rstrip("\\ ")))
+            continues = text.endswith("\\")
     return found
 
 
@@ -62,7 +82,7 @@ def without(text: str, *names: str) -> str:
 def small(command: Command) -> str | None:
     """The same command for a run of a few seconds; None: it is not run."""
     text = command.text
-    if command.need == "peers" or re.match(r"scripts/(test|gpu_check|bundle)\.sh", text):
+    if command.need in ("peers", "names") or re.match(r"scripts/(test|gpu_check|bundle)\.sh", text):
         return None
     if text.startswith("scripts/plots/"):
         text = text.replace("--measured ", "").replace("lms.py", "lms.py --points=2 --policies=planned")
@@ -80,6 +100,8 @@ def small(command: Command) -> str | None:
         return text + " --machines=h100 --batch_size=16"
     if "cnn_benchmarks" not in text and "run.sh" not in text or "cnnrun" in text or "suite.sh" in text:
         return text
+    if "--input_only" in text:
+        return text + " --batch_size=2 --num_batches=1 --num_warmup_batches=0"
     if command.need == "gpu":
         return without(text, *NEEDS_CARD) + " --simulate=h100"
     if any(word in text for word in ("--simulate=", "--find_max", "--lms_simulate_only", "--help")):
@@ -102,10 +124,28 @@ def make_cifar(folder: pathlib.Path) -> None:
         (folder / name).write_bytes(pickle.dumps(content, protocol=4))
 
 
+def png(side: int, colour: int) -> bytes:
+    """A square image of one colour, as RGB."""
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    rows = (b"\0" + bytes([colour]) * 3 * side) * side
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0))
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def make_images(folder: pathlib.Path) -> None:
+    for subset in ("train", "val"):
+        for label, name in enumerate(("cat", "dog")):
+            (folder / subset / name).mkdir(parents=True)
+            for number in range(10):
+                (folder / subset / name / f"{number}.png").write_bytes(png(32, 100 * label + number))
+
+
 def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
     """None, or why the command failed."""
     # Before the paths of this checkout come in, which may lie in /tmp too.
-    text = text.replace("/tmp/", f"{folder}/").replace("build/suites", f"{folder}/suites")
+    text = re.sub(r"(?<![\w.])/(tmp|data)/", f"{folder}/", text).replace("build/suites", f"{folder}/suites")
     text = re.sub(r"(?<!\S)scripts/run\.sh", str(build / "cnn_benchmarks"), text)
     text = re.sub(r"(?<!\S)(--\w+=)?build/cpu/", lambda m: f"{m[1] or ''}{build}/", text)
     text = re.sub(r"(?<!\S)scripts/", f"{ROOT}/scripts/", text)
@@ -125,34 +165,63 @@ def run(text: str, folder: pathlib.Path, build: pathlib.Path) -> str | None:
 
 
 def unknown_names(command: Command, known: set[str]) -> list[str]:
-    """Flags of cnn_benchmarks and scripts that do not exist."""
-    missing = [word for word in re.findall(r"(?<!\S)scripts/[\w.]+", command.text) if not (ROOT / word).exists()]
-    if re.search(r"run\.sh|/cnn_benchmarks", command.text) and "suite.sh" not in command.text:
-        arguments = re.split(r"run\.sh|/cnn_benchmarks", command.text, maxsplit=1)[1]
-        missing += [f"--{name}" for name in flag_names(arguments)
-                    if name not in known and not (name.startswith("no") and name[2:] in known)]
+    """Scripts, flags of cnn_benchmarks and of scripts, and presets that do not exist."""
+    missing = []
+    for text in command.text.split("&&"):
+        missing += [word for word in re.findall(r"(?<!\S)scripts/[\w./]+", text) if not (ROOT / word).exists()]
+        # These hand their flags on to the program.
+        passed_on = re.split(r"scripts/run\.sh|train\.sbatch|(?:^|[\s/])cnn_benchmarks(?=\s|$)", text, maxsplit=1)
+        if len(passed_on) == 2 and "suite.sh" not in text:
+            missing += [f"--{name}" for name in flag_names(passed_on[1])
+                        if name not in known and not (name.startswith("no") and name[2:] in known)]
+        own = re.match(r"\s*(?:python3 )?(scripts/[\w./]+)(.*)", passed_on[0])
+        if own and (ROOT / own[1]).is_file():
+            parts = [ROOT / own[1], *(ROOT / own[1]).with_suffix("").glob("*.py")]  # peers.sh hands flags on to peers/*.py
+            source = "".join(path.read_text(encoding="utf-8") for path in parts)
+            before_program = re.split(r"\sbuild/cpu/", own[2], maxsplit=1)[0]
+            missing += [f"{own[1]} --{name}" for name in re.findall(r"(?<!\S)--([a-z][a-z_]*)", before_program)
+                        if f"--{name}" not in source]
+        presets = json.loads((ROOT / "CMakePresets.json").read_text(encoding="utf-8"))["configurePresets"]
+        missing += [f"preset {name}" for name in re.findall(r"--preset (\w+)", text)
+                    if name not in [preset["name"] for preset in presets if not preset.get("hidden")]]
     return missing
+
+
+def reads_png(build: pathlib.Path) -> bool:
+    """Whether make_records takes the images that make_images() makes."""
+    with tempfile.TemporaryDirectory(prefix="readme_commands.") as name:
+        make_images(pathlib.Path(name) / "in")
+        done = subprocess.run([build / "make_records", f"{name}/in", f"{name}/out"], capture_output=True, text=True, check=False)
+    return "built without libpng" not in done.stderr
 
 
 def main() -> int:
     build = pathlib.Path(sys.argv[1]).resolve()
+    only_check = sys.argv[2:] == ["--check"]
     # As absl's, the help ends with exit code 1. The flags that do not act come last.
     listed = subprocess.run([build / "cnn_benchmarks", "--helpfull"], capture_output=True, text=True, check=False)
     acting = listed.stdout.split("\nFlags of the original without effect here:")[0]
     known = set(re.findall(r"--(?:\[no\])?([a-z][a-z_0-9]*)", acting)) | {"help", "helpfull"}
-    found, failures, ran, left_out = commands(), [], 0, 0
+    found = [command for page in pages() for command in commands_of(page)]
+    failures, ran, left_out = [], 0, 0
     done: set[str] = set()  # several pages may have one command
     folder = pathlib.Path(tempfile.mkdtemp(prefix="readme_commands."))
     try:
         make_cifar(folder / "cifar-10-batches-py")
+        has_images = reads_png(build)
+        for name in ("photos", "imagenet"):
+            make_images(folder / name)
         for command in found:
             if missing := unknown_names(command, known):
                 failures.append(f"{command.place}: there is no {', '.join(missing)}")
             text = small(command)
             if text is None or str(FASHION) in text and not FASHION.exists() or (
-                    text.startswith("mpirun") and not shutil.which("mpirun")):
+                    text.startswith("mpirun") and not shutil.which("mpirun")) or command.need == "images" and not has_images:
                 left_out += 1
-            elif text not in done:
+                text = None
+            if only_check:
+                print(f"{command.place}: {text or '(looked up) ' + command.text}")
+            elif text is not None and text not in done:
                 done.add(text)
                 ran += 1
                 if why := run(text, folder, build):
@@ -162,7 +231,7 @@ def main() -> int:
     for failure in failures:
         print(failure)
     print(f"{ran} commands of {len(found)} ran, {left_out} were only looked up, {len(failures)} failures")
-    return 1 if failures or ran < 30 else 0
+    return 1 if failures or ran < 30 and not only_check else 0
 
 
 if __name__ == "__main__":
