@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the words of the project: comments are sentences about things that exist, links lead somewhere, commit subjects are
-short and imperative.
+"""Checks the words of the project: comments are sentences about things that exist, pages name things that exist, links lead
+somewhere, commit subjects are short and imperative.
 
     check_language.py [ROOT]        prints one line for each violation; exit code 1 if there is any
     check_language.py --commits [N] checks the subjects of the last N commits (50); exit code 77 without a git history
@@ -27,6 +27,7 @@ WHOLE = re.compile(r"(What follows|By default|By then|Of course)\b|[^.]*\?")
 
 FILE_NAME = re.compile(r"(?<![\w./*<>{}-])((?:[\w-]+/)*[\w-]+\.(?:h|cpp|cu|cuh|py|sh|md|cmake|tsv))(?![\w*])")
 # Files of others, and names that stand for any file of a kind.
+PLACEHOLDER = re.compile(r"(^|[/_])x[._]")  # the x of a name that stands for any
 OTHER_FILES = {"x_avx2.cpp", "x_avx512.cpp", "compare.py", "syncedmem.cpp", "DIR/scripts/gpu_check.sh"}
 
 CALL = re.compile(r"(?<![\w.:>/-])((?:[a-z_]\w*::)*[A-Za-z_]\w*)\(\)")
@@ -38,7 +39,7 @@ OTHER_NAMES = {
     "GitHub", "GitLab", "GoogLeNet", "GoogleNet", "GoogleTest", "MobileNet", "ResNet", "DenseNet", "AlexNet", "LeNet", "ImageNet",
     "TensorFlow", "PyTorch", "PowerAI", "TensorBoard", "TensorRT", "SimGrid", "ThreadSanitizer", "AddressSanitizer", "NumPy",
     "InfiniBand", "SplitMix64", "SwapInOutScheduler", "LeVeque", "LeCun", "simgrid_run", "eltwise_relu", "sm_80", "t_i", "UndefinedBehaviorSanitizer",
-    "sample_distorted_bounding_box", "align_corners", "bytes_list",
+    "sample_distorted_bounding_box", "align_corners", "bytes_list", "pull_request", "merge_request_event",
 }
 
 # Verbs in the imperative that look like other forms of a verb.
@@ -134,12 +135,12 @@ class Names:
         return name in self.words or name in OTHER_NAMES
 
 
-def check_names(comment: Comment, names: Names) -> Iterator[str]:
-    for name in FILE_NAME.findall(comment.text):
+def check_names(text: str, names: Names) -> Iterator[str]:
+    for name in FILE_NAME.findall(text):
         if not names.has_file(name):
             yield f"there is no file {name}"
-    seen = set(CALL.findall(comment.text)) | set(QUALIFIED.findall(comment.text)) | set(CAMEL.findall(comment.text))
-    seen |= set(SNAKE.findall(comment.text))
+    seen = set(CALL.findall(text)) | set(QUALIFIED.findall(text)) | set(CAMEL.findall(text))
+    seen |= set(SNAKE.findall(text))
     for name in sorted(seen):
         last = name.split("::")[-1]
         if not name.startswith("std::") and not names.has_word(last):
@@ -156,7 +157,18 @@ def headings(page: pathlib.Path) -> list[str]:
     return found
 
 
-def check_page(page: pathlib.Path) -> Iterator[str]:
+def code_of_page(text: str) -> Iterator[str]:
+    """What stands in backticks, and the labels of diagrams: there a page names files and symbols."""
+    diagrams = re.findall(r"^```mermaid$(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    for span in re.findall(r"`([^`\n]+)`", prose) + [label for diagram in diagrams for label in re.findall(r'"([^"]*)"', diagram)]:
+        if not PLACEHOLDER.search(span):
+            yield span
+
+
+def check_page(page: pathlib.Path, names: Names) -> Iterator[str]:
+    for span in code_of_page(page.read_text(encoding="utf-8")):
+        yield from check_names(span, names)
     anchors = headings(page)
     for anchor in sorted({anchor for anchor in anchors if anchors.count(anchor) > 1}):
         yield f"two headings have the anchor #{anchor}"
@@ -173,12 +185,13 @@ def check_page(page: pathlib.Path) -> Iterator[str]:
 
 def check(root: pathlib.Path) -> list[str]:
     names = Names(root)
-    problems = [f"{page.relative_to(root)}: {problem}" for page in files(root) if page.suffix == ".md" for problem in check_page(page)]
+    problems = [f"{page.relative_to(root)}: {problem}" for page in files(root) if page.suffix == ".md"
+                for problem in check_page(page, names)]
     for path in files(root):
         if not is_source(path):
             continue
         for comment in comments(path, path.read_text(encoding="utf-8")):
-            for problem in [*check_fragments(comment), *check_names(comment, names)]:
+            for problem in [*check_fragments(comment), *check_names(comment.text, names)]:
                 problems.append(f"{path.relative_to(root)}:{comment.line}: {problem}")
     return problems
 
@@ -213,7 +226,8 @@ def check_commits(root: pathlib.Path, number: int) -> list[str] | None:
 CLEAN = {
     "runtime/loop.h": "#pragma once\n// Runs steps; see plan.h and Plan::run. ResNet-50 is a network.\nint run_steps();\n",
     "runtime/plan.h": "// Calls run_steps() for MemoryPlan.\nstruct MemoryPlan {};\nstruct Plan { int run(); };  // What follows is a step.\n",
-    "README.md": "# Loops\nSee [the plan](runtime/plan.h), [this](#two-words) and [a page](https://example.org/x#y).\n## Two words\n",
+    "README.md": "# Loops\nSee [the plan](runtime/plan.h), [this](#two-words) and [a page](https://example.org/x#y).\n"
+                 "`MemoryPlan` is in `plan.h`, a new one in `runtime/x.h`.\n## Two words\n",
     "scripts/go.sh": "#!/bin/bash\n# Runs what loop.h says.\necho \"# Of no one\"  # prints\n",
 }
 SEEDED = [
@@ -231,6 +245,9 @@ SEEDED_PAGES = [
     ("[gone](runtime/gone.h)", "the link runtime/gone.h leads nowhere"),
     ("[words](README.md#three-words)", "the link README.md#three-words names no heading"),
     ('<img src="plots/a.svg">', "the link plots/a.svg leads nowhere"),
+    ("`runtime/gone.h`", "there is no file runtime/gone.h"),
+    ("`MemoryPlot` lies there", "nothing is called MemoryPlot"),
+    ('```mermaid\na["MemoryPlot"] --> b["MemoryPlan"]\n```', "nothing is called MemoryPlot"),
     ("## Two words", "two headings have the anchor #two-words"),
 ]
 SUBJECTS = {"Add a lint of comments": None, "Pass flags on": None, "Added a lint": "imperative", "Fixes it": "imperative",
