@@ -14,8 +14,8 @@ constexpr bool is_persistent(Role role) {
   return role == Role::parameter || role == Role::state || role == Role::derived;
 }
 
-// The effect of a step on the device bytes of one tensor. define: a new interval begins (a node's
-// output, a tensor that is fetched); mutate: changed in place.
+// The effect of a step on the device bytes of one tensor. define: begins a new interval (the output
+// of a node, a fetched tensor); mutate: changes the tensor in place.
 struct Access {
   enum class Kind : std::uint8_t { read, mutate, define };
   TensorId tensor{};
@@ -41,7 +41,7 @@ void for_each_access(const Graph& graph, const Action& action, Visit visit) {
   }
 }
 
-// The same as a list.
+// Returns the accesses that for_each_access() visits, as a list.
 std::vector<Access> accesses(const Graph& graph, const Action& action);
 
 }  // namespace cnn

@@ -18,32 +18,32 @@ namespace cnn {
 // after a given step of that lane has finished.
 class SyncPoints {
  public:
-  // Adds the clock of a step at its start; steps come in their order.
+  // Adds the clock of a step at its start; the caller adds steps in their order.
   void add(std::size_t at, const VectorClock& known);
   // Returns the first added step that runs after `step` of that lane; `never` if none does.
   std::size_t first(std::size_t lane, std::int64_t step, std::size_t never) const;
 
  private:
-  // For each lane: its component of the clock, and the first step that has it; both rise.
+  // For each lane: its component of the clock, and the first step that has it; both increase.
   std::array<std::vector<std::pair<std::int64_t, std::size_t>>, lane_count> met_;
 };
 
-// How long a block of the arena is reserved for a live interval, beyond the last step that touches
+// How long a block of the arena stays reserved for a live interval after the last step that touches
 // it. A step of another lane than compute may run late: a compute step that reused the bytes would
-// have to wait for it. So the block stays reserved until the first compute step that waits for it
-// anyway, for data or because the caller says so; else to the end of the schedule.
+// have to wait for it. So the block stays reserved until the first compute step that already waits
+// for that step, for data or for a wait of the caller; else to the end of the schedule.
 //
-// An Offload frees bytes at once: unless it is the last one of an output, the reservation ends with
-// it, or at the step that the caller lets wait for it or for a later step of its lane, if that
-// comes before the Fetch of the tensor.
+// An Offload frees the bytes early: unless it is the last Offload of an output, the reservation
+// ends with the Offload, or at the step that a wait of the caller orders after the Offload or after
+// a later step of its lane, if that step comes before the Fetch of the tensor.
 class BlockLifetimes {
  public:
-  // The schedule may have waits of the caller. Throws Error if one is not for an earlier step.
+  // The schedule may contain waits of the caller. Throws Error if one is not for an earlier step.
   BlockLifetimes(const Graph& graph, const Schedule& schedule);
 
   // Returns the last step in which the bytes of the interval are reserved.
   StepId of(const LiveInterval& interval) const;
-  // Returns the same of the workspace of a step.
+  // Returns the last step in which the bytes of the step's workspace are reserved.
   StepId of_workspace(StepId step) const;
   // Returns whether the last step that touches the interval may write its result in place: a
   // compute step may if it waits for no step of another lane for that.
@@ -54,11 +54,12 @@ class BlockLifetimes {
   std::size_t end(std::size_t last, const VectorClock& touched) const;
 
   const std::vector<Step>& steps_;
-  std::vector<VectorClock> known_;  // by StepId: its clock at its start, wherever data lies
-  SyncPoints met_;                  // of compute steps
-  SyncPoints asked_;                // of all steps, by the waits of the caller alone
-  // The next Fetch of the tensor for each Offload that ends a reservation, by StepId; the number of
-  // steps where there is none.
+  // by StepId: the clock of each step at its start, from all data dependences
+  std::vector<VectorClock> known_;
+  SyncPoints met_;    // of compute steps
+  SyncPoints asked_;  // of all steps, from the caller's waits alone
+  // For each Offload that ends a reservation, by StepId: the next Fetch of the tensor, or the
+  // number of steps if there is none.
   std::vector<std::optional<std::size_t>> back_;
 };
 

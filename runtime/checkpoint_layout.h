@@ -7,7 +7,7 @@
 
 namespace cnn {
 
-// The layout of a variable in a checkpoint, which may permute the axes of a kernel, see
+// The layout of a variable in a checkpoint, which may permute the axes of a kernel: see
 // TensorInfo::saved_as. Plain values are row-major in the order of the logical shape.
 
 // Returns the shape of the variable in a checkpoint.

@@ -5,30 +5,31 @@
 
 namespace cnn {
 
-// How a rank adds up with others what each of them has computed. Used by one thread at a time.
+// One rank's all-reduce over host memory. One thread at a time may use it.
 class Communicator {
  public:
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // The pieces, which together are the bucket of that number, become the sum over all ranks times
-  // the factor. All ranks reduce the same buckets in the same order; pieces lie at the same
-  // addresses every time. Blocks until this rank's result is there. Throws Error if a rank is lost.
+  // Replaces the pieces, which together form the bucket of that number, by the sum over all ranks
+  // times `factor`. All ranks reduce the same buckets in the same order; a bucket's pieces keep
+  // their addresses in every call. Blocks until this rank's result is complete. Throws Error if a
+  // rank is lost.
   virtual void all_reduce(std::size_t bucket, std::span<const std::span<float>> pieces,
                           float factor) = 0;
 };
 
 class Stream;
 
-// The same where a device computes whose memory the host does not see: what is asked is enqueued.
+// One rank's all-reduce over device memory: calls enqueue the exchange on a stream.
 class StreamCommunicator {
  public:
   virtual ~StreamCommunicator() = default;
-  // The bucket of that number has so many elements. Before the first of them is reduced, on all
-  // ranks in the same order.
+  // Declares the number of elements of that bucket. All ranks call it in the same order, before any
+  // rank reduces the first bucket.
   virtual void prepare(std::size_t bucket, std::size_t elements) = 0;
-  // As Communicator::all_reduce, in the stream's order; pieces are in the device's memory. May be
-  // recorded. An error of the sum is thrown by the stream's next synchronize().
+  // Enqueues Communicator::all_reduce on the stream; the pieces lie in device memory. A stream may
+  // record the call. The next synchronize() of the stream throws an error of the exchange.
   virtual void all_reduce(Stream& stream, std::size_t bucket,
                           std::span<const std::span<float>> pieces, float factor) = 0;
 };

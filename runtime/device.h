@@ -12,13 +12,13 @@
 
 namespace cnn {
 
-// Independent queues of work on a device. side: work that may run beside compute (weight gradients,
+// Independent queues of work on a device. side: work that may overlap compute (weight gradients,
 // branches of a network).
 enum class Lane : std::uint8_t { compute, side, copy_out, copy_in, communicate };
 inline constexpr std::size_t lane_count = 5;
 std::string_view name_of(Lane lane);
 
-// Move-only owner of bytes on a device or of host memory that a device copies from at full speed.
+// Move-only owner of device memory or of host memory that a device copies from at full speed.
 class Buffer {
  public:
   using Release = std::function<void(std::byte*)>;
@@ -60,46 +60,49 @@ class Event {
   virtual ~Event() = default;
 };
 
-// A queue: what is enqueued runs in order, apart from other streams unless an event orders it. No
-// call allocates after the stream is made. An error of a piece of work is thrown by the next
-// synchronize() of its stream.
+// A queue: its work runs in order, and unordered against other streams unless an event orders it.
+// No call allocates after the stream is made. The next synchronize() of the stream throws an error
+// of its work.
 class Stream {
  public:
   virtual ~Stream() = default;
   virtual void copy(std::byte* to, const std::byte* from, std::size_t bytes) = 0;  // any direction
   // Runs work on the host in stream order. Keep its captures within 16 trivially copyable bytes
-  // (two pointers): larger ones make std::function allocate.
+  // (two pointers): larger captures make std::function allocate.
   virtual void host(std::function<void()> work) = 0;
   virtual void record(Event& event) = 0;
-  virtual void wait(Event& event) = 0;  // later work starts after the last record() made before now
-  // Sets `at` to the moment at which the queue gets here; it is there after synchronize().
+  // later work starts after the last record() made before this call
+  virtual void wait(Event& event) = 0;
+  // Sets `at` to the moment when the queue reaches this point; valid after synchronize().
   virtual void stamp(std::chrono::steady_clock::time_point& at) {
     host([&at] { at = std::chrono::steady_clock::now(); });
   }
   virtual void synchronize() = 0;  // blocks until the queue is empty
 };
 
-// Work of several streams that was enqueued once and is run again and again as one piece.
+// Work of several streams that is enqueued once and replayed as one unit.
 class Recording {
  public:
   virtual ~Recording() = default;
-  virtual void replay(Stream& stream) = 0;  // enqueues all of it, as one entry of this queue
+  virtual void replay(Stream& stream) = 0;  // enqueues all of the work as one entry of this stream
 };
 
-// Four queues that order work and copy bytes; kernels compute. Thread-safe but for its streams,
-// each of which is fed by one thread at a time.
+// Makes streams, which order work and copy bytes, and allocates memory; kernels compute.
+// Thread-safe except for its streams, each of which one thread at a time may feed.
 class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  virtual std::size_t memory_bytes() const = 0;  // free for us now; throws if it cannot be read
+  // free for this process now; throws if it cannot be read
+  virtual std::size_t memory_bytes() const = 0;
   virtual std::unique_ptr<Stream> make_stream(Lane lane) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
-  virtual Buffer allocate(std::size_t bytes) = 0;       // throws Error that says how much was asked
-  virtual Buffer allocate_host(std::size_t bytes) = 0;  // memory the device copies from fastest
-  // Calls enqueue() and keeps what it gives to `streams`, instead of running it; to be replayed on
-  // the first of them. Addresses are kept, not what stands there; events must be recorded in it
-  // before they are waited for. Null, and nothing was called: this device cannot record.
+  virtual Buffer allocate(std::size_t bytes) = 0;  // throws Error that states the size asked for
+  // memory with the fastest copies to and from the device
+  virtual Buffer allocate_host(std::size_t bytes) = 0;
+  // Calls enqueue() and records its work on `streams` instead of running it, for replay on the
+  // first of them. A recording keeps addresses, not contents; enqueue() must record an event before
+  // it waits for it. Returns null, without calling enqueue(), if this device cannot record.
   virtual std::unique_ptr<Recording> record(std::span<Stream* const> streams,
                                             const std::function<void()>& enqueue);
 };

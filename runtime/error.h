@@ -7,20 +7,20 @@
 
 namespace cnn {
 
-// The base of every exception of the project. what() is one line for the user: what is wrong,
-// where, and what to do. The source location is kept apart, for debugging.
+// The base of every exception of the project. what() is one line for the user: the problem, its
+// place, and the remedy. The source location is separate, for debugging.
 class Error : public std::runtime_error {
  public:
   explicit Error(std::string_view what, std::source_location at = std::source_location::current());
   const std::source_location& where() const noexcept { return where_; }
-  // With which the program ends, so that a script can tell what went wrong.
+  // Returns the exit code of the program, which tells scripts the kind of failure.
   virtual int exit_code() const noexcept { return 1; }
 
  private:
   std::source_location where_;
 };
 
-// The device or the host has too little memory for what was asked. Less may fit.
+// The device or the host has too little memory for the request. A smaller one may fit.
 class DoesNotFit : public Error {
  public:
   explicit DoesNotFit(std::string_view what,

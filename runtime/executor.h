@@ -23,60 +23,59 @@
 namespace cnn {
 
 struct ExecutorOptions {
-  // Where the device can: record what a step enqueues, from the second run on, and replay it. A
+  // Records the enqueued step from the second run on and replays it, where the device can record. A
   // step that cannot be recorded is enqueued in every run.
   bool record = true;
-  // Wait for each step of the plan before the next is enqueued, and record nothing: then an error
-  // of the device names the step that made it. Slow.
+  // Waits for each step of the plan before it enqueues the next, and records nothing: then an error
+  // of the device names the step that caused it. Slow.
   bool wait_for_each = false;
-  // Wait for each step, and let a MemoryWatch look after it: a tensor that is read when its bytes
-  // are free is full of NaNs, one that comes back changed from the host is an error. Very slow.
+  // Waits for each step and checks it with a MemoryWatch: a tensor read after its bytes are freed
+  // is full of NaNs, and a tensor that returns changed from the host is an error. Very slow.
   bool verify = false;
-  // A lane of copies that moves at most so many bytes in a step has no stream of its own: copying
-  // them behind and before the kernels costs less than handing them to another stream and back.
+  // Copy lanes that move at most this many bytes per step share the compute stream: a short copy
+  // costs less than an event wait on another stream and back.
   std::size_t copies_beside_compute = std::size_t{64} << 10U;
-  // Where swapped tensors lie on the host: memory of Device::allocate_host, at least
-  // plan.memory.host_bytes, 64-byte aligned; may be shared like the arena. Empty: memory of its
-  // own.
+  // Host memory for swapped tensors, from Device::allocate_host: at least plan.memory.host_bytes,
+  // 64-byte aligned; executors may share it like the arena. Empty: the executor allocates it.
   std::span<std::byte> host_arena = {};
 };
 
-// Issues a program's steps on its lanes, step after step of training. Operands are resolved once,
-// here; run() allocates nothing and synchronises with the host once, at its end.
+// Issues a program's steps on its lanes, in every training step. The constructor resolves operands
+// once; run() allocates nothing and synchronises with the host once, at its end.
 class Executor {
  public:
-  // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; may be shared
-  // with another executor that does not run at the same time. All references must outlive the
+  // arena: device bytes, at least program.plan.memory.device_bytes, 64-byte aligned; another
+  // executor that does not run at the same time may share it. All references must outlive the
   // executor. Throws if an arena is too small or a variable is missing or described differently.
   Executor(Program program, Device& device, Variables& variables, std::span<std::byte> arena,
            ExecutorOptions options = {});
   Executor(Executor&&) = default;
 
   // inputs: host tensors in the order of graph.inputs(), best in memory of Device::allocate_host at
-  // the same few addresses run after run. Returns when the results are on the host. Throws the
-  // error of the first kernel or copy that failed, with the step's name where it could not be
-  // enqueued; results are undefined then.
+  // the same few addresses in every run. Returns when the results are on the host. Throws the error
+  // of the first kernel or copy that failed, with the step's name if enqueueing failed; the results
+  // are then undefined.
   void run(std::span<const TensorView> inputs);
-  // The same step with the time of every step taken, never recorded; slower.
+  // Runs the same step and returns the time of every plan step; never recorded, slower.
   Timeline profile(std::span<const TensorView> inputs);
 
-  // Tells the observer, which must outlive the executor, of every node from the next run on;
-  // observers are told in the order in which they came. Steps are no longer recorded: a replay
-  // would pass the observers by.
+  // Notifies the observer, which must outlive the executor, of every node from the next run on,
+  // after observers added earlier. The executor no longer records steps: a replay would bypass the
+  // observers.
   void observe(NodeObserver& observer);
 
   // Host copies of the graph's outputs, in the order of graph.outputs(); overwritten by every run.
   std::span<const TensorView> results() const { return results_; }
-  // Ends this executor: another may run the same kernels, by another plan of the same graph.
+  // Ends this executor: another one may run the same kernels with another plan of the same graph.
   Program release() && { return std::move(program_); }
   const StepPlan& plan() const { return program_.plan; }
-  // Seconds for which lane compute stood still in the latest run, since what it needed of lane
-  // communicate was not done yet. Nothing if the run was a replay: nobody sees inside that.
+  // Returns the exposed communication of the latest run: seconds for which lane compute waited for
+  // lane communicate. Nothing if the run was a replay, which cannot be measured.
   std::optional<double> exposed_seconds() const { return exposed_; }
-  // Why steps are enqueued though they should be recorded: what the device said when it failed to.
-  // Empty: it has not failed.
+  // Returns why steps are enqueued instead of recorded: the device's message when recording failed.
+  // Empty: recording has not failed.
   const std::string& why_not_recorded() const { return why_not_recorded_; }
-  // The highest end of an operand or workspace in the arena that was handed to a kernel or a copy.
+  // Returns the highest end in the arena of an operand or workspace given to a kernel or a copy.
   std::size_t measured_peak_bytes() const { return measured_peak_; }
 
  private:
@@ -84,13 +83,13 @@ class Executor {
   struct Stamps {
     Clock::time_point start, end;
   };
-  // A step with all its addresses. Exactly one of kernel and copy is set, or none: then there is
+  // A step with all its addresses. At most one of kernel and copy is set; with neither, there is
   // nothing to do, as for an Offload of an input.
   struct Issue {
     Stream* stream = nullptr;
     std::vector<Event*> waits;
-    std::vector<Event*> exchanges;  // of lane communicate, that a step of compute waits for
-    std::size_t stood = 0;          // then in exposed_waits_
+    std::vector<Event*> exchanges;  // of lane communicate, for which a compute step waits
+    std::size_t stood = 0;          // index in exposed_waits_ if exchanges is not empty
     Event* done = nullptr;          // nullptr: no step waits for it
     Kernel* kernel = nullptr;
     NodeId node{};  // of the kernel
@@ -99,15 +98,15 @@ class Executor {
     std::byte* to = nullptr;
     const std::byte* from = nullptr;
     std::size_t bytes = 0;
-    std::optional<std::size_t> input;  // copied from this input of the run, instead of `from`
+    std::optional<std::size_t> input;  // copied from this input of the run instead of `from`
     std::size_t arena_end = 0;         // of the operands that lie in the arena
   };
-  // A step recorded with its inputs at these addresses.
+  // A recording of the step with its inputs at these addresses.
   struct Recorded {
     std::vector<const std::byte*> inputs;  // in the order of graph.inputs()
     std::unique_ptr<Recording> recording;
   };
-  static constexpr std::size_t most_recordings = 4;  // feeders go round in fewer buffers
+  static constexpr std::size_t most_recordings = 4;  // feeders rotate through fewer buffers
   class Resolver;
 
   void place_results(Device& device);
@@ -115,38 +114,40 @@ class Executor {
   void check_inputs(std::span<const TensorView> inputs) const;
   Recording* recording_for(std::span<const TensorView> inputs);  // null: enqueue the step
   std::unique_ptr<Recording> record(std::span<const TensorView> inputs);
-  // Calls start, which enqueues, then waits for all streams; throws the first error of either.
+  // Calls start(), which enqueues, then waits for all streams; throws the first error of either.
   void complete(const std::function<void()>& start);
-  // How a run treats the time that lane compute stands still: not while it is recorded.
+  // Whether a run measures exposed communication; a run does not while it is being recorded.
   enum class Waits : std::uint8_t { measured, unseen };
   void enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits);
   void enqueue_waits(const Issue& issue, Waits waits);
   void enqueue(const Issue& issue, std::span<const TensorView> inputs);
-  // The same, its error with the step's name. stamps: null, or where the step's time goes.
+  // Enqueues a step and adds the step's name to its error. stamps: receives the step's time, or
+  // null.
   void enqueue_named(std::size_t step, std::span<const TensorView> inputs, Stamps* stamps);
   void synchronize();
   double sum_of_exposed() const;
 
   Program program_;
   Device* device_;
-  bool records_;  // still; false once the device has declined or failed
+  bool records_;  // false once the device has declined or failed to record
   bool waits_for_each_;
   std::string why_not_recorded_;
-  bool warm_ = false;  // a run has ended well: libraries have loaded what they load late
+  bool warm_ = false;  // a run has succeeded: libraries have done their lazy loading
   std::span<std::byte> arena_, host_arena_;
   Buffer own_host_arena_, result_bytes_;
   std::vector<TensorView> results_;
   std::vector<Issue> issues_;  // by StepId
   std::vector<Stamps> stamps_;
-  std::vector<Stamps> exposed_waits_;  // each time that compute waits for communicate
+  std::vector<Stamps> exposed_waits_;  // each wait of lane compute for lane communicate
   std::optional<double> exposed_;
-  std::unique_ptr<MemoryWatch> watch_;  // null unless it verifies
+  std::unique_ptr<MemoryWatch> watch_;  // null unless options.verify
   std::vector<NodeObserver*> observers_;
   std::size_t measured_peak_ = 0;
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Recorded> recorded_;
-  std::vector<Stream*> used_streams_;  // those of streams_ that exist: compute first, if it does
-  std::array<std::unique_ptr<Stream>, lane_count> streams_;  // last: they stop before all else goes
+  std::vector<Stream*> used_streams_;  // existing streams of streams_, compute first
+  // last member: streams stop before everything else is destroyed
+  std::array<std::unique_ptr<Stream>, lane_count> streams_;
 };
 
 }  // namespace cnn

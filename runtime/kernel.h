@@ -17,8 +17,8 @@
 
 namespace cnn {
 
-// The types and layouts of a node's operands: what is asked of a kernel, and what a kernel was made
-// for.
+// The types and layouts of a node's operands, as requested of a kernel or fixed when a kernel was
+// made.
 struct Signature {
   std::vector<TensorDesc> in, out;
 };
@@ -30,24 +30,24 @@ struct Operands {
   std::span<std::byte> workspace;  // 64-byte aligned, contents undefined
 };
 
-// Made once when a program is compiled, run every step, never allocates. Lives on one device.
+// Made once when a program is compiled and run every step; never allocates. Belongs to one device.
 class Kernel {
  public:
   virtual ~Kernel() = default;
   virtual void run(Stream& stream, const Operands& operands) = 0;  // enqueues and returns
 };
 
-// The origin of a kernel's code: the loops that define the op, ours, or a library's.
+// The origin of a kernel's code: the op's defining loops, our own kernel, or a library.
 enum class Provider : std::uint8_t { loops, own, onednn, cudnn, cublas };
 
-// The needs and preferences of a kernel: pure data, known without a device or a driver.
+// The requirements of a kernel as pure data: known without a device or a driver.
 struct KernelSpec {
   std::size_t workspace = 0;        // bytes; enters the memory plan
-  std::vector<TensorDesc> in, out;  // layouts and types it runs in, given what was asked
-  // Bytes that it moves because it runs in several passes, beyond what its op makes necessary: of
-  // what one pass writes and the next reads. For predictions only.
+  std::vector<TensorDesc> in, out;  // layouts and types the kernel takes, given the request
+  // Memory traffic of several passes beyond the op's necessary traffic, in bytes: data that one
+  // pass writes and the next reads. For predictions only.
   std::size_t extra_traffic = 0;
-  // Floating-point operations of its algorithm, where that needs fewer than its op counts.
+  // Floating-point operations of the kernel's algorithm, if fewer than Op::flops.
   std::optional<double> flops = std::nullopt;
   Provider by = Provider::own;  // set by the table, from the row
 };
@@ -58,12 +58,11 @@ class KernelTable {
   using Describe = std::function<std::optional<KernelSpec>(const Op&, const Signature&)>;
   using Make = std::function<std::unique_ptr<Kernel>(const Op&, const Signature&)>;
 
-  // describe: (const O&, const Signature&) -> optional<KernelSpec>. The signature asked has the
-  // true shapes and types, and for each operand the layout it has or would best have; the spec
-  // answers with the layouts (and, for weights, packings and types) the kernel really takes.
-  // Nothing: this backend cannot run it so. make: (const O&, const Signature&) ->
-  // unique_ptr<Kernel> for a signature that equals a spec's in and out. The first of several rows
-  // of one op that describes something serves.
+  // describe: (const O&, const Signature&) -> optional<KernelSpec>. The request has the true shapes
+  // and types, and each operand's current or preferred layout; the spec answers with the layouts
+  // (and, for weights, packings and types) that the kernel takes. Nothing: this backend cannot run
+  // the request. make: (const O&, const Signature&) -> unique_ptr<Kernel> for a signature that
+  // equals a spec's in and out. The table uses the first row of an op that describes a request.
   template <std::derived_from<Op> O, class DescribeOp, class MakeOp>
   void add(DescribeOp describe_op, MakeOp make_op, Provider by = Provider::own) {
     rows_[std::type_index(typeid(O))].push_back({[describe_op](const Op& op, const Signature& s) {
@@ -74,12 +73,11 @@ class KernelTable {
                                                  },
                                                  by});
   }
-  // Serves every op without a row, and every op whose rows describe nothing; but none that is not
-  // local (see Op).
+  // Sets the fallback for every local op (see Op) without a row, or whose rows describe nothing.
   void otherwise(Describe describe, Make make, Provider by = Provider::own);
 
   std::optional<KernelSpec> describe(const Op& op, const Signature& asked) const;
-  // Throws Error that names the op and the signature if no kernel can run it.
+  // Throws Error with the op and the signature if no kernel can run it.
   std::unique_ptr<Kernel> make(const Op& op, const Signature& signature) const;
 
  private:

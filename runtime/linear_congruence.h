@@ -5,8 +5,8 @@
 
 namespace cnn {
 
-// Knuth's 64-bit linear congruential generator, for searches that must be the same everywhere.
-// Gives the upper half: the low bits are poor.
+// Knuth's 64-bit linear congruential generator, for searches with the same result on every machine.
+// Returns the upper half of the state: the low bits are poor.
 class LinearCongruence {
  public:
   std::size_t next() {

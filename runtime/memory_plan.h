@@ -16,17 +16,17 @@ constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Bytes at a fixed place in the arena from the start of step `first` to the end of step `last`: the
-// last that uses them, or a later one, so that no compute step waits for another lane because of
-// them alone (runtime/block_lifetimes.h).
+// Bytes at a fixed offset of the arena from the start of step `first` to the end of step `last`:
+// the last step that uses them, or a later one, so that no compute step waits for another lane only
+// to reuse the bytes (runtime/block_lifetimes.h).
 struct Block {
   std::variant<TensorId, NodeId> owner;  // a live interval, or the workspace of a node
   StepId first{}, last{};
   std::size_t offset = 0, bytes = 0;
 };
 
-// Where everything that does not survive a step lies in one arena. Persistent tensors are laid out
-// by Variables, in front of it.
+// The offsets of everything that does not survive a step, in one arena. Variables lays out
+// persistent tensors in front of the arena.
 struct MemoryPlan {
   std::vector<Block> blocks;
   std::size_t device_bytes = 0;       // size of the arena: the highest end of a block
@@ -35,34 +35,34 @@ struct MemoryPlan {
   std::size_t host_bytes = 0;
 };
 
-// workspace: bytes by NodeId. A node's output takes over the block of an input where the op permits
-// it (Op::may_overwrite), the sizes agree and the node is the last to touch it: then both
-// tensors have a block at one offset that overlap in that one step. A tensor that lies inside
-// another has no block: it is a part of that one's. enough: as of place(), for the device.
+// workspace: bytes by NodeId. A node's output takes over the block of an input if the op permits it
+// (Op::may_overwrite), the sizes agree and the node is the last to touch the input: then the blocks
+// of both tensors have one offset and overlap in that one step. A tensor inside another tensor has
+// no block of its own. enough: as in place(), for the device.
 MemoryPlan plan_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace, std::size_t enough = 0);
 
-// The most bytes that are live in one step: plan_memory() cannot need less, and seldom needs more
-// than one per cent more. Takes a tenth of its time, for searches over many schedules.
+// The largest number of bytes live in one step: plan_memory() cannot need less, and seldom needs
+// over 1 % more. Takes a tenth of plan_memory()'s time, for searches over many schedules.
 struct PeakMemory {
   std::size_t device_bytes = 0, host_bytes = 0;
 };
 PeakMemory peak_memory(const Graph& graph, const Schedule& schedule,
                        std::span<const std::size_t> workspace);
 
-// Whether the planner may let this output of a node use the bytes of this input where its life
-// ends.
+// Returns whether the planner may let this output of a node reuse the bytes of this input, at the
+// end of the input's live interval.
 bool may_take_over(const Graph& graph, const Node& node, std::size_t input, std::size_t output);
 
-// Finds the blocks of a plan, which must outlive it as the graph must; nullptr where there is none.
+// Finds the blocks of a plan, or nullptr. Plan and graph must outlive the index.
 class BlockIndex {
  public:
   BlockIndex(const Graph& graph, const MemoryPlan& memory);
-  // Where a tensor, or the one that it lies inside, lies during a step: of its two intervals whose
-  // bytes are kept then, the later.
+  // Returns the block of a tensor, or of its outer tensor, during a step; the later one of two live
+  // intervals whose blocks are both reserved then.
   const Block* tensor(TensorId id, StepId step) const;
-  const Block* workspace(NodeId id, StepId step) const;  // of the node that this step runs
-  const Block* host(TensorId id, StepId step) const;     // where a swapped tensor lies on the host
+  const Block* workspace(NodeId id, StepId step) const;  // of the step's node
+  const Block* host(TensorId id, StepId step) const;     // of a swapped tensor, in the host arena
 
  private:
   static const Block* at(const std::vector<const Block*>& blocks, StepId step);

@@ -14,34 +14,34 @@ namespace cnn {
 
 struct StepPlan;
 
-// Watches over the arenas of a plan whose steps run one by one: bytes that no block holds are
-// filled with 0xFF, which is a NaN, as soon as they are free, and what comes back from the host is
-// compared with what left.
+// Checks the arenas of a plan whose steps run one by one: fills free bytes with 0xFF, which is a
+// NaN, and compares a tensor that returns from the host with the bytes that left.
 class MemoryWatch {
  public:
-  // Arenas as the executor's.
+  // Takes the executor's arenas.
   MemoryWatch(const StepPlan& plan, Device& device, std::span<std::byte> arena,
               std::span<std::byte> host_arena);
 
-  // Before the first step of a run. stream: any that copies between device and host; nothing may be
-  // queued on any.
+  // Call before the first step of a run. stream: any that copies between device and host; every
+  // stream must be idle.
   void begin(Stream& stream);
-  // Right after a step. Throws Error if it brought back other bytes than had left, with the name of
-  // the tensor.
+  // Call right after a step. Throws Error with the name of the tensor if the step fetched other
+  // bytes than had left.
   void after(StepId step, Stream& stream);
 
  private:
   struct Range {
     std::size_t begin = 0, end = 0;
   };
-  // A swapped tensor, in the step that moves it.
+  // A swapped tensor, in the step that copies it.
   struct Moved {
     TensorId tensor{};
     std::string name;
     bool leaves = false;
     std::span<const std::byte> bytes;  // on the device
   };
-  using Freed = std::vector<std::vector<Range>>;  // by StepId: what is free from its end on
+  // by StepId: ranges that become free at the end of the step
+  using Freed = std::vector<std::vector<Range>>;
 
   static Freed freed_of(std::span<const Block> blocks, std::size_t steps);
   void find_moved(const StepPlan& plan);
@@ -52,7 +52,7 @@ class MemoryWatch {
   Freed freed_, host_freed_;
   std::vector<std::optional<Moved>> moved_;              // by StepId
   Buffer pattern_, scratch_;                             // on the host
-  std::vector<std::optional<std::uint64_t>> checksums_;  // by TensorId: of what left last
+  std::vector<std::optional<std::uint64_t>> checksums_;  // by TensorId: of the latest offload
 };
 
 }  // namespace cnn

@@ -4,9 +4,8 @@
 
 namespace cnn {
 
-// A member of an option struct that has no default: a designated initializer that leaves it out
-// does not compile. A plain member would be zero there, which is wrong for a pitch, a stride or a
-// count.
+// A member of an option struct without a default: a designated initializer that omits it does not
+// compile. A plain member would be zero there, which is wrong for a pitch, a stride or a count.
 template <class T>
 class Required {
  public:

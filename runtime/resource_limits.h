@@ -5,20 +5,20 @@
 
 namespace cnn {
 
-// For the start of a program: a file that grows beyond the limit of its size (ulimit -f) is then an
-// error of the write, not the death of the process by SIGXFSZ.
+// Call at program start: a write beyond the file size limit (ulimit -f) then fails with an error
+// instead of killing the process by SIGXFSZ.
 void make_file_limit_an_error();
 
-// The system's words for an errno of a write; for the limit of the size of files also what it is
-// and how to raise it.
+// Returns the system's text for the errno of a write; for the file size limit also its value and
+// how to raise it.
 std::string write_problem_text(int problem);
 
-// The limit of this process that may be why it gets no more memory, behind a semicolon; empty if
-// there is none.
+// Returns a text, after a semicolon, about the limit of this process that may refuse it memory;
+// empty if there is no limit.
 std::string memory_limit_text();
 
-// Returns the text of an exception in words for a user: where memory ran out, the limits of this
-// process that explain it and what to do.
+// Returns the text of an exception for a user: for std::bad_alloc, the limits of this process that
+// explain it and the remedy.
 std::string failure_text(const std::exception& error);
 
 }  // namespace cnn

@@ -24,18 +24,20 @@ using Action = std::variant<Compute, Offload, Fetch>;
 struct Step {
   Action action;
   Lane lane = Lane::compute;
-  std::vector<StepId> after;  // waits on earlier steps of other lanes; link() adds what is needed
+  // waits for earlier steps of other lanes; link() adds the necessary ones
+  std::vector<StepId> after;
 };
 
 struct Schedule {
   std::vector<Step> steps;  // steps of one lane run in this order
 };
 
-// Nodes in their order, but for two kinds. A node that only mutates persistent tensors (an
-// optimizer bucket) runs as soon as its inputs are there and every earlier reader and writer of
-// what it mutates has run, so that gradients die early. A node of Lane::communicate runs as soon as
-// its inputs are there; an update that waits for it comes after the start of the last such node.
-// Inputs are fetched just before their first use, outputs leave right after their last.
+// Returns the nodes in their order, except for two kinds. A node that only mutates persistent
+// tensors (an optimizer bucket) runs as soon as its inputs exist and every earlier reader and
+// writer of its mutated tensors has run, so that gradients die early. A node of Lane::communicate
+// runs as soon as its inputs exist; an update that waits for it comes after the start of the last
+// such node. Inputs are fetched just before their first use; outputs leave right after their last
+// use.
 Schedule make_schedule(const Graph& graph);
 
 std::string to_string(const Graph& graph, const Action& action);

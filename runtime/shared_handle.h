@@ -4,12 +4,12 @@
 
 namespace cnn {
 
-// A stream whose handle a library may use on threads of its own, as NCCL does when it launches: the
+// A stream whose handle a library may use on its own threads, as NCCL does when it launches: the
 // handle can outlive the stream.
 class SharedHandle {
  public:
   virtual ~SharedHandle() = default;
-  // The handle exists for as long as this does.
+  // Returns an owner of the handle, which exists as long as the owner does.
   virtual std::shared_ptr<void> shared_handle() const = 0;
 };
 

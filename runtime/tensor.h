@@ -24,7 +24,7 @@ constexpr std::size_t index_of(Id id) {
 enum class DataType : std::uint8_t { f32, f16, bf16, i32, u8 };
 // nchw: row-major in the logical order (also every tensor that is no image: vectors, matrices).
 // nhwc: channels innermost. nchw16c: channels in blocks of 16, the last block padded with zeros.
-// packed: as one kernel wants its weights, see Packing.
+// packed: the weight order of one kernel, see Packing.
 enum class Layout : std::uint8_t { nchw, nhwc, nchw16c, packed };
 
 std::size_t size_of(DataType type);
@@ -55,7 +55,7 @@ class Shape {
 
 std::string to_string(const Shape& shape);  // "[32, 64, 56, 56]"
 
-// How one kernel of one backend wants its weights. Equal tags mean equal bytes in memory.
+// The memory order of weights for one kernel of one backend. Equal tags mean equal bytes in memory.
 struct Packing {
   std::string_view backend;  // static storage: "onednn", ...
   std::string tag;           // describes the memory order completely
@@ -70,25 +70,26 @@ struct TensorDesc {
   DataType type = DataType::f32;
   Layout layout = Layout::nchw;
   std::shared_ptr<const Packing> packing = nullptr;  // only with Layout::packed
-  // Elements from one pixel to the next, where others lie between; only of images in nhwc. 0: none.
+  // Elements from one pixel to the next, if other tensors lie between; only for images in nhwc. 0:
+  // dense.
   std::int64_t pitch = 0;
 
-  std::size_t bytes() const;                       // with the layout's padding, without a pitch's
-  std::size_t extent() const;                      // bytes from the first element to the last
+  std::size_t bytes() const;   // with the layout's padding, without the gaps of a pitch
+  std::size_t extent() const;  // bytes from the start of the first element to the end of the last
   bool operator==(const TensorDesc& other) const;  // packings compare by value
 };
 
 std::string to_string(const TensorDesc& desc);  // "bf16[32, 64, 56, 56] nhwc", "... nhwc pitch 256"
 
-// Elements from one pixel of an image in nhwc to the next.
+// Returns the elements from one pixel of an nhwc image to the next.
 inline std::int64_t pitch_of(const TensorDesc& image) {
   return image.pitch > 0 ? image.pitch : image.shape[1];
 }
 
-// The same tensor as plain row-major f32 (i32 and u8 keep their type): what reference loops take.
+// Returns the same tensor as plain row-major f32 (i32 and u8 keep their type), for reference loops.
 TensorDesc plain(const TensorDesc& desc);
 
-// Never owns. `data` is device memory when the view is an operand of a kernel.
+// A view that never owns. `data` is device memory when the view is an operand of a kernel.
 struct TensorView {
   TensorDesc desc;
   std::byte* data = nullptr;
@@ -106,8 +107,8 @@ struct BFloat16 {
 BFloat16 to_bf16(float value);
 float to_float(BFloat16 value);
 
-// Storage type of DataType::f16: IEEE half precision, converted with round to nearest even; what is
-// too large becomes infinity, subnormal numbers stay.
+// Storage type of DataType::f16: IEEE half precision, converted with round to nearest even;
+// overflow becomes infinity, subnormal numbers stay.
 struct Float16 {
   std::uint16_t bits = 0;
 };

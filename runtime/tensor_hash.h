@@ -8,9 +8,9 @@
 
 namespace cnn {
 
-// A 64-bit hash of the values of a tensor, for runs that are compared bit by bit. It depends on the
-// type, the number of elements, and the bits and logical place of each element; it does not depend
-// on the layout, and neither padding nor the gaps of a pitch enter it.
+// A 64-bit hash of the values of a tensor, to compare runs bit by bit. It depends on the type, the
+// number of elements, and the bits and logical place of each element; it ignores the layout,
+// padding and the gaps of a pitch.
 //
 // It is multilinear hashing (Carter and Wegman, Universal Classes of Hash Functions, 1979): the sum
 // over all elements of bits x key, modulo 2^64. The key of element [n, c, h, w] is the product of
@@ -31,19 +31,19 @@ class HashKeys {
   std::vector<std::uint32_t> rows_, columns_;
 };
 
-// The independent parts of a tensor's sum: 0 for a tensor without elements.
+// Returns the number of independent parts of a tensor's sum: 0 for a tensor without elements.
 std::int64_t hash_parts(const TensorDesc& desc);
-// The sum over parts [first, last). The keys must be prepared for the tensor's shape. A packed
-// tensor, whose order only its kernels know, counts as a vector of bytes.
+// Returns the sum over parts [first, last). The keys must be prepared for the tensor's shape. A
+// packed tensor, whose order only its kernels know, counts as a vector of bytes.
 std::uint64_t partial_hash(const TensorView& tensor, const HashKeys& keys, std::int64_t first,
                            std::int64_t last);
-// The hash, given the sum over all parts.
+// Returns the hash for the sum over all parts.
 std::uint64_t finish_hash(const TensorDesc& desc, std::uint64_t sum);
 
-// All of it on the calling thread.
+// Computes the whole hash on the calling thread.
 std::uint64_t hash_of(const TensorView& tensor, const HashKeys& keys);
 
-// The shape by which the keys of a tensor are chosen: its own, or for a packed tensor its bytes.
+// Returns the shape that prepare() needs: the tensor's own, or for a packed tensor its bytes.
 Shape hashed_shape(const TensorDesc& desc);
 
 // Mixes one more word into a hash that depends on the order of its words.

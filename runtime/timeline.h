@@ -18,20 +18,20 @@ using Timeline = std::vector<Span>;  // by StepId
 struct Costs {
   std::vector<double> seconds;                               // of each node, by NodeId
   double out_bytes_per_second = 0, in_bytes_per_second = 0;  // 0: copies take no time
-  // Of both directions together while both are busy, shared in proportion; 0: they do not disturb
-  // each other.
+  // Both directions together while both are busy, shared in proportion; 0: the directions do not
+  // slow each other down.
   double both_bytes_per_second = 0;
-  double copy_latency = 0;  // seconds, of each copy
+  double copy_latency = 0;  // seconds per copy
 };
 
-// Runs the lanes of a plan against given costs, obeying the very waits the executor obeys. Throws
-// Error unless there is a cost for each node.
+// Simulates the lanes of a plan with given costs and the waits that the executor obeys. Throws
+// Error unless each node has a cost.
 Timeline simulate(const StepPlan& plan, const Costs& costs);
-// The same of a schedule that is linked.
+// Simulates a linked schedule.
 Timeline simulate(const Graph& graph, const Schedule& schedule, const Costs& costs);
-double end_of(const Timeline& timeline);  // of the last step
+double end_of(const Timeline& timeline);  // seconds, of the last step
 
-// Chrome trace JSON (chrome://tracing, Perfetto): one row per lane.
+// Returns Chrome trace JSON (chrome://tracing, Perfetto): one row per lane.
 std::string chrome_trace(const StepPlan& plan, const Timeline& timeline, std::string_view title);
 
 }  // namespace cnn

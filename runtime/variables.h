@@ -17,13 +17,13 @@ struct Variable {
   std::size_t offset = 0;  // in the persistent storage, a multiple of 64
 };
 
-// The named tensors that survive a step: parameters, state and what is derived of them. Training,
-// evaluation and checkpoints share one set. Lays them out one after another; the storage itself
-// belongs to the caller.
+// The named tensors that survive a step: parameters, state and derived tensors. Training,
+// evaluation and checkpoints share one set. Assigns consecutive offsets; the caller owns the
+// storage.
 class Variables {
  public:
-  // Takes every such tensor of the graph, in its order, then those of `more` (an evaluation of the
-  // same network) that have other names. Throws if a name stands for two variables.
+  // Takes every such tensor of the graph, in its order, then tensors with other names from `more`
+  // (an evaluation of the same network). Throws if a name stands for two variables.
   explicit Variables(const Graph& graph, const Graph* more = nullptr);
 
   std::span<const Variable> all() const { return variables_; }
@@ -33,7 +33,8 @@ class Variables {
   // `storage` (64-byte aligned, at least bytes()) must outlive this object.
   void attach(std::byte* storage) { storage_ = storage; }
   TensorView view(const Variable& variable) const;  // throws before attach()
-  // Storage of the variable of that name; throws if it is missing or has another description.
+  // Returns the storage of the variable of that name; throws if it is missing or has another
+  // description.
   TensorView view(const TensorInfo& info) const;
 
  private:

@@ -10,8 +10,8 @@
 
 namespace cnn {
 
-// A vector clock over lanes: for each lane the last of its steps that has finished, -1 for none. As
-// a lane runs in order, its component stands for all earlier steps of the lane too.
+// A vector clock over lanes: for each lane its last finished step, -1 for none. A lane runs in
+// order, so its component stands for all earlier steps of the lane too.
 using VectorClock = std::array<std::int64_t, lane_count>;
 inline constexpr VectorClock no_steps{-1, -1, -1, -1, -1};
 
@@ -25,9 +25,9 @@ class HappensBefore {
   const VectorClock& before(Lane lane) const { return lanes_[index_of_lane(lane)]; }
   // Returns the clock at the end of `step`, which it includes.
   const VectorClock& after(StepId step) const { return after_[index_of(step)]; }
-  // Adds the next step, which waits for these earlier ones, and returns its clock at its start.
+  // Adds the next step, which waits for these earlier steps, and returns its clock at its start.
   VectorClock add(Lane lane, const VectorClock& waits);
-  // The same with the step's own waits.
+  // Adds the next step with its own waits.
   VectorClock add(const Step& step);
 
  private:
@@ -39,15 +39,16 @@ class HappensBefore {
 
 // Makes `into` the component-wise maximum of both clocks.
 void merge(VectorClock& into, const VectorClock& other);
-// Returns whether all steps of `earlier` have finished when `later` is the clock: it is
-// component-wise at most that.
+// Returns whether all steps of `earlier` have finished at clock `later`: `earlier` is
+// component-wise at most `later`.
 bool happened_before(const VectorClock& earlier, const VectorClock& later);
 
-// The waits that a step of a schedule has already. Throws Error if one is not for an earlier step.
+// Returns the waits that a step of a schedule already has. Throws Error if one is not for an
+// earlier step.
 VectorClock given_waits(const Schedule& schedule, std::size_t step);
 
-// The waits that follow from the data that steps touch, wherever it lies: a read for the write
-// that it needs, a write for all before it. Steps are added in their order.
+// The waits that follow from the data that steps touch on device or host: a read waits for the last
+// write, a write for all earlier accesses. Steps are added in their order.
 class DataOrder {
  public:
   explicit DataOrder(const Graph& graph);
@@ -57,14 +58,14 @@ class DataOrder {
 
  private:
   struct History {
-    VectorClock written = no_steps;  // only the latest write counts: it waited for those before
+    VectorClock written = no_steps;  // the latest write, which waited for earlier ones
     VectorClock touched = no_steps;
   };
   void use(History& history, bool writes, VectorClock& need);
 
   const Graph& graph_;
-  std::vector<History> device_;  // by TensorId of roots: of the latest interval, or of the variable
-  std::vector<History> host_;    // by TensorId: of the copy there
+  std::vector<History> device_;  // by TensorId of roots: the latest interval, or the variable
+  std::vector<History> host_;    // by TensorId: the copy on the host
   std::int64_t step_ = 0;
   std::size_t lane_ = 0;
 };

@@ -16,38 +16,39 @@ namespace cnn {
 
 enum class Direction : std::uint8_t { out, in };  // seen from the device
 
-// The link that the copies of a device share: one copy at a time in each direction, as fast as its
-// direction is alone or beside the other (see LinkSpeed). Thread-safe; allocates nothing.
+// The link that all copies of a device share: one copy at a time in each direction, at the
+// direction's speed alone or while both are busy (see LinkSpeed). Thread-safe; allocates nothing.
 class Bus {
  public:
   explicit Bus(const LinkSpeed& speed);
 
-  // Waits for its turn, copies, and returns when the link would have moved the last byte.
+  // Waits until the direction is free, copies, and returns when the link would have moved the last
+  // byte.
   void copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes);
 
  private:
   using Clock = std::chrono::steady_clock;
   struct Way {
-    double speed = 0;  // bytes per second while the other way is still; 0: no limit
+    double speed = 0;  // bytes per second while the other direction is idle; 0: no limit
     bool taken = false;
-    double left = 0;  // bytes of the copy that has it
+    double left = 0;  // bytes that the current copy has still to move
   };
 
   void start(Way& way, std::size_t bytes);
   void finish(Way& way);
-  // Blocks until at most so many bytes are left; the wait for the last of them ends on time.
+  // Blocks until at most `left` bytes remain. The wait for the last byte polls, so it ends on time.
   void wait_for(Way& way, std::size_t left);
   void advance(Clock::time_point now);
   double share() const;
 
-  const double shared_;  // of its speed that each way has while both are busy
+  const double shared_;  // fraction of its speed that each direction has while both are busy
   std::mutex mutex_;     // guards all below
   std::condition_variable changed_;
   std::array<Way, 2> ways_;  // by Direction
-  Clock::time_point now_;    // what has moved is counted up to here
+  Clock::time_point now_;    // the time up to which advance() has counted moved bytes
 };
 
-// How one stream copies: at once, or over a bus.
+// How one stream copies: at memory speed, or over a bus.
 class Copier {
  public:
   Copier() = default;
@@ -60,7 +61,7 @@ class Copier {
   void copy(std::byte* to, const std::byte* from, std::size_t bytes);
 
  private:
-  std::shared_ptr<Bus> bus_;  // null: at once
+  std::shared_ptr<Bus> bus_;  // null: memory speed
   Direction direction_{};
   std::chrono::microseconds longest_jitter_{};
   std::minstd_rand random_;

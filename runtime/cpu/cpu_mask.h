@@ -7,17 +7,17 @@
 
 namespace cnn {
 
-// A set of processors. It has room for the most that any Linux kernel knows: machines may have more
-// than cpu_set_t has bits. Nothing here allocates.
+// A set of processors, with room for as many as any Linux kernel supports: machines may have more
+// processors than cpu_set_t has bits. No member allocates.
 class CpuMask {
  public:
   static constexpr int most_cpus = 8192;
 
   void add(int cpu);  // 0 <= cpu < most_cpus
   bool has(int cpu) const;
-  bool read();                        // becomes that of the calling thread; false: errno says why
-  bool bind() const;                  // the calling thread to it; false: the system refuses
-  bool bind(pthread_t thread) const;  // the same for another thread
+  bool read();                        // reads the calling thread's affinity; false: errno says why
+  bool bind() const;                  // pins the calling thread; false: the system refuses
+  bool bind(pthread_t thread) const;  // pins another thread; false: the system refuses
 
  private:
   static constexpr std::size_t bits = 8 * sizeof(cpu_set_t);
@@ -26,7 +26,7 @@ class CpuMask {
   std::array<cpu_set_t, most_cpus / bits> sets_{};
 };
 
-// Keeps the calling thread on one processor as long as it lives, if the system lets it.
+// Pins the calling thread to one processor for the lifetime of the object, if the system permits.
 class PinnedCaller {
  public:
   explicit PinnedCaller(int cpu);

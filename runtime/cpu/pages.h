@@ -11,10 +11,10 @@ struct HostBytes {
   Buffer::Release release;
 };
 
-// Memory that is aligned to 64 bytes, zero where it is a page or more. That much lies between pages
-// which nobody may touch: what is read or written behind its last 64 bytes ends the program. From
-// 2 MiB on it is in huge pages where the kernel has them. Not touched: the first to write decides
-// on which memory node a page lies.
+// Allocates memory that is aligned to 64 bytes. A page or more is zeroed and lies between guard
+// pages: an access behind its last 64 bytes ends the program. From 2 MiB on the memory uses huge
+// pages where the kernel has them. The function touches no page: the first write decides the NUMA
+// node of a page.
 HostBytes allocate_pages(std::size_t bytes);
 
 }  // namespace cnn

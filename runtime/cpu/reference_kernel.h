@@ -4,7 +4,7 @@
 
 namespace cnn {
 
-// Runs the plain loops of an op that outlives it.
+// Runs the plain loops of an op. The op must outlive the kernel.
 class ReferenceKernel final : public Kernel {
  public:
   explicit ReferenceKernel(const Op& op) : op_(op) {}
@@ -14,8 +14,8 @@ class ReferenceKernel final : public Kernel {
   const Op& op_;
 };
 
-// Serves every local op that no row of the table serves, in plain row-major f32 (i32 and u8 keep
-// their type).
+// Adds a fallback for every local op that no row of the table serves, in plain row-major f32 (i32
+// and u8 keep their type).
 void add_reference(KernelTable& table);
 
 }  // namespace cnn

@@ -18,16 +18,17 @@
 
 namespace cnn {
 
-// Counts its records. A wait is for the records made before it, so it is never met too early.
+// An event that counts its records. A wait is for the records made before it, so it never ends too
+// early.
 class CpuEvent final : public Event {
  public:
-  // Called by who feeds a stream.
+  // Called by the thread that feeds a stream.
   std::uint64_t add_record() { return ++records_; }
   std::uint64_t records() const { return records_; }
 
-  // Called by the threads of streams. error: why the work before the record was not done, or null.
+  // Called by the threads of streams. error: why the work before the record was skipped, or null.
   void reach(std::uint64_t record, const std::exception_ptr& error);
-  // Blocks until that record is reached; returns its error.
+  // Blocks until that record is reached; returns the record's error.
   std::exception_ptr wait(std::uint64_t record);
 
  private:
@@ -38,15 +39,15 @@ class CpuEvent final : public Event {
   std::exception_ptr error_;
 };
 
-// The thread that works through the entries of a stream: a thread of its own as they come, or the
+// The thread that runs the entries of a stream: a thread of the stream as entries arrive, or the
 // thread that feeds it, once it synchronises or the ring is full.
 enum class Runner : std::uint8_t { own_thread, feeder };
 
-// A ring of entries; see Stream and CpuDevice.
+// A ring buffer of entries; see Stream and CpuDevice.
 class CpuStream final : public Stream {
  public:
-  // options: of the device; which cores it runs on. prepare: called on the thread that runs the
-  // entries, before the first of them and whenever another thread takes over; may be empty.
+  // options: of the device; lists the cores for the thread. prepare: called on the thread that runs
+  // the entries, before the first entry and whenever another thread takes over; may be empty.
   CpuStream(Runner runner, const CpuOptions& options, std::function<void()> prepare, Copier copier);
   ~CpuStream() override;  // finishes what is queued
   CpuStream(const CpuStream&) = delete;
@@ -72,11 +73,12 @@ class CpuStream final : public Stream {
   static constexpr std::uint32_t capacity = 1024;  // a power of two: counters wrap around
 
   void pin(const std::vector<int>& cpus);
-  Entry& free_entry();  // the next to fill; while the ring is full it blocks, or runs the oldest
-  void publish();       // hands it to the runner
-  void loop();          // of an own thread
-  void run_all();       // of a feeder
-  void run_next();      // of a feeder; there must be an entry
+  // the next to fill; blocks, or runs the oldest entry, while the ring is full
+  Entry& free_entry();
+  void publish();   // hands the entry to the runner
+  void loop();      // of own_thread
+  void run_all();   // of the feeder
+  void run_next();  // of the feeder; the ring must not be empty
   void perform(Entry& entry);
 
   Runner runner_;
@@ -87,7 +89,7 @@ class CpuStream final : public Stream {
   std::array<Entry, capacity> ring_;
   std::atomic<std::uint32_t> filled_ = 0;  // entries ever filled, modulo 2^32
   std::atomic<std::uint32_t> done_ = 0;    // entries ever done
-  std::exception_ptr error_;               // of the thread; of the caller once all is done
+  std::exception_ptr error_;               // read by the caller only once all entries are done
   std::thread thread_;                     // if runner_ is own_thread
 };
 

@@ -10,10 +10,10 @@
 
 namespace cnn::cuda {
 
-// How many CUDA devices this process can use. Whatever fails counts as none.
+// The number of CUDA devices that this process can use. Any failure counts as no device.
 struct DeviceCount {
   int devices = 0;
-  std::string why_none;  // the runtime's name and text of what failed; empty if there is a device
+  std::string why_none;  // the runtime's name and text of the failure; empty if there is a device
 };
 DeviceCount count_devices();
 
@@ -25,24 +25,24 @@ struct DeviceFacts {
   std::size_t memory_bytes = 0;             // of the device, free or not
   int clock_khz = 0, memory_clock_khz = 0;  // highest
   std::string pci_bus_id;                   // "0000:1b:00.0"
-  std::string uuid;                         // of the device, or of the instance (MIG) that it is
+  std::string uuid;                         // of the device, or of the MIG instance
 };
 
-// "8b5e06c6-1234-5678-9abc-def012345678"
+// Returns the text "8b5e06c6-1234-5678-9abc-def012345678".
 std::string uuid_text(const cudaUUID_t& uuid);
 
-std::string driver_version();   // "13.0": the highest CUDA version that the driver takes
-std::string runtime_version();  // "13.0": of the CUDA runtime that runs
+std::string driver_version();   // "13.0": the highest CUDA version that the driver supports
+std::string runtime_version();  // "13.0": version of the loaded CUDA runtime
 
-// Devices copy faster from and to host memory that is pinned.
+// Page-locks host memory, so that devices copy from and to it faster.
 void pin(std::span<std::byte> memory);
 void unpin(void* memory);
 
-// One NVIDIA GPU. Lanes are streams, memory is plain cudaMalloc, host memory is pinned. A step can
-// be recorded into a CUDA graph.
+// One NVIDIA GPU. A lane is a CUDA stream, device memory comes from cudaMalloc, host memory is
+// pinned. A CUDA graph can record a step.
 class CudaDevice final : public Device {
  public:
-  // Throws Error if there is no such device, or none of our kernels runs on it.
+  // Throws Error if the device does not exist, or none of our kernels runs on it.
   explicit CudaDevice(int ordinal = 0);
 
   std::string name() const override { return facts_.name; }
@@ -56,12 +56,13 @@ class CudaDevice final : public Device {
 
   const DeviceFacts& facts() const { return facts_; }
 
-  // For all its streams, those that are there already too: a device may wait for what never comes,
-  // such as another's message. Not while a stream is waited for.
+  // Sets the callback of all streams, existing ones too, for waits that may never end, such as for
+  // a message of another rank. Must not be called while a thread waits for a stream.
   void on_poll(Look look) { *look_ = std::move(look); }
 
  private:
-  void select() const;  // for the calling thread; costs next to nothing if it is already
+  // makes the device current for the calling thread; almost free if it already is
+  void select() const;
 
   int ordinal_;
   DeviceFacts facts_;

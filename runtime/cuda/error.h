@@ -10,7 +10,7 @@ namespace cnn::cuda {
 
 using cnn::check;
 
-// "cudaErrorNoDevice: no CUDA-capable device is detected"
+// Returns the name and text of a status: "cudaErrorNoDevice: no CUDA-capable device is detected".
 std::string text_of(cudaError_t status);
 
 // Throws Error with the name and the text of the status unless it is cudaSuccess.

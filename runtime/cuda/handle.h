@@ -5,8 +5,8 @@
 
 namespace cnn::cuda {
 
-// Gives a C library's handle back by the function that the library has for it. Its status is
-// dropped: there is nothing left to do about a handle that cannot be destroyed.
+// Deleter that calls the library's own function to destroy a handle. It drops the status: a program
+// can do nothing about a handle that cannot be destroyed.
 template <auto destroy>
 struct Destroy {
   template <class Object>

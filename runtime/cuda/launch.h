@@ -13,15 +13,15 @@
 #include "runtime/cuda/occupancy.h"
 #include "runtime/cuda/stream.h"
 
-// How our own kernels are started and share memory. Kernels use nothing of CUDA but what stands
-// here and the plain builtins (threadIdx, __syncthreads, warp shuffles and votes, integer atomics):
-// the tests replace this header by an emulation of the grid.
+// How our kernels are launched and use shared memory. Kernels use only this header's parts of CUDA
+// and the plain builtins (threadIdx, __syncthreads, warp shuffles and votes, integer atomics): the
+// tests replace this header by an emulation of the grid.
 namespace cnn::cuda {
 
-// The shared memory that a block may have without asking for more.
+// The shared memory that every block may use without a larger limit, in bytes.
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
 
-// As occupancy.h has it.
+// Returns the blocks that the device holds at once; see occupancy.h.
 template <class... Parameters>
 std::int64_t blocks_at_once(void (*kernel)(Parameters...), int threads, std::size_t shared_bytes) {
   return blocks_at_once(reinterpret_cast<const void*>(kernel), threads, shared_bytes);
@@ -52,7 +52,7 @@ __device__ inline unsigned char* block_memory() {
 }
 
 // `count` elements of the block's dynamic shared memory, from offset_bytes on. Undefined until
-// written; what one thread wrote another may read after __syncthreads() only.
+// written; a thread may read another thread's writes only after __syncthreads().
 template <class T>
 class Shared {
  public:

@@ -8,9 +8,9 @@
 
 namespace cnn::cuda {
 
-// Captures what enqueue() gives to the streams into a CUDA graph. All streams begin with the first
-// one and end before its end. Errors of enqueue() are thrown on, and the streams are as before;
-// throws Error if something that was enqueued cannot be captured, such as a synchronisation.
+// Captures the work that enqueue() gives to the streams into a CUDA graph. All streams fork from
+// the first one and join it before the capture ends. Rethrows errors of enqueue(), with the streams
+// as before; throws Error if CUDA cannot capture a call, such as a synchronisation.
 std::unique_ptr<Recording> capture(std::span<Stream* const> streams,
                                    const std::function<void()>& enqueue);
 

@@ -22,7 +22,7 @@ using EventHandle = Handle<cudaEvent_t, cudaEventDestroy>;
 
 EventHandle make_event(unsigned flags);
 
-// Orders streams; takes no time, so it is cheap.
+// Orders streams. The event takes no timestamps, so it is cheap.
 class CudaEvent final : public Event {
  public:
   CudaEvent() : event_(make_event(cudaEventDisableTiming)) {}
@@ -32,13 +32,13 @@ class CudaEvent final : public Event {
   EventHandle event_;
 };
 
-// Turns the moments of timing events into moments of the host's clock. Shared by the streams of a
-// device, so that times of different streams compare.
+// Converts the times of timing events to the host's clock. All streams of a device share it, so
+// that times of different streams compare.
 class DeviceClock {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  // Before an event is recorded: sets the origin, unless events are out that count from it.
+  // Called before an event is recorded: sets the origin, unless outstanding events count from it.
   void take(cudaStream_t stream);
   TimePoint moment(cudaEvent_t reached) const;
   void give_back(std::size_t events);
@@ -55,29 +55,29 @@ class HostFailure {
  public:
   void keep(std::exception_ptr error);
   bool any() const;
-  void rethrow();  // and forget it
+  void rethrow();  // and clears it
 
  private:
   mutable std::mutex mutex_;
   std::exception_ptr error_;
 };
 
-// Host work in a stream's order. Its address is what CUDA knows of it.
+// A piece of host work in a stream's order. CUDA receives its address.
 struct HostTask {
   std::function<void()> work;
   HostFailure* failure = nullptr;
-  std::atomic<bool> pending = false;  // of a task that runs once: not yet done
+  std::atomic<bool> pending = false;  // of a task that runs once: queued or running
 };
 
-// A callback for the time of a wait for a device: called over and over, and with false when the
-// wait is over. An exception from it ends the wait.
+// A callback that runs while a thread waits for a device: repeatedly with true, and once with false
+// when the wait is over. An exception from it ends the wait.
 using Look = std::function<void(bool waiting)>;
 
-// A stream of its own that does not wait for the default stream. Host work after an error of host
-// work is skipped until synchronize() has thrown it; kernels and copies are not.
+// A CUDA stream that does not synchronise with the default stream. After an error of host work, the
+// stream skips further host work until synchronize() has thrown it; kernels and copies still run.
 class CudaStream final : public Stream, public SharedHandle {
  public:
-  // look: shared with the device, which may set it later; empty: the host just waits.
+  // look: shared with the device, which may set it later; empty: the host waits without polling.
   CudaStream(int priority, std::shared_ptr<DeviceClock> clock, std::shared_ptr<const Look> look);
   ~CudaStream() override;  // finishes what is queued
   CudaStream(const CudaStream&) = delete;
@@ -92,8 +92,8 @@ class CudaStream final : public Stream, public SharedHandle {
 
   cudaStream_t native() const { return stream_.get(); }
   std::shared_ptr<void> shared_handle() const override { return stream_; }
-  // Where host work goes from now on while the stream is captured, to live as long as the graph;
-  // null: the capture is over.
+  // Redirects host work to `tasks` while the stream is captured. The deque must live as long as the
+  // graph. Null ends the redirection.
   void keep_host_work_in(std::deque<HostTask>* tasks) { recorded_ = tasks; }
 
  private:
@@ -103,7 +103,7 @@ class CudaStream final : public Stream, public SharedHandle {
   };
   static constexpr std::size_t task_count = 256;
 
-  HostTask& free_task();  // blocks while all are pending
+  HostTask& free_task();  // blocks while all tasks are pending
   cudaError_t wait_for_all();
   void settle_stamps(bool reached);
 
@@ -113,12 +113,12 @@ class CudaStream final : public Stream, public SharedHandle {
   HostFailure failure_;
   std::shared_ptr<DeviceClock> clock_;
   std::shared_ptr<const Look> look_;
-  std::vector<Stamp> stamps_;  // those made so far, used again
-  std::size_t stamped_ = 0;    // of them, since the last synchronize()
+  std::vector<Stamp> stamps_;  // all that exist, for reuse
+  std::size_t stamped_ = 0;    // of stamps_: in use since the last synchronize()
   std::shared_ptr<CUstream_st> stream_;
 };
 
-// The CUDA stream behind a stream of a CudaDevice. Throws Error for a stream of another device.
+// Returns the CUDA stream of a stream of a CudaDevice. Throws Error for a stream of another device.
 cudaStream_t native(Stream& stream);
 
 }  // namespace cnn::cuda
