@@ -22,7 +22,7 @@ class Relu final : public Op {
   float limit;
 };
 
-// dx = dy where 0 < y < limit, else 0 x dy (layers/gate.h). in: dy, y (made by Relu, or a fusion).
+// dx = dy where 0 < y < limit, else 0 x dy (layers/gate.h). in: dy, y (output of Relu or a fusion).
 class ReluBackward final : public Op {
  public:
   explicit ReluBackward(float upper = std::numeric_limits<float>::infinity()) : limit(upper) {}

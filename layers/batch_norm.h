@@ -15,18 +15,18 @@ struct BatchNormAttributes {
   bool scale = false;  // has a gamma
   bool relu = false;
   bool residual = false;  // adds a tensor of x's shape before the activation
-  bool mask = false;      // training with relu and residual: keeps the gate for the gradient
+  bool mask = false;      // training with relu and residual: outputs the ReLU mask for the gradient
   double decay = 0.999;   // of the moving averages, for append_moving_averages
   std::string variables;  // prefix of the layer's variables: "v/cg/conv0/batchnorm0/"
 };
 
-// Where a norm's vectors stand among its inputs: behind x, or behind the weights that it is folded
-// into.
+// The positions of a norm's vectors among its inputs: after x, or after the weights that the norm
+// is folded into.
 struct NormPlaces {
   explicit NormPlaces(bool scale) : beta(scale ? 2 : 1) {}
   std::size_t gamma = 1;  // with scale only
   std::size_t beta;
-  std::size_t mean = beta + 1, variance = beta + 2;  // where these are inputs
+  std::size_t mean = beta + 1, variance = beta + 2;  // if they are inputs
 };
 
 // Training form. With m, v the mean and biased variance of x over N, H, W:
@@ -51,18 +51,18 @@ class BatchNorm final : public Op {
 // With g = dy, or with relu g = dy where the output was positive, n = N H W, xhat = (x - m) /
 // sqrt(v + e):
 //   dbeta = sum g, dgamma = sum g xhat, dx = gamma / sqrt(v + e) (g - dbeta / n - xhat dgamma / n)
-// in: x, [gamma], beta, m, v, dy, [dy2 if joined: dy + dy2, summed in f32, is then the gradient of
-// the output], and with relu and residual also y or its mask (without a residual the sign is
-// recomputed from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if relu and
-// residual]. dx may overwrite x, dy or dy2, and g either of the latter: it is made while x is read
-// for the sums.
+// in: x, [gamma], beta, m, v, dy, [dy2 if joined: the gradient of the output is then dy + dy2,
+// summed in f32], and with relu and residual also y or its mask (without a residual the op
+// recomputes the sign from x). out: dx, dbeta, [dgamma if scale], [g as gradient of the residual if
+// relu and residual]. dx may overwrite x, dy or dy2, and g may overwrite dy or dy2: the pass over x
+// for the sums writes g.
 class BatchNormBackward final : public Op {
  public:
   explicit BatchNormBackward(BatchNormAttributes a, bool two_gradients = false)
       : attributes(std::move(a)), joined(two_gradients) {}
-  // Whether the gate of the ReLU is read from y or its mask, and what passes it is an output.
+  // Returns whether the op reads the ReLU's gate from y or its mask, and outputs g.
   bool passes_gradient() const { return attributes.relu && attributes.residual; }
-  // The operand dy; dy2 follows.
+  // Returns the index of operand dy; dy2 follows it.
   std::size_t place_of_dy() const { return NormPlaces(attributes.scale).variance + 1; }
   std::string_view name() const override { return "batch_norm_backward"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
@@ -126,18 +126,18 @@ struct BatchNormOptions {
   double epsilon = 1e-3;
   bool scale = false;
   bool decay_parameters = false;  // gamma and beta take part in the L2 term
-  std::string_view layer;         // its name below the graph's scope; empty: "batchnorm<N>"
+  std::string_view layer;         // name below the graph's scope; empty: "batchnorm<N>"
 };
 
-// A layer "batchnorm<N>" with gamma (if scale), beta, moving_mean, moving_variance, created in that
-// order. Training graphs get BatchNorm, others BatchNormInference.
+// Appends a layer "batchnorm<N>" with gamma (if scale), beta, moving_mean, moving_variance, created
+// in that order. Training graphs get BatchNorm, others BatchNormInference.
 Value batch_norm(Value x, const BatchNormOptions& options);
 
-// conv without bias, batch norm named below it ("conv3/batchnorm3/beta"), and a ReLU if
-// options.relu.
+// Appends a convolution without bias, a batch norm named below it ("conv3/batchnorm3/beta"), and a
+// ReLU if options.relu.
 Value conv_bn(Value x, ConvOptions options, const BatchNormOptions& norm);
 
-// Appends the one MovingAverage node of a training graph; none if it has no BatchNorm.
+// Appends the single MovingAverage node of a training graph; nothing if it has no BatchNorm.
 void append_moving_averages(Graph& graph);
 
 }  // namespace cnn::layers

@@ -7,7 +7,7 @@
 
 namespace cnn::layers {
 
-// Channels one after another: [N,C0,H,W], [N,C1,H,W], ... -> [N,C0+C1+...,H,W].
+// Joins images along channels: [N,C0,H,W], [N,C1,H,W], ... -> [N,C0+C1+...,H,W].
 class Concat final : public Op {
  public:
   std::string_view name() const override { return "concat"; }
@@ -27,7 +27,8 @@ class Split final : public Op {
   std::vector<std::int64_t> channels;
 };
 
-// Zero channels before and after: [N,C,H,W] -> [N,before+C+after,H,W]. ResNet's option-A shortcut.
+// Adds zero channels before and after: [N,C,H,W] -> [N,before+C+after,H,W]. ResNet's option-A
+// shortcut.
 class PadChannels final : public Op {
  public:
   PadChannels(std::int64_t b, std::int64_t a) : before(b), after(a) {}
@@ -39,7 +40,7 @@ class PadChannels final : public Op {
   std::int64_t before, after;
 };
 
-// Channels [first, first + count) of x. Gradient of PadChannels.
+// Returns channels [first, first + count) of x. Gradient of PadChannels.
 class SliceChannels final : public Op {
  public:
   SliceChannels(std::int64_t f, std::int64_t c) : first(f), count(c) {}

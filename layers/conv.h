@@ -26,8 +26,8 @@ class Conv2d final : public Op {
   std::string_view name() const override { return "conv"; }
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
-  // With relu the incoming gradient passes a ReluBackward node first; the residual gets that
-  // gradient.
+  // With relu, a ReluBackward node gates the incoming gradient first; its output is the gradient of
+  // the residual.
   std::vector<std::optional<Value>> backward(const Backprop& backprop) const override;
   double flops(std::span<const TensorDesc> in) const override;
 
@@ -56,7 +56,7 @@ class Conv2dBackwardWeights final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   double flops(std::span<const TensorDesc> in) const override;
-  // The gradient of a bias sums up what the product reads too.
+  // The gradient of a bias sums dy, which the product reads too.
   std::size_t reread_bytes(std::span<const TensorDesc> in) const override {
     return attributes.bias ? in[1].bytes() : 0;
   }
@@ -65,26 +65,26 @@ class Conv2dBackwardWeights final : public Op {
   Shape w_shape;
 };
 
-// Options of a convolution layer. Unset stddev: variance scaling of fan-in, truncated
-// (stddev sqrt(1 / fan_in) / 0.8796...). bias unset: yes.
+// Options of a convolution layer. Without stddev: variance scaling of fan-in, truncated (stddev
+// sqrt(1 / fan_in) / 0.8796...).
 struct ConvOptions {
   std::int64_t filters = 0;
-  std::int64_t kernel = 1;  // height and width, unless kernel_h, kernel_w say otherwise
+  std::int64_t kernel = 1;  // height and width, unless kernel_h, kernel_w override them
   std::int64_t kernel_h = 0, kernel_w = 0;
   std::int64_t stride = 1;
   Padding padding = Padding::same;
   bool bias = true;
-  bool relu = true;  // as its own Relu node: fusion is a later pass
+  bool relu = true;  // as a separate Relu node: fusion is a later pass
   bool depthwise = false;
   std::optional<double> stddev;
   double bias_value = 0;
-  bool glorot = false;     // weights uniform, of variance 2 / (inputs + outputs of a pixel)
-  std::string_view layer;  // its name below the graph's scope; empty: "conv<N>"
-  std::string_view weights = "conv2d/kernel";  // the weights' name below the layer's
+  bool glorot = false;     // uniform weights of variance 2 / (inputs + outputs of a pixel)
+  std::string_view layer;  // name below the graph's scope; empty: "conv<N>"
+  std::string_view weights = "conv2d/kernel";  // name of the weights below the layer
 };
 
-// A layer "conv<N>" with parameters "conv<N>/conv2d/kernel" (saved as HWIO) and "conv<N>/biases",
-// or as the options name them.
+// Appends a layer "conv<N>" with parameters "conv<N>/conv2d/kernel" (saved as HWIO) and
+// "conv<N>/biases", or with the names in the options.
 Value conv(Value x, const ConvOptions& options);
 
 }  // namespace cnn::layers

@@ -44,7 +44,7 @@ class DenseBackwardWeights final : public Op {
   std::vector<TensorDesc> infer(std::span<const TensorDesc> in) const override;
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
   double flops(std::span<const TensorDesc> in) const override;
-  // The gradient of a bias sums up what the product reads too.
+  // The gradient of a bias sums dy, which the product reads too.
   std::size_t reread_bytes(std::span<const TensorDesc> in) const override {
     return attributes.bias ? in[1].bytes() : 0;
   }
@@ -52,7 +52,7 @@ class DenseBackwardWeights final : public Op {
   DenseAttributes attributes;
 };
 
-// [N,C,H,W] -> [N, H*W*C], channels fastest, as networks in NHWC flatten; Unflatten is its inverse.
+// [N,C,H,W] -> [N, H*W*C], channels fastest, as NHWC networks flatten; Unflatten is the inverse.
 class Flatten final : public Op {
  public:
   std::string_view name() const override { return "flatten"; }
@@ -72,16 +72,16 @@ class Unflatten final : public Op {
 
 struct DenseOptions {
   std::int64_t units = 0;
-  bool relu = true;              // as its own Relu node: fusion is a later pass
+  bool relu = true;              // as a separate Relu node: fusion is a later pass
   std::optional<double> stddev;  // unset: sqrt(2 / in) before a ReLU, sqrt(1 / in) without
   double bias_value = 0;
-  bool glorot = false;     // weights uniform, of variance 2 / (in + out)
-  std::string_view layer;  // its name below the graph's scope; empty: "affine<N>"
-  std::string_view weights = "weights", biases = "biases";  // names below the layer's
+  bool glorot = false;     // uniform weights of variance 2 / (in + out)
+  std::string_view layer;  // name below the graph's scope; empty: "affine<N>"
+  std::string_view weights = "weights", biases = "biases";  // names below the layer
 };
 
-// A layer "affine<N>" with parameters "affine<N>/weights" [in, out] and "affine<N>/biases", or as
-// the options name them.
+// Appends a layer "affine<N>" with parameters "affine<N>/weights" [in, out] and "affine<N>/biases",
+// or with the names in the options.
 Value dense(Value x, const DenseOptions& options);
 Value flatten(Value x);  // x itself if it has rank 2
 

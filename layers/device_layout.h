@@ -5,25 +5,26 @@
 #include "runtime/kernel.h"
 #include "runtime/tensor.h"
 
-// How operands lie on a GPU: what its kernels ask for, and what a simulated one assumes.
+// Layouts of operands on a GPU: GPU kernels request them, and a simulated GPU assumes them.
 namespace cnn::layers {
 
 class Update;
 
-// Engines of the libraries, and some kernels of ours, count elements in 32 bits. Throws Error of a
-// tensor with more, the gaps between its pixels included.
+// Library engines, and some of our kernels, count elements in 32 bits. Throws Error if the tensor
+// has more elements, including the gaps of a pitch.
 void require_indexable(const TensorDesc& desc);
 
-// Every operand as a device keeps it: what has four dimensions with channels innermost and no gaps
-// between pixels, all else row-major. Types stay as asked. Throws Error on more elements than
-// kernels count.
+// Returns a spec with every operand in the device's layout: rank-4 tensors in nhwc without gaps
+// between pixels, all others row-major. Types stay as requested. Throws Error if a tensor has too
+// many elements.
 KernelSpec in_nhwc(const Signature& asked, std::size_t workspace = 0);
 
-// For operands that a kernel also takes with other channels between pixels: as asked, where every
-// pixel begins at a multiple of 16 bytes, as without them.
+// For operands that may have a pitch: copies the requested pitch to the answer if every pixel then
+// begins at a multiple of 16 bytes, as it does without a pitch.
 void keep_pitch(TensorDesc& answer, const TensorDesc& asked);
 
-// A parameter's gradient, slots and copy lie as it does; copies keep their type.
+// Returns a spec that gives a parameter's gradient, slots and copy the parameter's layout; copies
+// keep their type.
 KernelSpec like_parameters(const Update& op, const Signature& asked);
 
 }  // namespace cnn::layers

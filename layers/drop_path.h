@@ -7,23 +7,23 @@
 
 namespace cnn::layers {
 
-// The share of examples that a DropPath keeps falls linearly, from all at step 0 to 1 - drop / 2^24
-// at `steps`, where it stays. In integers, so that every device has the same bits.
+// The fraction of examples that DropPath keeps: it falls linearly from 1 at step 0 to 1 - drop /
+// 2^24 at `steps`, and stays there. Integer arithmetic gives the same bits on every device.
 struct DropPathSchedule {
   std::uint32_t drop = 0;  // of 2^24
   std::int32_t steps = 1;  // at least 1
 
-  // The share that is kept at a step, of 2^24.
+  // Returns the kept fraction at a step, as a multiple of 2^-24.
   std::uint32_t kept(std::int32_t step) const {
     const std::int64_t done = step < 0 ? 0 : step < steps ? step : steps;
     return (1U << 24) - static_cast<std::uint32_t>(drop * done / steps);
   }
 };
 
-// Drops whole examples of a branch (Larsson et al., 2016): with k the share that is
-// kept, y[n] = x[n] / k where example n is kept, else 0 x[n] (layers/gate.h). The mask is a
-// function of (seed, step, n) alone, so forward, gradient, a recomputation and a resumed run agree
-// without storing it. in: x [N, ...], step i32 []. out: y. Its gradient is the same op on dy.
+// Drops whole examples of a branch (Larsson et al., 2016): with k the kept fraction, y[n] = x[n] /
+// k if example n is kept, else 0 x[n] (layers/gate.h). The mask is a function of (seed, step, n)
+// only, so forward pass, gradient, recomputation and resumed runs agree without storing it. in: x
+// [N, ...], step i32 []. out: y. The gradient is the same op on dy.
 class DropPath final : public Op {
  public:
   DropPath(DropPathSchedule of_steps, std::uint64_t s) : schedule(of_steps), seed(s) {}
@@ -39,12 +39,12 @@ class DropPath final : public Op {
   std::uint64_t seed;
 };
 
-// Whether a step keeps an example; what kernels must agree with, bit for bit.
+// Returns whether a step keeps an example; kernels must agree with it bit for bit.
 bool keeps_path(const DropPath& op, std::int32_t step, std::uint64_t example);
 
-// Drops examples with a probability that reaches `drop` at `steps`. Returns x itself outside
-// training, with Traits::dropout off, and where `drop` is 0. The step is the graph's input
-// "global_step"; the seed is Traits::seed and a number per branch.
+// Drops examples with a probability that rises to `drop` at step `steps`. Returns x itself outside
+// training, if Traits::dropout is off, or if `drop` is 0. The step is the graph's input
+// "global_step"; the seed combines Traits::seed and a number per branch.
 Value drop_path(Value x, double drop, std::int32_t steps);
 
 }  // namespace cnn::layers

@@ -5,10 +5,10 @@
 
 namespace cnn::layers {
 
-// y = x / keep where the element is kept, else 0 x (layers/gate.h). The mask is a function of
-// (seed, step, position): element i (row-major over the logical shape) is kept if splitmix64(seed,
-// step, i) falls below keep, so forward, gradient and a recomputation agree without storing it. in:
-// x, step i32 []. out: y. Its gradient is the same op on dy.
+// y = x / keep if the element is kept, else 0 x (layers/gate.h). The mask is a function of (seed,
+// step, position): element i (row-major over the logical shape) is kept if splitmix64(seed, step,
+// i) is below keep, so forward pass, gradient and recomputation agree without storing it. in: x,
+// step i32 []. out: y. The gradient is the same op on dy.
 class Dropout final : public Op {
  public:
   Dropout(double k, std::uint64_t s) : keep(k), seed(s) {}
@@ -24,16 +24,16 @@ class Dropout final : public Op {
   std::uint64_t seed;
 };
 
-// Whether element `index` is kept; what kernels must agree with, bit for bit. 24 random bits
-// against keep * 2^24.
+// Returns whether element `index` is kept; kernels must agree with it bit for bit. Compares 24
+// random bits with keep * 2^24.
 bool keeps(std::uint64_t seed, std::int32_t step, std::uint64_t index, double keep);
 
-// x itself outside training or with Traits::dropout off. The step is the graph's input
-// "global_step" (i32 []), made if it is not there yet; the seed is Traits::seed and a number per
+// Returns x itself outside training or if Traits::dropout is off. The step is the graph's input
+// "global_step" (i32 []), created on first use; the seed combines Traits::seed and a number per
 // dropout layer.
 Value dropout(Value x, double keep);
 
-// The graph's input "global_step", i32 [].
+// Returns the graph's input "global_step", i32 [].
 Value global_step(Graph& graph);
 
 }  // namespace cnn::layers

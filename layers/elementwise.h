@@ -6,7 +6,7 @@
 namespace cnn::layers {
 
 // y = relu(x0 + x1 + ...), two or more inputs of one shape and type (also scalars). Sums in f32, in
-// operand order. Serves residual joins and gradients that meet.
+// operand order. For residual joins and sums of gradients.
 class Add final : public Op {
  public:
   explicit Add(bool with_relu = false) : relu(with_relu) {}
@@ -36,7 +36,7 @@ class Scale final : public Op {
   float factor;
 };
 
-// A tensor of one value. No inputs.
+// Outputs a tensor filled with one value. No inputs.
 class Fill final : public Op {
  public:
   Fill(Shape s, float v) : shape(s), value(v) {}
@@ -48,7 +48,7 @@ class Fill final : public Op {
   float value;
 };
 
-// y = x in another type (and, where the layout pass put it, another layout): f32 <-> bf16, f16.
+// y = x in another type (and another layout, if the layout pass says so): f32 <-> bf16, f16.
 class Convert final : public Op {
  public:
   explicit Convert(DataType to) : type(to) {}
@@ -60,7 +60,7 @@ class Convert final : public Op {
   DataType type;
 };
 
-// y = x * scale + shift, in the given type; x is u8 or f32. First node on real images.
+// y = x * scale + shift, in the given type; x is u8 or f32. The first node on real images.
 class Normalise final : public Op {
  public:
   Normalise(float s, float b, DataType to) : scale(s), shift(b), type(to) {}

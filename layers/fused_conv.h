@@ -4,20 +4,20 @@
 #include "runtime/graph.h"
 #include "runtime/op.h"
 
-// Convolutions that do the work of the batch norms around them: they normalise what they load and
-// sum up what they store, so that normalised images need not exist. fuse_convolutions puts them in
-// the place of plain ones once gradients are there: they have none of their own. Never depthwise,
-// never with a bias.
+// Convolutions fused with the batch norms around them: they normalise their input as they load it
+// and sum their output as they store it, so that memory never holds normalised images.
+// fuse_convolutions replaces plain convolutions after the gradient pass: fused ones have no
+// gradient. Never depthwise, never with a bias.
 namespace cnn::layers {
 
 struct FusedConvAttributes {
   Window window;
-  bool prologue = false;    // reads relu(a x + b) in the place of x
-  bool statistics = false;  // sums its output up
+  bool prologue = false;    // reads relu(a x + b) instead of x
+  bool statistics = false;  // also outputs sums of y
 };
 
-// y = w * x as Conv2d has it, or with a prologue y = w * relu(a[c] x + b[c]), whose padding is zero
-// all the same: it surrounds the normalised image. sum[o] and squares[o] are those of y and y^2
+// y = w * x as in Conv2d, or with a prologue y = w * relu(a[c] x + b[c]), whose padding is zero in
+// both cases: it surrounds the normalised image. sum[o] and squares[o] are the sums of y and y^2
 // over N, P, Q, taken before or after y is rounded to its type.
 // in: x [N,C,H,W], w f32 [O,C,kh,kw], [a real [C], b like a]. out: y [N,O,P,Q] of x's type,
 // [sum f32 [O], squares f32 [O]].
@@ -32,10 +32,11 @@ class FusedConv final : public Op {
   FusedConvAttributes attributes;
 };
 
-// Backward through a convolution, and through ReLU and batch norm before it as far as sums go.
-// Where the forward pass has rounded a and b, a norm of mean 0 and r = 1 with gamma = a and beta =
-// b has the same gate, to the bit, and sums up g and g x; see NormBackwardEnd for what these
-// become. With d = d loss / d (the convolution's input), as Conv2dBackwardData makes it of dy and
+// Backward pass through a convolution, and through the ReLU and the sums of the batch norm before
+// it. If the forward pass rounded a and b, a norm of mean 0 and r = 1 with gamma = a and beta = b
+// has bitwise the same gate, and outputs sum g and sum g x; NormBackwardEnd completes them. With d
+// = d loss / d (input of the convolution), which Conv2dBackwardData computes from dy and w, xhat =
+// (x - mean) r and r = 1 / sqrt(variance + epsilon):
 // w, with xhat = (x - mean) r and r = 1 / sqrt(variance + epsilon):
 //   g = d where gamma xhat + beta > 0, else 0;  dbeta = sum g;  dgamma = sum g xhat
 // and with n = N H W the coefficients of d loss / d x = A g + B x + C:

@@ -26,9 +26,9 @@ class SoftmaxCrossEntropyBackward final : public Op {
   }
 };
 
-// How many labels are among the k highest logits, for k = 1 and 5: fewer than k logits are greater
-// than the label's (ties count as hits, a NaN row as a miss). in: logits f32 [N,C], labels i32 [N].
-// out: top-1 hits i32 [], top-5 hits i32 []. A row in which a logit is not finite has no hit.
+// Counts labels among the k highest logits, for k = 1 and 5: fewer than k logits are greater than
+// the label's (ties are hits). A row with a non-finite logit has no hit. in: logits f32 [N,C],
+// labels i32 [N]. out: top-1 hits i32 [], top-5 hits i32 [].
 class Accuracy final : public Op {
  public:
   std::string_view name() const override { return "accuracy"; }
@@ -36,7 +36,7 @@ class Accuracy final : public Op {
   void reference(std::span<const TensorView> in, std::span<const TensorView> out) const override;
 };
 
-// Labels drawn anew every step: uniform in [0, bound), a function of (seed, step, position).
+// Draws new labels every step: uniform in [0, bound), a function of (seed, step, position).
 // in: step i32 []. out: i32 [batch].
 class SyntheticLabels final : public Op {
  public:
@@ -51,7 +51,7 @@ class SyntheticLabels final : public Op {
   std::uint64_t seed;
 };
 
-// Loss of a batch; logits of a narrower type are converted to f32 first.
+// Returns the loss of a batch; converts logits of a narrower type to f32 first.
 Value softmax_cross_entropy(Value logits, Value labels);
 
 }  // namespace cnn::layers

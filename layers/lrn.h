@@ -35,8 +35,8 @@ class LrnBackward final : public Op {
   LrnAttributes attributes;
 };
 
-// The same within a channel: the neighbours of a pixel are the pixels at most `radius` rows and
-// columns from it, as far as the image reaches. in: x [N,C,H,W]. out: y.
+// Lrn within a channel: the neighbours of a pixel are the pixels of the image at most `radius` rows
+// and columns away. in: x [N,C,H,W]. out: y.
 class WithinLrn final : public Op {
  public:
   explicit WithinLrn(LrnAttributes a) : attributes(a) {}
@@ -48,7 +48,7 @@ class WithinLrn final : public Op {
   LrnAttributes attributes;
 };
 
-// in: x, dy. out: dx, as for LrnBackward.
+// in: x, dy. out: dx, as in LrnBackward.
 class WithinLrnBackward final : public Op {
  public:
   explicit WithinLrnBackward(LrnAttributes a) : attributes(a) {}

@@ -27,8 +27,8 @@ struct Range {
   std::int64_t begin = 0, end = 0;
 };
 
-// Outputs p of [0, outputs) for which p * stride + offset lies in [0, size): those that see a pixel
-// and not padding. Empty where begin >= end.
+// Returns the outputs p of [0, outputs) for which p * stride + offset lies in [0, size): those that
+// read a pixel, not padding. Empty if begin >= end.
 inline Range inside(std::int64_t outputs, std::int64_t size, std::int64_t stride,
                     std::int64_t offset) {
   const std::int64_t begin = offset >= 0 ? 0 : (stride - 1 - offset) / stride;

@@ -9,11 +9,11 @@
 
 namespace cnn::layers {
 
-// Delays a gradient by one step: returns the gradient of the previous step and keeps this step's
+// Delays a gradient by one step: outputs the gradient of the previous step and keeps this step's
 // for the next one. in: gradient f32, kept gradient f32 (mutated), and with a decay the parameter
-// f32. out: the kept gradient less decay times the parameter. The gradient is kept with decay times
-// the parameter added, so that an update which adds the decay of the current parameter adds, in
-// effect, that of the previous step.
+// f32. out: the kept gradient less decay times the parameter. The op keeps the gradient plus decay
+// times the parameter, so that an update which adds the decay of the current parameter in effect
+// adds the decay of the previous step's.
 class StaleGradient final : public Op {
  public:
   explicit StaleGradient(double d) : decay(d) {}
@@ -29,9 +29,9 @@ class StaleGradient final : public Op {
 };
 
 // Replaces each gradient by the one of the previous step, which is zero in the first step. The kept
-// gradients are states named "<parameter>/stale_gradient" that checkpoints leave out.
-// gradients[i] belongs to parameters[i]. weight_decay is the factor that the update will add for
-// parameters that decay.
+// gradients are states named "<parameter>/stale_gradient" that checkpoints omit. gradients[i]
+// belongs to parameters[i]. weight_decay: the factor that the update adds later for parameters that
+// decay.
 void append_stale_gradients(std::span<const Value> parameters, std::span<Value> gradients,
                             double weight_decay);
 

@@ -7,8 +7,8 @@
 
 namespace cnn::layers {
 
-// Adds what exchanges gradients with other ranks where the host does not see the device's memory:
-// sums are enqueued. Kernels share the communicator.
+// Adds kernels for AllReduce where the host cannot see device memory: they enqueue the exchange on
+// a stream. Kernels share the communicator.
 void add_stream_exchange(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator);
 
 }  // namespace cnn::layers

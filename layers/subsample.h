@@ -8,8 +8,8 @@
 
 namespace cnn::layers {
 
-// Keeps one pixel of each stride x stride: y[n,c,p,q] = x[n,c,p s + o,q s + o], and 0 where that
-// lies past the image. in: x [N,C,H,W]. out: y [N,C,P,Q], as many pixels as offset 0 gives.
+// Keeps one pixel of each stride x stride block: y[n,c,p,q] = x[n,c,p s + o,q s + o], and 0 if that
+// pixel lies past the image. in: x [N,C,H,W]. out: y [N,C,P,Q], the size for offset 0.
 class Subsample final : public Op {
  public:
   // The window of one pixel; negative padding before it is the offset.
@@ -22,7 +22,7 @@ class Subsample final : public Op {
   Window window;
 };
 
-// in: dy [N,C,P,Q]. out: dx [N,C,H,W], 0 where no output has the pixel.
+// in: dy [N,C,P,Q]. out: dx [N,C,H,W], 0 for pixels that no output keeps.
 class SubsampleBackward final : public Op {
  public:
   SubsampleBackward(Window w, Shape x) : window(w), x_shape(x) {}
@@ -34,7 +34,7 @@ class SubsampleBackward final : public Op {
   Shape x_shape;
 };
 
-// offset: of the first row and column that is kept, less than the stride.
+// offset: the first row and column that is kept, less than the stride.
 Value subsample(Value x, std::int64_t stride, std::int64_t offset);
 
 }  // namespace cnn::layers

@@ -8,7 +8,7 @@
 
 namespace cnn::layers {
 
-// The optimizers, in the order of their table.
+// The optimizers, in the order of their table rows.
 enum class Rule : std::uint8_t { momentum, sgd, rmsprop, adam };
 
 struct UpdateAttributes {
@@ -18,28 +18,28 @@ struct UpdateAttributes {
   double adam_beta1 = 0.9, adam_beta2 = 0.999, adam_epsilon = 1e-8;
   double weight_decay = 0;
   std::optional<double> clip;         // clamps every element of the whole gradient to [-clip, clip]
-  double loss_scale = 1;              // gradients are divided by it
+  double loss_scale = 1;              // divides the gradients
   bool automatic_loss_scale = false;  // the scale is a state; see the inputs of Update
   std::vector<bool> decay;            // by parameter: takes part in the L2 term
-  std::vector<std::size_t> copied;    // parameters of which the update also writes a 16-bit copy
+  std::vector<std::size_t> copied;    // parameters whose 16-bit copy the update also writes
 };
 
-// The numbers of a rule, whatever its options call them.
+// The constants of a rule, under common names.
 struct RuleFactors {
   double momentum = 0;
-  double keep0 = 0, keep1 = 0;  // of slot 0 and 1, from step to step; 1 - keep of what enters them
+  double keep0 = 0, keep1 = 0;  // decay of slots 0 and 1 per step; new values enter with 1 - keep
   double epsilon = 0;
 };
 
-// One weight on its way through a step.
+// The state of one weight during an update.
 struct Weight {
   double value = 0;
-  double gradient = 0;  // whole and clipped
+  double gradient = 0;  // complete and clipped
   float *slot0 = nullptr, *slot1 = nullptr;
 };
 
-// One row per optimizer: its name on the command line, its slots per parameter, as checkpoints name
-// them ("<parameter>/Momentum"), with the value they start at, and its rule.
+// One row per optimizer: its command line name, its slots per parameter, by their checkpoint names
+// ("<parameter>/Momentum") and with their initial values, and its rule.
 struct RuleRow {
   struct Slot {
     std::string_view suffix;
@@ -49,14 +49,14 @@ struct RuleRow {
   Rule rule{};
   std::vector<Slot> slots;
   RuleFactors (*factors)(const UpdateAttributes& of) = nullptr;
-  // Writes the slots and returns the new value.
+  // Writes the slots and returns the new value of the weight.
   double (*step)(const RuleFactors& by, double rate, const Weight& weight) = nullptr;
-  bool has_powers = false;  // of both betas, which correct the rate: adam's
+  bool has_powers = false;  // of both betas, for Adam's bias correction
 };
 
-// The table, in the order of Rule; --optimizer takes these names and the help lists them so.
+// Returns the table in the order of Rule; --optimizer takes these names and the help lists them.
 const std::vector<RuleRow>& rules();
 const RuleRow& row_of(Rule rule);
-const RuleRow& find_rule(std::string_view name);  // throws Error that lists the names
+const RuleRow& find_rule(std::string_view name);  // throws Error with all names
 
 }  // namespace cnn::layers

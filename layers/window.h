@@ -5,7 +5,7 @@
 
 namespace cnn::layers {
 
-// How a window slides over a padded image; sizes in pixels.
+// The geometry of a window that slides over a padded image; sizes in pixels.
 struct Window {
   std::int64_t kernel_h = 1, kernel_w = 1;
   std::int64_t stride_h = 1, stride_w = 1;
@@ -24,8 +24,8 @@ struct Window {
 // no padding. same_resnet: as same for stride 1, else (k - 1) in total, floor((k - 1) / 2) first.
 enum class Padding : std::uint8_t { same, valid, same_resnet };
 
-// The window with its padding worked out for an image of height x width. Throws Error that names
-// `layer` if no window fits.
+// Returns the window with its padding for an image of height x width. Throws Error with `layer` if
+// no window fits.
 Window padded(Window window, Padding padding, std::int64_t height, std::int64_t width,
               std::string_view layer);
 

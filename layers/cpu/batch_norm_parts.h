@@ -6,14 +6,14 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 
-// Code that the kernels of batch normalisation share.
+// Code that all batch normalisation kernels share.
 namespace cnn::layers::cpu {
 
-// A part of an image that lies together: `rows` pixels of a group of channels.
+// A contiguous part of an image: `rows` pixels of a group of channels.
 struct Run {
   std::int64_t group = 0;
-  std::int64_t item = 0;    // the partial sums that it belongs to
-  std::int64_t before = 0;  // pixels of the item in runs before this one
+  std::int64_t item = 0;    // index of the run's partial sums
+  std::int64_t before = 0;  // pixels of the item in earlier runs
   std::int64_t offset = 0;  // in elements
   std::int64_t rows = 0;
 };
@@ -22,17 +22,17 @@ struct Groups {
   std::int64_t begin = 0, end = 0;
 };
 
-// The pixels of each group of channels in chunks: the unit of parallel work and of partial sums.
-// The number of chunks depends on the shape only, so results do not depend on the number of
-// threads. Item i is chunk i % per_group of group i / per_group.
+// Splits the pixels of each group of channels into chunks, the units of parallel work and of
+// partial sums. The number of chunks depends on the shape only, so results do not depend on the
+// number of threads. Item i is chunk i % per_group of group i / per_group.
 struct Chunks {
   explicit Chunks(const TensorDesc& image);
 
   std::int64_t items() const { return blocks.groups * per_group; }
   std::int64_t first(std::int64_t chunk) const { return blocks.pixels() * chunk / per_group; }
-  std::int64_t grain() const;  // items worth a thread
+  std::int64_t grain() const;  // fewest items that justify a thread
 
-  // visit(run) for all pixels of a chunk in the groups [begin, end), in the order of memory.
+  // Calls visit(run) for all pixels of a chunk in the groups [begin, end), in memory order.
   template <class Visit>
   void each_run(std::int64_t chunk, std::int64_t begin, std::int64_t end,
                 const Visit& visit) const {
@@ -52,12 +52,12 @@ struct Chunks {
     }
   }
 
-  // The same for all chunks, on all threads; `backwards` begins with the last ones.
+  // Calls visit(run) for all chunks on all threads; `backwards` begins with the last ones.
   template <class Visit>
   void each_run_in_parallel(Groups groups, bool backwards, const Visit& visit) const {
     const std::int64_t width = groups.end - groups.begin;
     parallel_for(width * per_group, grain(), [&](std::int64_t begin, std::int64_t end) {
-      while (begin < end) {  // groups change fastest: they lie together
+      while (begin < end) {  // groups change fastest: they are neighbours in memory
         const std::int64_t chunk = (backwards ? end - 1 : begin) / width;
         const std::int64_t base = chunk * width;
         const std::int64_t from = begin > base ? begin : base;
@@ -73,7 +73,7 @@ struct Chunks {
   std::int64_t bytes_per_group = 0;
 };
 
-// Sixteen channels of a group, or what is left of it.
+// Up to sixteen channels of a group.
 struct Unit {
   std::int64_t group = 0, column = 0, columns = 0;
 };
@@ -87,7 +87,7 @@ void each_unit(const Blocks& blocks, std::int64_t group, const Between& between)
   }
 }
 
-// The two passes below, `fitting` groups after another on each thread.
+// The two passes of two_passes(): each thread takes `fitting` groups at a time.
 template <class First, class Between, class Second>
 void group_by_group(const Chunks& chunks, std::int64_t fitting, const First& first,
                     const Between& between, const Second& second) {
@@ -108,7 +108,7 @@ void group_by_group(const Chunks& chunks, std::int64_t fitting, const First& fir
   });
 }
 
-// The two passes below over some groups, all threads together.
+// The two passes of two_passes() over some groups, with all threads together.
 template <class First, class Between, class Second>
 void groups_together(const Chunks& chunks, Groups groups, const First& first,
                      const Between& between, const Second& second) {
@@ -122,13 +122,13 @@ void groups_together(const Chunks& chunks, Groups groups, const First& first,
       between(Unit{groups.begin + i / units, column, left < 16 ? left : 16});
     }
   });
-  chunks.each_run_in_parallel(groups, true, second);  // what was read last is in the cache
+  chunks.each_run_in_parallel(groups, true, second);  // the pixels read last are still in the cache
 }
 
-// Two passes over images: first(run) for all pixels of a group, then between(unit) for its
-// channels, then second(run). Groups are finished one after another as far as that lets the second
-// pass read, of `images` tensors, what the first has left in a cache: each thread's second-level
-// cache, or the third, which all share.
+// Makes two passes over images: first(run) for all pixels of a group, then between(unit) for its
+// channels, then second(run). Batches of groups are sized so that the second pass finds the data of
+// the first, from `images` tensors, in a cache: each thread's second-level cache, or the shared
+// third-level one.
 template <class First, class Between, class Second>
 void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
                 const Between& between, const Second& second) {
@@ -139,7 +139,7 @@ void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
     group_by_group(chunks, second_level / bytes, first, between, second);
     return;
   }
-  // At least two items for each thread, so that none waits long for the others.
+  // Two or more items for each thread balance the load.
   const std::int64_t busy =
       (std::int64_t{2} * team_size() + chunks.per_group - 1) / chunks.per_group;
   const std::int64_t width = third_level / bytes > busy ? third_level / bytes : busy;
@@ -149,12 +149,12 @@ void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
   }
 }
 
-// Vectors by channel, [C]; gamma may be null, for one.
+// Vectors by channel, [C]; a null gamma means one.
 struct BatchNormVectors {
   const float *gamma = nullptr, *beta = nullptr, *mean = nullptr, *variance = nullptr;
 };
 
-// Those that are inputs of an op whose mean and variance are inputs too.
+// Returns the vectors among the inputs of an op with mean and variance as inputs.
 inline BatchNormVectors vectors_among(std::span<const TensorView> in, bool scale) {
   const NormPlaces place(scale);
   return {.gamma = scale ? in[place.gamma].as<float>().data() : nullptr,
@@ -167,36 +167,35 @@ struct ChannelMoments {
   double mean = 0, variance = 0;
 };
 
-// The factors that the loops take, with padded channels: (x - mean) (scale + scale_rest) + shift.
-// The scale is gamma / sqrt(variance + epsilon), the shift is beta and what rounding took from the
-// mean. The rounding error of a factor would be the same at every pixel of a channel, and deep
-// networks magnify that, so the forward pass sets them from moments that are not yet rounded. The
-// gradient has those that were stored: it may see the sign of an output otherwise where that is
-// zero to f32's last digit.
+// The factors of the loops, with padded channels: (x - mean) (scale + scale_rest) + shift. The
+// scale is gamma / sqrt(variance + epsilon); the shift is beta plus the rounding error of the mean.
+// The rounding error of a factor would be equal at every pixel of a channel, and deep networks
+// amplify it, so the forward pass uses moments before rounding. The gradient uses the stored
+// moments: it may see another sign of an output that is zero to f32's last digit.
 struct Factors {
   Factors(BumpAllocator& allocator, std::int64_t padded_channels);
   // Sets the factors of channel c.
   void set(std::int64_t c, const ChannelMoments& of, double gamma, double beta,
            double epsilon) const;
-  // Channels [first, first + real) from the vectors, zeros up to first + count.
+  // Sets channels [first, first + real) from the vectors, zeros up to first + count.
   void set(const BatchNormVectors& from, double epsilon, std::int64_t first, std::int64_t real,
            std::int64_t count) const;
-  void clear(std::int64_t begin, std::int64_t end) const;  // to zeros
+  void clear(std::int64_t begin, std::int64_t end) const;  // sets zeros
 
   float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr, *shift = nullptr;
 };
 
-// The channels of [first, first + count) that exist.
+// Returns the number of channels of [first, first + count) that exist, without padding.
 std::int64_t real_channels(std::int64_t first, std::int64_t count, const TensorDesc& image);
 
-// The bits of a run's pixels and channels in a mask (see layers/relu_mask.h), which lies in planes
-// of eight channels where the image lies in blocks of sixteen, else as the image does.
+// Returns the bits of a run's pixels and channels in a mask (see layers/relu_mask.h). A mask has
+// planes of eight channels if the image has blocks of sixteen, else the image's layout.
 GateBits gate_bits_of(const TensorView& mask, const Blocks& image, const Run& run);
 
-// `asked` with images of values in this layout, and masks as gate_bits_of() takes them.
+// Returns `asked` with images of values in this layout, and masks as gate_bits_of() takes them.
 KernelSpec in_layout_with_mask(const Signature& asked, Layout layout);
 
-// The row of an op that Work computes in two passes over its first input.
+// Adds a row for an op that Work computes in two passes over its first input.
 template <class O, class Work>
 void add_two_pass_row(KernelTable& table, const Loops& loops) {
   table.add<O>(
@@ -211,7 +210,7 @@ void add_two_pass_row(KernelTable& table, const Loops& loops) {
       [&loops](const O& op, const Signature& s) { return own_kernel(Work(op, s.in[0], loops)); });
 }
 
-// 1 / sqrt(variance + epsilon), in double.
+// Returns 1 / sqrt(variance + epsilon), in double.
 double inverse_deviation(float variance, double epsilon);
 
 }  // namespace cnn::layers::cpu

@@ -6,7 +6,7 @@
 
 namespace cnn::layers::cpu {
 
-// hash_of(), computed by the OpenMP team of the calling thread.
+// Returns hash_of(), computed by the OpenMP team of the calling thread.
 std::uint64_t parallel_hash(const TensorView& tensor, const HashKeys& keys);
 
 }  // namespace cnn::layers::cpu

@@ -31,7 +31,7 @@ T narrowed(float value) {
   }
 }
 
-// s^-beta. The usual beta of 3/4 needs only square roots.
+// Returns s^-beta. The usual beta of 3/4 needs only square roots.
 inline float lrn_power(float s, float beta) {
   if (beta == 0.75F) {
     const float root = std::sqrt(s);

@@ -5,8 +5,8 @@
 
 namespace cnn::layers::cpu {
 
-// MaxPool by loops of our own, in the best of these instruction sets, AVX2 at least: those of
-// oneDNN pass over a NaN.
+// Adds MaxPool with our loops, in the best of these instruction sets, AVX2 at least: oneDNN's max
+// pools ignore a NaN.
 void add_max_pool_rows(KernelTable& table, const Isa& isa);
 
 }  // namespace cnn::layers::cpu

@@ -11,12 +11,12 @@
 #include "layers/workspace.h"
 #include "runtime/kernel.h"
 
-// Code that our own kernels share: how operands lie, how a spec asks for it, and a kernel made of a
-// function object.
+// Code that our own kernels share: operand layouts, specs that request them, and a kernel class for
+// function objects.
 namespace cnn::layers::cpu {
 
-// The channels of an image lie together for each pixel, all of them (nhwc) or 16 at a time
-// (nchw16c): as [segments][groups][rows][columns], each group a matrix of pixels x channels per
+// An image whose channels are contiguous for each pixel, either all (nhwc) or 16 at a time
+// (nchw16c): [segments][groups][rows][columns], each group a matrix of pixels x channels per
 // segment. In nhwc the whole tensor is one matrix.
 struct Blocks {
   std::int64_t segments = 1, groups = 1, rows = 0, columns = 0;
@@ -27,7 +27,7 @@ struct Blocks {
 };
 Blocks blocks_of(const TensorDesc& image);  // nhwc or nchw16c
 
-// Where channel c of pixel p of image n lies, in elements, in every layout of images.
+// Computes the element index of channel c of pixel p of image n, in every image layout.
 class Place {
  public:
   explicit Place(const TensorDesc& image);
@@ -41,27 +41,28 @@ class Place {
   std::int64_t outer_ = 0, block_ = 1, pixels_ = 0;  // [N][outer][pixels][block]
 };
 
-bool is_vectorised(DataType type);  // f32 or bf16: what TypedLoops exist for
+bool is_vectorised(DataType type);  // f32 or bf16: the types of TypedLoops
 const TypedLoops& loops_of(const Loops& loops, DataType type);
 
-// nhwc or nchw16c: as the first input lies, else as the first output is asked for, else nhwc.
+// Returns nhwc or nchw16c: the first input's layout, else the one requested for the first output,
+// else nhwc.
 Layout channels_together(const Signature& asked);
 
-// Every operand as it is asked for, but without gaps: no loops of this folder know a pitch.
+// Returns every operand as requested, but without a pitch: no loops of this folder support one.
 KernelSpec as_asked(const Signature& asked, std::size_t workspace = 0);
 
-// The same operands, images (rank 4) in this layout, everything else row-major.
+// Returns the operands with images (rank 4) in this layout, all others row-major.
 KernelSpec in_layout(const Signature& asked, Layout layout, std::size_t workspace = 0);
 
-// The same operands, all lying as one input does, whatever that is: element-wise ops do not care,
+// Returns the operands with all layouts equal to one input's: element-wise ops run in any layout,
 // and padding stays zero.
 KernelSpec like_input(std::size_t input, const Signature& asked);
 KernelSpec like_first_input(const Signature& asked);
 
-// Elements in memory, with padding.
+// Returns the elements in memory, with padding.
 std::int64_t stored_elements(const TensorDesc& desc);
 
-// A pointer `elements` further into an array of this type.
+// Returns the pointer `elements` further in an array of this type.
 inline std::byte* advance(std::byte* data, std::int64_t elements, DataType type) {
   return data + elements * static_cast<std::int64_t>(size_of(type));
 }
@@ -69,11 +70,11 @@ inline std::byte* at(const TensorView& view, std::int64_t element) {
   return advance(view.data, element, view.desc.type);
 }
 
-// Whether to write an output past the cache: it is larger than what the next reader would find
-// there, and takes the place of no input.
+// Returns whether a kernel should write an output with non-temporal stores: the output exceeds the
+// cache that its next reader could use, and overwrites no input.
 bool is_streamed(const Operands& operands, const TensorView& out);
 
-// body(first, n) for ranges that cover all stored elements, each beginning at a cache line.
+// Calls body(first, n) for ranges that cover all stored elements, each starting at a cache line.
 template <class Body>
 void parallel_elements(const TensorDesc& desc, const Body& body) {
   constexpr std::int64_t line = 64;
@@ -85,8 +86,8 @@ void parallel_elements(const TensorDesc& desc, const Body& body) {
                });
 }
 
-// y = map(x), element by element, from any layout of images to any other. Channels that only pad
-// the last block of y become zero.
+// y = map(x), element by element, between any two image layouts. Channels that only pad the last
+// block of y become zero.
 template <class From, class To, class Map>
 void map_images(const TensorView& x, const TensorView& y, const Map& map) {
   const Place from(x.desc), to(y.desc);

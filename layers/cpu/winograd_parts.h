@@ -4,11 +4,11 @@
 
 #include "layers/cpu/own_kernel.h"
 
-// Convolutions by Winograd's algorithm (see simd/winograd.h) on all threads: what a kernel of each
-// direction does, and what it needs.
+// Convolutions by Winograd's algorithm (see simd/winograd.h) on all threads: the work and the
+// workspace of a kernel of each direction.
 namespace cnn::layers::cpu {
 
-// One convolution with stride 1, whatever its direction: x [N,I,H,W] -> y [N,O,P,Q].
+// One convolution with stride 1, in either direction: x [N,I,H,W] -> y [N,O,P,Q].
 struct WinogradProblem {
   TensorDesc x, y;
   std::int64_t pad_top = 0, pad_left = 0;
@@ -16,20 +16,20 @@ struct WinogradProblem {
 
   WinogradTiles cover() const;
   std::int64_t tiles() const;  // of all images
-  // Of the products and of the additions that transform x and y.
+  // Returns the operations of the products and of the transforms of x and y.
   double flops() const;
 };
 
 WinogradImage image_of(const TensorDesc& desc);  // nhwc or nchw16c, whole blocks of channels
 
-// Tiles transformed at a time: enough to use weights often, in whole groups of rows of the
-// products. Measured with tiles of 4 x 4 outputs: 48 take 4 % and 192 take 1 % longer in a step of
-// VGG-16.
+// Returns the tiles transformed at a time: enough to reuse weights, in whole groups of rows of the
+// products. Measured with tiles of 4 x 4 outputs in a step of VGG-16: 48 take 4 % and 192 take 1 %
+// longer than 96.
 constexpr std::int64_t tiles_together(const WinogradForm& form) {
   return form.points() == 16 ? 48 : 96;
 }
 
-// body(first, count) for blocks of at most so many tiles, all about as large, that cover
+// Calls body(first, count) for blocks of about equal size, at most `most` tiles each, that cover
 // [first, last).
 template <class Body>
 void in_blocks(std::int64_t first, std::int64_t last, std::int64_t most, const Body& body) {
@@ -41,7 +41,7 @@ void in_blocks(std::int64_t first, std::int64_t last, std::int64_t most, const B
 }
 
 // y = relu?(x * w + bias? + residual?), or x = y * w with the weights rotated. in: x, w [O,I,R,S],
-// [bias], [residual]. out: y. The loops must outlive it, as below.
+// [bias], [residual]. out: y. The loops must outlive the object.
 class WinogradConvolution {
  public:
   struct Form {
@@ -61,7 +61,7 @@ class WinogradConvolution {
     float* tiles;  // of each share
     std::int64_t tiles_each;
   };
-  // Shares of the work, one for a thread: parts of the tiles times parts of the output channels.
+  // Shares of the work, one per thread: parts of the tiles times parts of the output channels.
   struct Shares {
     std::int64_t across = 1, deep = 1;
   };
@@ -76,9 +76,9 @@ class WinogradConvolution {
   std::int64_t team_;
 };
 
-// dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,R,S], [dbias]. The channels are cut into
-// slabs whose sums stay in a second-level cache, the tiles into parts, as many as the shape alone
-// says: results do not depend on the number of threads.
+// dw = x * dy, dbias = sum of dy. in: x, dy. out: dw [O,I,R,S], [dbias]. Channels are cut into
+// slabs whose sums stay in a second-level cache, and tiles into parts. Both counts depend on the
+// shape only, so results do not depend on the number of threads. The loops must outlive the object.
 class WinogradWeightsGradient {
  public:
   WinogradWeightsGradient(const WinogradProblem& problem, bool bias, const WinogradLoops& loops);
@@ -91,7 +91,7 @@ class WinogradWeightsGradient {
   struct Scratch {
     float* taps;   // see WinogradTaps
     double* bias;  // [parts][O]
-    float* own;    // of each thread: sums, then transformed tiles
+    float* own;    // per thread: sums, then transformed tiles
     std::int64_t own_each;
   };
 

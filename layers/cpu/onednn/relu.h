@@ -4,9 +4,9 @@
 
 namespace cnn::layers::cpu {
 
-// Adds a ReLU that keeps a NaN, which eltwise_relu makes zero: x min(1, max(0, x times the largest
-// float)), then + 0, because the product makes -0 of numbers below zero. Numbers below 2^-128 get
-// smaller, and -infinity becomes NaN.
+// Appends a ReLU that keeps a NaN, which eltwise_relu turns into zero: x min(1, max(0, x times the
+// largest float)), then + 0, because the product yields -0 for negative numbers. Numbers below
+// 2^-128 become smaller, and -infinity becomes NaN.
 void append_relu(dnnl::post_ops& after);
 
 }  // namespace cnn::layers::cpu

@@ -7,7 +7,7 @@
 // Element-wise loops over arrays, as templates of the vector type V and the element type T.
 namespace cnn::layers::cpu {
 
-// body(i, lanes) for every vector of [0, n); the last may be a partial one.
+// Calls body(i, lanes) for every vector of [0, n); the last may be a partial vector.
 template <class V, class Body>
 void each_vector(std::int64_t n, const Body& body) {
   std::int64_t i = 0;
@@ -19,8 +19,8 @@ void each_vector(std::int64_t n, const Body& body) {
   }
 }
 
-// Bits of a vector's lanes, the lowest for the first: eight from each of its bytes, of which
-// `bytes` exist and lie `apart`.
+// Loads the bits of a vector's lanes, lowest bit first: eight per byte, from `bytes` existing bytes
+// that are `apart` bytes apart.
 template <class V>
 [[gnu::always_inline]] inline unsigned bits_at(const std::uint8_t* from, std::int64_t apart,
                                                std::int64_t bytes) {
@@ -43,9 +43,8 @@ template <class V>
   }
 }
 
-// How results are written: into the cache, or past it where they are larger than any cache, which
-// saves reading the lines that they replace. Streamed lines must be written whole and
-// few at a time.
+// Store policies: into the cache, or non-temporal for results larger than any cache, which avoids
+// reading the overwritten lines. Streamed stores must write whole lines, and few streams at a time.
 template <class V>
 struct Cached {
   template <class T, class Lanes>
@@ -65,7 +64,7 @@ struct Streamed {
   }
 };
 
-// run(store) with the policy asked for; rows that are not aligned vectors cannot be streamed.
+// Calls run(store) with the requested policy; rows that are not aligned vectors use the cache.
 template <class V, class T, class Run>
 void with_store(bool stream, const void* to, std::int64_t columns, const Run& run) {
   constexpr std::uint64_t bytes = static_cast<std::uint64_t>(V::width) * sizeof(T);
@@ -94,7 +93,7 @@ struct FlatLoops {
     const T* dy = static_cast<const T*>(grad);
     const T* y = static_cast<const T*>(out);
     T* dx = static_cast<T*>(to);
-    // A NaN as the limit is above everything, as infinity is not above itself.
+    // A NaN limit keeps the gate open: a limit of infinity would close it for an infinite y.
     const auto upper = V::set(limit == __builtin_inff() ? __builtin_nanf("") : limit);
     each_vector<V>(n, [&](std::int64_t i, auto lanes) {
       const auto value = V::load(y + i, lanes);
@@ -107,9 +106,9 @@ struct FlatLoops {
   static void add_arrays(const AddArrays& of, Store) {
     const T* const* x = reinterpret_cast<const T* const*>(of.x);
     T* y = static_cast<T*>(of.y);
-    // Without a ReLU the bound lies below everything; max keeps NaN in its second operand.
+    // Without a ReLU the bound is -infinity; max keeps a NaN in its second operand.
     const auto bound = V::set(of.relu ? 0 : -__builtin_inff());
-    if (of.inputs == 2) {  // by far the most frequent
+    if (of.inputs == 2) {  // the most frequent case
       const T *a = x[0], *b = x[1];
       each_vector<V>(of.n, [&](std::int64_t i, auto lanes) {
         Store::store(y + i, V::max(bound, V::load(a + i, lanes) + V::load(b + i, lanes)), lanes);
@@ -166,7 +165,7 @@ struct FlatLoops {
   }
 };
 
-// In double: the sum of millions of squares.
+// Accumulates in double: the sum has millions of squares.
 template <class V>
 struct SumOfSquares {
   typename V::Wide low = V::wide_zero(), high = V::wide_zero();
@@ -202,7 +201,7 @@ bool all_finite(const float* x, std::int64_t n) {
   return finite;
 }
 
-// The hash of random_bits() in layers/initializer.h; V only names the variant, the compiler
+// The hash of random_bits() in layers/initializer.h; V only names the variant, and the compiler
 // vectorises the inner loop.
 template <class V>
 void random_below(std::uint64_t stream, std::uint64_t first, std::int64_t n,

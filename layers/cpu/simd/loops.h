@@ -5,58 +5,58 @@
 #include "layers/cpu/simd/pointwise.h"
 #include "layers/cpu/simd/winograd.h"
 
-// The inner loops of our own kernels, one table per instruction set. Only plain pointers cross this
-// border, and no code is shared between the variants: an inline function compiled for two
-// instruction sets would be merged by the linker into either of them.
+// The inner loops of our own kernels, one table per instruction set. The interface has plain
+// pointers only, and variants share no code: the linker would merge an inline function compiled for
+// two instruction sets into either of them.
 //
 // Matrices are pixels x channels, row-major without gaps: a piece of an nhwc tensor (columns = C),
-// or of one channel block of nchw16c (columns = 16). Loops run on the calling thread, and are pure
-// functions of their arguments. In and out may be the same array, else they do not overlap.
+// or of one channel block of nchw16c (columns = 16). Loops run on the calling thread and are pure
+// functions of their arguments. Inputs and outputs are either the same array or do not overlap.
 namespace cnn::layers::cpu {
 
-// One bit for each element of a matrix, set where the gate of a ReLU is open: that of row r
-// and column c is bit c % 8 of data[r * row + c / 8 * byte], where c / 8 < bytes; bits of the last
-// byte that stand for no column are zero.
+// One bit for each element of a matrix, set if the ReLU's gate is open: row r and column c have bit
+// c % 8 of data[r * row + c / 8 * byte], where c / 8 < bytes; unused bits of the last byte are
+// zero.
 struct GateBits {
   std::uint8_t* data = nullptr;
   std::int64_t row = 0, byte = 0, bytes = 0;
 };
 
 // A normalised activation: y = relu?((x - mean) * (scale + scale_rest) + shift + residual?). The
-// rounding error of a factor would be the same at every pixel of its channel, and deep networks
-// magnify that: the rest of the factor costs no time beside the memory.
+// rounding error of a factor would be equal at every pixel of its channel, and deep networks
+// amplify it; scale_rest corrects it at no cost, since memory limits the loop.
 struct NormaliseRows {
   const void* x = nullptr;
-  const void* residual = nullptr;  // nothing is added if null
+  const void* residual = nullptr;  // null: no residual
   void* y = nullptr;
   const float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr,
               *shift = nullptr;  // [columns]
   std::int64_t rows = 0, columns = 0;
   bool relu = false;
-  GateBits mask;        // with a residual and a ReLU: written unless its data is null
-  bool stream = false;  // past the cache: y is large, and no operand lies in its place
+  GateBits mask;        // with a residual and a ReLU: output, unless its data is null
+  bool stream = false;  // non-temporal stores: y is large and overwrites no operand
 };
 
-// Where the gradient of a normalised activation passes: everywhere, where the output recomputed
-// from x opens it (layers/gate.h), where the output y does, or its bit in a mask. Else 0 x dy.
+// The gate of a normalised activation's gradient: always open, recomputed from x (layers/gate.h),
+// read from the output y, or read from a mask. A closed gate yields 0 x dy.
 enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
 struct NormaliseGradientRows {
   const void *x = nullptr, *dy = nullptr;
-  const void* dy2 = nullptr;  // added to dy if not null
+  const void* dy2 = nullptr;  // null: none; else added to dy
   const void* y = nullptr;    // Gate::output
   GateBits mask;              // Gate::mask
-  void* g = nullptr;          // Gate::output and mask: gated dy is written here by gradient_sums
+  void* g = nullptr;          // Gate::output and mask: gradient_sums writes the gated dy here
   void* dx = nullptr;
   const float *mean = nullptr, *scale = nullptr, *scale_rest = nullptr,
               *shift = nullptr;                     // as in the forward pass
   const float *slope = nullptr, *offset = nullptr;  // dx = scale g + slope (x - mean) + offset
   std::int64_t rows = 0, columns = 0;
   Gate gate = Gate::open;
-  bool stream = false;  // past the cache, as above: g of gradient_sums, dx of gradient
+  bool stream = false;  // non-temporal stores: g of gradient_sums, dx of gradient
 };
 
-// Running moments of each column over `count` rows seen so far. scratch: floats, 3 x columns.
+// Running moments of each column over `count` rows. scratch: 3 x columns floats.
 struct Moments {
   double* mean = nullptr;
   double* squares = nullptr;  // sum of (x - mean)^2
@@ -71,10 +71,10 @@ struct AddArrays {
   void* y = nullptr;
   std::int64_t n = 0;
   bool relu = false;
-  bool stream = false;  // past the cache, as above
+  bool stream = false;  // non-temporal stores
 };
 
-// Loops over one element type; pointers to void are to f32, or to bf16 as 16-bit words. n elements.
+// Loops over one element type; void pointers refer to f32, or to bf16 as 16-bit words. n: elements.
 struct TypedLoops {
   void (*relu)(const void* x, void* y, std::int64_t n, float limit);
   void (*relu_backward)(const void* dy, const void* y, void* dx, std::int64_t n, float limit);
@@ -90,11 +90,11 @@ struct TypedLoops {
   void (*moments)(const void* x, std::int64_t rows, std::int64_t columns, Moments& moments);
   void (*column_sums)(const void* x, std::int64_t rows, std::int64_t columns, float* sums);
   void (*normalise)(const NormaliseRows& of);
-  // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: as
-  // long.
+  // sums[0..columns) += sum of g, sums[columns..2 columns) += sum of g (x - mean). scratch: 2 x
+  // columns floats.
   void (*gradient_sums)(const NormaliseGradientRows& of, double* sums, float* scratch);
   void (*gradient)(const NormaliseGradientRows& of);
-  // Each of the rows of y is values[columns].
+  // Fills each row of y with values[columns].
   void (*repeat)(const float* values, void* y, std::int64_t rows, std::int64_t columns);
 };
 
@@ -106,7 +106,7 @@ struct UpdatePiece {
   std::int64_t n = 0;
 };
 struct UpdateFactors {         // see layers/optimizer.h for the formulas
-  float rate = 0;              // learning rate, for adam with its bias correction
+  float rate = 0;              // learning rate; for Adam with the bias correction
   float unscale = 1;           // 1 / loss scale
   float decay = 0;             // weight decay of this parameter, or 0
   float clip = 0;              // infinity: no clipping
@@ -119,21 +119,22 @@ struct UpdateFactors {         // see layers/optimizer.h for the formulas
 struct Loops {
   const char* name;  // "avx2", "avx512"
   TypedLoops f32, bf16;
-  WinogradLoops winograd[winograd_form_count];  // of each of winograd_forms
+  WinogradLoops winograd[winograd_form_count];  // one per entry of winograd_forms
   void (*pointwise_gradient)(const PointwiseGradient& of);
-  // Each of the four returns the sum of squares of w before the update.
+  // The four update rules return the sum of squares of w before the update.
   double (*sgd)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*momentum)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*rmsprop)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*adam)(const UpdatePiece& piece, const UpdateFactors& by);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   bool (*all_finite)(const float* x, std::int64_t n);
-  // keep[i / 8] bit i % 8: 24 random bits of counter first + i of the stream fall below threshold.
+  // Sets bit i % 8 of keep[i / 8] if 24 random bits of counter first + i of the stream are below
+  // threshold.
   void (*random_below)(std::uint64_t stream, std::uint64_t first, std::int64_t n,
                        std::uint32_t threshold, std::uint8_t* keep);
 };
 
-const Loops& avx2_loops();    // run them only where the processor has AVX2, FMA and F16C
-const Loops& avx512_loops();  // run them only where it has AVX-512 F, BW, DQ, VL
+const Loops& avx2_loops();    // require a processor with AVX2, FMA and F16C
+const Loops& avx512_loops();  // require a processor with AVX-512 F, BW, DQ, VL
 
 }  // namespace cnn::layers::cpu

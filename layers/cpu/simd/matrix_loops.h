@@ -6,21 +6,21 @@
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
 
-// Loops over matrices of pixels x channels, as templates of the vector type V and the element
-// type T.
+// Loops over matrices of pixels x channels, as templates of the vector type V and the element type
+// T.
 namespace cnn::layers::cpu {
 
-// Four rows that are handled together, and how they go on: rows first + k apart, k = 0..3, then
-// those `stride` further, up to first + k apart = end + k apart. Only k = 0 if apart is zero.
+// Four interleaved streams of rows: stream k has rows first + k apart, then every `stride` further,
+// up to end + k apart. Only stream 0 exists if apart is zero.
 struct Streams {
   std::int64_t first = 0, end = 0, stride = 1, apart = 0;
 };
 
-// body(streams, column, lanes) for all rows of a matrix and each vector of its columns. The streams
-// of a large matrix lie a quarter of it apart: a core reads several streams, each on its own page,
-// faster from memory than one. If there is but one vector of columns, a body gets all rows at once
-// and keeps what belongs to the channel in registers; else it gets one row of each stream, so that
-// memory is read in its order.
+// Calls body(streams, column, lanes) for all rows of a matrix and each vector of its columns. The
+// streams of a large matrix are a quarter of it apart: a core reads several streams on separate
+// pages faster than one. With a single vector of columns, a body gets all rows at once and keeps
+// the channel's values in registers; else it gets one row of each stream, so that reads follow
+// memory order.
 template <class V, class Body>
 void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
   constexpr std::int64_t large = 8192;  // elements
@@ -39,7 +39,7 @@ void each_tile(std::int64_t rows, std::int64_t columns, const Body& body) {
   }
 }
 
-// step(row, stream) for the rows that a body of each_tile stands for.
+// Calls step(row, stream) for the rows of a body of each_tile.
 template <class Step>
 [[gnu::always_inline]] inline void each_row(const Streams& of, const Step& step) {
   if (of.apart == 0) {
@@ -54,7 +54,7 @@ template <class Step>
   }
 }
 
-// Sums by stream, so that no addition waits for the one before.
+// One sum per stream, so that additions do not depend on each other.
 template <class V>
 struct FourSums {
   typename V::Float of[4] = {V::zero(), V::zero(), V::zero(), V::zero()};
@@ -68,8 +68,8 @@ struct FourSums {
 
 template <class V, class T>
 struct MatrixLoops {
-  // A block is summed in f32, its sums are then added in double: short enough for the rounding of
-  // f32, long enough that its quarters lie on different pages.
+  // Blocks are summed in f32 and their sums added in double: a block is short enough for f32
+  // rounding, and long enough that its quarters lie on different pages.
   static std::int64_t block_rows(std::int64_t columns) {
     const std::int64_t rows = 8192 / columns;
     return rows < 128 ? 128 : rows > 512 ? 512 : rows;
@@ -86,7 +86,7 @@ struct MatrixLoops {
     });
   }
 
-  // sums[0..columns) += sum of (x - shift), sums[columns..2 columns) += of its square.
+  // sums[0..columns) += sum of (x - shift), sums[columns..2 columns) += sum of (x - shift)^2.
   static void shifted_sums(const T* x, std::int64_t rows, std::int64_t columns, const float* shift,
                            float* sums) {
     each_tile<V>(rows, columns, [&](const Streams& streams, std::int64_t c, auto lanes) {
@@ -102,11 +102,11 @@ struct MatrixLoops {
     });
   }
 
-  // Blocks are joined by the pairwise formula of T. Chan, G. Golub, R. LeVeque, "Updating formulae
-  // and a pairwise algorithm for computing sample variances", 1979. Within a block sums are taken
-  // of the distance to the mean of the blocks before, for the first to that of its first 16 rows.
-  // If that is far from the block's own mean, much cancels within the block, but then those rows
-  // alone make the variance so large that what is lost does not matter.
+  // Joins blocks by the pairwise formula of T. Chan, G. Golub, R. LeVeque, "Updating formulae and a
+  // pairwise algorithm for computing sample variances", 1979. Within a block, sums use the distance
+  // to the mean of the previous blocks, in the first block to the mean of its first 16 rows. If
+  // that mean is far from the block's own, cancellation is large within the block, but then those
+  // rows alone make the variance so large that the lost digits do not matter.
   static void moments(const void* from, std::int64_t rows, std::int64_t columns, Moments& all) {
     const T* x = static_cast<const T*>(from);
     float* shift = all.scratch;
@@ -120,7 +120,7 @@ struct MatrixLoops {
       }
       if (all.count == 0) {
         const std::int64_t sample = block < 16 ? block : 16;
-        column_sums(x, sample, columns, shift);  // was zero
+        column_sums(x, sample, columns, shift);  // shift was zero
         const float each = 1.0F / static_cast<float>(sample);
         for (std::int64_t c = 0; c < columns; ++c) {
           shift[c] *= each;
@@ -144,11 +144,10 @@ struct MatrixLoops {
     }
   }
 
-  // The least value whose stored form is above zero is the one after this: half of the smallest
-  // bf16 rounds to even, zero.
+  // The largest value that is stored as zero: half of the smallest bf16 rounds to even, zero.
   static constexpr float rounds_to_zero = sizeof(T) == 2 ? 0x1p-134F : 0.0F;
 
-  // The bits of one vector of columns.
+  // The gate bits of one vector of columns.
   struct GateColumn {
     GateColumn(const GateBits& of, std::int64_t c)
         : first(of.data + c / 8 * of.byte), row(of.row), byte(of.byte), bytes(of.bytes - c / 8) {}
@@ -200,7 +199,7 @@ struct MatrixLoops {
     });
   }
 
-  // The per-channel part of a gate, and what passes at one vector; joined: of two gradients.
+  // The per-channel part of a gate, applied to one vector. joined: adds two gradients.
   template <Gate kind, bool joined, class Lanes>
   struct Gated {
     Gated(const NormaliseGradientRows& of, std::int64_t c, Lanes l)
@@ -219,7 +218,7 @@ struct MatrixLoops {
       if constexpr (joined) {
         dy = dy + V::load(static_cast<const T*>(of.dy2) + at, lanes);
       }
-      if constexpr (kind == Gate::recomputed) {  // the very expression of normalise()
+      if constexpr (kind == Gate::recomputed) {  // the same expression as in normalise()
         const auto value = V::fma(distance, scale, V::fma(distance, rest, shift));
         return V::gated(dy, value, V::set(rounds_to_zero));
       } else if constexpr (kind == Gate::output) {
@@ -236,7 +235,7 @@ struct MatrixLoops {
     Lanes lanes;
   };
 
-  // run(gate, joined), both as std::integral_constant, as the rows ask.
+  // Calls run(gate, joined) with both as std::integral_constant.
   template <class Run>
   static void with_gate(const NormaliseGradientRows& of, const Run& run) {
     const auto with_kind = [&](auto kind) {

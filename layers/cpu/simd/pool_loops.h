@@ -8,20 +8,20 @@
 // The loop of a max pool, as a template of the vector type V and the element type T.
 namespace cnn::layers::cpu {
 
-// The pixels of the image that the window of one output covers. left: its first column, which may
+// The image pixels that the window of one output covers. left: the window's first column, which may
 // lie outside the image.
 struct PoolWindow {
   std::int64_t left = 0;
   std::int64_t first_row = 0, end_row = 0, first_column = 0, end_column = 0;
 };
 
-// Outputs whose maxima are searched side by side: a comparison waits for the one before, and each
-// search alone would leave the processor idle.
+// Outputs that are searched in parallel: each comparison depends on the previous one, and a single
+// search would leave execution units idle.
 inline constexpr std::int64_t searched_together = 4;
 
-// Writes the maxima of one vector of channels of `count` neighbouring outputs, whose windows cover
-// the same rows and columns of theirs, and their places within the windows. window: of the first of
-// them, at element `to`.
+// Writes the maxima, and their places within the windows, for one vector of channels of `count`
+// neighbouring outputs. All windows cover the same relative rows and columns. window: of the first
+// output, at element `to`.
 template <std::int64_t count, class V, class T, class Lanes>
 void max_of_windows(const MaxPoolRow& of, const PoolWindow& window, std::int64_t channel,
                     std::int64_t to, Lanes lanes) {

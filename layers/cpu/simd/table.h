@@ -29,7 +29,7 @@ constexpr TypedLoops typed_loops() {
           .repeat = Matrix::repeat};
 }
 
-// Every loop compiled for the vectors V.
+// Returns every loop compiled for the vectors V.
 template <class V>
 constexpr Loops make_loops(const char* name) {
   return {.name = name,

@@ -3,10 +3,11 @@
 #include "layers/cpu/simd/flat_loops.h"
 #include "layers/cpu/simd/loops.h"
 
-// The optimizers' rules, one pass over a piece of a parameter; formulas in layers/optimizer.h.
+// The update rules of the optimizers, one pass over a piece of a parameter; formulas in
+// layers/optimizer.h.
 namespace cnn::layers::cpu {
 
-// rule(w, g, i, lanes) returns the new w. Returns the sum of squares of the old.
+// rule(w, g, i, lanes) returns the new w. Returns the sum of squares of the old w.
 template <class V, class Rule>
 double update_each(const UpdatePiece& piece, const UpdateFactors& by, const Rule& rule) {
   const auto unscale = V::set(by.unscale);

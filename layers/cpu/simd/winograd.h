@@ -4,13 +4,12 @@
 #include <cstdint>
 #include <iterator>
 
-// Convolutions with stride 1 by Winograd's minimal filtering algorithm, in tiles of some outputs:
-// F(4x4, 3x3) takes 36 products for each tile and pair of channels in the place of 144. As in
-// A. Lavin, S. Gray, "Fast Algorithms for Convolutional Neural Networks", 2015 (arXiv:1509.09308),
-// section 4:
+// Convolutions with stride 1 by Winograd's minimal filtering algorithm, in tiles of outputs: F(4x4,
+// 3x3) takes 36 products for each tile and pair of channels instead of 144. As in A. Lavin, S.
+// Gray, "Fast Algorithms for Convolutional Neural Networks", 2015 (arXiv:1509.09308), section 4:
 //   y = A^T [(G w G^T) . (B^T x B)] A,  dw = G^T [(A dy A^T) . (B^T x B)] G.
-// Height and width have matrices of their own, see winograd_lines.h: a window of 1 x 7 is
-// transformed along its width alone.
+// Height and width have separate matrices, see winograd_lines.h: a window of 1 x 7 is transformed
+// along its width alone.
 namespace cnn::layers::cpu {
 
 // F(tile_h x tile_w, taps_h x taps_w): outputs of a tile, and taps of a window.
@@ -25,23 +24,23 @@ struct WinogradForm {
   bool operator==(const WinogradForm&) const = default;
 };
 
-// The forms that there are loops for.
+// The forms that have loops.
 inline constexpr WinogradForm winograd_forms[] = {{2, 2, 3, 3}, {4, 4, 3, 3}, {2, 2, 5, 5},
                                                   {1, 2, 1, 7}, {2, 1, 7, 1}, {1, 4, 1, 3},
                                                   {4, 1, 3, 1}};
 inline constexpr std::size_t winograd_form_count = std::size(winograd_forms);
 
-// Channels come in whole blocks.
+// Images have a multiple of this many channels.
 inline constexpr std::int64_t winograd_block = 16;
 
-// An image as the loops walk over it, in elements: channels in blocks of 16.
+// The strides of an image, in elements: channels in blocks of 16.
 struct WinogradImage {
   std::int64_t height = 0, width = 0, channels = 0;
-  std::int64_t image = 0, block = 0, pixel = 0;  // from one image, block, pixel to the next
+  std::int64_t image = 0, block = 0, pixel = 0;  // strides between images, blocks, pixels
 };
 
-// How tiles of outputs cover their images, row by row, image after image: tile 0 begins at output
-// (0, 0) of image 0, which reads the input from (-pad_top, -pad_left).
+// The tiling of outputs, row by row, image after image: tile 0 begins at output (0, 0) of image 0,
+// which reads the input from (-pad_top, -pad_left).
 struct WinogradTiles {
   std::int64_t high = 0, wide = 0;  // per image
   std::int64_t pad_top = 0, pad_left = 0;
@@ -61,30 +60,30 @@ struct WinogradConv {
   bool relu = false;
 };
 
-// The part of a gradient of weights that some tiles give, of input channels [first_in, first_in +
+// The contribution of some tiles to a weight gradient, for input channels [first_in, first_in +
 // ins) and output channels [first_out, first_out + outs).
 struct WinogradGradient {
   WinogradImage x_image, y_image;
   WinogradTiles tiles;
   const void *x = nullptr, *dy = nullptr;
   std::int64_t first_in = 0, ins = 0, first_out = 0, outs = 0;
-  float* sums = nullptr;   // [points][ins][outs], added to
-  double* bias = nullptr;  // or null; [outs], added to
+  float* sums = nullptr;   // [points][ins][outs], accumulated
+  double* bias = nullptr;  // or null; [outs], accumulated
 };
 
-// A piece of weights [O][I][taps]. rotated: they are used backwards, from O to I.
+// A piece of weights [O][I][taps]. rotated: the convolution uses them backwards, from O to I.
 struct WinogradWeights {
   const float* w = nullptr;
   std::int64_t in = 0, out = 0;  // channels of w
   bool rotated = false;
 };
 
-// Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins][outs] of the slab, a
-// slab after another by output channels within input channels.
+// Taps of a whole gradient in slabs of channels: [parts][slabs][taps][ins][outs] of the slab, with
+// slabs ordered by output channels within input channels.
 struct WinogradTaps {
   const float* taps = nullptr;
   std::int64_t parts = 0, in = 0, out = 0;  // channels of the weights
-  std::int64_t slab_in = 0, slab_out = 0;   // channels of a slab but the last
+  std::int64_t slab_in = 0, slab_out = 0;   // channels of every slab but the last
 };
 
 struct WinogradTypedLoops {
@@ -96,18 +95,18 @@ struct WinogradTypedLoops {
                    float* scratch);
 };
 
-// The loops for one form; "points" and "taps" below are its.
+// The loops for one form; "points" and "taps" below belong to it.
 struct WinogradLoops {
   WinogradForm form;
-  std::int64_t panel = 0;  // output channels side by side in u
+  std::int64_t panel = 0;  // contiguous output channels in u
   WinogradTypedLoops f32, bf16;
   std::int64_t (*conv_scratch)(std::int64_t in_channels, std::int64_t count);
   std::int64_t (*gradient_scratch)(std::int64_t ins, std::int64_t outs, std::int64_t count);
-  // u of the input channels [first, last) of the convolution, multiples of 16.
+  // Computes u for the input channels [first, last) of the convolution, multiples of 16.
   void (*weights)(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u);
-  // taps [taps][ins][outs] of sums [points][ins][outs].
+  // Computes taps [taps][ins][outs] from sums [points][ins][outs].
   void (*taps)(const float* sums, std::int64_t ins, std::int64_t outs, float* taps);
-  // dw [O][I][taps] of the sum of all parts, for 16 output channels from first_out.
+  // Computes dw [O][I][taps] as the sum of all parts, for 16 output channels from first_out.
   void (*join)(const WinogradTaps& of, std::int64_t first_out, float* dw);
 };
 

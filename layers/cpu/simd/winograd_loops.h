@@ -8,13 +8,12 @@
 #include "layers/cpu/simd/winograd_transforms.h"
 
 // Winograd's algorithm over some tiles, see winograd.h, as templates of the vector type V, the
-// element type T of the images and the form. Everything between the images lies
-// in a scratch that fits the second-level cache: the transformed tiles [points][tiles][channels],
-// and their products.
+// element type T of the images and the form. All intermediate data lies in a scratch array that
+// fits the second-level cache: the transformed tiles [points][tiles][channels], and their products.
 namespace cnn::layers::cpu {
 
-// Points of scratch arrays lie this much more apart than they need: at a multiple of a page they
-// would take each other's place in the cache.
+// Padding between the points of scratch arrays, in elements: at multiples of a page they would
+// conflict in the cache.
 inline constexpr std::int64_t winograd_gap = 16;
 
 template <class V>
@@ -25,7 +24,7 @@ std::int64_t winograd_pitch(std::int64_t count, std::int64_t channels) {
   return count * channels + winograd_gap;
 }
 
-// Tiles by number, and channels.
+// Ranges of tiles, by number, and of channels.
 struct TileSpan {
   std::int64_t first = 0, count = 0;
 };
@@ -33,7 +32,7 @@ struct ChannelSpan {
   std::int64_t first = 0, count = 0;
 };
 
-// Image elements as they are read and written, as T.
+// Loads and stores image elements of type T.
 template <class V, class T, WinogradForm form>
 struct WinogradImages {
   using Float = typename V::Float;
@@ -43,7 +42,7 @@ struct WinogradImages {
   static constexpr int points = static_cast<int>(form.points());
 
   // Calls with(load), where load(i) is pixel i of the high x wide pixels from (row, column), zero
-  // where they lie outside.
+  // for pixels outside the image.
   template <int high, int wide, class With>
   [[gnu::always_inline]] static void load(const T* x, const WinogradImage& image, std::int64_t row,
                                           std::int64_t column, const With& with) {
@@ -64,7 +63,7 @@ struct WinogradImages {
     with([&](int i) { return pixels[i]; });
   }
 
-  // visit(tile, its place in the span, channel) for each tile and vector of channels.
+  // Calls visit(tile, index in the span, channel) for each tile and vector of channels.
   template <class Visit>
   [[gnu::always_inline]] static void each(const WinogradTiles& cover, const TileSpan& tiles,
                                           std::int64_t channels, const Visit& visit) {
@@ -76,13 +75,13 @@ struct WinogradImages {
     }
   }
 
-  // Where a vector of channels of an image begins.
+  // Returns the index of the first element of a vector of channels of an image.
   [[gnu::always_inline]] static std::int64_t place(const WinogradImage& image, std::int64_t number,
                                                    std::int64_t channel) {
     return number * image.image + channel / winograd_block * image.block + channel % winograd_block;
   }
 
-  // v[points][tiles][channels]: the transformed tiles of x.
+  // Computes v[points][tiles][channels]: the transformed tiles of x.
   template <class Of>  // WinogradConv or WinogradGradient
   static void tiles_in(const Of& of, const TileSpan& tiles, const ChannelSpan& channels, float* v) {
     const WinogradImage& image = of.x_image;
@@ -101,8 +100,8 @@ struct WinogradImages {
          });
   }
 
-  // q[points][tiles][channels]: the transformed tiles of dy. For a gradient of the bias the sums of
-  // the tiles themselves follow, as one point more.
+  // Computes q[points][tiles][channels]: the transformed tiles of dy. For a bias gradient, the sums
+  // of the tiles follow as one more point.
   static void gradients_in(const WinogradGradient& of, const TileSpan& tiles,
                            const ChannelSpan& channels, float* q) {
     const WinogradImage& image = of.y_image;
@@ -123,7 +122,7 @@ struct WinogradImages {
          });
   }
 
-  // The outputs of some channels from their products m, as tiles_in.
+  // Computes the outputs of some channels from their products m, laid out as in tiles_in.
   static void tiles_out(const WinogradConv& of, const TileSpan& tiles, const ChannelSpan& channels,
                         const float* m) {
     const std::int64_t pitch = winograd_pitch<V>(tiles.count, channels.count);
@@ -267,8 +266,8 @@ struct WinogradWeightLoops {
   static constexpr std::int64_t points = form.points(), tap_count = form.taps();
   static constexpr std::int64_t block = winograd_block, taps_of_block = block * tap_count;
 
-  // The input channels [first, last) by blocks of 16 x 16 channels, which are turned so that the
-  // output channels lie together.
+  // Transforms input channels [first, last) in blocks of 16 x 16 channels, which are transposed so
+  // that output channels are contiguous.
   static void weights(const WinogradWeights& of, std::int64_t first, std::int64_t last, float* u) {
     const std::int64_t ins = of.rotated ? of.out : of.in, outs = of.rotated ? of.in : of.out;
     float turned[taps_of_block * block];
@@ -334,7 +333,7 @@ struct WinogradWeightLoops {
                         [&](int p, Float value) { V::store(u + p * pitch, value, All{}); });
   }
 
-  // turned[in][tap][out] of 16 x 16 channels.
+  // Writes turned[in][tap][out] of 16 x 16 channels.
   static void turn(const WinogradWeights& of, std::int64_t in, std::int64_t out, float* turned) {
     if (of.rotated) {
       for (std::int64_t c = 0; c < block; ++c) {
@@ -356,7 +355,7 @@ struct WinogradWeightLoops {
   }
 };
 
-// Every loop compiled for the vectors V and that form.
+// Returns every loop compiled for the vectors V and that form.
 template <class V, WinogradForm form>
 constexpr WinogradLoops make_winograd() {
   using F32 = WinogradLoopsOver<V, float, form>;

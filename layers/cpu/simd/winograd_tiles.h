@@ -4,15 +4,15 @@
 
 #include "layers/cpu/simd/winograd.h"
 
-// The walk over the tiles of images, see winograd.h. Templates of the vector type V, as all loops.
+// Iterates over the tiles of images, see winograd.h. Templates of the vector type V.
 namespace cnn::layers::cpu {
 
-// Where a tile begins.
+// The position of a tile.
 struct WinogradTile {
   std::int64_t image = 0, row = 0, column = 0;  // row and column in tiles
 };
 
-// The walk over tiles by number.
+// An iterator over tiles by number.
 template <class V>
 class TileWalk {
  public:

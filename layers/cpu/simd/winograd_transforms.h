@@ -3,8 +3,8 @@
 #include "layers/cpu/simd/winograd.h"
 #include "layers/cpu/simd/winograd_lines.h"
 
-// The transforms of Winograd's algorithm in both dimensions, in vectors of channels, see
-// winograd.h. Templates of the vector type V, as all loops.
+// The transforms of Winograd's algorithm in two dimensions, in vectors of channels, see winograd.h.
+// Templates of the vector type V.
 namespace cnn::layers::cpu {
 
 template <class V, WinogradForm form>
@@ -18,28 +18,28 @@ struct WinogradTransforms {
   using Down = WinogradLines<V, tile_h, taps_h>;
   using Along = WinogradLines<V, tile_w, taps_w>;
 
-  // Each reads element i of a rectangle by load(i) and gives element i of the result to store(i,
-  // value). B^T x B.
+  // Each transform reads element i of a rectangle by load(i) and passes element i of the result to
+  // store(i, value). input: B^T x B.
   template <class Load, class Store>
   [[gnu::always_inline]] static void input(const Load& load, const Store& store) {
     both_ways<points_h, points_h, points_w, points_w>(Down::input, Along::input, load, store);
   }
-  // A^T m A.
+  // output: A^T m A.
   template <class Load, class Store>
   [[gnu::always_inline]] static void output(const Load& load, const Store& store) {
     both_ways<points_h, tile_h, points_w, tile_w>(Down::output, Along::output, load, store);
   }
-  // A dy A^T.
+  // output_gradient: A dy A^T.
   template <class Load, class Store>
   [[gnu::always_inline]] static void output_gradient(const Load& load, const Store& store) {
     both_ways<tile_h, points_h, tile_w, points_w>(Down::gradient, Along::gradient, load, store);
   }
-  // G w G^T.
+  // weights: G w G^T.
   template <class Load, class Store>
   [[gnu::always_inline]] static void weights(const Load& load, const Store& store) {
     both_ways<taps_h, points_h, taps_w, points_w>(Down::weights, Along::weights, load, store);
   }
-  // G^T u G.
+  // weights_gradient: G^T u G.
   template <class Load, class Store>
   [[gnu::always_inline]] static void weights_gradient(const Load& load, const Store& store) {
     both_ways<points_h, taps_h, points_w, taps_w>(Down::taps_of, Along::taps_of, load, store);
@@ -49,7 +49,7 @@ struct WinogradTransforms {
   template <int from, int to>
   using Line = void (*)(const Float (&)[from], Float (&)[to]);
 
-  // All columns of from_h x from_w elements, then all rows of what they became.
+  // Transforms all columns of from_h x from_w elements, then all rows of the result.
   template <int from_h, int to_h, int from_w, int to_w, class Load, class Store>
   [[gnu::always_inline]] static void both_ways(Line<from_h, to_h> down, Line<from_w, to_w> along,
                                                const Load& load, const Store& store) {
