@@ -11,10 +11,10 @@ namespace cnn::models {
 // Every model, in the order of data sets imagenet, cifar10, mnist.
 const std::vector<Model>& all();
 
-// The names of a data set's models, separated by commas and blanks; empty for no such data set.
+// Returns the names of a data set's models, separated by ", "; empty for an unknown data set.
 std::string names(std::string_view data_set);
 
-// Throws Error that lists the known names.
+// Returns the model of that name. Throws Error with the known names.
 const Model& find(std::string_view data_set, std::string_view name);
 
 }  // namespace cnn::models

@@ -9,7 +9,7 @@
 
 namespace cnn::models {
 
-// The features of a network that trains a second classifier in its middle, each without the last,
+// The features of a network with an auxiliary classifier in its middle, each before the last,
 // linear layer.
 struct TwoHeads {
   Value features, auxiliary;
@@ -18,27 +18,27 @@ struct TwoHeads {
 // One network on one data set: a row of the catalog.
 struct Model {
   std::string_view data_set;      // imagenet, cifar10 or mnist
-  std::string_view name;          // as --model has it
-  std::string_view printed_name;  // as the run's header has it
-  // Square images. Any other size may be given that leaves at least one pixel everywhere; build
-  // throws Error that names the layer for one that does not.
+  std::string_view name;          // value of --model
+  std::string_view printed_name;  // name in the run's header
+  // Side of the square images, in pixels. Other sizes work if every layer keeps a pixel; otherwise
+  // build throws Error with the layer's name.
   int image_size = 0;
   int batch_size = 0;  // per device
   DefaultRate rate;
-  // images [N, channels, H, W] of the compute type -> features [N, K]. Adds all layers but the
-  // last.
+  // images [N, channels, H, W] of the compute type -> features [N, K]. Appends all layers except
+  // the last.
   Value (*build)(Value images) = nullptr;
   std::int64_t channels = 3;
-  std::int64_t classes = 0;           // of the last layer, the background class included
+  std::int64_t classes = 0;           // of the last layer, including the background class
   std::optional<double> head_stddev;  // of the last layer's weights; unset: sqrt(1 / K)
   double head_bias = 0;
   double fp16_loss_scale = 128;
-  TwoHeads (*build_two_heads)(Value images) = nullptr;  // null: it has no auxiliary head
-  bool ends_in_logits = false;                          // build adds the last layer too
+  TwoHeads (*build_two_heads)(Value images) = nullptr;  // null: no auxiliary head
+  bool ends_in_logits = false;                          // build appends the last layer too
 };
 
-// The whole network with its last, linear layer: images -> logits [N, classes] of the compute type.
-// Throws Error if the images do not have the model's channels.
+// Appends the whole network with its last, linear layer: images -> logits [N, classes] of the
+// compute type. Throws Error if the images have another number of channels than the model.
 Value logits(const Model& model, Value images);
 
 struct Logits {
@@ -48,8 +48,8 @@ struct Logits {
 // Weight of the auxiliary head's loss.
 inline constexpr float auxiliary_weight = 0.4F;
 
-// The same with the auxiliary head's logits, whose last layer comes last. Throws Error if the model
-// has no auxiliary head.
+// Appends the network and the auxiliary head, whose last layer comes last. Throws Error if the
+// model has no auxiliary head.
 Logits logits_of_two_heads(const Model& model, Value images);
 
 }  // namespace cnn::models
