@@ -6,8 +6,9 @@
 
 namespace cnn::data {
 
-// Pads each side with `padding` zeros, cuts out the original size at a random place and mirrors it
-// left to right half of the time. A function of seed and position only.
+// Returns a transform that pads each side with `padding` zeros, crops the original size at a random
+// place and mirrors half of the images left to right. Random draws depend on seed and position
+// only.
 Transform crop_and_flip(const ImageFormat& format, int padding, std::uint64_t seed);
 
 }  // namespace cnn::data

@@ -2,7 +2,7 @@
 
 namespace cnn::data {
 
-// A box around an object of an image, in shares of the image's height and width.
+// A bounding box of an object, in fractions of the image's height and width.
 struct Box {
   float ymin = 0, xmin = 0, ymax = 1, xmax = 1;
   bool operator==(const Box&) const = default;

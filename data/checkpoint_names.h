@@ -14,16 +14,16 @@ inline constexpr std::string_view checkpoint_stem = "model.ckpt-";
 inline constexpr std::string_view checkpoint_extension = ".safetensors";
 inline constexpr const char* checkpoint_index = "checkpoint";
 
-// Returns the number that the digits spell; nothing if there is another character, or if the number
-// has more than 63 bits.
+// Returns the number with these digits; nothing if another character occurs, or if the number has
+// more than 63 bits.
 std::optional<std::int64_t> parse_step(std::string_view digits);
 
-// Returns "110" for "model.ckpt-110.safetensors", whatever stands between the two fixed parts;
-// nothing if one of these is missing.
+// Returns "110" for "model.ckpt-110.safetensors": any text between the two fixed parts; nothing if
+// one part is missing.
 std::optional<std::string_view> step_text(std::string_view name);
 
-// Returns 110 for "model.ckpt-110.safetensors"; nothing for any other name, temporary files
-// included.
+// Returns 110 for "model.ckpt-110.safetensors"; nothing for any other name, such as a temporary
+// file.
 std::optional<std::int64_t> step_in_name(std::string_view name);
 
 // Returns whether the path is a regular file, after following links.

@@ -56,8 +56,8 @@ class Dataset {
   virtual int classes() const = 0;  // every label is in [0, classes)
   // Reads the image and label of example `index`, in [0, size). Throws Error if it cannot be read.
   virtual void read(std::int64_t index, const Example& into) const = 0;
-  // The same for data sets whose images also depend on their place: random crops, alternating
-  // resize methods.
+  // Reads an example of a data set whose images also depend on their place: random crops,
+  // alternating resize methods.
   virtual void read_for(std::int64_t index, const Place& /*place*/, const Example& into) const {
     read(index, into);
   }
@@ -80,13 +80,13 @@ enum class Preprocessor : std::uint8_t { standard, official_models };
 
 // Options of the preprocessing of image files.
 struct ImageOptions {
-  int side = 224;          // of square images
+  int side = 224;          // in colour too, for training images
   std::uint64_t seed = 0;  // of random crops, flips and colours
   ResizeChoice resize = ResizeChoice::bilinear;
   Preprocessor preprocessor = Preprocessor::standard;
-  bool distortions = false;      // colours of training images too
-  bool colours_in_yiq = true;    // else in HSV
-  bool ml_perf = false;          // no boxes; channel means instead of [-1, 1]
+  bool distortions = false;    // colours of training images too
+  bool colours_in_yiq = true;  // otherwise in HSV
+  bool ml_perf = false;  // no bounding boxes; subtracts channel means instead of scaling to [-1, 1]
   bool decode_crop_only = true;  // --fuse_decode_and_crop
   bool skip_broken = false;      // --skip_broken_records
   bool cache = false;            // --datasets_use_caching
@@ -95,9 +95,9 @@ struct ImageOptions {
 
 struct Options {
   std::string dir;            // --data_dir; for `tensors` a file
-  bool training = true;       // else the validation examples
+  bool training = true;       // otherwise the validation examples
   bool repeat_first = false;  // --datasets_repeat_cached_sample: every example is the first one
-  int classes = 1001;  // that the labels of `tensors` tell apart; other data sets know theirs
+  int classes = 1001;         // of `tensors`; other data sets define theirs
   ImageOptions images{};
 };
 

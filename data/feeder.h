@@ -21,33 +21,33 @@ enum class Order : std::uint8_t { shuffled, sequential };
 
 struct FeederOptions {
   std::int64_t batch = 1;  // examples per step of this feeder
-  int threads = 1;         // how many read
-  int buffers = 2;         // batches in memory; one is the caller's, the others are filled ahead
+  int threads = 1;         // reader threads
+  int buffers = 2;  // batches in memory: one belongs to the caller, the others are prefetched
   Order order =
       Order::shuffled;  // anew in every epoch; ignored if the data set may not be shuffled
   std::uint64_t seed = 0;
   std::int64_t first_step = 0;  // global step of the first batch
-  // Feeders of several ranks share a global batch of batch * shards examples; this one takes the
+  // Feeders of several ranks share a global batch of batch * shards examples; this feeder reads
   // part number `shard`.
   int shard = 0, shards = 1;
-  Transform transform;       // empty: images as the data set has them
-  Device* device = nullptr;  // whose host memory the batches lie in; nullptr: plain memory
+  Transform transform;       // empty: images stay unchanged
+  Device* device = nullptr;  // allocates the batches with allocate_host(); nullptr: plain memory
 };
 
 // One batch, valid until the following call of Feeder::next.
 struct Batch {
   std::span<std::byte> images;  // batch x ImageFormat, aligned to 64 bytes
   std::span<std::int32_t> labels;
-  std::int64_t step = 0;      // the global step it is for
-  double seconds_waited = 0;  // how long next() blocked
+  std::int64_t step = 0;      // global step of the batch
+  double seconds_waited = 0;  // time for which next() blocked
 };
 
 // Maps a position of the endless sequence that training reads to the index of an example. Position
 // 0 is the first example of global step 0. Every epoch has its own order.
 class Sequence {
  public:
-  // likes_runs: as Dataset::likes_runs(). Such a set is shuffled in windows if it is larger than
-  // one.
+  // likes_runs: see Dataset::likes_runs(). Such a set is shuffled in windows if it is larger than a
+  // window.
   Sequence(std::int64_t size, Order order, std::uint64_t seed, bool likes_runs = false)
       : size_(size),
         order_(order),
@@ -79,9 +79,9 @@ class Feeder {
   Feeder(const Feeder&) = delete;
   Feeder& operator=(const Feeder&) = delete;
 
-  // Returns the next batch; blocks until it is complete. The batch before it may be overwritten
-  // from then on. If an example of it could not be read, this and every later call throws that
-  // error. One thread at a time.
+  // Returns the next batch; blocks until it is complete. The feeder may overwrite the previous
+  // batch from then on. If an example of the batch could not be read, this and every later call
+  // throws that error. One thread at a time may call it.
   const Batch& next();
   // Returns whether next() would return a batch at once.
   bool has_next();
@@ -99,7 +99,7 @@ class Feeder {
 
   void allocate();
   void work(const std::stop_token& stop);
-  // Lets the system read the next windows of a large set into the page cache, run by run.
+  // Prefetches the next windows of a large set into the page cache, run by run.
   void read_ahead(const std::stop_token& stop);
   bool take(const std::stop_token& stop, Piece& piece);  // false: stop
   void fill(const Piece& piece, std::span<std::byte> scratch);
@@ -115,13 +115,13 @@ class Feeder {
   std::vector<Buffer> memory_;
   std::vector<Slot> slots_;
 
-  std::mutex mutex_;                   // guards what follows, and filled and error of the slots
-  std::condition_variable_any room_;   // a batch was given back
-  std::condition_variable_any taken_;  // an example was taken by a thread
-  std::condition_variable filled_;     // a batch is complete
-  std::int64_t next_example_ = 0;      // not yet taken by a thread
+  std::mutex mutex_;                  // guards all members below, and filled and error of the slots
+  std::condition_variable_any room_;  // signalled when a batch is returned
+  std::condition_variable_any taken_;  // signalled when a thread takes an example
+  std::condition_variable filled_;     // signalled when a batch is complete
+  std::int64_t next_example_ = 0;      // first example that no thread has taken
   std::int64_t delivered_ = 0;         // batches that next() returned
-  std::int64_t given_back_ = 0;        // batches that may be overwritten
+  std::int64_t given_back_ = 0;        // batches that threads may overwrite
   std::vector<std::jthread>
       threads_;  // declared last, so that they end before what they use is destroyed
 };

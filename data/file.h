@@ -10,8 +10,8 @@
 
 namespace cnn::data {
 
-// A regular file open for reading at any position, by any thread. Everything throws Error that
-// names the file.
+// A regular file open for reading at any position, by any thread. All members throw Error with the
+// file's name.
 class InputFile {
  public:
   explicit InputFile(std::filesystem::path path);
@@ -20,10 +20,10 @@ class InputFile {
   InputFile& operator=(const InputFile&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  std::uint64_t size() const { return size_; }  // when it was opened
-  // Fills `into` with the bytes that start at `offset`; throws if the file ends before.
+  std::uint64_t size() const { return size_; }  // when the file was opened
+  // Fills `into` with the bytes from `offset` on; throws if the file ends earlier.
   void read(std::uint64_t offset, std::span<std::byte> into) const;
-  // Asks the system to read that part into its cache; returns at once.
+  // Hints that this part will be read soon; returns at once.
   void read_ahead(std::uint64_t offset, std::uint64_t bytes) const;
 
  private:
@@ -34,8 +34,8 @@ class InputFile {
 
 std::vector<std::byte> read_whole(const std::filesystem::path& path);
 
-// A file that appears under its name only when it is complete and on the disk: written as
-// <path>.tmp in the same folder, renamed by commit(), removed by the destructor if that never ran.
+// A file that gets its name only when it is complete and on disk: written as <path>.tmp in the same
+// folder, renamed by commit(), removed by the destructor without a commit().
 class AtomicFile {
  public:
   static constexpr const char* suffix = ".tmp";
@@ -56,7 +56,7 @@ class AtomicFile {
   int descriptor_ = -1;
 };
 
-// Text found in a file, made fit for one line of an error message: cut, and without control bytes.
+// Returns text from a file for one line of an error message: shortened, without control bytes.
 std::string printable(std::string_view text);
 
 void write_atomically(const std::filesystem::path& path, std::string_view text);

@@ -4,12 +4,12 @@
 
 namespace cnn::data {
 
-// A folder that one process at a time trains in. The operating system ends the lock with the
-// process, however that ends; the file `.lock` that carries it stays.
+// An exclusive lock of a training folder. The operating system releases the lock when the process
+// ends, even by a kill; the lock file `.lock` remains.
 class FolderLock {
  public:
-  // Makes the folder if it does not exist. Throws Error that names the process which has the lock,
-  // or says why none can be taken.
+  // Creates the folder if it is missing. Throws Error with the process that holds the lock, or with
+  // the reason why locking fails.
   explicit FolderLock(const std::filesystem::path& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;

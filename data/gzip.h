@@ -7,19 +7,19 @@
 
 namespace cnn::data {
 
-// Unpacks a gzip file held in memory, piece by piece, so that the reader of the first bytes decides
-// how much may follow. Throws Error without a file name.
+// Decompresses a gzip file in memory, piece by piece, so that the caller can bound the size after
+// the first bytes. Throws Error without a file name.
 class GzipReader {
  public:
-  explicit GzipReader(std::span<const std::byte> packed);  // which must outlive the reader
+  explicit GzipReader(std::span<const std::byte> packed);  // must outlive the reader
   ~GzipReader();
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // The next `bytes` bytes; memory grows with what really comes. Throws if there are fewer, or if
-  // the file is damaged.
+  // Returns the next `bytes` bytes; allocates only for decompressed data. Throws if there are fewer
+  // bytes, or if the file is damaged.
   std::vector<std::byte> read(std::size_t bytes);
-  // Throws unless all is read, the check sums are right and nothing follows in the file.
+  // Throws Error unless everything is read, the checksums match and no bytes follow.
   void expect_end();
 
  private:

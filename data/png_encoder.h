@@ -7,7 +7,7 @@
 
 namespace cnn::data {
 
-// Encodes an image of three bytes (red, green, blue) a pixel, row by row, as a PNG file.
+// Returns a PNG file of an image with three bytes (red, green, blue) per pixel, row by row.
 std::vector<std::byte> encode_png(std::int64_t height, std::int64_t width,
                                   std::span<const std::uint8_t> pixels);
 

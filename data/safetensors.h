@@ -16,25 +16,25 @@
 namespace cnn::data {
 
 // The safetensors format: 8 bytes length (little endian), a JSON object {name: {dtype, shape,
-// data_offsets}}, then the tensors' bytes, row-major, one after another without holes.
+// data_offsets}}, then the tensors' bytes, row-major and contiguous.
 
 enum class StoredType : std::uint8_t { f32, f16, bf16, f64, i8, u8, i32, i64 };
 std::size_t size_of(StoredType type);
-std::string_view name_of(StoredType type);  // as in the file: "F32"
+std::string_view name_of(StoredType type);  // name in the file: "F32"
 
 struct StoredTensor {
   std::string name;
   StoredType type = StoredType::f32;
   Shape shape;
 
-  std::uint64_t bytes() const;  // throws if that is more than 2^63
+  std::uint64_t bytes() const;  // throws Error above 2^63
 };
 
-// Words about a file, by name; the format's "__metadata__".
+// Texts about a file, by name: the format's "__metadata__".
 using Metadata = std::map<std::string, std::string, std::less<>>;
 
-// The whole header is checked when the file is opened; the tensors' bytes stay on the disk. read()
-// may be called by any thread. Everything throws Error that names the file and the tensor.
+// A file whose whole header is checked on opening; the tensors' bytes stay on disk. Any thread may
+// call read(). All members throw Error with the file's and the tensor's name.
 class SafetensorsFile {
  public:
   struct Entry {
@@ -47,12 +47,12 @@ class SafetensorsFile {
 
   const std::filesystem::path& path() const { return file_.path(); }
   const std::map<std::string, Entry, std::less<>>& entries() const { return entries_; }
-  // Returns what the file says of itself, as far as it is text.
+  // Returns the text entries of the file's metadata.
   const Metadata& metadata() const { return metadata_; }
   const Entry* find(std::string_view name) const;  // nullptr: no such tensor
-  // Fills `into` with the bytes of the tensor that start at `offset` in it.
+  // Fills `into` with the bytes of the tensor from `offset` on.
   void read(const Entry& entry, std::uint64_t offset, std::span<std::byte> into) const;
-  // The whole tensor, whatever its type, as f32; `into` has as many elements as it.
+  // Reads the whole tensor of any type as f32; `into` has as many elements as the tensor.
   void read_f32(const Entry& entry, std::span<float> into) const;
 
  private:
@@ -64,11 +64,11 @@ class SafetensorsFile {
   Metadata metadata_;
 };
 
-// The bytes of tensor number `index`; they must stay as they are until the next call. So a caller
-// hands out its own memory, or one scratch for all tensors.
+// Returns the bytes of tensor number `index`; they must stay unchanged until the next call. The
+// caller returns its own memory, or one scratch buffer for all tensors.
 using TensorSource = std::function<std::span<const std::byte>(std::size_t index)>;
 
-// Writes a complete file or leaves what was there (see AtomicFile). Asks for each tensor once, in
+// Writes a complete file or leaves the existing one (see AtomicFile). Requests each tensor once, in
 // order.
 void write_safetensors(const std::filesystem::path& path, std::span<const StoredTensor> tensors,
                        const TensorSource& source, const Metadata& metadata = {});

@@ -4,11 +4,10 @@
 
 namespace cnn::data {
 
-// A pseudo-random order of 0 .. size-1 for examples that lie one after the other on a disk: runs of
-// neighbours are put in random order, then all examples are shuffled within windows of many runs.
-// A reader that prefetches whole runs one window ahead reads the disk sequentially and needs memory
-// for one window.
-// Computed like Permutation: every element on its own, the same for equal (size, seed, epoch).
+// A pseudo-random order of 0 .. size-1 for examples that are contiguous on disk: runs of neighbours
+// are put in random order, then all examples are shuffled within windows of many runs. A reader
+// that prefetches whole runs one window ahead reads the disk sequentially and needs memory for one
+// window. Each element is computed separately, equal for equal (size, seed, epoch).
 class WindowedPermutation {
  public:
   static constexpr std::int64_t run = 32;  // 3.5 MB of ImageNet's records
@@ -18,15 +17,15 @@ class WindowedPermutation {
   WindowedPermutation(std::int64_t size, std::uint64_t seed, std::int64_t epoch);
   std::int64_t operator()(std::int64_t position) const;  // both in [0, size)
 
-  // Returns the element at a place of the order of runs, before the shuffle within windows. The
-  // places [n * window, (n + 1) * window) have the same elements as the positions of that range.
+  // Returns the element at a place in the order of runs, before the shuffle within windows. The
+  // places [n * window, (n + 1) * window) hold the same elements as the positions of that range.
   std::int64_t in_runs(std::int64_t place) const;
 
  private:
   std::int64_t size_;
   std::uint64_t seed_;
   std::int64_t epoch_;
-  std::int64_t offset_;  // where the first run begins, so that runs differ from epoch to epoch
+  std::int64_t offset_;  // start of the first run, which differs between epochs
 };
 
 }  // namespace cnn::data

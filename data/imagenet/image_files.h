@@ -7,13 +7,13 @@
 
 namespace cnn::data {
 
-// A folder whose sub-folders are classes, as PyTorch's ImageFolder reads them.
+// A folder with one sub-folder per class, as in PyTorch's ImageFolder.
 struct ClassFolder {
   std::string name;
-  std::int32_t label = 0;  // from 1; 0 is the background, which ImageNet's labels leave free
+  std::int32_t label = 0;  // from 1; 0 is the background class, which ImageNet's labels do not use
 };
 struct ImageFile {
-  std::uint32_t folder = 0;  // in ImageFolder::classes
+  std::uint32_t folder = 0;  // index into ImageFolder::classes
   std::string name;
 };
 struct ImageFolder {
@@ -26,13 +26,13 @@ struct ImageFolder {
   }
 };
 
-// dir/train for training, dir/val or dir/validation else. Throws Error if there is none, naming
-// both forms of a data set that are read.
+// Returns dir/train for training, otherwise dir/val or dir/validation. Throws Error if there is
+// none; the message explains both supported layouts.
 std::filesystem::path image_folder_of(const std::filesystem::path& dir, bool training);
 
-// Lists the image files (.jpg, .jpeg, .png) of all classes. class_list: a file with the name of a
-// class's folder in each line; the first line's label is 1. Empty: the folders' sorted names.
-// Throws Error: no classes, more than `most_classes`, a folder that the list does not have, no
+// Lists the image files (.jpg, .jpeg, .png) of all classes. class_list: a file with a class
+// folder's name in each line; the first line has label 1. Empty: the sorted folder names. Throws
+// Error if there are no classes, more than `most_classes`, a folder missing from the list, or no
 // images.
 ImageFolder list_image_folder(const std::filesystem::path& root, const std::string& class_list,
                               int most_classes);

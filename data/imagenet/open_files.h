@@ -11,12 +11,11 @@
 
 namespace cnn::data {
 
-// A bounded number of open files out of many, for any thread: a data set may have more shards than
-// a process may open files.
+// A thread-safe cache of open files: a data set may have more shards than a process may open files.
 class OpenFiles {
  public:
   explicit OpenFiles(std::size_t files) : files_(files) {}
-  // The file of that number, which is opened if it is not open. Keep the pointer while reading.
+  // Returns file number `number`, opening it if necessary. Keep the pointer while reading.
   std::shared_ptr<const InputFile> get(std::size_t number, const std::filesystem::path& path) const;
 
  private:
@@ -24,7 +23,7 @@ class OpenFiles {
 
   mutable std::mutex mutex_;
   mutable std::vector<std::shared_ptr<const InputFile>> files_;
-  mutable std::deque<std::size_t> open_;  // the oldest first
+  mutable std::deque<std::size_t> open_;  // oldest first
 };
 
 }  // namespace cnn::data

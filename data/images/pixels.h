@@ -17,16 +17,16 @@ struct Region {
   bool operator==(const Region&) const = default;
 };
 
-// 8-bit RGB pixels of a region, row after row. The vector may be larger than the region needs, so
-// that its memory serves images of all sizes.
+// 8-bit RGB pixels of a region, row by row. The vector may be larger than the region needs, so that
+// images of all sizes reuse its memory.
 struct Pixels {
-  Region region;  // of the whole image
+  Region region;  // within the whole image
   std::vector<std::uint8_t> rgb;
 
   std::size_t row_bytes() const { return 3 * static_cast<std::size_t>(region.width); }
   void reserve(const Region& wanted) {
     region = wanted;
-    constexpr std::size_t slack = 16;  // fast loops read a little further
+    constexpr std::size_t slack = 16;  // SIMD loops read past the end
     const std::size_t bytes = row_bytes() * static_cast<std::size_t>(region.height) + slack;
     if (rgb.size() < bytes) {
       rgb.resize(bytes);
@@ -34,7 +34,7 @@ struct Pixels {
   }
 };
 
-// Images with more pixels are refused: what claims to be larger is damaged or hostile.
+// Larger images are refused as damaged or hostile, in pixels.
 constexpr std::int64_t most_pixels = 100'000'000;
 
 }  // namespace cnn::data

@@ -6,15 +6,15 @@
 
 namespace cnn::data {
 
-// Random numbers of one example: a function of seed and position only, so that no thread, rank or
-// restart changes them.
+// The random numbers of one example: they depend on seed and position only, not on threads, ranks
+// or restarts.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::int64_t position)
       : key_(random_bits(seed, static_cast<std::uint64_t>(position))) {}
 
   std::uint64_t bits() { return random_bits(key_, counter_++); }
-  // In [0, limit); the bias of at most limit / 2^64 does not matter here.
+  // Returns a number in [0, limit); its bias of at most limit / 2^64 is negligible.
   std::int64_t below(std::int64_t limit) {
     return static_cast<std::int64_t>(bits() % static_cast<std::uint64_t>(limit));
   }

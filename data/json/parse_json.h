@@ -8,21 +8,21 @@
 
 namespace cnn::data {
 
-// Text that is no JSON. what() says at which line and column and why, but not in which file.
+// The error of text that is not JSON. what() states line, column and reason, but not the file.
 class JsonError final : public Error {
  public:
   JsonError(const std::string& what, bool cut_off) : Error(what), cut_off_(cut_off) {}
-  // Whether the text ends too early, as the file of a program that was killed.
+  // Returns whether the text ends early, like the file of a killed program.
   bool cut_off() const { return cut_off_; }
 
  private:
   bool cut_off_ = false;
 };
 
-// Every reader of JSON goes through here. Throws JsonError for text that is no JSON, that is nested
-// more deeply than 64 levels (what walks over values recurses), or that holds a number beyond the
-// range of a double. Json is nlohmann::json or nlohmann::ordered_json. `examine`, if given, sees
-// each value while it is parsed, and what it throws comes through.
+// The only JSON parser of the project. Throws JsonError for text that is not JSON, is nested deeper
+// than 64 levels (code that walks values recurses), or has a number beyond the range of a double.
+// Json is nlohmann::json or nlohmann::ordered_json. `examine`, if given, sees each value during
+// parsing; its exceptions propagate.
 template <class Json>
 Json parse_json(std::string_view text, const typename Json::parser_callback_t& examine = nullptr);
 

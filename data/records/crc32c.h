@@ -6,14 +6,14 @@
 
 namespace cnn::data {
 
-// CRC-32C (Castagnoli polynomial), with the processor's instruction where it has one.
+// Returns CRC-32C (Castagnoli polynomial), by the processor's instruction if available.
 std::uint32_t crc32c(std::span<const std::byte> bytes);
 
-// The same by table, for processors without the instruction.
+// Returns CRC-32C by a table, for processors without the instruction.
 std::uint32_t crc32c_by_table(std::span<const std::byte> bytes);
 
-// TFRecord files store checksums rotated and offset, so that the checksum of data which contains
-// checksums stays meaningful.
+// Returns the stored form of a checksum: TFRecord files rotate and offset it, so that checksums of
+// data with embedded checksums stay meaningful.
 constexpr std::uint32_t masked(std::uint32_t crc) {
   return ((crc >> 15U) | (crc << 17U)) + 0xA282EAD8U;
 }

@@ -9,12 +9,12 @@
 
 namespace cnn::data {
 
-// Reads the lengths of the shards' records from an index file. Nothing if there is no such file, it
-// is damaged, or it is for other shards: names, sizes and times must be those given.
+// Reads the records' lengths of the shards from an index file. Returns nothing if the file is
+// missing or damaged, or if the names, sizes or times of the shards differ.
 std::optional<std::vector<Shard>> load_index(const std::filesystem::path& file,
                                              std::span<const Shard> shards);
 
-// Writes the file, whole or not at all. Returns false if the place cannot be written.
+// Writes the file atomically. Returns false if the location is not writable.
 bool save_index(const std::filesystem::path& file, std::span<const Shard> shards);
 
 }  // namespace cnn::data

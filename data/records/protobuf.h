@@ -9,8 +9,8 @@
 
 namespace cnn::data {
 
-// Reads the fields of one message in Protocol Buffers' wire format, without copies. Throws Error
-// where the bytes are none.
+// Reads the fields of one message in Protocol Buffers' wire format, without copies. Throws Error if
+// the bytes are not a message.
 class ProtobufReader {
  public:
   enum class WireType : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -37,7 +37,7 @@ class ProtobufReader {
 class ProtobufWriter {
  public:
   void varint(std::uint64_t value);
-  // Negative numbers take ten bytes, as the format has it for int64.
+  // Negative numbers take ten bytes, as the format prescribes for int64.
   void varint_field(std::uint64_t number, std::int64_t value);
   void float_field(std::uint64_t number, float value);
   void double_field(std::uint64_t number, double value);

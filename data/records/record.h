@@ -17,11 +17,11 @@ namespace cnn::data {
 constexpr std::uint64_t record_header_bytes = 12;
 constexpr std::uint64_t record_footer_bytes = 4;
 constexpr std::uint64_t record_frame_bytes = record_header_bytes + record_footer_bytes;
-// Larger records are taken for damage; photographs have about 100 KiB.
+// Larger records count as damaged; photographs have about 100 KiB.
 constexpr std::uint64_t largest_record = std::uint64_t{1} << 30;
 
-// The content of a file is damaged, as opposed to a file that cannot be read: --skip_broken_records
-// leaves out the former only.
+// The error of damaged content, as opposed to an unreadable file: --skip_broken_records skips only
+// the former.
 class BrokenRecord : public Error {
  public:
   using Error::Error;
@@ -33,13 +33,13 @@ void append_record(std::vector<std::byte>& file, std::span<const std::byte> data
 // The lengths of the data of all records from the start of a file on.
 struct RecordLengths {
   std::vector<std::uint32_t> bytes;
-  // Where a broken header makes the rest of the file unreadable, and why; nothing: the file ends
-  // with its last record.
+  // The offset of a broken header, after which the file is unreadable, and the problem; nothing:
+  // the file ends with its last record.
   std::optional<std::uint64_t> broken_at;
   std::string problem;
 };
 
-// Reads the headers only and checks each length against the file's size before it is believed.
+// Reads only the headers and checks each length against the file's size before using it.
 RecordLengths scan_records(const InputFile& file);
 
 // Reads the record whose header starts at `offset` and whose data has `bytes` bytes into `buffer`,

@@ -19,7 +19,7 @@ struct Shard {
 struct RecordPlace {
   std::size_t shard = 0;
   std::uint64_t offset = 0;  // of the record's header in the file
-  std::uint32_t bytes = 0;   // of its data
+  std::uint32_t bytes = 0;   // of the record's data
 };
 
 // The location of every record of a data set by its number. Records are counted through the shards
@@ -50,8 +50,8 @@ bool has_record_shards(const IndexOptions& options);
 
 struct OpenedIndex {
   RecordIndex index;
-  bool was_built = false;            // else read from the file of an earlier run
-  std::vector<std::string> notices;  // shards that are missing, ends of shards that were left out
+  bool was_built = false;            // false: read from the file of an earlier run
+  std::vector<std::string> notices;  // about missing shards and skipped ends of shards
 };
 
 // Returns the index of the shards in a folder: from the file that an earlier run left beside them

@@ -4,8 +4,8 @@
 
 namespace cnn::data::simd {
 
-// Set is a type of the file that instantiates this: functions of the same name for two instruction
-// sets would be merged by the linker.
+// Set is a type local to the file that instantiates this template: the linker would merge functions
+// of the same name for two instruction sets.
 template <class Set>
 struct Loops {
   static void widen(const std::uint8_t* __restrict in, float* __restrict out, std::size_t n) {

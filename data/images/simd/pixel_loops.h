@@ -5,7 +5,7 @@
 
 namespace cnn::data::simd {
 
-// Where the values of an output row come from.
+// The sources and weights of the values of an output row.
 struct Taps {
   const std::int32_t* source = nullptr;
   const float* weight = nullptr;
@@ -16,21 +16,21 @@ struct WeightedRows {
   const float* weight = nullptr;
   std::size_t count = 0;
 };
-// The last operation on every value.
+// The final scale and shift of every value.
 struct Finish {
   float scale = 1;
   const float* shift = nullptr;
 };
 
-// The inner loops of resizing, compiled for one instruction set each.
+// The inner loops of resizing, one table per instruction set.
 struct PixelLoops {
   // out[i] = in[i]
   void (*widen)(const std::uint8_t* in, float* out, std::size_t n);
   // out[i] = sum over t of row[source[t * n + i]] * weight[t * n + i]
   void (*gather)(const float* row, const Taps& taps, float* out, std::size_t n);
-  // One row resized along x by two taps: out[3 i + c] is row[source[i] + c] * weight[i] +
-  // row[source[pixels + i] + c] * weight[pixels + i]. Reads up to `slack` bytes behind the last
-  // source and writes up to `slack` values behind the last output.
+  // Resizes one row along x by two taps: out[3 i + c] is row[source[i] + c] * weight[i] +
+  // row[source[pixels + i] + c] * weight[pixels + i]. Reads up to `slack` bytes past the last
+  // source and writes up to `slack` values past the last output.
   void (*bilinear)(const std::uint8_t* row, const std::int32_t* source, const float* weight,
                    float* out, std::size_t pixels);
   // out[i] = (sum over t of rows[t][i] * weight[t]) * scale + shift[i]
@@ -40,6 +40,6 @@ struct PixelLoops {
 constexpr std::size_t slack = 4;
 
 const PixelLoops& plain_pixel_loops();
-const PixelLoops& avx2_pixel_loops();  // only where the processor has AVX2 and FMA
+const PixelLoops& avx2_pixel_loops();  // requires a processor with AVX2 and FMA
 
 }  // namespace cnn::data::simd
