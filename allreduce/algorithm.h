@@ -10,7 +10,7 @@
 
 namespace cnn::allreduce {
 
-// Where ranks run, and how fast their links are.
+// The placement of ranks on hosts, and the relative speeds of their links.
 struct Topology {
   std::vector<int> host_of;       // by rank, any numbers
   std::vector<double> link = {};  // by rank: the relative speed of its link; empty: all are equal
@@ -29,12 +29,12 @@ Topology ranks_on_hosts(int hosts, int ranks_each);
 struct Options {
   Order order = Order::fast;
   Wire wire = Wire::f32;
-  std::vector<int> dims = {};  // of a grid, the fastest first; their product is the number of ranks
-  int rings = 1;               // how many run concurrently
-  int chunks = 1;              // into which the buffer, or a ring's part of it, is cut
-  int window = 8;              // how many chunks run concurrently
+  std::vector<int> dims = {};  // of a grid, the fastest first; the product is the number of ranks
+  int rings = 1;               // that run concurrently
+  int chunks = 1;              // number of chunks of the buffer, or of a ring's part of it
+  int window = 8;              // number of chunks that run concurrently
   bool rotate = false;         // whether successive chunks take the dimensions in rotated order
-  int owners = 0;              // of a shuffle: how many ranks sum, from rank 0 on; 0: all
+  int owners = 0;              // of a shuffle: number of ranks that sum, from rank 0 on; 0: all
 };
 
 // The group of permutations of the ranks that maps an algorithm's plans onto one another, if chunks
@@ -53,7 +53,7 @@ struct Algorithm {
   bool pairs = false;         // supports Order::tree for a power of two
   bool narrow = false;        // supports a 16-bit wire, as no value is rounded at each hop
   bool grid = false;          // uses Options::dims
-  bool peers_memory = false;  // needs ranks on one host; a grid, those of its first dimensions
+  bool peers_memory = false;  // needs ranks on one host; a grid, only within its first dimensions
   Invariance invariance = Invariance::none;
 };
 

@@ -24,9 +24,9 @@ struct Candidate {
 // Restrictions of a choice; a member that is not set leaves it to the model.
 struct Shape {
   std::vector<int> dims = {};   // of the grid of ranks; one dimension: no grid
-  int rings = 0;                // how many run concurrently
+  int rings = 0;                // that run concurrently
   std::size_t chunk_bytes = 0;  // the size of a chunk of a bucket
-  int window = 0;               // how many chunks run concurrently
+  int window = 0;               // number of chunks that run concurrently
 };
 
 // The properties that an all-reduce must have.
@@ -56,14 +56,14 @@ struct Rule {
   Options options = {};
 };
 
-// How buckets are reduced. The same on all ranks.
+// The settings of all bucket reductions, equal on all ranks.
 struct Settings {
   Topology topology;
   Order order = Order::fast;
   Wire wire = Wire::f32;
   bool peers_memory = true;      // whether ranks of a host can address one another's memory
   Links links = {};              // the input of the cost model
-  LinkSources sources = {};      // how these links were found
+  LinkSources sources = {};      // the origin of these links
   Limits limits = {};            // of the hardware; unknown if they were not measured
   std::vector<Rule> rules = {};  // by ascending size; the first that fits holds. Empty: the fastest
   int pieces = 0;                // chunks of each bucket; 0: the model decides

@@ -14,7 +14,7 @@
 
 namespace cnn::allreduce {
 
-// Where a process of a world runs.
+// The location of a process of a world.
 struct RankPlacement {
   std::string host;    // the name of its host, for messages
   std::string kernel;  // equal for processes that share processors and memory

@@ -31,7 +31,7 @@ class FailureDetector {
   struct Heartbeat {
     std::uint64_t progress = 0;     // see progress.h
     std::int32_t waits_for = -1;    // a rank; -1: it does not wait
-    std::int32_t root = -1;         // the last of the chain of waiting ranks that it knows; or -1
+    std::int32_t root = -1;         // last known rank of the chain of waiting ranks; or -1
     std::uint32_t wants_reply = 0;  // 1: it is a probe
     std::uint32_t unused = 0;
   };

@@ -16,7 +16,7 @@ struct Fault {
     kill,    // SIGKILL
     stop,    // SIGSTOP
     delay,   // it sleeps for `delay`
-    corrupt  // its result differs from that of the others
+    corrupt  // corrupts its result, so that it differs from the others'
   };
   Kind kind = Kind::kill;
   int rank = 0;

@@ -13,7 +13,7 @@ struct Folding {
   explicit Folding(int ranks)
       : power(static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)))),
         extra(ranks - power) {}
-  // Returns whether the rank is in a pair, and whether it goes on: of a pair the even one does.
+  // Return whether the rank is in a pair, and whether it goes on: the even rank of a pair does.
   bool in_pair(int rank) const { return rank < 2 * extra; }
   bool goes_on(int rank) const { return !in_pair(rank) || rank % 2 == 0; }
   // Converts between the rank and its index among the ranks that go on.

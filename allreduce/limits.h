@@ -15,7 +15,7 @@
 // them. They are measured without any step list, so that no all-reduce is compared with itself.
 namespace cnn::allreduce {
 
-// How a number was found.
+// The origin of a number.
 enum class Source : std::uint8_t {
   unknown,    // not looked for
   assumed,    // a typical value
@@ -27,7 +27,7 @@ enum class Source : std::uint8_t {
 // Returns the name, such as "measured".
 std::string_view source_name(Source source);
 
-// How each speed of Links was found.
+// The origin of each speed of Links.
 struct LinkSources {
   Source rank = Source::assumed, host = Source::assumed, memory = Source::assumed;
   Source remote_memory = Source::assumed;

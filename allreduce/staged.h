@@ -81,7 +81,8 @@ class StagedCommunicator final : public StreamCommunicator {
   std::exception_ptr sum(Bucket& bucket);
   // The caller of these two holds the lock.
   void fail(std::exception_ptr error);
-  const Bucket* first_overdue() const;  // The device waits for it, the host never got it; or null.
+  // the device waits for it, but it never reached the host; or null
+  const Bucket* first_overdue() const;
 
   Communicator& host_;
   StagingFunctions functions_;

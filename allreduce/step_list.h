@@ -23,9 +23,9 @@ struct Range {
 };
 
 // The order in which the contributions to an element are added, which decides the bits of the sum.
-// fast: any order that the algorithm likes, the same on all ranks. rank: ((x0 + x1) + x2) + ... in
-// each dimension of a grid. tree: pairwise in each dimension, split in the middle, which gives the
-// same bits for all grids whose sizes are powers of two.
+// fast: any order of the algorithm, equal on all ranks. rank: ((x0 + x1) + x2) + ... in each
+// dimension of a grid. tree: pairwise in each dimension, split in the middle, which yields the same
+// bits for all grids whose sizes are powers of two.
 enum class Order : std::uint8_t { fast, rank, tree };
 
 // The type of the elements of messages. Sums are always computed in f32.

@@ -13,7 +13,7 @@
 
 namespace cnn::allreduce {
 
-// Stands for the rank that is waited for where it is not known, as in a library's collective.
+// Stands for the awaited rank if it is unknown, as in a library's collective.
 inline constexpr int any_rank = -1;
 
 // Returns "rank 3 is lost: ", the beginning of the message of a PeerLost.

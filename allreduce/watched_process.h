@@ -5,7 +5,7 @@
 
 namespace cnn::allreduce {
 
-// Watches a process of this host by a pidfd and /proc; process 0 stands for none.
+// Watches a process of this host by a pidfd and /proc; process 0 means none.
 class WatchedProcess {
  public:
   explicit WatchedProcess(int process);

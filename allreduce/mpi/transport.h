@@ -51,7 +51,7 @@ class MpiTransport final : public Transport {
   // The pending messages to and from a rank, by channel.
   struct Peer {
     std::vector<MPI_Request> sends, receives;
-    // The number of barriers at which this rank, and that one, has arrived, by channel.
+    // For each channel, the number of barriers at which this rank, and the peer, has arrived.
     std::vector<std::uint64_t> come, came;
   };
   // Returns the state of a peer, which is made at the first use. The caller holds the world's lock.

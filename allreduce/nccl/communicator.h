@@ -14,32 +14,34 @@
 
 namespace cnn::allreduce::nccl {
 
-// The team of a rank.
+// The parameters of a rank's communicator.
 struct Team {
   int rank = 0, ranks = 1;
-  // Made by rank 0, see make_id(); all ranks have the same.
+  // Made by rank 0, see make_id(); equal on all ranks.
   UniqueId id;
-  // Called over and over in a wait, and with false when it is over. Throws if a rank is lost.
+  // Called repeatedly with true during a wait, and once with false at its end. Throws if a rank is
+  // lost.
   std::function<void(bool waiting)> check_peers;
-  // Returns what CUDA calls a stream.
+  // Returns the cudaStream_t of a stream.
   void* (*native)(Stream& stream) = nullptr;
 };
 
-// Throws Error.
+// Returns a new id. Throws Error.
 UniqueId make_id(const Library& library);
 
-// Sums by NCCL on the device that the calling thread has chosen. Used by one thread at a time.
+// An all-reduce by NCCL on the current device of the calling thread. One thread at a time may use
+// it.
 //
-// NCCL's abort first ends the kernels that wait for other ranks, then blocks until every CUDA graph
-// that has captured a sum is destroyed, and a capture under way has ended: that is up to the
-// caller, who learns of a lost rank by an exception. So a thread of its own calls it. Until the
-// abort has ended, NCCL may launch on streams and use memory that it knows of: the communicator
-// shares their ownership for so long.
+// The abort of NCCL first ends the kernels that wait for other ranks, then blocks until the caller
+// has destroyed every CUDA graph with a captured all-reduce and ended a running capture. The caller
+// learns of a lost rank by an exception, so a separate thread calls the abort. Until the abort has
+// ended, NCCL may launch on its streams and access its memory: the communicator shares their
+// ownership until then.
 class Communicator final : public StreamCommunicator {
  public:
-  // All ranks make theirs at the same time. Throws Error, and what check_peers throws.
+  // All ranks construct theirs at the same time. Throws Error, and the exceptions of check_peers.
   Communicator(const Library& library, Team team);
-  // No step runs any more, and what has recorded one is gone.
+  // Requires that no step runs and that all recordings of steps are destroyed.
   ~Communicator() override;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -48,23 +50,23 @@ class Communicator final : public StreamCommunicator {
   void all_reduce(Stream& stream, std::size_t bucket, std::span<const std::span<float>> pieces,
                   float factor) override;
 
-  // Sums will be in this memory: an abort keeps it until it has ended.
+  // Declares memory for buckets: an abort keeps the memory alive until it has ended.
   void share(const std::shared_ptr<Buffer>& memory);
-  // The same, and tells NCCL of the memory, so that it need not copy, until what is returned is
-  // gone. Null where NCCL does not offer that.
+  // Calls share() and registers the memory with NCCL, so that NCCL need not copy, until the
+  // returned owner is destroyed. Null if NCCL lacks the function.
   std::shared_ptr<void> attach(const std::shared_ptr<Buffer>& memory);
 
-  // For who waits for the device, which waits for other ranks: as Team::check_peers. Ends what runs
-  // on the device before it throws.
+  // The poll callback of waits for the device, like Team::check_peers. Ends the kernels on the
+  // device before it throws.
   void look(bool waiting);
 
  private:
   class Abort;
 
-  int operation_for(float factor);  // that multiplies by it and sums
+  int operation_for(float factor);  // pre-multiplies by the factor and sums
   void keep_in_abort(const std::shared_ptr<void>& used);
-  void settle(Status status);  // blocks while it is under way
-  void abort();                // does not wait for its end
+  void settle(Status status);  // blocks while the call is in progress
+  void abort();                // does not wait for the end of the abort
   [[noreturn]] void fail(Status status);
 
   Library library_;

@@ -6,8 +6,8 @@
 
 namespace cnn::allreduce::simd {
 
-// Vectors of one element, in plain C++. File is a type that is local to a source file, so that each
-// has its own code, compiled for its instruction set.
+// Vectors of one element, in plain C++. File is a type local to a source file, so that each
+// instruction set compiles its own code.
 template <class File>
 struct Plain {
   using Float = float;
@@ -34,7 +34,7 @@ struct Plain {
     if (magnitude >= 0x47800000U) {  // 65536 and more
       return static_cast<std::uint16_t>(sign | 0x7c00U);
     }
-    if (magnitude < 0x38800000U) {  // subnormal there: adding 1/2 rounds at the right place
+    if (magnitude < 0x38800000U) {  // subnormal in f16: adding 1/2 rounds at the right bit
       const float shifted = std::bit_cast<float>(magnitude) + 0.5F;
       return static_cast<std::uint16_t>(
           sign | (std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5F)));
@@ -52,7 +52,7 @@ struct Plain {
       const std::uint32_t quiet = magnitude > 0x7c00U ? 0x400000U : 0U;
       return std::bit_cast<float>(sign | 0x7f800000U | quiet | (magnitude & 0x3ffU) << 13U);
     }
-    // Exponents differ by 112; multiplying by 2^112 sets subnormal numbers right too.
+    // Exponents differ by 112; multiplying by 2^112 also converts subnormal numbers.
     const float scaled = std::bit_cast<float>(magnitude << 13U) * 0x1p112F;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(scaled));
   }

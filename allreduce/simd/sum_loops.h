@@ -11,9 +11,9 @@ namespace cnn::allreduce::simd {
 template <class V>
 struct SumLoops {
   using Float = typename V::Float;
-  // Sums pairwise of many operands go over pieces that stay in the nearest cache.
+  // Pairwise sums of many operands process pieces that stay in the first-level cache.
   static constexpr std::size_t piece = 512;
-  static constexpr std::size_t deepest = 24;  // pairs of pairs of ...
+  static constexpr std::size_t deepest = 24;  // levels of the pairwise tree
 
   static Float load(const Operand& operand, std::size_t i) {
     if (operand.type == Type::f32) {
@@ -23,7 +23,8 @@ struct SumLoops {
     return operand.type == Type::bf16 ? V::from_bf16(words) : V::from_f16(words);
   }
 
-  // The end of a sum. A copy of its own: stores of vectors might change whatever is in memory.
+  // The last operations of a sum. A local copy: the compiler must assume that vector stores alias
+  // memory.
   struct Finish {
     float factor;
     Type round_to;
@@ -37,7 +38,7 @@ struct SumLoops {
     }
   };
 
-  // Stores at(i), the sum at element i, finished. Most sums have one output or two.
+  // Stores the finished sum at(i) of each element i. Most sums have one or two outputs.
   template <class At>
   static void each(const Sum& of, const At& at) {
     const Finish finish{of.factor, of.round_to};
@@ -61,7 +62,7 @@ struct SumLoops {
     }
   }
 
-  // All operands are f32 and their number is known: the case that must be as fast as memory.
+  // Sums a known number of f32 operands: the case that must reach memory bandwidth.
   template <std::size_t count>
   static void few(const Sum& of) {
     const float* x[count];
@@ -98,7 +99,7 @@ struct SumLoops {
     std::size_t first, n;   // elements
     float (*rooms)[piece];  // by depth
   };
-  // The pairwise sum of `count` operands into the room of this depth.
+  // Writes the pairwise sum of `count` operands to the buffer of this depth.
   static void branch(const Tree& tree, std::size_t operand, std::size_t count, std::size_t depth) {
     float* const to = tree.rooms[depth];
     const std::size_t left = count / 2;
@@ -132,7 +133,7 @@ struct SumLoops {
     }
   }
 
-  // n is a multiple of the width.
+  // Requires that n is a multiple of the width.
   static void whole_vectors(const Sum& of) {
     bool wide = true;
     for (std::size_t k = 0; k < of.count; ++k) {
@@ -153,7 +154,7 @@ struct SumLoops {
   }
 };
 
-// All of it: whole vectors by V, what remains one by one by S, whose vectors have one element.
+// Complete loops: whole vectors by V, the remaining elements by S, whose vectors have one element.
 template <class V, class S>
 struct AllLoops {
   static void sum(const Sum& of) {
@@ -175,7 +176,7 @@ struct AllLoops {
       }
     }
   }
-  // The sum of `count` operands from this one on.
+  // Returns the sum of `count` operands from `operand` on.
   static float one(const Sum& of, std::size_t i, std::size_t operand, std::size_t count) {
     if (count == 1) {
       return SumLoops<S>::load(of.operands[operand], i);
