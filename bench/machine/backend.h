@@ -21,39 +21,40 @@
 
 namespace cnn::bench {
 
-// The ceiling of a device with data that lies in a cache.
+// The peak bandwidth of a device with data in a cache.
 struct CacheCeiling {
-  double bytes = 0;  // that it holds; 0: there is none
+  double bytes = 0;  // its size; 0: no cache
   double bytes_per_second = 0;
 };
 
 // The peak rates of a device.
 struct Ceilings {
   double flops_per_second = 0;  // dense matrix product on random data in the run's compute type
-  double bytes_per_second = 0;  // read and written, of tensors that are far larger than caches
+  double bytes_per_second = 0;  // reads plus writes, for tensors far larger than caches
   std::array<CacheCeiling, 2> caches{};  // if known: smallest first
 };
 
-// Bytes a second that a device and its host exchange; 0: not known, or of `both`: not shared.
+// Bandwidth between a device and its host in bytes per second; 0: unknown. `both` is 0 if the
+// directions do not slow each other down.
 struct Link {
   double out = 0, in = 0;
-  double both = 0;  // of both directions at once
+  double both = 0;  // both directions together
 };
 
-// The shares of the ceilings that kernels reach.
+// The fractions of the ceilings that kernels reach.
 struct Efficiency {
-  double products = 1;  // of what is limited by arithmetic
-  double bytes = 1;     // of what is limited by memory
+  double products = 1;  // of arithmetic-bound kernels
+  double bytes = 1;     // of memory-bound kernels
 };
 
-// A machine that is known by its description only.
+// A machine known only by its description.
 struct Described {
   std::string machine;  // "H200"
   Ceilings ceilings;
   Efficiency efficiency;
   std::string source;      // of the ceilings: measured, published, estimated
-  std::string calibrated;  // the speed that the efficiency was chosen to meet; empty: none
-  std::string assumed;     // of kernels that nothing here can describe; empty: all are described
+  std::string calibrated;  // the published speed behind the efficiency; empty: none
+  std::string assumed;     // about kernels without a description; empty: all have one
 
   // Returns the rates that kernels reach.
   Ceilings reached() const {
@@ -64,79 +65,80 @@ struct Described {
 
 struct MachineModel;
 
-// How steps of a device whose memory the host does not see exchange with other ranks.
+// The exchange with other ranks for a device whose memory the host cannot see.
 struct DeviceExchange {
-  // Makes the table exchange by it.
+  // Adds the kernels of the exchange to the table.
   void (*add)(KernelTable& table, std::shared_ptr<StreamCommunicator> communicator) = nullptr;
-  // Returns the handle that the device's own library has for a stream.
+  // Returns the device library's handle of a stream.
   void* (*native)(Stream& stream) = nullptr;
-  // Sets what a wait for the device calls over and over, and with false when it is over.
+  // Sets the poll callback of waits for the device: called repeatedly with true, and once with
+  // false at the end.
   void (*on_poll)(Device& device, std::function<void(bool waiting)> look) = nullptr;
-  // The device copies faster from and to this host memory, until what is returned is gone.
+  // Page-locks host memory for faster copies until the returned owner is destroyed.
   std::shared_ptr<void> (*pin)(std::span<std::byte> memory) = nullptr;
-  // As layers::cuda::wait_for_flag.
+  // See layers::cuda::wait_for_flag.
   void (*wait_for_flag)(Stream& stream, std::uint32_t* flag) = nullptr;
 };
 
-// Memory that is free when a run starts, in bytes.
+// The memory that is free when a run starts, in bytes.
 struct MemoryLimits {
   std::size_t device = 0;
-  // Host memory for swapped activations. Nothing: the device computes in the host's memory.
+  // Host memory for swapped activations. Nothing: the device computes in host memory.
   std::optional<std::size_t> host;
-  std::string text;  // says how `device` was found: "available memory and cgroup limit"
+  std::string text;  // the origin of `device`: "available memory and cgroup limit"
 };
 
-// How the executor runs the steps of a program, as the flags ask; see ExecutorOptions.
+// The executor's options from the flags; see ExecutorOptions.
 struct StepOptions {
-  bool record = true;          // into a graph that the device replays, where it can
-  bool wait_for_each = false;  // after every kernel and copy, so that an error names it
+  bool record = true;          // into a graph that the device replays, if it can
+  bool wait_for_each = false;  // after every kernel and copy, so that an error names the step
   bool verify = false;         // fills free memory with NaNs and checks swapped tensors
 };
 StepOptions step_options(const Config& config);
-// Returns lines that warn the user of options under which times are not those of a normal run.
+// Returns warnings about options that change the measured times.
 std::vector<std::string> step_notes(const StepOptions& options);
 
-// How a backend chooses among several kernels for one op, perhaps by timing them. All functions are
-// empty where nothing is chosen.
+// The choice among several kernels for one op, by timing if needed. All functions are empty if a
+// backend has nothing to choose.
 struct KernelTuning {
-  std::string notice;  // tells the user, before programs are compiled, that it may take a while
-  // From now on kernels are described without timing anything.
+  std::string notice;  // shown before programs are compiled, because tuning may take long
+  // From then on, kernels are described without timing.
   std::function<void()> stop;
-  // Returns the choices for all programs compiled so far, as text for adopt() of another rank.
+  // Returns the choices for all programs compiled so far, as input of adopt() on another rank.
   std::function<std::string()> choices;
-  // Makes the choices of rank 0, before any program is compiled. Throws Error, then or when a
-  // program is compiled, where this device cannot run one of them.
+  // Adopts the choices of rank 0, before any program is compiled. Throws Error, at once or when a
+  // program is compiled, if this device cannot run one of them.
   std::function<void(const std::string& of_first_rank)> adopt;
-  // Returns the seconds of a node, as layers::NodeSeconds has it; `kernels` runs it.
+  // Returns the seconds of a node, see layers::NodeSeconds; `kernels` runs the node.
   std::function<std::optional<double>(const KernelTable& kernels, const std::string& key,
                                       const Op& op, const Signature& signature)>
       node_seconds;
-  // From now on node_seconds returns nothing, and so for ranks that adopt these choices.
+  // From then on node_seconds returns nothing, also on ranks that adopt these choices.
   std::function<void()> forget_node_seconds;
-  // Returns notes for the user that have come up since the last call.
+  // Returns notes for the user that arose since the last call.
   std::function<std::vector<std::string>()> take_notes;
 };
 
-// The processors that compute; none where another device does.
+// The processors that compute; none if another device does.
 struct ComputeProcessors {
   std::int64_t threads = 0;
   std::vector<int> cpus;
-  std::vector<std::int64_t> caches;  // bytes of each level, of all processors; smallest first
+  std::vector<std::int64_t> caches;  // bytes of each level over all processors; smallest first
 };
 
-// How much work shows the peak rates of a device: it must fill the device.
+// The amount of work that reaches a device's peak rates, since it fills the device.
 struct CeilingWork {
   std::int64_t matrix_side = 1536;  // of a matrix product
-  std::int64_t images = 64;         // copied at least, of 64 x 64 x 64 elements each
+  std::int64_t images = 64;  // minimum number of copied images, of 64 x 64 x 64 elements each
 };
 
-// A device with its kernels and limits. It is made once and does not change afterwards; a rank's
-// share of it and its exchange with other ranks are in RankContext.
+// A device with its kernels and limits. Immutable once it is made; RankContext has a rank's share
+// of the device and its exchange with other ranks.
 struct Backend {
   std::string name;  // "cpu"
   std::unique_ptr<Device> device;
   KernelTable kernels;
-  DataType compute = DataType::f32;  // of activations, as --precision says
+  DataType compute = DataType::f32;  // of activations, from --precision
   Layout (*preferred_layout)(DataType) = nullptr;
   MemoryLimits memory;
   StepOptions steps;
@@ -145,61 +147,62 @@ struct Backend {
   // For reports.
   std::string precision;           // of products: "f32", "tf32", "f16"
   std::string description;         // one line: "Intel(R) Xeon(R) Processor, 2 threads, avx2"
-  std::vector<std::string> notes;  // further lines that the user should see
+  std::vector<std::string> notes;  // further lines for the user
   std::string instruction_sets;    // "avx2 avx512"
-  std::vector<std::pair<std::string, std::string>> libraries;  // name, version running
+  std::vector<std::pair<std::string, std::string>> libraries;  // name, loaded version
   std::optional<GpuInfo> gpu;
   ComputeProcessors processors;
-  std::unique_ptr<TelemetrySource> telemetry;  // null where nothing can be measured
+  std::unique_ptr<TelemetrySource> telemetry;  // null if nothing can be measured
 
-  std::optional<Link> link;  // to the host's memory, where the device has its own
-  // The rates by which LMS plans before any kernel has run. Nothing: those of a usual processor
+  std::optional<Link> link;  // to host memory, if the device has its own memory
+  // The rates that LMS plans with before any kernel has run. Nothing: rates of a typical processor
   // with that many threads.
   std::optional<Ceilings> expected;
-  std::optional<Described> described;  // if so, `device` is null and no kernel can be made
+  std::optional<Described> described;  // if set, `device` is null and no kernel can be made
   CeilingWork ceiling_work;
 
-  // Hashes a tensor in host memory by all threads that compute; called in the order of lane
-  // compute. Null: the host has one thread for it.
+  // Hashes a tensor in host memory with all compute threads; called in the order of lane compute.
+  // Null: the host hashes with one thread.
   std::uint64_t (*hash)(const TensorView& tensor, const HashKeys& keys) = nullptr;
-  // Touches memory that the device has allocated, before the first step: throws DoesNotFit where
-  // the system cannot give all of it after all. Empty: what a device allocates is there.
+  // Touches allocated memory before the first step: throws DoesNotFit if the system cannot provide
+  // all of it. Empty: the device's allocations are always backed.
   std::function<void(std::span<std::byte>)> secure;
 
-  // Makes a backend on the part of the machine that is that one's of several ranks in a process;
-  // called on the rank's thread. Its memory limits are still those of the whole machine. Null: such
-  // a device cannot be divided.
+  // Makes a backend on one rank's part of the machine, for several ranks in a process; called on
+  // the rank's thread. Its memory limits are still those of the whole machine. Null: the device
+  // cannot be divided.
   Backend (*for_rank)(const Config& config, int rank, int ranks) = nullptr;
-  // Adds kernels to the table that exchange with other ranks by a communicator, which must outlive
-  // it.
+  // Adds kernels to the table that exchange with other ranks through a communicator, which must
+  // outlive the table.
   void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
-  const DeviceExchange* device_exchange = nullptr;  // instead, where the device has own memory
+  // replaces add_exchange if the device has its own memory
+  const DeviceExchange* device_exchange = nullptr;
 
-  // Batches of real data then go ahead to the device while the step before them runs.
+  // Returns whether batches of real data are copied to the device while the previous step runs.
   bool has_own_memory() const { return memory.host.has_value(); }
 };
 
-// A kind of backend that this build has.
+// A kind of backend in this build.
 struct BackendKind {
-  std::string_view device;  // what --device says: "cpu", "gpu"
-  // Why this machine has none; empty if it has one. May load libraries. Null: every machine has
-  // one.
+  std::string_view device;  // value of --device: "cpu", "gpu"
+  // Returns why this machine lacks the device; empty if it has one. May load libraries. Null: every
+  // machine has one.
   std::string (*missing)() = nullptr;
-  // The calling thread is prepared to make kernels for it. Throws Error if it cannot compute in the
-  // asked precision.
+  // Makes the backend and prepares the calling thread to make kernels for it. Throws Error if it
+  // cannot compute in the requested precision.
   Backend (*make)(const Config& config) = nullptr;
-  // For a machine whose profile has what the libraries ask of a device, without one: what they and
-  // our kernels would do there. Null: this kind cannot.
+  // Describes the kernels that libraries and our code would use on a machine whose profile has the
+  // properties that the libraries query, without the device. Null: this kind cannot.
   Backend (*describe)(const Config& config, const MachineModel& model) = nullptr;
 };
 
-// BackendKind::missing of this kind.
+// Returns BackendKind::missing of this kind, or nothing.
 std::string why_missing(const BackendKind& kind);
 
-// The kind for that device, or null if this build has none.
+// Returns the kind for that device, or null if this build has none.
 const BackendKind* find_backend(std::span<const BackendKind> kinds, std::string_view device);
 
-// The backend that the flags ask for: of this machine's device, or of the one that --simulate
+// Returns the backend for the flags: of this machine's device, or of the machine that --simulate
 // names. Throws Error if there is none.
 Backend make_backend(const Config& config, std::span<const BackendKind> kinds);
 

@@ -8,11 +8,11 @@
 
 namespace cnn::bench {
 
-// Bytes of "512K" or "32M"; 0 if it is no size.
+// Returns the bytes of "512K" or "32M"; 0 if the text is not a size.
 std::int64_t parse_cache_size(std::string_view text);
 
-// Bytes that these processors have together in the caches of each level from the second on, where
-// each is larger than the one before. Empty if the system does not tell. root: of its files.
+// Returns the total bytes of these processors' caches at each level from the second on that is
+// larger than the previous one. Empty if the system does not tell. root: of the system's files.
 std::vector<std::int64_t> cache_bytes(std::span<const int> cpus,
                                       const std::filesystem::path& root = "/");
 

@@ -9,24 +9,23 @@
 
 namespace cnn::bench {
 
-// The measurement, if it could be made, and a note about it: why it could not, or what disturbed
-// it.
+// The measured ceilings, if the measurement succeeded, and notes about failures or disturbances.
 struct MeasuredCeilings {
   std::optional<Ceilings> ceilings{};
   std::vector<std::string> notes{};
 };
 
-// Measures the peak rates of the device with the backend's own kernels: a large product, and
-// copying and reading in memory and in each cache. Each is repeated until the two best times agree.
-// Takes about a second, and memory of its own of what is free then: call it outside timed regions.
-// Throws nothing: whatever goes wrong is a note.
+// Measures the peak rates of the device with the backend's kernels: a large matrix product, and
+// copies and reads in memory and in each cache. Repeats each until the two best times agree. Takes
+// about a second and allocates part of the free memory: call it outside timed regions. Throws
+// nothing: every failure becomes a note.
 MeasuredCeilings measure_ceilings(const Backend& backend, DataType compute);
 
-// Whether the two least of these times differ by 2 % at most.
+// Returns whether the two smallest times differ by at most 2 %.
 bool best_two_agree(std::span<const double> seconds);
 
-// How much may be read and written where `free` bytes are: far more than fits any cache, and at
-// most half of what is free. Nothing if too little would remain to tell memory from caches.
+// Returns the bytes to read and write out of `free` bytes: far more than any cache holds, and at
+// most half of the free bytes. Nothing if too little remains to distinguish memory from caches.
 std::optional<double> memory_set_bytes(double wanted, double largest_cache, double free);
 
 }  // namespace cnn::bench

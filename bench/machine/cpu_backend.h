@@ -4,10 +4,10 @@
 
 namespace cnn::bench {
 
-// The processor: every build and every machine has it.
+// Returns the kind for the processor, which every build and every machine has.
 BackendKind cpu_backend();
 
-// Whether --precision=bf16 is possible on this processor.
+// Returns whether this processor supports --precision=bf16.
 bool cpu_computes_bf16();
 
 }  // namespace cnn::bench

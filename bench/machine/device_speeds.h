@@ -6,12 +6,13 @@
 
 namespace cnn::bench {
 
-// Copies between a device and pinned memory of its host: alone in each direction, then in both at
-// once. Takes some milliseconds and a little memory of both, which it gives back. `both` is 0 where
-// the directions do not slow each other down. Nothing: there is too little memory to measure.
+// Measures copies between a device and pinned host memory: each direction alone, then both
+// together. Takes some milliseconds and frees its memory on both. `both` is 0 if the directions do
+// not slow each other down. Nothing: too little memory for the measurement.
 std::optional<Link> measure_link(Device& device);
 
-// Bytes read and written in a second by copies within the device's memory. Nothing: as above.
+// Returns bytes read plus written per second by copies within device memory. Nothing: too little
+// memory.
 std::optional<double> measure_memory_speed(Device& device);
 
 }  // namespace cnn::bench

@@ -12,7 +12,7 @@
 
 namespace cnn::bench {
 
-// Why a timed step may tell of other things than this program.
+// Causes outside this program that may distort a step's time.
 enum class Cause : std::uint8_t { involuntary_switches, steal, others, throttling };
 inline constexpr std::size_t cause_count = 4;
 std::string_view name_of(Cause cause);  // "involuntary switches"
@@ -33,26 +33,26 @@ class Causes {
   std::uint8_t bits_ = 0;
 };
 
-// The disturbances of a timed step. A count that the system does not tell is empty.
+// The disturbances of a timed step. A count is empty if the system does not provide it.
 struct Disturbance {
   std::int64_t involuntary_switches = 0;  // of all threads of the process
   double cpu_seconds = 0;                 // of all threads of the process
-  // The rest is counted over windows of several steps, of which a step has its share.
-  std::optional<double> steal_seconds{};   // of the core that lost most to other guests
-  std::optional<double> others_seconds{};  // our cores' time for other processes, added up
+  // The system counts the rest over windows of several steps; each step gets its share.
+  std::optional<double> steal_seconds{};   // of the core that lost the most time to other guests
+  std::optional<double> others_seconds{};  // our cores' time for other processes, summed
   std::optional<bool> throttled{};
   Causes causes{};
 
   bool disturbed() const { return causes.any(); }
 };
 
-// The most involuntary switches that are nothing unusual for a step, from those of steps that
-// nothing else disturbed: a program's own threads take cores from each other in every step, and on
-// a quiet machine system threads take each core about ten times a second for a moment. Seldom is
-// it three deviations more than the upper quartile.
+// Returns the number of involuntary switches that is still usual for a step, from steps without
+// other disturbances: the upper quartile plus three deviations, which steps rarely exceed. A
+// program's own threads preempt each other in every step, and on a quiet machine system threads
+// preempt each core about ten times per second.
 double usual_switches(std::vector<std::int64_t> of_steps, double step_seconds, std::size_t cores);
 
-// Adds the cause to the steps that had more than `usual` of them.
+// Adds the cause to steps with more than `usual` involuntary switches.
 void judge_switches(std::span<Disturbance> steps, double usual);
 
 // The counters before and after a window.
@@ -64,11 +64,11 @@ struct CounterWindow {
 };
 
 // Returns the disturbances of all steps of a window, in seconds of the window. Steal counts from 5
-// % of the window on one core, others' work from 5 % of a core (and the square root of cores, as it
-// adds small things of all of them up); both from what ticks of 10 ms can tell.
+// % of the window on one core; others' work from 5 % of a core times the square root of the cores,
+// since it sums small amounts over all of them. Both must exceed the resolution of 10 ms ticks.
 Disturbance judge(const CounterWindow& window);
 
-// How many of the steps, and by what; nothing unless more than 5 % of them were disturbed.
+// Returns how many steps were disturbed, and by which causes; nothing if at most 5 % were.
 std::optional<std::string> disturbance_line(std::span<const Disturbance> steps);
 
 std::int64_t count_disturbed(std::span<const Disturbance> steps);

@@ -10,23 +10,23 @@
 
 namespace cnn::bench {
 
-// Notes what disturbs timed steps. Costs a system call a step (about a microsecond), and some files
-// of /proc and /sys every half second, between steps: they count too coarsely for short ones. A
-// step allocates nothing.
+// Records what disturbs timed steps. Costs one system call per step (about a microsecond), and
+// every half second, between steps, reads of /proc and /sys: their counters are too coarse for
+// short steps. A step allocates nothing.
 class DisturbanceWatch {
  public:
-  // counters: of the processors that compute; of none where another device does. throttled: how
-  // often that device was seen throttled so far; it may give nothing.
+  // counters: of the processors that compute; of none if another device does. throttled: returns
+  // how often that device has been throttled so far, or nothing.
   DisturbanceWatch(SystemCounters counters, std::int64_t expected_steps,
                    std::function<std::optional<std::uint64_t>()> throttled = {});
 
-  // Timed steps begin, or end for a while. Nothing happens if they already did.
+  // Starts or pauses the timing of steps. A repeated call has no effect.
   void resume();
   void pause();
-  // A timed step ended just now that took this long, the first since resume() or the last call.
+  // Adds a timed step that has just ended; seconds: since resume() or the previous call.
   void add_step(double seconds);
 
-  // One for each step, in their order; ends a stretch.
+  // Ends the current stretch and returns the disturbances of each step in order.
   const std::vector<Disturbance>& finish();
 
  private:
@@ -34,7 +34,7 @@ class DisturbanceWatch {
   struct Snapshot {
     Clock::time_point at;
     double cpu_seconds = 0;
-    std::vector<CoreTimes> cores;  // empty or one for each processor
+    std::vector<CoreTimes> cores;  // empty, or one per processor
     bool cores_known = false;
     std::optional<std::uint64_t> throttled;
   };

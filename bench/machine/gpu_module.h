@@ -7,20 +7,19 @@
 
 namespace cnn::bench {
 
-// The backend for GPUs is a shared library beside the program (cnn_gpu.so), or a part of it in a
-// portable build: runs that use no GPU map nothing of CUDA. A build without CUDA has no such file.
-// The functions that the module gives to the program; see BackendKind for what the functions
-// promise.
+// The functions of the GPU module; BackendKind documents them. The GPU backend is a shared library
+// beside the program (cnn_gpu.so), or linked into a portable build: runs without a GPU load nothing
+// of CUDA. A build without CUDA has no such file.
 struct GpuBackend {
-  std::string (*missing)() = nullptr;  // why there is no device; empty if there is one
+  std::string (*missing)() = nullptr;  // returns why there is no device; empty if there is one
   Backend (*make)(const Config& config) = nullptr;
   Backend (*describe)(const Config& config, const MachineModel& model) = nullptr;
 };
-// The one function of the module that is looked up by name.
+// The name of the module's only exported function.
 inline constexpr const char* gpu_entry_name = "cnn_gpu_backend";
 using GpuEntry = const GpuBackend* (*)();
 
-// The kind for GPUs, or nothing if this build has none. Opens nothing yet.
+// Returns the kind for GPUs, or nothing if this build has none. Does not open the module.
 std::vector<BackendKind> gpu_backends();
 
 }  // namespace cnn::bench

@@ -7,10 +7,10 @@
 
 namespace cnn::bench {
 
-// Section "machine" of the result file; its "gpu" is null if a CPU computes.
+// Returns section "machine" of the result file; its "gpu" is null if a CPU computes.
 Json machine_json(const MachineInfo& info, const Backend& backend);
 
-// Section "telemetry": how the device fared; what it does not tell is left out.
+// Returns section "telemetry" without values that the device does not report.
 Json telemetry_json(const Telemetry& telemetry);
 
 }  // namespace cnn::bench

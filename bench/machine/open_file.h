@@ -8,8 +8,7 @@
 
 namespace cnn::bench {
 
-// A file that is read from its start again and again, without an allocation: counters of the
-// system.
+// A file that is read repeatedly from its start without allocations, for the system's counters.
 class OpenFile {
  public:
   explicit OpenFile(const std::filesystem::path& path);
@@ -18,9 +17,9 @@ class OpenFile {
   OpenFile& operator=(OpenFile&&) = delete;
 
   bool is_open() const { return descriptor_ >= 0; }
-  // As much of its text as `buffer` takes; empty if it cannot be read.
+  // Returns as much of the text as `buffer` holds; empty if the file cannot be read.
   std::string_view text(std::span<char> buffer) const;
-  // The number that it holds now.
+  // Returns the number that the file contains now.
   std::optional<std::uint64_t> number() const;
 
  private:

@@ -5,14 +5,15 @@
 
 namespace cnn::bench {
 
-// The processors that this process may use, ascending.
+// Returns the processors that this process may use, ascending.
 std::vector<int> usable_processors();
 
-// Part number `part` of these, cut in `parts` equal ones; one processor where parts are more.
+// Returns part number `part` of the processors, cut into `parts` equal parts; one processor if
+// there are more parts than processors.
 std::vector<int> part_of(std::span<const int> processors, int part, int parts);
 
-// The calling thread, and those that it starts from now on, run on these only; where the user's
-// OpenMP variables bind threads they stay where these want. Throws Error if the system refuses.
+// Restricts the calling thread, and threads that it starts later, to these processors; threads
+// bound by the user's OpenMP variables keep their binding. Throws Error if the system refuses.
 void stay_on(std::span<const int> processors);
 
 }  // namespace cnn::bench

@@ -7,8 +7,8 @@
 
 namespace cnn::bench {
 
-// The energy that the processors count (RAPL), where the kernel lets this user read it: of all
-// packages, whoever else computes on them, without memory. nullptr if it does not.
+// Opens the processors' energy counters (RAPL), if the kernel lets this user read them: they count
+// all packages, all processes, and exclude memory. Otherwise nullptr.
 std::unique_ptr<TelemetrySource> open_rapl(
     const std::filesystem::path& powercap = "/sys/class/powercap");
 

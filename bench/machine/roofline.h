@@ -8,28 +8,28 @@
 
 namespace cnn::bench {
 
-// Least seconds for so many bytes of operands: as many of them as a cache holds may be in it, from
-// the node before.
+// Returns the minimum time to move so many bytes of operands, in seconds: as many bytes as a cache
+// holds may be cached since the previous node.
 double seconds_to_move(double bytes, const Ceilings& ceilings);
 
-// Lower limit of a step's seconds: the sum over its nodes of
-// max(operations / peak, seconds_to_move(all operands)). Operations are those that the kernels'
-// algorithms need, so that none can be faster than its limit.
+// Returns a lower bound of a step's seconds: the sum over its nodes of max(operations / peak,
+// seconds_to_move(all operands)). Operations are those of the kernels' algorithms, so that no
+// kernel can be faster than its bound.
 double roofline_seconds(const StepPlan& plan, const Ceilings& ceilings);
 
-// The operations that the kernels of a plan need, as a share of those that its layers count.
+// Returns the ratio of operations that the plan's kernels need to those that its layers define.
 double share_of_operations(const StepPlan& plan);
 
-// Steps that were timed.
+// The timed steps of a run.
 struct TimedSteps {
   double median_seconds = 0;
   double batch = 0;
 };
 
-// How near steps came to what the device allows.
+// The measured speed relative to the roofline.
 struct Roofline {
-  double seconds = 0;                // of a step at the limit
-  double percent = 0;                // of it that was reached
+  double seconds = 0;                // of a step at the bound
+  double percent = 0;                // of the bound that steps reached
   std::vector<std::string> lines{};  // for stderr
 };
 Roofline compare_with_roofline(const StepPlan& plan, const Ceilings& ceilings,

@@ -5,11 +5,11 @@
 
 namespace cnn::bench {
 
-// The backend for the machine that --simulate names or whose profile it gives: kernels as `kind`
-// describes them, where there is such a kind and the profile has what its libraries ask for, else
-// as add_assumed_kernels() takes them; memory, link and speed from the profile. kind: of GPUs, or
-// null. Throws Error for a profile that is unknown or malformed, and for a precision that the
-// machine lacks.
+// Returns the backend of the machine or profile that --simulate names. Kernels: as `kind` describes
+// them, if it exists and the profile has the properties that its libraries query, else as
+// add_assumed_kernels() describes them. Memory, link and speed come from the profile. kind: of
+// GPUs, or null. Throws Error if the profile is unknown or malformed, or the machine does not
+// support the precision.
 Backend simulated_backend(const Config& config, const BackendKind* kind);
 
 }  // namespace cnn::bench

@@ -9,36 +9,36 @@
 
 namespace cnn::bench {
 
-// The cost of a node on a device of given ceilings.
+// The cost of a node on a device with given ceilings.
 struct NodeCost {
   double flops = 0;
-  double bytes = 0;  // read and written
+  double bytes = 0;  // reads plus writes
   double seconds = 0;
 };
 
-// Floating-point operations of a node: what its op counts, or what the kernel's algorithm needs.
+// Returns floating-point operations of a node: of the kernel's algorithm, or as the op counts them.
 double needed_flops(const Graph& graph, const Node& node, const KernelSpec* spec = nullptr);
 
-// Bytes of a node's operands, each moved once; what the node writes in place counts twice, what it
-// would join or take apart but lies in place already not at all.
+// Returns the bytes of a node's operands, each moved once. Operands that the node updates in place
+// count twice; parts of a concat or split that already lie in place count zero.
 double operand_bytes(const Graph& graph, const Node& node);
 
-// Bytes that must be read again however the node is computed, see Op::reread_bytes.
+// Returns the bytes that every algorithm must read again, see Op::reread_bytes.
 double reread_bytes(const Graph& graph, const Node& node);
 
 // Returns the costs by NodeId: bytes = operand_bytes + reread_bytes + extra_traffic of the kernel's
-// spec, seconds = max(flops / peak, bytes / bandwidth). Without specs kernels are taken to run in
-// one pass. Throws Error if there are specs, but not one for each node.
+// spec, seconds = max(flops / peak, bytes / bandwidth). Without specs, assumes single-pass kernels.
+// Throws Error if there are specs, but not one per node.
 std::vector<NodeCost> node_costs(const Graph& graph, const Ceilings& ceilings,
                                  std::span<const KernelSpec> specs = {});
 
-// The costs of all nodes of one op together.
+// The total cost of all nodes of one op.
 struct OpCost {
   std::string op;
   std::size_t nodes = 0;
   NodeCost cost;
 };
-// Most seconds first.
+// Returns the costs of each op, the largest seconds first.
 std::vector<OpCost> costs_by_op(const Graph& graph, const std::vector<NodeCost>& costs);
 
 }  // namespace cnn::bench

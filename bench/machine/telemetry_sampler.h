@@ -12,27 +12,27 @@
 
 namespace cnn::bench {
 
-// Reads a source while steps are timed, on a thread of its own: who runs the steps only ever waits
-// for a reading where timed steps begin or end.
+// Samples a source on a separate thread while steps are timed. The thread that runs the steps waits
+// for a reading only where timed steps begin or end.
 class TelemetrySampler {
  public:
-  // Samples nothing yet. The source must outlive the sampler.
+  // Does not start sampling. The source must outlive the sampler.
   explicit TelemetrySampler(TelemetrySource& source,
                             std::chrono::milliseconds every = std::chrono::milliseconds(100));
-  ~TelemetrySampler();  // waits for a reading that is under way
+  ~TelemetrySampler();  // waits for a running read
   TelemetrySampler(const TelemetrySampler&) = delete;
   TelemetrySampler& operator=(const TelemetrySampler&) = delete;
 
-  // Timed steps begin, or end for a while. Each reads the source once, so that energy is that of
-  // the steps between; nothing happens if they already did.
+  // Begin or pause timed steps. Each reads the source once, so that the energy covers exactly the
+  // steps between; a repeated call has no effect.
   void resume();
   void pause();
 
-  // Samples so far that show the device slowed down by heat or its power supply; empty if it does
-  // not tell. Never waits.
+  // Returns how many samples show the device throttled by heat or power supply; empty if it does
+  // not report this. Never blocks.
   std::optional<std::uint64_t> throttled_samples() const;
 
-  // Ends it for good, and tells how the device fared while `images` were computed.
+  // Ends sampling and returns the telemetry of the steps, which computed `images`.
   Telemetry finish(std::int64_t images);
 
  private:
@@ -47,7 +47,7 @@ class TelemetrySampler {
   std::atomic<std::uint64_t> throttled_samples_ = 0;
   std::chrono::milliseconds every_;
   Clock::time_point start_;
-  std::mutex mutex_;  // of all below, and of reading the source
+  std::mutex mutex_;  // guards all below, and reads of the source
   std::condition_variable changed_;
   TelemetryTotals totals_;
   bool running_ = false, stopped_ = false;
