@@ -5,9 +5,9 @@
 
 namespace cnn::bench {
 
-// Adds a line, which ends with a line break, to the end of a file that other processes add lines to
-// at the same time: each line stays whole. Behind a line that was cut off, as by a full disk, it
-// starts a new one. Throws Error, naming flag and path; then nothing was added.
+// Appends a line, which ends with a line break, to a file that other processes append to
+// concurrently: each line stays intact. After a truncated line, as on a full disk, it starts a new
+// one. Throws Error with flag and path; then the file is unchanged.
 void append_line(std::string_view flag, const std::string& path, std::string_view line);
 
 }  // namespace cnn::bench

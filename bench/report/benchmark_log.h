@@ -14,17 +14,18 @@
 
 namespace cnn::bench {
 
-// The two files of --benchmark_log_dir in the form of the original's logger.
+// Writes the two files of --benchmark_log_dir in the format of upstream's logger.
 
 struct RunDescription {
-  Header header;  // what the run printed about itself
+  Header header;  // the run's printed header
   MachineInfo machine;
   std::optional<std::string> test_id;
   std::optional<std::string> commit;
   std::chrono::system_clock::time_point date;
 };
 
-// benchmark_run.log: one object that describes the run. tensorflow_version holds this program's.
+// Returns benchmark_run.log: one object that describes the run. tensorflow_version holds this
+// program's version.
 Json run_log(const RunDescription& run);
 
 struct Metric {
@@ -41,14 +42,14 @@ Metric end_metric(std::int64_t steps, double images_per_second);
 std::vector<Metric> eval_metrics(std::int64_t global_step, const Accuracy& accuracy,
                                  double images_per_second);
 
-// One line of metric.log, without the line break.
+// Returns one line of metric.log, without the line break.
 std::string metric_line(const Metric& metric, std::chrono::system_clock::time_point when);
 
-// Makes the folder if needed, rewrites benchmark_run.log in it and sees that metric.log can be
-// written. Throws Error if it cannot.
+// Creates the folder if needed, rewrites its benchmark_run.log and checks that metric.log is
+// writable. Throws Error if it is not.
 void write_run_log(const std::string& folder, const RunDescription& run);
 
-// Appends to metric.log in the folder. Throws Error if it cannot.
+// Appends to metric.log in the folder. Throws Error on failure.
 void append_metrics(const std::string& folder, const std::vector<Metric>& metrics,
                     std::chrono::system_clock::time_point when);
 
@@ -57,7 +58,7 @@ class MetricLog final : public Observer {
  public:
   struct Options {
     int display_every = 10;
-    double ewma_weight = 0;  // as of speed()
+    double ewma_weight = 0;  // see speed()
     bool accuracies = false;
   };
   MetricLog(std::string folder, Options options);

@@ -7,26 +7,26 @@
 
 namespace cnn::bench {
 
-// Where lines go. stdout gets the lines of tf_cnn_benchmarks and nothing else; all that this
-// program adds goes to stderr. A line that cannot be written never ends the process.
+// Prints lines. stdout gets only the lines of tf_cnn_benchmarks; this program's additions go to
+// stderr. A failed write never ends the process.
 class Console {
  public:
-  Console();  // finds out whether stderr is a terminal
+  Console();  // checks whether stderr is a terminal
 
-  // From now on this is one of several processes that say the same. Only the first, of rank 0, says
-  // it; of the others appears what follows as their own.
+  // Declares this process one of several that print the same lines. From then on, only rank 0
+  // prints them; other ranks print only lines passed to print_own() and note_own().
   void become_rank(int rank) { rank_ = rank; }
   void print_own(std::string_view line);  // stdout
-  void note_own(std::string_view line);   // stderr, with the rank in front
+  void note_own(std::string_view line);   // stderr, prefixed with the rank
 
-  void print(std::string_view line);  // stdout, at once
+  void print(std::string_view line);  // stdout, unbuffered
   void print(const std::vector<std::string>& lines);
-  void note(std::string_view line);  // stderr; lost where that is closed or full
-  // A line on a terminal's stderr that the next one overwrites; nothing elsewhere.
+  void note(std::string_view line);  // stderr; lost if that is closed or full
+  // Shows a line on a terminal's stderr that the next line overwrites; prints nothing elsewhere.
   void progress(std::string_view line);
 
-  // Returns what became of the first line of stdout that was lost, for whoever ends the program to
-  // say; nothing if all arrived.
+  // Returns the error of the first lost line of stdout, which the program reports at its end;
+  // nothing if all lines were written.
   const std::optional<std::string>& lost() const { return lost_; }
 
  private:
@@ -34,15 +34,15 @@ class Console {
 
   bool speaks() const { return rank_.value_or(0) == 0; }
 
-  std::optional<int> rank_;  // of several processes
+  std::optional<int> rank_;  // among several processes
   bool terminal_ = false;
   bool progress_shown_ = false;
   std::optional<std::string> lost_;
 };
 
-// Once, before anything is opened: no file gets the number of a standard stream that is closed, and
-// a pipe that nobody reads, or a file that may not grow, is an error of the write, not the death of
-// the process.
+// Call once, before any file is opened. Prevents a file from getting the descriptor of a closed
+// standard stream, and makes a closed pipe or the file size limit an error of the write instead of
+// killing the process.
 void guard_standard_streams();
 
 }  // namespace cnn::bench

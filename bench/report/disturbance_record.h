@@ -12,16 +12,16 @@
 
 namespace cnn::bench {
 
-// Returns what disturbed a step as the result file shows it; what the system did not tell is left
-// out.
+// Returns a step's disturbances for the result file, without counts that the system lacks.
 Json to_json(const Disturbance& disturbance);
 
-// Adds what disturbed each timed step to the sections "steps" and "summary" of the result file, and
-// says so on stderr when it was more than one in twenty. List it behind the one that makes them.
+// Adds each timed step's disturbances to the sections "steps" and "summary" of the result file, and
+// notes on stderr if over one in twenty was disturbed. List it after the observer that creates
+// these sections.
 class DisturbanceRecord final : public Observer {
  public:
-  // cpus: that compute; none where another device does. throttled: as DisturbanceWatch takes it.
-  // References must outlive the record.
+  // cpus: that compute; none if another device does. throttled: see DisturbanceWatch. References
+  // must outlive the record.
   DisturbanceRecord(std::vector<int> cpus, std::function<std::optional<std::uint64_t>()> throttled,
                     Console& console, Json& result);
 

@@ -12,20 +12,20 @@
 
 namespace cnn::bench {
 
-// The first tensor of a step that is not finite.
+// The first non-finite tensor of a step.
 struct FirstNonFinite {
-  std::string tensor;          // empty: none is known
-  bool of_whole_step = false;  // else of what the step has left in memory
+  std::string tensor;          // empty: unknown
+  bool of_whole_step = false;  // false: only tensors still in memory were checked
 };
 
-// Notices a training whose loss goes to nan or infinity: a line on stderr at the first such step of
-// the run, which names the first tensor that is not finite. If the loss stays so there is a line at
-// the end and the section "diverged" of the result, which other runs do not have. Its tensor is
-// null where the loss had come back and went away again: nothing looks for a second one. For a step
-// that --check_finite_step names there is a line whatever its loss is.
+// Detects a loss that becomes nan or infinite. At the first such step of the run, a line on stderr
+// names the first non-finite tensor. If the loss stays non-finite, there is a line at the end and
+// the section "diverged" of the result, which other runs lack. Its tensor is null if the loss had
+// recovered and diverged again: only the first divergence is searched. For the step of
+// --check_finite_step there is always a line.
 class DivergenceWatch final : public Observer {
  public:
-  using FindTensor = std::function<FirstNonFinite()>;  // in the latest step
+  using FindTensor = std::function<FirstNonFinite()>;  // of the latest step
 
   // References must outlive the watch.
   DivergenceWatch(Console& console, Json& result, FindTensor find_tensor,
@@ -54,13 +54,14 @@ class DivergenceWatch final : public Observer {
   Console& console_;
   Json& result_;
   FindTensor find_tensor_;
-  std::optional<std::int64_t> checked_step_;  // global number
-  bool is_checked_ = false;                   // it is the latest, its loss finite, and untold
+  std::optional<std::int64_t> checked_step_;  // global step
+  // the checked step is the latest, its loss finite, and not yet reported
+  bool is_checked_ = false;
   bool was_checked_ = false;
-  std::optional<Since> since_;         // the first step of those without a finite loss
-  bool is_untold_ = false;             // that step is the latest, and nothing was said of it
-  bool has_told_ = false;              // of this or of an earlier divergence
-  std::optional<std::string> tensor_;  // the first that was not finite, once it was looked for
+  std::optional<Since> since_;         // the first step of the current non-finite streak
+  bool is_untold_ = false;             // that step is the latest and not yet reported
+  bool has_told_ = false;              // this or an earlier divergence was reported
+  std::optional<std::string> tensor_;  // the first non-finite tensor, once searched
 };
 
 }  // namespace cnn::bench

@@ -12,7 +12,7 @@
 
 namespace cnn::bench {
 
-// The values of one step, as TensorFlow's message Summary.
+// The values of one step, as TensorFlow's Summary message.
 class Summary {
  public:
   void scalar(std::string_view tag, double value);
@@ -26,15 +26,15 @@ class Summary {
   data::ProtobufWriter values_;
 };
 
-// A file of TensorBoard's events: TFRecords of TensorFlow's message Event. Every event is in the
-// file when its call returns, as a whole; where it does not fit on the disk, none of it stays.
+// An event file for TensorBoard: TFRecords of TensorFlow's Event message. Every event is completely
+// in the file when its call returns; if it does not fit on the disk, the file keeps none of it.
 class EventFile {
  public:
   using Clock = std::chrono::system_clock;
 
-  // Makes the folder if it is missing, and in it a new file whose name sorts behind those of all
-  // event files there: TensorBoard reads them in that order as one run. flag: whose value the
-  // folder is, for messages. Throws Error.
+  // Creates the folder if it is missing, and a new file whose name sorts after all event files
+  // there: TensorBoard reads them in that order as one run. flag: names the folder in messages.
+  // Throws Error.
   EventFile(std::string_view flag, const std::string& folder, Clock::time_point now = Clock::now());
   ~EventFile();
   EventFile(const EventFile&) = delete;
@@ -42,10 +42,10 @@ class EventFile {
 
   const std::string& path() const { return path_; }
 
-  // These throw Error that names the flag and the file.
+  // All following functions throw Error with the flag and the file.
   //
-  // A training starts, whose first step is this one: TensorBoard forgets events of this step and
-  // later ones in earlier files, which a run that goes on from a checkpoint writes again.
+  // Marks the start of a training at this step: TensorBoard drops events of this and later steps
+  // from earlier files, which a run resumed from a checkpoint writes again.
   void session_starts(std::int64_t first_step);
   void graph(std::span<const std::byte> graph_def);
   void summary(std::int64_t step, const Summary& summary);
@@ -58,7 +58,7 @@ class EventFile {
   std::string flag_;
   std::string path_;
   int descriptor_ = -1;
-  std::int64_t size_ = 0;  // of the whole events in the file
+  std::int64_t size_ = 0;  // of the complete events in the file
 };
 
 }  // namespace cnn::bench

@@ -7,7 +7,7 @@
 
 namespace cnn::bench {
 
-// The exit status of a program that this ends.
+// Returns the exit status of a program that ends with this exception.
 inline int exit_code_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     return DoesNotFit("").exit_code();

@@ -7,8 +7,8 @@
 
 namespace cnn::bench {
 
-// The graph of a step as TensorFlow's message GraphDef, for TensorBoard: a node for each operation,
-// variable and input, with the shapes and types of what it makes.
+// Returns the graph of a step as TensorFlow's GraphDef message, for TensorBoard: a node for each
+// operation, variable and input, with the shapes and types of its outputs.
 std::vector<std::byte> graph_def(const Graph& graph);
 
 }  // namespace cnn::bench

@@ -10,14 +10,14 @@
 
 namespace cnn::bench {
 
-// Fills the section "input" of the result file for a run on image files, and says on stderr when
-// the input held the run up, by how much, and what would help.
+// Fills the section "input" of the result file for a run on image files, and notes on stderr if the
+// run waited for input, for how long, and what would help.
 class InputRecord final : public Observer {
  public:
   struct Options {
-    int threads = 1;  // of the input, of all devices of this process
+    int threads = 1;  // input threads of all devices of this process
     int cores = 1;
-    std::int64_t batch = 0;  // images of a step of this process
+    std::int64_t batch = 0;  // images per step of this process
   };
   // References must outlive the record.
   InputRecord(const data::Dataset& dataset, Options options, Console& console, Json& result)

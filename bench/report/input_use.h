@@ -8,27 +8,28 @@
 
 namespace cnn::bench {
 
-// The work of an input pipeline over some time, in this process.
+// The work of this process's input pipeline over some time.
 struct InputUse {
-  data::InputStatistics read;  // of that time; images that were read ahead included
-  std::int64_t images = 0;     // that steps took
-  int threads = 1;             // that read and preprocess, of all devices
+  data::InputStatistics read;  // in that time, including prefetched images
+  std::int64_t images = 0;     // consumed by steps
+  int threads = 1;             // that read and preprocess, for all devices
   int cores = 1;               // of the host
-  double seconds = 0;          // of the wall clock
-  double waited = 0;           // of them: no batch was ready
-  double cpu_seconds = 0;      // of the processors, of the whole process; 0 where steps compute too
+  double seconds = 0;          // wall time
+  double waited = 0;           // seconds of it in which no batch was ready
+  double cpu_seconds = 0;      // CPU time of the whole process; 0 if steps compute on the CPU too
 };
 
-// Section "input" of the result file.
+// Returns section "input" of the result file.
 Json input_json(const InputUse& use);
 
-// One line: speed, share of reading, decoding, resizing and idling in the threads' time.
+// Returns one line: speed, and the shares of reading, decoding, resizing and idling in the threads'
+// time.
 std::string input_line(const InputUse& use);
 
-// Advice that would make the input faster: another disk, more threads or smaller images.
+// Returns advice for a faster input: another disk, more threads or smaller images.
 std::string input_advice(const InputUse& use);
 
-// The difference of two readings.
+// Returns the difference of two readings.
 data::InputStatistics since(const data::InputStatistics& now, const data::InputStatistics& then);
 
 }  // namespace cnn::bench

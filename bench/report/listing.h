@@ -10,16 +10,16 @@
 
 namespace cnn::bench {
 
-// The answer to --version: program, commit, and the libraries of each backend, or why it cannot be
-// used here.
+// Returns the output of --version: program, commit, and the libraries of each backend, or why it is
+// unavailable here.
 std::vector<std::string> version_lines(std::string_view program,
                                        std::span<const BackendKind> backends);
 
-// The answer to --list_models: a table of all networks, or of those of one data set. Throws Error
-// if no network is for it.
+// Returns the output of --list_models: a table of all networks, or of one data set's. Throws Error
+// if the data set has no network.
 std::vector<std::string> model_lines(const data::Row* data_set);
 
-// Returns the text of the flags that are given, the version of the program first.
+// Returns the output of the given listing flags, the program's version first.
 std::vector<std::string> listing(std::string_view program, const Config& config,
                                  std::span<const BackendKind> backends);
 

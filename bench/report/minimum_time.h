@@ -4,8 +4,8 @@
 
 namespace cnn::bench {
 
-// Ends a run after the first timed step by which the timed steps have taken so many seconds. All
-// ranks of a run have the same seconds of each step, so all of them end with the same one.
+// Ends a run after the first timed step at which the timed steps have taken `seconds` in total. All
+// ranks see the same seconds of each step, so all of them end with the same step.
 class MinimumTime final : public Observer {
  public:
   explicit MinimumTime(double seconds) : wanted_(seconds) {}

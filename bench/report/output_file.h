@@ -6,19 +6,19 @@
 
 namespace cnn::bench {
 
-// A file that a flag names. Links are followed, and what stands at their end decides how it is
-// written: regular files are replaced as a whole, pipes and devices are written into.
+// A file that a flag names. The target of links decides how it is written: regular files are
+// replaced atomically, pipes and devices are written to.
 class OutputFile {
  public:
-  // flag: whose value the path is, for messages. Throws Error if the path cannot be written; what
-  // is there is not touched, and nothing is made.
+  // flag: names the path in messages. Throws Error if the path is not writable; leaves an existing
+  // file untouched and creates none.
   OutputFile(std::string_view flag, const std::string& path);
 
-  // True: a reader sees the old file or the whole new one, so it may be written again and again.
-  // False: each write comes behind the last.
+  // True: each write atomically replaces the file, so it may be repeated. False: each write
+  // appends.
   bool replaceable() const { return way_ == Way::replace; }
 
-  // Throws Error, naming flag and path.
+  // Throws Error with flag and path.
   void write(std::string_view text) const;
 
  private:
@@ -29,18 +29,18 @@ class OutputFile {
   [[noreturn]] void fail(int problem) const;
 
   std::string name_;    // --flag=path
-  std::string target_;  // where the links end
+  std::string target_;  // target of the links
   Way way_ = Way::replace;
-  int descriptor_ = -1;  // stdout or stderr, if that is what the path leads to
+  int descriptor_ = -1;  // stdout or stderr, if the path leads there
 };
 
-// Makes the folders above a file that are missing; whoever opens the file tells what went wrong.
+// Creates the missing parent folders of a file; opening the file reports any failure.
 void make_folder_of(const std::string& path);
-// Returns `path` after make_folder_of().
+// Calls make_folder_of() and returns `path`.
 std::string with_folder(const std::string& path);
 
-// Adds the text to the end of a file, which is made if it is missing; an empty text shows whether
-// that is possible. Throws Error, naming flag and path.
+// Appends the text to a file and creates it if missing; an empty text tests whether this is
+// possible. Throws Error with flag and path.
 void append_to_file(std::string_view flag, const std::string& path, std::string_view text);
 
 }  // namespace cnn::bench

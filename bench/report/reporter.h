@@ -12,12 +12,12 @@
 
 namespace cnn::bench {
 
-// Every line of stdout as text, in the exact form of the original, without the final line break
-// unless several lines are returned. Nothing here prints.
+// Formats every line of stdout exactly like upstream, without the final line break unless several
+// lines are returned. Prints nothing.
 
 struct Header {
   std::string version{};  // "0.1"
-  std::string model{};    // its printed name
+  std::string model{};    // printed name
   std::string dataset{};
   bool synthetic = true;
   Mode mode = Mode::training;
@@ -26,13 +26,13 @@ struct Header {
   std::int64_t per_device_batch = 0;
   std::int64_t batch_group_size = 1;
   Length length{};
-  double min_time = 0;                 // seconds, in place of the length; 0: the length counts
+  double min_time = 0;                 // seconds; replaces the length unless 0
   std::vector<std::string> devices{};  // "/cpu:0"
   bool numa_bind = false;
   std::string data_format{};
   std::string optimizer{};
   std::string variable_update{};
-  // Lines that are there only if set.
+  // Lines that are printed only if set.
   std::optional<std::string> rewriter_config{};
   std::optional<std::string> all_reduce{};
   std::optional<bool> sync{};
@@ -40,7 +40,7 @@ struct Header {
   std::optional<std::string> horovod_device{};
 };
 
-// The members of a header that the flags decide; version, model, sizes and devices are left.
+// Returns the header members that flags decide, without version, model, sizes and devices.
 Header header_of(const Config& config);
 
 std::vector<std::string> header_lines(const Header& header);
@@ -55,7 +55,7 @@ std::string step_line(std::int64_t step, const Speed& speed, double loss,
                       const std::optional<Accuracy>& accuracy = std::nullopt);
 bool is_displayed(std::int64_t step, std::int64_t display_every);  // steps count from 1
 
-// Dashes, total images/sec, dashes.
+// Returns dashes, total images/sec, dashes.
 std::vector<std::string> total_lines(double images_per_second);
 
 std::string eval_step_line(std::int64_t step, double examples_per_second);
@@ -67,13 +67,13 @@ std::string not_found_line(std::string_view folder);
 std::string eval_start_line(std::int64_t global_step);
 std::string final_eval_line(std::int64_t global_step);
 std::string early_stop_line(double accuracy);
-std::string warm_up_line(std::int64_t warm_up);  // after rounding it up to a batch group
+std::string warm_up_line(std::int64_t warm_up);  // after rounding up to a batch group
 std::string trace_line(std::string_view file);
 
-// For stderr: "step time: p50 33.53 ms, p90 70.49 ms, p99 88.04 ms of 12 steps".
+// Returns "step time: p50 33.53 ms, p90 70.49 ms, p99 88.04 ms of 12 steps", for stderr.
 std::string percentiles_line(std::span<const double> step_seconds);
 
-// Lines without a number in them.
+// Constant lines.
 inline constexpr std::string_view training_model_line = "Generating training model";
 inline constexpr std::string_view evaluation_model_line = "Generating evaluation model";
 inline constexpr std::string_view initializing_line = "Initializing graph";
@@ -82,11 +82,11 @@ inline constexpr std::string_view done_warm_up_line = "Done warm up";
 inline constexpr std::string_view done_training_line = "Done with training";
 inline constexpr std::string_view resuming_line = "Resuming training";
 
-// For a terminal only (stderr): how far the run is and when it ends, without a line break.
+// The progress and remaining time of a run, for a terminal only (stderr), without a line break.
 struct Progress {
   std::int64_t done = 0;
   std::int64_t total = 0;
-  double average_seconds = 0;  // of a step
+  double average_seconds = 0;  // per step
   double images_per_second = 0;
 };
 std::string progress_line(const Progress& progress);

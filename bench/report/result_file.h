@@ -8,11 +8,11 @@
 
 namespace cnn::bench {
 
-// Where --result_json goes. A regular file always holds the newest result, whole; a pipe or a
-// device gets the first one that is published and no other.
+// The target of --result_json. A regular file always holds the newest complete result; a pipe or a
+// device gets only the first published result.
 class ResultFile {
  public:
-  // Without a path nothing is written. Throws Error if the path cannot be written.
+  // Without a path nothing is written. Throws Error if the path is not writable.
   explicit ResultFile(const std::optional<std::string>& path);
 
   // Throws Error.

@@ -9,8 +9,8 @@
 
 namespace cnn::bench {
 
-// The result file of --result_json: what the run was and every number it made, as one object of
-// sections. Each section is the word of its owner; times in seconds, sizes in bytes.
+// Writes the result file of --result_json: one object of sections that describes the run and all
+// its measurements. Each section belongs to one owner; times in seconds, sizes in bytes.
 
 struct RunIdentity {
   std::string version;
@@ -20,15 +20,15 @@ struct RunIdentity {
   Json config{};
 };
 
-// A run of which nothing is known yet: all sections in their order, null or empty. Owners assign
-// theirs: result["model"] = ...; those that not every run has ("telemetry", "simulation", "error",
-// ...) come behind.
+// Returns the result of a new run: all sections in order, null or empty. Owners assign their
+// sections: result["model"] = ...; optional sections ("telemetry", "simulation", "error", ...)
+// follow.
 Json new_result(const RunIdentity& run);
 
-// The whole file. Text from outside (paths, host names) need not be UTF-8: what is not is replaced.
+// Returns the whole file. Invalid UTF-8 in external text (paths, host names) is replaced.
 std::string result_text(const Json& result);
 
-// UTC with microseconds: 2026-01-31T12:00:00.000000Z.
+// Returns UTC with microseconds: 2026-01-31T12:00:00.000000Z.
 std::string utc_text(std::chrono::system_clock::time_point when);
 
 }  // namespace cnn::bench

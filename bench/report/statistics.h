@@ -6,14 +6,14 @@
 
 namespace cnn::bench {
 
-// Formulas over the step times t_1..t_n (seconds, timed steps only) that make the printed numbers.
+// Formulas for the printed numbers, over the step times t_1..t_n (seconds, timed steps only).
 
-// Mean of the times; with weight a > 0 of the newest step, the mean weighted by (1-a)^(n-1), ...,
-// (1-a), 1. Throws Error without times.
+// Returns the mean of the times; with weight a > 0 of the newest step, the mean weighted by
+// (1-a)^(n-1), ..., (1-a), 1. Throws Error without times.
 double average_seconds(std::span<const double> seconds, double ewma_weight = 0);
 
-// The value below which this share of the values lies, between two where it falls between them:
-// 0.5 gives the median. Throws Error without values.
+// Returns the quantile of the values at `share`, interpolated between neighbours: 0.5 gives the
+// median. Throws Error without values.
 double percentile(std::vector<double> values, double share);
 
 struct Speed {
@@ -22,10 +22,10 @@ struct Speed {
   double jitter = 0;       // 1.4826 * median of the distances from the median of batch / t_i
 };
 
-// images/sec of steps over `batch` examples each. Throws Error without times.
+// Returns images/sec of steps with `batch` examples each. Throws Error without times.
 Speed speed(std::span<const double> seconds, double batch, double ewma_weight = 0);
 
-// workers * steps * batch / elapsed; 0 if nothing was timed.
+// Returns workers * steps * batch / elapsed; 0 if no step was timed.
 double total_speed(std::int64_t steps, double batch, double elapsed_seconds,
                    std::int64_t workers = 1);
 

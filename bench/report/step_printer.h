@@ -11,18 +11,18 @@ namespace cnn::bench {
 
 struct PrinterOptions {
   int display_every = 10;
-  double ewma_weight = 0;  // as of speed()
+  double ewma_weight = 0;  // see speed()
   bool accuracies = false;
-  bool totals = true;  // false: training that ends with an evaluation, which says so instead
+  bool totals = true;  // false: training followed by an evaluation, which prints another line
   std::string loss_type;
-  std::optional<std::int64_t> rounded_warm_up;  // if a batch group made the warm-up longer
+  std::optional<std::int64_t> rounded_warm_up;  // if a batch group lengthened the warm-up
   std::int64_t asked_batches = 0;               // --num_batches, from global step 0
-  // Set where each of several processes prints its own step lines and the speed of the whole run,
-  // as under Horovod: the examples that this process takes in a step.
+  // Examples per step of this process, if each of several processes prints its own step lines and
+  // the speed of the whole run, as under Horovod.
   std::optional<std::int64_t> own_batch{};
 };
 
-// The lines of stdout from the warm-up to the totals, and a terminal's line of progress.
+// Prints the lines of stdout from the warm-up to the totals, and a terminal's progress line.
 class StepPrinter final : public Observer {
  public:
   // The console must outlive the printer.
@@ -36,7 +36,7 @@ class StepPrinter final : public Observer {
 
  private:
   void print_step(const FinishedStep& step);
-  // How many there will be, of a run that ends by its time as far as the average tells.
+  // Returns the total number of steps; for a run with a time limit, the estimate from the average.
   std::int64_t expected_steps(std::int64_t done, double average_seconds) const;
   void print_totals(const RunEnd& end);
 

@@ -11,28 +11,28 @@
 
 namespace cnn::bench {
 
-// A timed step as the result file shows it.
+// A timed step in the result file.
 struct ResultStep {
   std::int64_t step = 0;  // from 1
   double seconds = 0, images_per_sec = 0;
-  double ended = 0;  // seconds on the host's steady clock, which all its programs share
-  double loss = 0;   // as reported
+  double ended = 0;  // seconds of the host's steady clock, which all its programs share
+  double loss = 0;   // the reported loss
   double base_loss = 0, total_loss = 0, learning_rate = 0, input_wait_seconds = 0;
-  std::optional<double> top_1{}, top_5{};  // left out if not asked for
+  std::optional<double> top_1{}, top_5{};  // omitted if not requested
 };
 Json to_json(const ResultStep& step);
 
-// Section "summary"; percent_of_roofline is null until somebody measures it. ewma_weight: as of
+// Returns section "summary"; percent_of_roofline is null until it is measured. ewma_weight: see
 // speed().
 Json summary_json(const RunEnd& end, std::int64_t global_batch, double ewma_weight);
 
-// Keeps every step for the sections "steps", "warm_up_losses" and "summary" of the result file, and
-// times the warm-up for "start".
+// Records every step for the sections "steps", "warm_up_losses" and "summary" of the result file,
+// and times the warm-up for "start".
 class StepRecord final : public Observer {
  public:
   struct Options {
     bool accuracies = false;
-    double ewma_weight = 0;  // as of speed()
+    double ewma_weight = 0;  // see speed()
   };
   // The result must outlive the record.
   StepRecord(Json& result, Options options) : result_(result), options_(options) {}

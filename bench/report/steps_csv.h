@@ -6,8 +6,8 @@
 
 namespace cnn::bench {
 
-// The section "steps" of a result as comma-separated values: a line of titles, then one line for
-// each timed step. A value that a step lacks, and a loss that is no number, is an empty cell.
+// Returns the section "steps" of a result as comma-separated values: a header line, then one line
+// for each timed step. Missing values and NaN losses are empty cells.
 std::string steps_csv(const Json& result);
 
 }  // namespace cnn::bench

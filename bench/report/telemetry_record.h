@@ -10,7 +10,7 @@
 
 namespace cnn::bench {
 
-// Samples how the device fares while steps are timed, for a line on stderr and the section
+// Samples the device's telemetry while steps are timed, for a line on stderr and the section
 // "telemetry" of the result file.
 class TelemetryRecord final : public Observer {
  public:
@@ -23,7 +23,7 @@ class TelemetryRecord final : public Observer {
   void resume() override;
   void end(const RunEnd& end) override;
 
-  // As the sampler's; empty before the first timed step.
+  // Returns the sampler's count; empty before the first timed step.
   std::optional<std::uint64_t> throttled_samples() const;
 
  private:
@@ -31,7 +31,7 @@ class TelemetryRecord final : public Observer {
   Console& console_;
   Json& result_;
   std::int64_t global_batch_ = 0;
-  std::optional<TelemetrySampler> sampler_;  // since the first timed step
+  std::optional<TelemetrySampler> sampler_;  // created at the first timed step
 };
 
 }  // namespace cnn::bench

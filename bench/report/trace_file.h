@@ -10,12 +10,12 @@
 
 namespace cnn::bench {
 
-inline constexpr std::int64_t traced_step = -1;  // as the original; the warm-up ends with 0
+inline constexpr std::int64_t traced_step = -1;  // as upstream; the warm-up ends with step 0
 
-// Where --trace_file goes: a step's timeline as a Chrome trace.
+// The target of --trace_file: a step's timeline as a Chrome trace.
 class TraceFile {
  public:
-  // Makes the folder if it is missing. Throws Error if the path cannot be written.
+  // Creates the folder if it is missing. Throws Error if the path is not writable.
   explicit TraceFile(const std::string& path);
 
   // Throws Error.
@@ -26,7 +26,7 @@ class TraceFile {
   OutputFile file_;
 };
 
-// Writes the trace of the last but one step of the warm-up, as the original does.
+// Writes the trace of the warm-up's second to last step, as upstream does.
 class TraceWriter final : public Observer {
  public:
   // References must outlive the writer.

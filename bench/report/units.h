@@ -2,7 +2,7 @@
 
 namespace cnn::bench {
 
-// Bytes, for what is said to people.
+// Units of bytes for messages.
 inline constexpr double mib = 1024.0 * 1024.0, gib = 1024.0 * mib;
 
 }  // namespace cnn::bench

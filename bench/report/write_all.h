@@ -4,8 +4,7 @@
 
 namespace cnn::bench {
 
-// Writes the whole text, however often the system takes only a part of it. Returns 0, or the errno
-// of what stopped it.
+// Writes the whole text, continuing after partial writes. Returns 0, or the errno of the failure.
 int write_all(int descriptor, std::string_view text);
 
 }  // namespace cnn::bench
