@@ -7,9 +7,9 @@
 #include "allreduce/world.h"
 #include "bench/ranks/serialization.h"
 
-// The collectives by which the processes of a run tell one another values. All processes call the
-// same ones in the same order, with values of the same type. They throw PeerLost where a process is
-// lost, and Error where one has sent something else.
+// Collectives that exchange values among the processes of a run. All processes call the same ones
+// in the same order, with values of the same type. They throw PeerLost if a process is lost, and
+// Error if one has sent something else.
 namespace cnn::bench {
 
 // Returns the value of each process, by rank.
@@ -28,7 +28,7 @@ T from_first(allreduce::World& world, const T& mine) {
   return from_bytes<T>(world.gather(world.rank() == 0 ? to_bytes(mine) : std::string()).front());
 }
 
-// Returns when all processes have called it.
+// Blocks until all processes have called it.
 inline void barrier(allreduce::World& world) { world.gather({}); }
 
 }  // namespace cnn::bench

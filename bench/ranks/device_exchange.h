@@ -11,25 +11,25 @@
 
 namespace cnn::bench {
 
-// Whether gradients of GPUs are to be summed by NCCL, if it is there. Throws Error where the flags
+// Returns whether NCCL should sum GPU gradients, if it is available. Throws Error if flags
 // contradict one another.
 bool wants_nccl(const CommFlags& flags);
 
-// How NCCL is opened.
+// The function that opens NCCL.
 using OpenNccl = allreduce::nccl::Library (*)();
 
 struct DeviceWay {
-  RankContext context;   // with the exchange
+  RankContext context;   // includes the exchange
   std::string text;      // one line for the user
-  bool by_host = false;  // else by NCCL
-  // The communicator of the kernels, for callers that reduce without a step.
+  bool by_host = false;  // false: by NCCL
+  // The communicator of the kernels, for callers that reduce outside a step.
   std::shared_ptr<StreamCommunicator> communicator = nullptr;
 };
 
-// Returns the context with kernels that exchange, on a device that has memory of its own: by NCCL
-// on the device, or on the host by `host`, in rooms of the transport, which both must outlive it.
-// The findings of rank 0 decide for all; all ranks call it together. Throws Error where NCCL is
-// asked for, or rank 0 has it, and it cannot be used here.
+// Returns the context with kernels that exchange for a device with its own memory: by NCCL on the
+// device, or by `host` through staging buffers of the transport; both must outlive the result. Rank
+// 0's findings decide for all; all ranks call it together. Throws Error if the flags require NCCL,
+// or rank 0 has it, and this rank cannot use it.
 DeviceWay exchange_on_device(RankContext context, const CommFlags& flags,
                              allreduce::Transport& transport, Communicator& host, OpenNccl open);
 

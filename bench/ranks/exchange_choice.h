@@ -8,9 +8,9 @@
 
 namespace cnn::bench {
 
-// make_exchange(), where some algorithm does what the flags ask of these ranks for buckets of up to
-// so many elements; 0: buckets are not known yet. Else throws Error that names the flags and, where
-// any does, the nearest setting with which the exchange is possible.
+// Returns make_exchange() if some algorithm meets the flags on these ranks for buckets of up to
+// `elements`; 0: bucket sizes are unknown. Otherwise throws Error with the flags and, if one
+// exists, the nearest setting that makes the exchange possible.
 Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
                            bool peers_memory, std::size_t elements);
 

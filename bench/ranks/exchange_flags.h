@@ -12,31 +12,31 @@
 
 namespace cnn::bench {
 
-// Whether ranks have something to exchange.
+// Returns whether ranks exchange gradients.
 bool exchanges_gradients(const Config& config);
 
-// How gradients are cut into buckets.
+// Returns the sizes of gradient buckets.
 layers::BucketSizes bucket_sizes(const CommFlags& flags);
 
 // The settings of an exchange among these ranks.
 struct Exchange {
-  allreduce::Settings settings;    // with the links that are assumed of them
-  std::vector<std::string> notes;  // what the user may not expect
-  std::string by_device;           // how devices exchange that do it their own way; else empty
+  allreduce::Settings settings;    // with assumed links
+  std::vector<std::string> notes;  // for the user
+  std::string by_device;           // how devices exchange by their own library; or empty
 };
-// peers_memory: ranks of a host see one another's. Throws Error for an algorithm that these ranks
-// cannot use.
+// peers_memory: whether ranks of a host can address one another's memory. Throws Error if these
+// ranks cannot use the algorithm.
 Exchange make_exchange(const Config& config, const allreduce::Topology& topology,
                        bool peers_memory);
 
-// How long ranks wait for one another.
+// Return the timeouts of ranks that wait for one another.
 allreduce::WorldOptions world_options(const CommFlags& flags);
 allreduce::SharedMemoryOptions shared_memory_options(const CommFlags& flags,
                                                      std::size_t segment_bytes);
 
-// Links in their place, where flags give them.
+// Returns the links with the values of flags in their place.
 allreduce::Links with_flags(allreduce::Links links, const CommFlags& flags);
-// The same of how they were found.
+// Returns the origins of these links.
 allreduce::LinkSources with_flags(allreduce::LinkSources sources, const CommFlags& flags);
 
 }  // namespace cnn::bench

@@ -9,13 +9,13 @@ namespace cnn::bench {
 
 class Interruption;
 
-// The run has failed on this rank: says why, once where all ranks say the same, and tells the other
-// processes, so that they do not wait for it. world: null where there are none.
+// Reports a failure of this rank, once if all ranks report the same, and notifies the other
+// processes, so that they do not wait for this one. world: null for a single process.
 void tell_failure(const std::exception& error, allreduce::World* world,
                   const Interruption& interruption, Console& console);
 
-// The flags are wrong, before the processes of a launcher have met: says why, once where all ranks
-// say the same. Where they cannot meet, each rank says it.
+// Reports invalid flags before a launcher's processes have connected, once if all ranks report the
+// same. If the processes cannot connect, each rank reports them.
 void tell_wrong_flags(const std::exception& error, Console& console);
 
 }  // namespace cnn::bench

@@ -8,10 +8,10 @@
 
 namespace cnn::bench {
 
-// Whether a run should end before its time: SIGINT, SIGTERM or SIGHUP came, or nobody can read its
-// lines. While one of these lives, the first such signal only asks for the end, and one that comes
-// later ends the process at once. Signals that were ignored before stay so, as nohup wants. There
-// may be one at a time in a process.
+// Tells whether a run should end early: SIGINT, SIGTERM or SIGHUP arrived, or stdout failed. While
+// an object lives, the first such signal only requests the end, and a later one ends the process at
+// once. Signals ignored before stay ignored, as nohup requires. A process may have one object at a
+// time.
 class Interruption {
  public:
   explicit Interruption(const Console& console);  // must outlive this
@@ -19,7 +19,7 @@ class Interruption {
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 
-  // A SIGCONT of that process counts as a request to end by SIGTERM, which the process sends some
+  // Treats a SIGCONT from that process as a request to end by SIGTERM, which the process sends some
   // time later: until then there is time to save.
   void heed_announcement(int process);
 
@@ -27,21 +27,21 @@ class Interruption {
   // Returns whether a signal has arrived, also before the processes agree on it. Thread-safe.
   static bool signal_came();
   std::optional<int> signal() const;
-  std::string reason() const;  // "SIGINT", or the line that was lost; only if requested
+  std::string reason() const;  // "SIGINT", or the error of stdout; only if requested
 
-  // From now on the process ends only when all processes have agreed to end.
+  // From now on, the process ends only when all processes have agreed to.
   void follow_others();
-  // Returns why this process wants to end: a signal's number, lost_line, or 0 if it does not.
+  // Returns why this process wants to end: a signal's number, lost_line, or 0 for no reason.
   static constexpr int lost_line = -1;
   int stop_reason() const;
-  // Records that all processes have learned this reason, which is not 0, of a rank.
+  // Records a rank's reason, not 0, that all processes have received.
   void agree(int stop_reason, int rank);
 
-  // Ignores signals from now on, also after this object is gone: the process ends by itself, with a
-  // status that tells why, and a launcher sends signals to all when one process has ended.
+  // Ignores signals from now on, even after this object is destroyed: the process ends by itself
+  // with a meaningful status, while a launcher sends signals to all when one process has ended.
   void disregard() const;
 
-  // Waits for that time, or until this process wants to end.
+  // Blocks for that time, or until this process wants to end.
   void wait(std::chrono::seconds time) const;
 
  private:
@@ -50,10 +50,10 @@ class Interruption {
   };
 
   const Console& console_;
-  std::optional<Agreed> agreed_;  // with others
+  std::optional<Agreed> agreed_;  // among several processes
 };
 
-// Ends the process as that signal does by default, so that whoever waits for it sees the signal.
+// Ends the process by the default action of that signal, so that its parent sees the signal.
 [[noreturn]] void end_by_signal(int number);
 
 }  // namespace cnn::bench

@@ -23,30 +23,31 @@ class Interruption;
 struct MemoryLimits;
 struct RankContext;
 
-// Throws Error if these processes cannot train by --variable_update, naming what can.
-// by_launcher: something like mpirun has started them.
+// Throws Error if these processes cannot train by --variable_update, with the modes that can.
+// by_launcher: a launcher such as mpirun started them.
 void check_update_mode(const Config& config, int processes, bool by_launcher);
 
-// Ranks that may use the same processors divide them: from now on this process keeps to its part.
-// Where the launcher has bound each to its own there is nothing to divide. All ranks call it.
+// Divides processors among ranks that may use the same ones and restricts this process to its part.
+// If the launcher has bound each rank to separate processors, there is nothing to divide. All ranks
+// call it.
 void share_processors(allreduce::World& world,
                       std::span<const allreduce::RankPlacement> placements);
 
-// The processes of a run as one of them sees the others. All call the same functions in the same
-// order; each that exchanges something throws PeerLost if a rank is lost.
+// This process's view of all processes of a run. All processes call the same functions in the same
+// order; functions that communicate throw PeerLost if a rank is lost.
 class Peers {
  public:
-  // From now on this process keeps to its part of the processors that it shares with others. The
-  // interruption follows what all agree on. References must outlive it.
+  // Restricts this process to its part of the processors that it shares with others. The
+  // interruption follows the agreement of all processes. References must outlive the object.
   Peers(allreduce::World& world, const Config& config, Interruption& interruption);
 
   int rank() const { return world_.rank(); }
-  int ranks() const { return world_.ranks(); }  // processes
+  int ranks() const { return world_.ranks(); }  // number of processes
   const std::vector<allreduce::RankPlacement>& placements() const { return placements_; }
-  int place_on_host() const;  // among the processes of its machine, by rank
+  int place_on_host() const;  // index among the processes of its host, by rank
   int hosts() const;
 
-  // Throws Error that names the first line in which ranks differ.
+  // Throws Error with the first line in which ranks differ.
   void compare(const std::string& text);
   // The collectives of bench/ranks/all_gather.h.
   template <class T>
@@ -59,23 +60,24 @@ class Peers {
   }
   void barrier() { bench::barrier(world_); }
 
-  // Returns the context of this process: with its share of the memory that ranks of a machine
-  // divide, and exchanging, unless several ranks of the process will. The backend and this must
-  // outlive it.
+  // Returns the context of this process: with its share of the memory that ranks of a host divide,
+  // and with the exchange, unless several ranks of the process do that. The backend and this object
+  // must outlive the context.
   RankContext connect(const Backend& backend);
-  // With --num_gpus: the way of that one of this process's ranks to all others, on its thread. All
-  // ranks of all processes join at the same time.
+  // With --num_gpus: returns the transport of rank `number` of this process to all others; called
+  // on its thread. All ranks of all processes join at the same time.
   std::unique_ptr<allreduce::Transport> join(int number) { return towers_->join(number); }
   allreduce::Topology topology() const;  // of all ranks of all processes
-  // The least that a process has.
+  // Returns the minimum over all processes.
   std::size_t least(std::size_t mine);
-  // After each step: what it gave on each rank. All agree on whether to go on, and learn whether
-  // all have given the same word.
+  // All-gathers the values of a step on each rank. All processes agree on whether to continue, and
+  // learn whether all ranks passed the same word.
   std::span<const StepValues> share(const StepValues& mine, std::uint64_t word = 0);
   bool words_are_equal() const { return equal_words_; }  // of the latest share()
-  // These values become those of rank 0.
+  // Replaces the values by those of rank 0.
   void broadcast(std::span<float> values);
-  RankExchange* exchange() { return exchange_.get(); }  // null: ranks of this process have theirs
+  // null: the ranks of this process have their own
+  RankExchange* exchange() { return exchange_.get(); }
 
  private:
   MemoryLimits divided_memory(const Backend& backend);
@@ -86,7 +88,7 @@ class Peers {
   Interruption& interruption_;
   std::vector<allreduce::RankPlacement> placements_;
   std::unique_ptr<allreduce::Connection> connection_;  // of processes
-  std::unique_ptr<allreduce::Connection> towers_;  // of the ranks in them, where they are several
+  std::unique_ptr<allreduce::Connection> towers_;  // of the ranks in processes with several ranks
   std::unique_ptr<RankExchange> exchange_;
   std::optional<allreduce::RepeatedAllGather> all_gather_;
   std::optional<allreduce::Broadcast> broadcast_;

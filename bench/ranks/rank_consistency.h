@@ -8,17 +8,18 @@
 
 namespace cnn::bench {
 
-// The facts that the ranks of a run must have alike, as lines that they compare.
+// Texts that must be equal on all ranks of a run, which ranks compare line by line.
 
-// The program and its flags, less those that say where files are or how this host computes.
+// Returns the program and its flags, without flags for file locations or for this host's
+// computation.
 std::string description(const RunIdentity& identity);
 
-// Returns what a step exchanges, bucket by bucket: how many tensors of how many elements, and how
-// they lie in memory. with_places: also where, for ranks that may exchange what lies side by side
-// as one.
+// Returns the exchange of a step, bucket by bucket: the number of tensors, their elements and
+// layouts. with_places: also their addresses, for ranks that may exchange adjacent tensors as one.
 std::string exchange_plan(const StepPlan& plan, bool with_places);
 
-// The first line in which the texts of the ranks differ, told as an error; empty: they are equal.
+// Returns an error message for the first line in which the ranks' texts differ; empty if all are
+// equal.
 std::string first_difference(std::span<const std::string> of_ranks);
 
 }  // namespace cnn::bench

@@ -9,21 +9,20 @@
 
 namespace cnn::bench {
 
-// Rethrows the root cause of a failed run: the first exception of a rank that failed by itself,
-// otherwise the first that tells of a lost peer. `errors[r]` is rank r's exception, or null.
-// Returns if all are null.
+// Rethrows the root cause of a failed run: the first exception that is not a lost peer, otherwise
+// the first lost peer. `errors[r]` is rank r's exception, or null. Returns if all are null.
 void rethrow_cause(const std::vector<std::exception_ptr>& errors);
 
-// A thread that does one piece of work after another, each when it is asked to.
+// A thread that runs one piece of work at a time, on request.
 class RankThread {
  public:
   RankThread();
-  ~RankThread();  // what was started has been waited for
+  ~RankThread();  // requires that started work has been waited for
   RankThread(const RankThread&) = delete;
   RankThread& operator=(const RankThread&) = delete;
 
   void start(std::function<void()> work);
-  std::exception_ptr wait();  // what the work threw, or null
+  std::exception_ptr wait();  // blocks; returns the work's exception, or null
 
  private:
   void loop();
@@ -33,7 +32,7 @@ class RankThread {
   std::function<void()> work_;
   std::exception_ptr error_;
   bool busy_ = false, ends_ = false;
-  std::thread thread_;  // last: it uses all others
+  std::thread thread_;  // last member: it uses all others
 };
 
 }  // namespace cnn::bench

@@ -12,8 +12,8 @@
 
 #include "runtime/error.h"
 
-// Values as bytes, for ranks of the same program on machines of the same kind: numbers keep their
-// bits, texts and lists are preceded by their length. A struct that has texts or lists names its
+// Serialises values for ranks of the same program on machines of the same architecture: numbers
+// keep their bits, texts and lists follow their length. A struct with texts or lists lists its
 // members:
 //
 //   static auto fields(auto& self) { return std::tie(self.path, self.global_step); }
@@ -24,7 +24,7 @@ concept HasFields = requires(T& value) {
   std::remove_const_t<T>::fields(value);
 };
 
-// A struct of numbers alone is sent as it lies in memory; it must have no pointers.
+// A struct of numbers alone is sent as its bytes; it must not contain pointers.
 template <class T>
 concept IsPlain = std::is_trivially_copyable_v<T> && !std::is_pointer_v<T> &&
                   !std::is_same_v<T, std::string_view> && !HasFields<T>;
@@ -68,7 +68,7 @@ class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : left_(bytes) {}
 
-  // Throws Error where fewer bytes are left than the value takes.
+  // Throws Error if fewer bytes are left than the value needs.
   template <IsPlain T>
   void get(T& value) {
     std::memcpy(&value, next(sizeof(value)).data(), sizeof(value));
@@ -82,7 +82,7 @@ class ByteReader {
   void get(std::vector<T>& values) {
     std::size_t size = 0;
     get(size);
-    check(size <= left_.size(), wrong_length);  // each value takes a byte at least
+    check(size <= left_.size(), wrong_length);  // each value takes at least a byte
     values.clear();
     for (std::size_t i = 0; i < size; ++i) {
       get(values.emplace_back());
@@ -102,7 +102,7 @@ class ByteReader {
     std::apply([this](auto&... field) { (this->get(field), ...); }, T::fields(value));
   }
 
-  // Throws Error where bytes are left.
+  // Throws Error if bytes are left.
   void finish() const { check(left_.empty(), wrong_length); }
 
  private:
@@ -126,7 +126,7 @@ std::string to_bytes(const T& value) {
   return std::move(writer).take();
 }
 
-// Returns the value that to_bytes() has written. Throws Error where the length is not that of one.
+// Returns the value that to_bytes() has written. Throws Error if the length does not match.
 template <class T>
 T from_bytes(std::string_view bytes) {
   T value{};

@@ -16,48 +16,48 @@
 
 namespace cnn::bench {
 
-// A step of so many ranks, each on a device of its own.
+// The predicted step of so many ranks, each on its own device.
 struct RanksPrediction {
   int ranks = 1, hosts = 1;
-  double overlapped_seconds = 0;  // of the step by the waits of the plan alone
-  double alone_seconds = 0;       // of the same step without any exchange
-  double exchange_seconds = 0;    // of all buckets, one after another
-  double slowdown_seconds = 0;    // by which computing takes longer beside the exchange
-  double straggler_seconds = 0;   // until the slowest rank is there
-  // The same, exchanged at once after the last gradient.
+  double overlapped_seconds = 0;  // of the step with the waits of the plan alone
+  double alone_seconds = 0;       // of the step without any exchange
+  double exchange_seconds = 0;    // of all buckets in sequence
+  double slowdown_seconds = 0;    // by which the exchange slows down computing
+  double straggler_seconds = 0;   // of the wait for the slowest rank
+  // The step with the exchange after the last gradient.
   allreduce::StepTime without_overlap;
-  std::string largest_by;  // what the largest bucket is reduced by: "grid_of_direct 8x8 in 4"
+  std::string largest_by;  // algorithm of the largest bucket: "grid_of_direct 8x8 in 4"
 
   double step_seconds() const {
     return alone_seconds + exposed_seconds() + slowdown_seconds + straggler_seconds;
   }
-  // The part of the exchange that no computing hides. Rounding must not make it negative.
+  // Returns the exposed communication. Rounding must not make it negative.
   double exposed_seconds() const { return std::max(0.0, overlapped_seconds - alone_seconds); }
   double efficiency() const { return alone_seconds / step_seconds(); }
 };
 
-// Assumptions of a prediction that no plan tells; see the flags of these names.
+// Assumptions of a prediction beyond the plan; see the flags of these names.
 struct RankAssumptions {
   double jitter = 0, slowdown = 0;
 };
 RankAssumptions assumptions_of(const CommFlags& flags);
-// Adds the slow-down of computing under the exchange, and the wait for the slowest rank.
+// Adds the slowdown of computing during the exchange, and the wait for the slowest rank.
 void add_assumed(RanksPrediction& prediction, const RankAssumptions& assumed);
-// "assumed: the step of a rank has a standard deviation of 1 %, ...".
+// Returns "assumed: the step of a rank has a standard deviation of 1 %, ...".
 std::string assumptions_text(const RankAssumptions& assumed);
 
-// How so many ranks would exchange: links as flags and --comm_calibration_file say, else usual ones
-// of 100 Gbit/s. Throws Error for ranks that do not fill their hosts, and as possible_exchange()
-// for the largest bucket of the plan.
+// Returns the exchange of so many ranks, with links from flags and --comm_calibration_file, else
+// typical ones of 100 Gbit/s. Throws Error if the ranks do not fill their hosts, and like
+// possible_exchange() for the largest bucket of the plan.
 Exchange simulated_exchange(const Config& config, std::int64_t ranks, const StepPlan& plan);
 
-// One for each number of --simulate_ranks. plan: that exchanges; costs: of its nodes on one device.
-// Throws as simulated_exchange().
+// Returns a prediction for each number of --simulate_ranks. plan: with its exchange; costs: of its
+// nodes on one device. Throws like simulated_exchange().
 std::vector<RanksPrediction> predict_ranks(const StepPlan& plan, const Costs& costs,
                                            const Config& config);
 
-// Lines of stderr with one of each prediction, and an array for the result file. batch: examples of
-// a rank's step.
+// Prints a line of each prediction to stderr and adds an array to the result file. batch: examples
+// per step and rank.
 void report_ranks(std::span<const RanksPrediction> predictions, double batch, Console& console,
                   Json& result);
 
