@@ -10,8 +10,8 @@
 
 namespace cnn::bench {
 
-// The injected fault --comm_fault=what=flip: one bit of the first element of a tensor changes right
-// after the tensor was computed, before anything reads it.
+// The injected fault --comm_fault=what=flip: flips one bit of the first element of a tensor right
+// after the tensor was computed, before any node reads it.
 class BitFlip final : public NodeObserver {
  public:
   // Throws Error if the fault names a tensor that the step does not write.
@@ -24,7 +24,7 @@ class BitFlip final : public NodeObserver {
   std::int64_t step_ = 0;
   WrittenTensor tensor_;
   bool due_ = false;
-  Buffer byte_;  // on the host: the first of the tensor, on its way
+  Buffer byte_;  // on the host: staging for the tensor's first byte
 };
 
 }  // namespace cnn::bench

@@ -7,15 +7,15 @@
 
 namespace cnn::bench {
 
-// Host memory for what has left a device, one for all programs of a session, which take turns in
-// it.
+// Host memory for swapped tensors, shared by all programs of a session, which do not run
+// concurrently.
 class HostArena {
  public:
   // The device must outlive it.
   explicit HostArena(Device& device) : device_(device) {}
 
-  // All of it, of so many bytes at least. To make it larger ends what was given before: then no
-  // executor may have any of it.
+  // Returns the whole arena, of at least so many bytes. Growing it invalidates earlier spans: no
+  // executor may then use them.
   std::span<std::byte> at_least(std::size_t bytes) {
     if (buffer_.bytes() < bytes) {
       buffer_ = {};

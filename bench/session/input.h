@@ -14,16 +14,16 @@ namespace cnn::bench {
 class Interruption;
 struct RankContext;
 
-// Threads that read for each device: what --datasets_num_private_threads says, else as many as the
-// step leaves.
+// Returns the number of reader threads per device: --datasets_num_private_threads, else as many as
+// the step leaves idle.
 int input_threads(const Job& job, const RankContext& context);
 
-// The batches of a phase, from that global step on; null: input is synthetic.
+// Returns the feeder of a phase, from that global step on; null: input is synthetic.
 std::unique_ptr<data::Feeder> make_feeder(const Job& job, const RankContext& context, Phase phase,
                                           std::int64_t first_step);
 
-// --input_only: reads and preprocesses the batches of the run, computes nothing, prints how fast
-// that was, and fills the section "input" of the result.
+// Implements --input_only: reads and preprocesses the batches of the run without computing, prints
+// the speed, and fills the section "input" of the result.
 void report_input(const Job& job, const RankContext& context, const Interruption& interruption,
                   Console& console, Json& result);
 

@@ -6,9 +6,9 @@
 
 namespace cnn::bench {
 
-// How the arena fills and empties over a step, by the plan: "steps" with the time at which each
-// begins and the bytes that are live in it, the "peak", the "biggest" tensors that are live there,
-// and what is "moved" to the host and back. Bytes of the arena alone, without variables.
+// Returns the plan's use of the arena over a step: "steps" with each start time and the live bytes,
+// the "peak", the "biggest" tensors live at the peak, and the bytes "moved" to the host and back.
+// Counts arena bytes only, without variables.
 Json memory_profile_json(const StepPlan& plan, const Timeline& timeline);
 
 }  // namespace cnn::bench

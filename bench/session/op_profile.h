@@ -13,18 +13,17 @@
 
 namespace cnn::bench {
 
-// Where the time of a step goes, by the steps of its plan.
+// The measured time of each plan step.
 struct MeasuredProfile {
-  std::int64_t steps = 0;       // that were profiled
-  std::vector<double> seconds;  // by StepId, of all of them together
-  Timeline last;                // of the last of them
+  std::int64_t steps = 0;       // profiled
+  std::vector<double> seconds;  // by StepId, summed over all profiled steps
+  Timeline last;                // of the latest profiled step
 
   void add(const Timeline& timeline);
 };
 
-// Profiles the first ten timed steps, as the original's --tfprof_file does; their rows in the
-// result say "profiled", since they are a little slower. List it behind the one that makes the
-// rows.
+// Profiles the first ten timed steps, like upstream's --tfprof_file; their rows in the result say
+// "profiled", since they are slightly slower. List it after the observer that creates the rows.
 class ProfileRecord final : public Observer {
  public:
   // References must outlive it.
@@ -45,27 +44,27 @@ class ProfileRecord final : public Observer {
 // One row of the table: a kind of operation, or a single node of the graph.
 struct ProfiledOp {
   std::string name;
-  std::string op;                            // its kind
-  std::size_t nodes = 0;                     // times that it runs in a step
-  double seconds = 0, flops = 0, bytes = 0;  // of a step
-  double roofline_seconds = 0;               // at the least; 0 where no ceilings are known
+  std::string op;                            // the kind
+  std::size_t nodes = 0;                     // executions per step
+  double seconds = 0, flops = 0, bytes = 0;  // per step
+  double roofline_seconds = 0;               // lower bound; 0 if no ceilings are known
 };
 
-// Nodes that computed, in the order of the graph.
+// Returns a row for each node that computed, in the order of the graph.
 std::vector<ProfiledOp> profiled_nodes(const StepPlan& plan, const MeasuredProfile& profile,
                                        const std::optional<Ceilings>& ceilings);
 
-// Rows of one kind together; most seconds first.
+// Merges rows of one kind; the largest seconds first.
 std::vector<ProfiledOp> by_kind(const std::vector<ProfiledOp>& nodes);
 
-// name, count, milliseconds, share of all, GFLOP/s, GB/s, per cent of its own roofline: one line
-// each, most seconds first, at most `rows` of them.
+// Returns lines with name, count, milliseconds, share of all, GFLOP/s, GB/s, per cent of the row's
+// roofline; the largest seconds first, at most `rows` lines.
 std::vector<std::string> profile_table(std::vector<ProfiledOp> ops, std::size_t rows);
 
-// Lanes of a step that was measured and, if given, planned: see result_format.md.
+// Returns the lanes of a measured and, if given, planned step: see result_format.md.
 Json lanes_json(const StepPlan& plan, const Timeline& measured, const Timeline* planned = nullptr);
 
-// Section "profile" of the result: "ops" by kind, "lanes" with each step of the plan as measured
+// Returns section "profile" of the result: "ops" by kind, "lanes" with each plan step as measured
 // and, if given, as planned, and "memory" over the step (see result_format.md).
 Json profile_json(const StepPlan& plan, const MeasuredProfile& profile,
                   const std::optional<Ceilings>& ceilings, const Timeline* planned);

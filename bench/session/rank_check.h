@@ -18,24 +18,24 @@ namespace cnn::bench {
 struct RankContext;
 class StepRunner;
 
-// Implements --hash_file, --comm_check=majority, --check_finite_step and --comm_fault=what=flip in
-// the steps of one rank.
+// Implements --hash_file, --comm_check=majority, --check_finite_step and --comm_fault=what=flip for
+// one rank.
 class RankCheck {
  public:
-  // is_first: this is the rank whose files are written. References must outlive it.
+  // is_first: whether this rank writes the files. References must outlive it.
   RankCheck(const Config& config, const RankContext& context, bool is_first, StepRunner& runner);
 
-  // Before a step; global_step: where the run will stand after it.
+  // Call before a step; global_step: its number after completion.
   void begin(std::int64_t global_step);
-  // After a step that ended well.
+  // Call after a successful step.
   void end() { hashed_ = due_; }
-  // Hashes of the latest step; null if it was not hashed, or failed.
+  // Returns hashes of the latest step; null if it was not hashed, or failed.
   const TensorHashes* hashes() const { return hashed_ ? &*hashes_ : nullptr; }
-  // Null if this rank hashes nothing.
+  // Returns the hasher; null if this rank hashes nothing.
   const TensorHashes* hashed_tensors() const { return hashes_ ? &*hashes_ : nullptr; }
-  // Null if no step of this run is checked.
+  // Returns the check; null if this run checks no step.
   const FiniteCheck* finite() const { return finite_ ? &*finite_ : nullptr; }
-  // Lines that ranks must have alike for their bits to be equal: processor, threads, the step.
+  // Returns lines that must agree between ranks for equal bits: processor, threads, the step.
   std::string surroundings() const;
 
  private:
@@ -51,7 +51,7 @@ class RankCheck {
 // Throws Error if --comm_fault names a rank that the run does not have.
 void check_fault_rank(const Config& config, int ranks);
 
-// Ends a run of --comm_check=majority.
+// The error that ends a run of --comm_check=majority.
 class RanksDiffer : public Error {
  public:
   using Error::Error;

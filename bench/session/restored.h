@@ -6,7 +6,7 @@
 
 namespace cnn::bench {
 
-// A checkpoint that was loaded.
+// A loaded checkpoint.
 struct Restored {
   std::string path;
   std::int64_t global_step = 0;

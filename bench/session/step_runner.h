@@ -24,10 +24,10 @@ namespace cnn::bench {
 
 struct RankContext;
 
-// The memory of one program on the device, and on the host for what leaves it.
+// The memory of one program on the device, and on the host for swapped tensors.
 struct ProgramMemory {
-  std::span<std::byte> arena;   // as Executor takes it
-  std::span<std::byte> staged;  // staged_bytes() of its graph
+  std::span<std::byte> arena;   // see Executor
+  std::span<std::byte> staged;  // staged_bytes() of the graph
   HostArena& host;
 };
 
@@ -38,45 +38,46 @@ class StepRunner {
   StepRunner(Compiled compiled, const RankContext& context, Variables& variables,
              ProgramMemory memory, std::unique_ptr<data::Feeder> feeder);
 
-  // Makes what is derived of the variables: before the first run, and after every change of them
-  // that is not this runner's own.
+  // Computes the derived variables: call before the first run, and after every change of variables
+  // by others than this runner.
   void prepare();
 
-  // timeline: if given, takes the time of every step of the plan; the step is slower then.
+  // timeline: if given, receives the time of every plan step; the step is then slower.
   StepValues run(std::int64_t global_step, double learning_rate, Timeline* timeline = nullptr);
-  // Goes on by another plan of the same graph, in the same arena.
+  // Continues with another plan of the same graph, in the same arena.
   void replan(StepPlan plan);
-  // As Executor::observe(), by whatever plan it goes on. The observer must outlive the runner.
+  // Like Executor::observe(), across replans. The observer must outlive the runner.
   void observe(NodeObserver& observer);
   void replace_feeder(std::unique_ptr<data::Feeder> feeder);
 
-  // When the step began whose timeline was taken last.
+  // Returns the start of the latest step with a timeline.
   std::chrono::steady_clock::time_point profile_start() const { return profile_start_; }
-  // In which computing stood still for the exchange of gradients, since the start or since
-  // forget_times(). Nothing if a step cannot tell, as one that a device replays.
+  // Returns the exposed communication in seconds, since the start or since forget_times(). Nothing
+  // if a step cannot measure it, such as one that a device replays.
   std::optional<double> exposed_seconds() const { return exposed_; }
   void forget_times() { exposed_ = 0; }
 
-  // The first tensor of the latest run that is not finite: of its inputs, else as in
-  // runtime/non_finite.h. Nothing: all that is left of the run is finite.
+  // Returns the first non-finite tensor of the latest run: of its inputs, else as in
+  // runtime/non_finite.h. Nothing: everything still in memory is finite.
   std::optional<NonFiniteTensor> first_non_finite() const;
 
-  // Why steps are not replayed though they should be, see Executor; the first call tells, later
-  // ones are empty.
+  // Returns why steps are not replayed although they should be, see Executor; only the first call
+  // returns a text.
   std::string take_why_not_recorded();
 
   const StepPlan& plan() const { return executor_->plan(); }
   std::size_t measured_peak_bytes() const;
 
  private:
-  // Returns the options of an executor of the plan that takes so many bytes of the host.
+  // Returns executor options for a plan that uses so many bytes of the host.
   ExecutorOptions options(std::size_t host_bytes);
   void place_inputs(const Graph& graph, std::span<const std::int32_t> fixed_labels);
-  double feed(std::int64_t global_step, double learning_rate);  // seconds waited for input
+  double feed(std::int64_t global_step, double learning_rate);  // returns seconds waited for input
   void feed_from(const data::Batch& batch);
   void stage_next();
-  double result(std::string_view name) const;  // 0 if there is no such output
-  void tell(allreduce::Phase phase, std::int64_t global_step) const;  // other ranks
+  double result(std::string_view name) const;  // 0 if the output does not exist
+  // publishes progress to other ranks
+  void tell(allreduce::Phase phase, std::int64_t global_step) const;
 
   const RankContext& context_;
   Variables& variables_;
@@ -85,22 +86,23 @@ class StepRunner {
   std::int64_t batch_ = 0;
   std::chrono::steady_clock::time_point profile_start_;
   std::optional<double> exposed_ = 0;
-  std::size_t earlier_peak_ = 0;  // bytes, of plans that have been replaced
+  std::size_t earlier_peak_ = 0;  // bytes, of replaced plans
   std::unique_ptr<data::Feeder> feeder_;
-  Buffer small_inputs_;  // step number, learning rate, then fixed labels: a device copies from here
+  // step number, learning rate, then fixed labels, as source of device copies
+  Buffer small_inputs_;
   std::int32_t* step_input_ = nullptr;
   float* rate_input_ = nullptr;
   std::vector<TensorView> inputs_;
   std::unique_ptr<InputStage> stage_;           // null: the step fetches its inputs from the host
-  std::vector<std::size_t> staged_;             // places in inputs_
-  std::vector<TensorView> host_batch_;          // of these, where a feeder has them
-  std::optional<std::size_t> images_, labels_;  // places in inputs_
+  std::vector<std::size_t> staged_;             // indices in inputs_
+  std::vector<TensorView> host_batch_;          // of the staged inputs, in the feeder's batch
+  std::optional<std::size_t> images_, labels_;  // indices in inputs_
   std::vector<NodeObserver*> observers_;
   bool told_why_not_recorded_ = false;
   std::optional<Executor> prologue_, executor_;
 };
 
-// Labels in [0, bound) that do not change from step to step: --synthetic_labels=fixed.
+// Returns labels in [0, bound) that are equal in every step: --synthetic_labels=fixed.
 std::vector<std::int32_t> fixed_labels(std::int64_t batch, std::int32_t bound, std::uint64_t seed);
 
 }  // namespace cnn::bench

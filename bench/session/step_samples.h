@@ -16,8 +16,8 @@
 
 namespace cnn::bench {
 
-// Gradients and input images of single steps, for TensorBoard. A gradient is that of the loss
-// without weight decay, aggregated over ranks and divided by the loss scale, before it is clipped.
+// Samples gradients and input images of single steps for TensorBoard. A gradient is that of the
+// loss without weight decay, aggregated over ranks and divided by the loss scale, before clipping.
 class StepSamples final : public NodeObserver {
  public:
   // gradients_together: only log_gradients().
@@ -25,7 +25,7 @@ class StepSamples final : public NodeObserver {
   // plan: of the step, or any other plan of its graph. The backend must outlive it.
   StepSamples(const StepPlan& plan, const Backend& backend, Detail detail);
 
-  // Before each step. wanted: takes samples of this one.
+  // Call before each step. wanted: samples this step.
   void begin(bool wanted);
   void enqueued(NodeId node, const Operands& operands, Lane lane, Stream& stream) override;
 
@@ -35,11 +35,11 @@ class StepSamples final : public NodeObserver {
   };
   struct Image {
     std::int64_t height = 0, width = 0;
-    std::vector<std::uint8_t> pixels;  // red, green, blue of each, row by row
+    std::vector<std::uint8_t> pixels;  // RGB, row by row
   };
 
-  // All three tell of the latest step, if it was wanted. The first has natural logarithms of the
-  // magnitudes of all gradients' elements that are not 0.
+  // The results of the latest step, if it was wanted. log_gradients(): natural logarithms of the
+  // magnitudes of all non-zero gradient elements.
   Histogram log_gradients() const;
   std::vector<Gradient> gradients() const;  // in the order of the updates
   std::vector<Image> images() const;        // the first three of the batch, as bytes
@@ -48,27 +48,28 @@ class StepSamples final : public NodeObserver {
   struct Work {
     std::string parameter;
     TensorView view;
-    std::optional<float> scale;       // the loss scale, where it is a constant
-    const float* variable = nullptr;  // else the loss scale is here
+    std::optional<float> scale;       // the loss scale if it is constant
+    const float* variable = nullptr;  // otherwise the address of the loss scale
     Histogram logs, values;
   };
 
   void sample_gradients(const Node& update, const Operands& operands, Lane lane, Stream& stream);
   void sample_images(const TensorView& view, Lane lane, Stream& stream);
-  // Where the host sees a tensor's bytes, once the stream is there: they are copied if need be.
+  // Returns the host address of a tensor's bytes, valid in stream order; copies them to `copy` if
+  // needed.
   std::byte* on_host(const TensorView& view, std::size_t bytes, std::byte* copy, Stream& stream);
   void count(Work& work) const;
 
   const Backend& backend_;
   Detail detail_;
   std::shared_ptr<const Graph> graph_;
-  std::array<Buffer, lane_count> copied_;  // on the host, where it does not see the device's memory
+  std::array<Buffer, lane_count> copied_;  // on the host, if it cannot see the device's memory
   std::optional<TensorId> images_id_;
   bool wanted_ = false, images_taken_ = false;
-  std::deque<Work> work_;  // streams refer to elements while more are added
+  std::deque<Work> work_;  // streams hold references to elements while more are added
   TensorDesc image_desc_;
   const std::byte* image_source_ = nullptr;
-  std::vector<std::byte> image_bytes_;  // of the first images, as they lie
+  std::vector<std::byte> image_bytes_;  // of the first images, in the tensor's layout
 };
 
 }  // namespace cnn::bench

@@ -10,7 +10,7 @@
 #include "bench/session/team.h"
 #include "runtime/timeline.h"
 
-// For the sources of Team only.
+// Included only by the sources of Team.
 namespace cnn::allreduce {
 class Transport;
 }
@@ -21,19 +21,19 @@ class RankCheck;
 class RankThread;
 class StepRunner;
 
-// One session with what it computes by. Each of several has a thread, on which all is done.
+// One session with its resources. Each of several ranks has a thread that runs all its work.
 struct Team::Rank {
-  // With several ranks: the part of the machine that is this one's.
+  // With several ranks: this rank's part of the machine.
   std::optional<Backend> backend;
   std::unique_ptr<allreduce::Transport> transport;
   std::unique_ptr<RankExchange> exchange;
   std::optional<RankContext> context;  // with several ranks; its kernels use the exchange
   std::unique_ptr<Session> session;
-  StepRunner* evaluation = nullptr;      // since begin_evaluation()
-  StepValues values;                     // in the step that runs
-  Timeline timeline;                     // of the latest that was timed
-  std::unique_ptr<RankCheck> check;      // since start(); null where there is nothing to check
-  std::unique_ptr<StepSamples> samples;  // since start(); null where none are wanted
+  StepRunner* evaluation = nullptr;      // set by begin_evaluation()
+  StepValues values;                     // of the current step
+  Timeline timeline;                     // of the latest timed step
+  std::unique_ptr<RankCheck> check;      // set by start(); null if there is nothing to check
+  std::unique_ptr<StepSamples> samples;  // set by start(); null if not requested
   std::unique_ptr<RankThread> thread;
 };
 

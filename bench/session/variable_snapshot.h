@@ -8,8 +8,8 @@
 
 namespace cnn::bench {
 
-// A copy in host memory of all variables that a checkpoint holds, as they were after one step. It
-// can be saved by any thread while the next step changes the variables themselves.
+// A copy in host memory of all variables of a checkpoint, as of the end of a step. Any thread can
+// save it while the next step changes the variables.
 struct VariableSnapshot {
   data::SaveOptions options;
   std::vector<data::NamedTensor> tensors;
