@@ -16,16 +16,16 @@ namespace cnn::bench {
 
 class Team;
 
-// Saves the variables to --train_dir: every so many steps or seconds, and when the run ends. Where
-// the launcher kills the ranks sooner than a step ends, it says so, and from then on the state
-// after the last finished step can be saved at once.
+// Saves the variables to --train_dir: every so many steps or seconds, and at the end of the run. If
+// the launcher would kill the ranks before a step ends, it prints this and keeps a snapshot, so
+// that the state after the last finished step can be saved at once.
 class Checkpoints final : public Observer {
  public:
   struct Options {
-    int every_steps = 0;                  // 0: not by steps
-    int every_seconds = 0;                // 0: not by time
+    int every_steps = 0;                  // 0: no limit in steps
+    int every_seconds = 0;                // 0: no limit in time
     std::optional<KillDelay> kill_delay;  // of the launcher, if it kills ranks
-    std::function<bool()> asked_to_end;   // whether a stop signal has come; any thread may ask
+    std::function<bool()> asked_to_end;   // whether a stop signal has arrived; thread-safe
   };
   // References must outlive this.
   Checkpoints(Team& team, Console& console, Options options)

@@ -16,38 +16,38 @@ class Interruption;
 struct Job;
 class Team;
 
-// The result of an evaluation, with the variables as they were at that global step.
+// The result of an evaluation with the variables of that global step.
 struct EvaluationResult {
   std::int64_t global_step = 0, examples = 0;
   double top_1 = 0, top_5 = 0;
   double base_loss = 0;  // mean over examples
   double images_per_sec = 0;
-  std::string non_finite;  // the first tensor that was so, where the loss of a batch was
+  std::string non_finite;  // the first non-finite tensor if a batch's loss was non-finite
 };
 Json to_json(const EvaluationResult& result);  // an item of the section "evaluation"
 
-// Evaluates: prints a line every --display_every steps and the accuracy, adds to the benchmark log
-// and to the result's section "evaluation".
+// Evaluates: prints a line every --display_every steps and the accuracy, writes the benchmark log,
+// and adds to the result's section "evaluation".
 class Evaluator {
  public:
-  // Makes a file of TensorBoard's events in --eval_dir, where there is to be one. Throws Error if
-  // that cannot be, except in the default folder. References must outlive the evaluator.
+  // Creates a TensorBoard event file in --eval_dir if one is requested. Throws Error on failure,
+  // except in the default folder. References must outlive the evaluator.
   Evaluator(const Job& job, Team& team, Console& console, Json& result,
             const Interruption& interruption);
 
-  // Evaluates; after an interruption the result is of the examples until then.
+  // Evaluates; after an interruption the result covers the examples until then.
   EvaluationResult evaluate(std::int64_t global_step);
 
   bool is_interrupted() const;
 
-  // Mode --eval: loads the newest checkpoint of --train_dir and evaluates it, again and again with
+  // Runs mode --eval: loads the newest checkpoint of --train_dir and evaluates it, repeatedly with
   // --eval_interval_secs. The team must be allocated.
   void run();
 
  private:
   void report(const EvaluationResult& result);
   void add_events(const EvaluationResult& result);
-  // Reports the first batch whose loss is not finite. Returns the name of a tensor, or nothing.
+  // Reports the first batch with a non-finite loss. Returns the name of a tensor, or nothing.
   std::string report_non_finite(std::int64_t global_step, std::int64_t batch, double loss);
 
   const Job& job_;
@@ -55,10 +55,10 @@ class Evaluator {
   Console& console_;
   Json& result_;
   const Interruption& interruption_;
-  std::shared_ptr<EventFile> events_;  // null: none are written
+  std::shared_ptr<EventFile> events_;  // null: no events
 };
 
-// Evaluates at the steps asked for and at the end of a training; stops it at the accuracy wanted.
+// Evaluates a training at the requested steps and at its end; stops it at the target accuracy.
 class TrainingEvaluation final : public Observer {
  public:
   // References must outlive this.
@@ -76,7 +76,7 @@ class TrainingEvaluation final : public Observer {
   Evaluator evaluator_;
   Console& console_;
   std::int64_t timed_steps_ = 0;
-  bool reached_ = false;  // the accuracy wanted
+  bool reached_ = false;  // the target accuracy
 };
 
 }  // namespace cnn::bench

@@ -11,18 +11,18 @@
 
 namespace cnn::bench {
 
-// Where --hash_file goes: text that grows by each hashed step, as bench/report/result_format.md
-// describes it. cnn_compare --bits reads it.
+// The target of --hash_file: text that grows with each hashed step, in the format of
+// bench/report/result_format.md. cnn_compare --bits reads it.
 class HashFile final : public Observer {
  public:
-  // result: what is known of the run, for the head of the file. Writes the head. The team, which
-  // must be started, must outlive it. Throws Error if the path cannot be written.
+  // Writes the head of the file. result: source of the run's description. The team, which must be
+  // started, must outlive the object. Throws Error if the path is not writable.
   HashFile(const Job& job, const Team& team, const Json& result);
 
   void step_starts(std::int64_t /*number*/) override { runs_ = true; }
   void step_finished(const FinishedStep& step) override;
-  // Writes the step that failed, if its tensors were hashed: the step about which ranks disagree
-  // matters most. Writes nothing if the run failed between two steps.
+  // Writes the failed step if its tensors were hashed: a step on which ranks disagree matters most.
+  // Writes nothing if the run failed between steps.
   void failed(const RunEnd& end, std::string_view what) override;
 
  private:
@@ -32,8 +32,8 @@ class HashFile final : public Observer {
   std::string path_;
   OutputFile file_;
   const Team& team_;
-  bool runs_ = false;                     // a step that this observer has not heard the end of
-  std::optional<std::int64_t> finished_;  // global step of the latest that it has
+  bool runs_ = false;                     // a step has started and not finished
+  std::optional<std::int64_t> finished_;  // global step of the latest finished step
 };
 
 }  // namespace cnn::bench

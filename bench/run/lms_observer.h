@@ -16,22 +16,22 @@ namespace cnn::bench {
 class Session;
 class Team;
 
-// The seconds that nodes, copies and waits took in some steps, by the timelines of the executor.
+// The seconds of nodes, copies and waits in some steps, from the executor's timelines.
 class MeasuredCosts {
  public:
   void add(const StepPlan& plan, const Timeline& timeline);
   bool is_empty() const { return steps_ == 0; }
-  // Returns the median of each node; where nothing was copied, the link as `expected` has it.
+  // Returns the median of each node; for directions without copies, the link of `expected`.
   Costs costs(const Costs& expected) const;
 
-  // The copies of a plan in one direction.
+  // The total copies of a plan in one direction.
   struct Copies {
     double bytes = 0, seconds = 0;
-    std::optional<double> rate() const;  // bytes per second; none where next to nothing was copied
+    std::optional<double> rate() const;  // bytes per second; nothing if almost nothing was copied
   };
   const Copies& out() const { return out_; }  // of all steps
   const Copies& in() const { return in_; }
-  lms::Stalls stalls() const;  // of a step, the mean
+  lms::Stalls stalls() const;  // mean per step
   double per_step(double sum) const { return sum / static_cast<double>(steps_); }
 
  private:
@@ -41,12 +41,12 @@ class MeasuredCosts {
   lms::Stalls stalls_;  // sums
 };
 
-// Times the nodes of the last warm-up steps, has the plan made anew at their end, and says after
-// the run what the steps took beside what was planned: waits and copies by the timelines of the
+// Times the nodes of the last warm-up steps, has the team replan at their end, and reports after
+// the run the measured and the planned costs of steps: waits and copies from the timelines of the
 // first timed step, which follows a new plan, and of the last two.
 class LmsObserver final : public Observer {
  public:
-  // References must outlive it.
+  // References must outlive the object.
   LmsObserver(Team& team, Console& console, Json& result);
 
   void start(const RunStart& start) override { timed_steps_ = start.timed_steps; }

@@ -12,13 +12,14 @@ namespace cnn::bench {
 struct Job;
 class Session;
 
-// The tables of --lms_stats and --lms_stats_average, with the names and columns that the examples
-// of IBM's LMS for TensorFlow 2 gave them. Where its allocator counted, the plan is counted, which
-// is the same in every step: allocs are blocks of the arena, reclaimOnes tensors that leave; a plan
-// never empties the device, so reclaimAlls is 0.
+// Writes the tables of --lms_stats and --lms_stats_average, with the names and columns of the
+// examples of IBM's LMS for TensorFlow 2. Their allocator counted events; these tables count the
+// plan, which is equal in every step: allocs are blocks of the arena, reclaimOnes swapped-out
+// tensors; a plan never empties the device, so reclaimAlls is 0.
 class LmsStats final : public Observer {
  public:
-  // References must outlive it. Makes the folder. Throws Error if a table cannot be written.
+  // References must outlive the object. Creates the folder. Throws Error if a table is not
+  // writable.
   LmsStats(const Job& job, const Session& session);
 
   void step_finished(const FinishedStep& step) override;
@@ -35,7 +36,7 @@ class LmsStats final : public Observer {
   const Job& job_;
   const Session& session_;
   std::optional<std::string> steps_path_, average_path_;
-  std::vector<double> seconds_;  // of the steps that the average counts
+  std::vector<double> seconds_;  // of the steps in the average
 };
 
 }  // namespace cnn::bench

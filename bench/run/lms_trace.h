@@ -11,14 +11,14 @@ namespace cnn::bench {
 
 class Session;
 
-// One Chrome trace of a step: as planned, and beside it as it ran, each with its lanes.
+// Returns one Chrome trace of a step as planned and as measured, each with its lanes.
 std::string planned_and_measured(const StepPlan& plan, const Timeline& planned,
                                  const Timeline& measured);
 
-// Where --lms_trace goes: the first timed step, after which the plan does not change any more.
+// The target of --lms_trace: the first timed step, after which the plan no longer changes.
 class LmsTrace final : public Observer {
  public:
-  // References must outlive it. Throws Error if the path cannot be written.
+  // References must outlive the object. Throws Error if the path is not writable.
   LmsTrace(const std::string& path, const Session& session);
 
   bool wants_timeline(std::int64_t step) const override { return step == 1; }

@@ -13,7 +13,7 @@ class Team;
 class Turns;
 struct MeasuredProfile;
 
-// The values that the observers of a run read and write.
+// The objects that the observers of a run read and write.
 struct Observed {
   const Job& job;
   const RankContext& context;
@@ -21,13 +21,13 @@ struct Observed {
   Console& console;
   Json& result;
   const Interruption& interruption;
-  Turns* turns = nullptr;              // where it takes turns with others
-  MeasuredProfile* profile = nullptr;  // where steps are profiled
-  bool traces = false;                 // a step, for the first process's --trace_file
+  Turns* turns = nullptr;              // if the run takes turns with others
+  MeasuredProfile* profile = nullptr;  // if steps are profiled
+  bool traces = false;                 // traces a step for the first process's --trace_file
 };
 
-// Everybody who hears of the steps of this run, in the order in which they are told. All that is
-// observed must outlive the observers. Throws Error if a file of theirs cannot be written.
+// Returns all observers of this run, in the order in which they are notified. Everything in `run`
+// must outlive the observers. Throws Error if one of their files is not writable.
 Observers make_observers(const Observed& run);
 
 }  // namespace cnn::bench

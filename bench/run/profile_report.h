@@ -13,22 +13,22 @@ namespace cnn::bench {
 
 class Team;
 
-// --tfprof_file and what --html_report needs beyond the rest of the result.
+// Writes --tfprof_file and the profile that --html_report needs.
 class ProfileReport {
  public:
-  // of_ranks: steps of several ranks are profiled for the first process's report, whatever this
-  // one's flags say. Throws Error if the file of the table cannot be written.
+  // of_ranks: profiles steps of several ranks for the first process's report, regardless of this
+  // process's flags. Throws Error if the table's file is not writable.
   ProfileReport(const Config& config, bool of_ranks);
 
-  // Whether the flags ask for a profile.
+  // Returns whether the flags request a profile.
   static bool is_wanted(const Config& config);
 
-  // Where the run adds its steps; null if no flag asks for a profile.
+  // Returns the profile that the run fills; null if no flag requests one.
   MeasuredProfile* measured() { return wanted_ ? &measured_ : nullptr; }
 
-  // Adds the section "profile" and writes the table: all kinds of operations, then all nodes; the
-  // costliest kinds go to stderr too. ceilings: of the device, where they were measured. Does
-  // nothing if no step was profiled. All processes call it.
+  // Adds the section "profile" and writes the table: all kinds of operations, then all nodes;
+  // prints the costliest kinds to stderr. ceilings: of the device, if measured. Does nothing if no
+  // step was profiled. All processes call it.
   void finish(Team& team, const std::optional<Ceilings>& ceilings, Console& console,
               Json& result) const;
 

@@ -11,12 +11,12 @@ namespace cnn::bench {
 
 class Team;
 
-// --trace_file of several ranks: the same step of all of them in one file. All processes have one,
-// and the first writes.
+// Implements --trace_file for several ranks: one file with the same step of all ranks. All
+// processes have one, and the first writes.
 class RankTrace final : public Observer {
  public:
-  // path: empty where another process writes. References must outlive it. Throws Error if the path
-  // cannot be written.
+  // path: empty if another process writes. References must outlive the object. Throws Error if the
+  // path is not writable.
   RankTrace(Console& console, const std::string& path, Team& team);
 
   bool wants_timeline(std::int64_t step) const override { return step == traced_step; }

@@ -10,9 +10,9 @@
 
 namespace cnn::bench {
 
-// Measures what the device allows and says how near the timed steps of `plan` came to it: a line on
-// stderr and percent_of_roofline of the result's summary. If it cannot be measured, a line says
-// why; nothing else is lost. Returns what was measured.
+// Measures the device's ceilings and compares the timed steps of `plan` with them: a line on stderr
+// and percent_of_roofline of the result's summary. If the measurement fails, prints why and changes
+// nothing else. Returns the measured ceilings.
 std::optional<Ceilings> add_roofline(const Job& job, const Backend& backend, const StepPlan& plan,
                                      Console& console, Json& result);
 

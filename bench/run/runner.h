@@ -18,15 +18,14 @@ struct RunRequest {
   const Config& config;
   std::span<const BackendKind> backends;
   const RunIdentity& identity;
-  std::chrono::steady_clock::time_point process_start;  // when main began
+  std::chrono::steady_clock::time_point process_start;  // the start of main
   Interruption& interruption;
-  allreduce::World* world = nullptr;  // of several processes; null: there is one
+  allreduce::World* world = nullptr;  // of several processes; null: a single process
 };
 
-// The whole run that a checked configuration asks for: header, warm-up, timed steps, evaluations,
-// totals; or as much of it as was done when it was interrupted. Fills the result as it goes, so
-// that after an error it tells what is known, and publishes it before anything that could still go
-// wrong is tried. Throws Error.
+// Executes the run of a checked configuration: header, warm-up, timed steps, evaluations, totals;
+// or the part before an interruption. Fills the result as it goes, so that it is useful after an
+// error, and publishes it before any step that could still fail. Throws Error.
 void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file);
 
 }  // namespace cnn::bench

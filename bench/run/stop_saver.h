@@ -13,24 +13,24 @@
 namespace cnn::bench {
 
 // Saves the state after the last finished step as soon as the process is asked to end, while the
-// next step still runs: a launcher may kill the process before that step is over. Variables change
-// in the middle of a step, bucket by bucket, so what is saved is a snapshot from between two steps.
+// next step still runs: a launcher may kill the process before that step ends. A step changes
+// variables bucket by bucket, so the saver writes a snapshot taken between two steps.
 class StopSaver {
  public:
-  // asked_to_end: polled by a thread of its own.
+  // asked_to_end: polled by a separate thread.
   explicit StopSaver(std::function<bool()> asked_to_end);
   ~StopSaver() { stop(); }
   StopSaver(const StopSaver&) = delete;
   StopSaver& operator=(const StopSaver&) = delete;
 
-  // Has the snapshot replaced by `take`. Blocks while the present one is being written.
+  // Replaces the snapshot by `take`. Blocks while the current one is being written.
   void update(const std::function<void(VariableSnapshot&)>& take);
-  // No checkpoint is written as long as the caller holds the lock.
+  // Prevents writing a checkpoint while the caller holds the lock.
   std::unique_lock<std::mutex> pause() { return std::unique_lock(mutex_); }
-  // Nothing is written any more; blocks while a checkpoint is being written.
+  // Ends all writing; blocks while a checkpoint is being written.
   void stop();
 
-  // After stop(): the global step that was saved, if any, and why the last one could not be.
+  // After stop(): the saved global step, if any, and why the last save failed.
   std::optional<std::int64_t> saved_step() const { return saved_step_; }
   const std::string& problem() const { return problem_; }
 
@@ -46,7 +46,7 @@ class StopSaver {
   VariableSnapshot snapshot_;
   std::optional<std::int64_t> saved_step_;
   std::string problem_;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last member: it uses the others
 };
 
 }  // namespace cnn::bench

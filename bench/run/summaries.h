@@ -13,8 +13,8 @@ struct Job;
 class Team;
 
 // Writes TensorBoard's events of a run: the graph, and a summary after every step of the warm-up or
-// the timed steps whose number --save_summaries_steps divides. --summary_verbosity says what is in
-// a summary. Stands behind all observers that look at what a step has left in memory.
+// the timed steps whose number --save_summaries_steps divides. --summary_verbosity selects its
+// content. List it after all observers that read what a step has left in memory.
 class Summaries final : public Observer {
  public:
   // References must outlive this.
@@ -39,7 +39,7 @@ class Summaries final : public Observer {
   Team& team_;
   std::unique_ptr<EventFile> events_;
   std::int64_t global_batch_ = 0;
-  bool started_ = false;  // the file says with which step the run began
+  bool started_ = false;  // the file records the run's first step
 };
 
 }  // namespace cnn::bench

@@ -7,12 +7,12 @@
 namespace cnn::bench {
 
 // Runs this program in time slices that alternate with those of other programs (--take_turns):
-// passes the turn on after the warm-up, and between steps whenever the slice is over, so that no
-// step's time contains a wait. It must be the first observer: the others start their clocks when
-// it is this program's turn. Adds the section "turns" to the result.
+// passes the turn after the warm-up, and between steps when the slice is over, so that no step's
+// time contains a wait. It must be the first observer: the others start their clocks when this
+// program has its turn. Adds the section "turns" to the result.
 class TimeSlicer final : public Observer {
  public:
-  // References must outlive it.
+  // References must outlive the object.
   TimeSlicer(Turns& turns, Json& result) : turns_(turns), result_(result) {}
 
   void timing_starts() override { turns_.pass(); }

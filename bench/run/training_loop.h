@@ -15,16 +15,16 @@ class Team;
 
 using Observers = std::vector<std::unique_ptr<Observer>>;
 
-// Warm-up and timed steps of training or forward only. Whatever happens between them is the work
-// of observers.
+// Runs the warm-up and the timed steps of training or forward only. Observers do all work between
+// steps.
 class TrainingLoop {
  public:
   // The team must be started at global_step. References must outlive the loop.
   TrainingLoop(const Job& job, Team& team, Observers& observers, const Interruption& interruption,
                std::int64_t global_step);
 
-  // Local steps from -warm-up to the last, or until an observer says stop or the run is
-  // interrupted; a step that runs is finished. Throws Error.
+  // Runs local steps from -warm-up to the last, or until an observer says stop or the run is
+  // interrupted; finishes a running step. Throws Error.
   void run();
 
   std::int64_t timed_steps() const { return static_cast<std::int64_t>(seconds_.size()); }
@@ -47,7 +47,7 @@ class TrainingLoop {
   RunStart run_;
   std::vector<double> seconds_, own_seconds_;  // of the timed steps
   Timeline timeline_;
-  FinishedStep finished_;  // the latest
+  FinishedStep finished_;  // the latest step
   Clock::time_point timing_start_;
 };
 

@@ -8,33 +8,32 @@
 
 namespace cnn::bench {
 
-// Turns of programs on one machine: of all that name one file, one works and the others wait.
-// Whatever disturbs the machine for longer than a turn then disturbs all of them alike, which makes
-// their speeds comparable where runs one after the other drift apart.
+// Time slices of programs on one machine: of all programs that name one file, one works while the
+// others wait. A disturbance longer than a slice then affects all of them equally, which keeps
+// their speeds comparable; separate runs drift apart.
 //
-// The file is a turnstile of two locks, bytes 0 ("works") and 1 ("is next"): whoever wants to work
-// takes 1, then 0, then lets 1 go; so the one that passes its turn comes behind the one that waits.
-// The system lets go of the locks of a program that ends, however it does: nobody waits for the
-// dead, and a program without others never waits.
+// The file is a turnstile of two locks, bytes 0 ("works") and 1 ("is next"): a program takes lock
+// 1, then lock 0, then releases lock 1; so a program that passes its turn queues behind a waiting
+// one. The system releases the locks of an ended program: no program waits for a dead one, and a
+// lone program never waits.
 class Turns {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds usual_turn{500};
 
-  // Makes the file if it is missing. Throws Error. asked_to_end: polled while this one waits; once
-  // it is true the turns are over for this one, and it waits no more. Null: it waits until its
-  // turn.
+  // Creates the file if it is missing. Throws Error. asked_to_end: polled while waiting; once it is
+  // true, this program stops waiting and takes no more turns. Null: waits until its turn.
   explicit Turns(const std::string& path, Clock::duration turn = usual_turn,
                  std::function<bool()> asked_to_end = nullptr);
   ~Turns();
   Turns(const Turns&) = delete;
   Turns& operator=(const Turns&) = delete;
 
-  // Waits for the first turn. Throws Error if the file system has no locks.
+  // Blocks until the first turn. Throws Error if the file system has no locks.
   void begin();
-  // Lets another one work, if any waits; returns when it is this one's turn again.
+  // Lets a waiting program work, if any; returns when this program has its turn again.
   void pass();
-  // The turn has lasted as long as turns do: pass it on when a step ends.
+  // Returns whether the turn has lasted its full length: pass it when a step ends.
   bool is_over() const { return file_ != nullptr && Clock::now() - start_ >= turn_; }
 
   std::int64_t passed() const { return passed_; }
