@@ -8,13 +8,13 @@
 
 namespace cnn::bench {
 
-// Whether it is one of the flags by which processes of the original find one another, such as
-// --job_name and --worker_hosts. Here mpirun does that.
+// Returns whether the flag connects the processes of upstream's clusters, such as --job_name and
+// --worker_hosts. Here mpirun connects them.
 bool is_cluster_flag(std::string_view name);
 
 // Throws Error if one of these flags is set: a line that ends with the mpirun command that starts
-// the same ranks of the program at this path with the remaining flags, or that says which flag is
-// wrong. launched: mpirun has started this process.
+// the same ranks of the program at this path with the remaining flags, or that names the wrong
+// flag. launched: mpirun has started this process.
 void refuse_cluster_flags(std::span<const Setting> settings, const Arguments& arguments,
                           std::string_view program, bool launched);
 

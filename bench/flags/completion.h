@@ -4,8 +4,8 @@
 
 namespace cnn::bench {
 
-// Returns a script for bash that completes the flags of cnn_benchmarks that act, and the values of
-// those with a known list; other values are completed as file names.
+// Returns a bash script that completes the effective flags of cnn_benchmarks, and the values of
+// flags with a known list; other values complete as file names.
 std::string bash_completion();
 
 }  // namespace cnn::bench

@@ -5,7 +5,7 @@
 
 namespace cnn::bench {
 
-// Conditions that rows of the flag table ask of a configuration to say where their flag is idle.
+// Conditions on a configuration, for the flag table's rules about flags without effect.
 
 inline bool on_cpu(const Config& config) { return config.device == DeviceKind::cpu; }
 
@@ -15,8 +15,8 @@ inline bool on_synthetic_data(const Config& config) { return !config.data.dir; }
 
 inline bool on_real_data(const Config& config) { return !on_synthetic_data(config); }
 
-// One device, or several that keep their gradients; where mpirun's ranks exchange, the mode says
-// it.
+// Returns whether there is no gradient exchange: a single device, or devices that keep their
+// gradients. With mpirun's ranks, the mode decides.
 inline bool exchanges_nothing(const Config& config) {
   const VariableUpdate mode = config.variable_update;
   const bool local = mode == VariableUpdate::parameter_server || mode == VariableUpdate::replicated;
@@ -25,12 +25,12 @@ inline bool exchanges_nothing(const Config& config) {
           config.comm.simulate_ranks.empty());
 }
 
-// Ranks that train the same thing alone, so that one that computes wrongly shows.
+// Returns whether all ranks train the same model redundantly, which reveals a faulty rank.
 inline bool repeats_on_all_ranks(const Config& config) {
   return config.comm.check == CommCheck::majority;
 }
 
-// Event files of the steps, for TensorBoard.
+// Returns whether the run writes event files of its steps for TensorBoard.
 inline bool writes_summaries(const Config& config) {
   const SummaryOptions& summaries = config.report.summaries;
   return summaries.verbosity > 0 && summaries.every > 0 && config.checkpoint.train_dir &&

@@ -14,10 +14,10 @@
 
 namespace cnn::bench {
 
-// The settings of the command line, by concern: one member for each flag that acts, with the flag's
-// default. An optional without a value means "not set". parse_flags (bench/flags/flags.h) fills it
-// and is the only writer; after parsing, device, data set and precision are the values in force.
-// Which flag fills which member, meanings and units stand once, in the rows of the flag tables.
+// The settings of the command line, by topic: one member for each effective flag, with the flag's
+// default. An optional without a value means "not set". parse_flags (bench/flags/flags.h) fills the
+// struct and is its only writer; after parsing, device, data set and precision are resolved. The
+// rows of the flag tables define which flag fills which member, with meanings and units.
 
 enum class DeviceKind : std::uint8_t { cpu, gpu };
 enum class Precision : std::uint8_t { fp32, tf32, fp32_strict, fp16, bf16 };
@@ -179,15 +179,15 @@ struct ModeOptions {
   bool freeze_when_forward_only = false;
 };
 
-// At most one of these two is set; 0 counts as not set.
+// At most one of the two is set; 0 counts as not set.
 struct LengthFlags {
   std::optional<int> batches;
   std::optional<double> epochs;
 };
 
 struct SizeOptions {
-  int batch = 0;        // per device; 0 or less: the model's own
-  int batch_group = 1;  // batches that the input stage makes at a time
+  int batch = 0;        // per device; 0 or less: the model's default
+  int batch_group = 1;  // batches per fill of the input stage
   LengthFlags length;
   std::optional<double>
       min_time;  // seconds of timed steps, in place of a length; 0 counts as unset
@@ -197,12 +197,12 @@ struct SizeOptions {
 
 struct EvalOptions {
   int interval_secs = 0;
-  // While training, at most one of these:
+  // During training, at most one of these:
   std::optional<int> every_n_steps;
   std::optional<double> every_n_epochs;
   std::vector<std::int64_t> at_steps;
   std::vector<double> at_epochs;
-  int batch = 0;  // per device; 0 or less: that of the training
+  int batch = 0;  // per device; 0 or less: as in training
   LengthFlags length;
   std::optional<double> stop_at_top_1_accuracy;
 };
@@ -210,7 +210,7 @@ struct EvalOptions {
 // TensorBoard event files.
 struct SummaryOptions {
   int verbosity = 0;  // 0: none
-  int every = 0;      // steps from one summary to the next; 0: none
+  int every = 0;      // steps between summaries; 0: none
   std::string eval_dir = "/tmp/tf_cnn_benchmarks/eval";
 };
 
@@ -226,15 +226,15 @@ struct ReportOptions {
   std::optional<std::string> html_report, tfprof_file, graph_file, steps_csv;
   std::optional<std::string> hash_file, history;
   SummaryOptions summaries;
-  int hash_steps = 1;  // hashes are taken of every step whose global number this divides
-  std::optional<std::int64_t> check_finite_step;  // its global number
-  std::optional<std::string> take_turns;          // file by which programs agree on them
+  int hash_steps = 1;  // hashes every step whose global number is a multiple
+  std::optional<std::int64_t> check_finite_step;  // global number
+  std::optional<std::string> take_turns;          // file through which programs take turns
   bool print_plan = false;
   bool measure_ceilings = true;
-  // Settings that only the header shows:
+  // Settings that only appear in the header:
   DataFormat data_format = DataFormat::nchw;
   std::optional<std::string> rewriter_config;
-  std::string horovod_device;  // empty: not said
+  std::string horovod_device;  // empty: not set
 };
 
 struct CheckpointOptions {
@@ -246,7 +246,7 @@ struct CheckpointOptions {
 
 struct DataOptions {
   std::optional<std::string> dir;  // not set: synthetic data
-  const data::Row* set = nullptr;  // by --data_name; in force after parsing, never null then
+  const data::Row* set = nullptr;  // from --data_name; resolved after parsing, then never null
   bool distortions = false;
   bool use_prefetch = true;
   // For image files; see data::ImageOptions.
@@ -255,13 +255,14 @@ struct DataOptions {
   bool colours_in_yiq = true, ml_perf = false, decode_crop_only = true;
   bool skip_broken = false, cache = false, repeat_first = false;
   std::optional<std::string> class_list;
-  std::optional<int> threads;  // that read; unset or 0: as many as the step leaves
+  std::optional<int> threads;  // reader threads; unset or 0: as many as the step leaves idle
   bool input_only = false;
-  int ready_batches = 1;  // of a device, beside the one that is filled and the one in use
-  const data::Row* tensors_as = &data::find("imagenet");  // one that has networks
+  int ready_batches = 1;  // per device, beside the batch being filled and the one in use
+  const data::Row* tensors_as = &data::find("imagenet");  // a data set with networks
   SyntheticLabels synthetic_labels = SyntheticLabels::random;
 
-  // The one that is named, else what the folder's name means. Throws Error if it means none.
+  // Returns the named data set, else the one that the folder's name implies. Throws Error if none
+  // matches.
   const data::Row& row() const { return set != nullptr ? *set : data::guess(dir.value_or("")); }
 };
 
@@ -276,16 +277,16 @@ struct GpuFlags {
   bool graph = true;           // replay steps from a CUDA graph
   bool deterministic = true;
   bool sync_each_kernel = false;
-  std::optional<bool> tune;  // unset: yes, on a device that is there
-  double tune_seconds = 60;  // for timing engines in one run
+  std::optional<bool> tune;  // unset: yes, on an existing device
+  double tune_seconds = 60;  // time limit for tuning in one run
   std::optional<std::string> plan_cache;
   std::string indices;                  // see bench/flags/gpu_indices.h
-  std::optional<std::string> simulate;  // the machine that is not there
-  int ordinal = 0;  // place among the ranks of its host, by which it has its device; no flag
+  std::optional<std::string> simulate;  // the machine to simulate
+  int ordinal = 0;  // index among the ranks of its host, which selects its device; not a flag
 };
 
 struct PrecisionOptions {
-  Precision type = Precision::fp32;  // in force after parsing, use_fp16 included
+  Precision type = Precision::fp32;  // resolved after parsing, use_fp16 included
   bool use_fp16 = false;
   std::optional<double> loss_scale;
   bool automatic_loss_scale = false;
@@ -314,65 +315,65 @@ struct GraphOptions {
 struct LmsFlags {
   bool enabled = false;
   std::optional<std::string> policy;  // not set: see policy_of() in bench/flags/lms_policy.h
-  bool tflms1_is_given = false, tflms2_is_given = false;  // a flag of that policy alone
-  lms::Options options;               // without size_threshold, which depends on the policy
+  bool tflms1_is_given = false, tflms2_is_given = false;  // a flag of one policy only
+  lms::Options options;               // without size_threshold, whose default depends on the policy
   std::optional<int> size_threshold;  // KB
-  int exclude = 0, limit = 0;         // MB of the device
-  double mem_ratio = 1;               // share of it to plan with
+  int exclude = 0, limit = 0;         // MB of device memory
+  double mem_ratio = 1;               // fraction of device memory to plan with
   std::optional<int> host_limit;      // MB
   bool simulate_only = false;
   std::optional<std::string> plan_file, plan_out, trace;  // paths
   bool verify = false;
   bool stats = false, stats_average = false;
   int stats_warmup_steps = 5;
-  std::string output_dir = "./model_outputs";  // of both
+  std::string output_dir = "./model_outputs";  // of both tables
   bool debug = false;
   int debug_level = 1;
-  std::optional<int> device_memory_mb;    // of a CPU that plays a device with a memory of its own
-  std::vector<double> emulate_link_gbps;  // out, in, both at once
+  std::optional<int> device_memory_mb;    // of a CPU that acts as a device with its own memory
+  std::vector<double> emulate_link_gbps;  // out, in, both together
 };
 
 // How ranks exchange gradients.
 struct CommFlags {
   CommTransport transport = CommTransport::automatic;
   CommBackend backend = CommBackend::automatic;
-  bool use_nccl = true;                     // older than `backend`, which it becomes
+  bool use_nccl = true;                     // older form of `backend`
   std::optional<std::string> spec;          // see bench/flags/reduce_spec.h
-  std::optional<std::string> algorithm;     // as spec, which it becomes
-  std::optional<std::string> topology;      // "4x8", see parse_dims() there
-  int rings = 0, chunk_kb = 0, window = 0;  // 0: as the model likes
+  std::optional<std::string> algorithm;     // older form of `spec`
+  std::optional<std::string> topology;      // "4x8", see parse_dims() in bench/flags/reduce_spec.h
+  int rings = 0, chunk_kb = 0, window = 0;  // 0: the model decides
   CommCheck check = CommCheck::off;
   std::optional<std::string> ddl_options;  // see bench/flags/ddl_options.h
   bool hierarchical_copy = false;
   GpuNetwork network = GpuNetwork::dgx1;
   VariableConsistency consistency = VariableConsistency::strong;
-  int repacking = 0;  // pieces of all gradients together; 0: off
+  int repacking = 0;  // number of pieces of all gradients together; 0: off
   bool compact = true;
-  int small_bytes = 0, small_group = 10;  // of gradients that travel together; 0 bytes: off
+  int small_bytes = 0, small_group = 10;  // of gradients that are exchanged together; 0 bytes: off
   allreduce::Order order = allreduce::Order::fast;
   std::optional<allreduce::Wire> wire;  // not set: auto
   bool overlap = true;
   int bucket_mb = 8, first_bucket_kb = 1024, last_bucket_kb = 1024;
   bool print_plan = false;
-  int dump_iter = 0;  // steps of a window that is reported; 0: none is
+  int dump_iter = 0;  // steps per reported window; 0: none
   LinkCalibration calibrate = LinkCalibration::automatic;
   std::optional<std::string> calibration_file;
-  // Instead of what is measured or assumed: 10^9 bytes a second, microseconds.
+  // Override measured or assumed values: 10^9 bytes per second, microseconds.
   std::optional<double> host_gbps, rank_gbps, numa_gbps, latency_us;
-  std::vector<std::int64_t> numa_nodes;  // of the ranks, again and again; empty: those found
+  std::vector<std::int64_t> numa_nodes;  // of the ranks, repeated; empty: detected nodes
   int heartbeat_ms = 250;
   double start_timeout_s = 30;
   double peer_timeout_s = 10, stall_warn_s = 60, stall_abort_s = 300;
   std::optional<std::string> fault;  // see bench/flags/fault_spec.h
   std::vector<std::int64_t> simulate_ranks;
   int simulate_ranks_per_host = 1;
-  // Assumed of them: the standard deviation of a rank's step, as a share of it, and by what share
-  // computing takes longer while an exchange runs beside it.
+  // Assumptions: the standard deviation of a rank's step, as a fraction of it, and the fraction by
+  // which a concurrent exchange slows down computing.
   double simulate_ranks_jitter = 0.01, simulate_ranks_slowdown = 0.05;
-  bool launched = false;  // by mpirun or its like, as one of several processes
+  bool launched = false;  // by a launcher such as mpirun, as one of several processes
 };
 
-// For the largest of these that memory allows.
+// Searches for the largest value that memory allows.
 struct SearchFlags {
   bool batch = false, image_size = false;
 
@@ -396,7 +397,7 @@ struct Config {
   ReportOptions report;
   CheckpointOptions checkpoint;
   DataOptions data;
-  DeviceKind device = DeviceKind::gpu;  // in force after parsing
+  DeviceKind device = DeviceKind::gpu;  // resolved after parsing
   CpuFlags cpu;
   GpuFlags gpu;
   PrecisionOptions precision;
@@ -407,7 +408,7 @@ struct Config {
   SearchFlags search;
   CommFlags comm;
   VariableUpdate variable_update = VariableUpdate::parameter_server;
-  int num_gpus = 1;  // devices, of whatever kind
+  int num_gpus = 1;  // devices of any kind
   int seed = 1234;
   HelpFlags help;
 };

@@ -7,7 +7,7 @@
 
 namespace cnn::bench {
 
-// Section "config" of the result file: every flag with the value in force.
+// Returns section "config" of the result file: every flag with its effective value.
 Json config_json(std::span<const Setting> settings);
 
 }  // namespace cnn::bench

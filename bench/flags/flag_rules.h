@@ -7,12 +7,11 @@
 
 namespace cnn::bench {
 
-// Combinations of flags that make no sense: throws Error for the first one that the configuration
-// is.
+// Throws Error for the first contradictory combination of flags in the configuration.
 void check_rules(const Config& config);
 
-// The lines of flags that differ from their default but cannot matter beside the others: what their
-// rows say is idle, in the order of the help.
+// Returns the notices for flags that differ from their default but have no effect with the others,
+// as their rows say, in the order of the help.
 std::vector<std::string> idle_flags(const Config& config);
 
 }  // namespace cnn::bench

@@ -11,15 +11,15 @@
 
 namespace cnn::bench {
 
-// Says what the program does with a flag that gets another value than its default. A flag that the
-// program learns to obey gets a member in its row.
+// The treatment of a flag whose value differs from its default. A flag that the program starts to
+// support gets a member in its row.
 enum class FlagSupport : std::uint8_t {
-  honoured,  // it does what it says
-  accepted,  // it cannot matter here: one notice, Flag::note says why
-  rejected,  // it never will work here: an error, Flag::note says what to use
+  honoured,  // has its documented effect
+  accepted,  // cannot matter here: one notice with the reason, Flag::note
+  rejected,  // never works here: an error with the alternative, Flag::note
 };
 
-// Numbers only, both ends inclusive.
+// The range of a number, both ends inclusive.
 struct Limits {
   double at_least = -std::numeric_limits<double>::infinity();
   double at_most = std::numeric_limits<double>::infinity();
@@ -28,14 +28,14 @@ struct Limits {
 constexpr Limits at_least(double least) { return {.at_least = least}; }
 constexpr Limits between(double least, double most) { return {.at_least = least, .at_most = most}; }
 
-// A condition under which a flag that the program obeys has no effect.
+// A condition under which a supported flag has no effect.
 struct NoEffectRule {
   bool (*when)(const Config&) = nullptr;
   std::string_view line{};  // for stderr, once for all set flags that share it
 };
 
-// One row. A flag that can act names its member, which has its type and default. One that cannot
-// says both itself: {name, type, usual, support, note, help}.
+// One row. A supported flag names its member, which defines type and default. Another flag states
+// both itself: {name, type, usual, support, note, help}.
 struct Flag {
   std::string_view name;
   Type type = Type::text;
@@ -44,11 +44,11 @@ struct Flag {
   std::string_view note{};  // for accepted: what happens instead; for rejected: the alternative
   std::string_view help{};
   Limits range{};
-  std::string_view choices{};  // words between bars; empty = any. A trailing bar allows ''
+  std::string_view choices{};  // words separated by bars; empty = any. A trailing bar allows ''
   const Member* member = nullptr;
-  std::string_view renamed_to{};  // this is an older name of that flag
-  NoEffectRule no_effect[2]{};    // of a flag with a member; those without `when` say nothing
-  // For completion: names that it takes where what it takes is not a fixed choice.
+  std::string_view renamed_to{};  // this row is an older name of that flag
+  NoEffectRule no_effect[2]{};    // of a flag with a member; unused entries have no `when`
+  // For completion: the known values of a flag without a fixed choice.
   std::vector<std::string> (*known)() = nullptr;
 };
 
@@ -58,7 +58,7 @@ struct FlagGroup {
   std::span<const Flag> flags;
 };
 
-// One function per file of rows; flag_groups() is all of them, in the order of the help.
+// One function per file of rows; flag_groups() returns all of them, in the order of the help.
 std::vector<FlagGroup> run_flags();       // mode, size, eval, report, checkpoint, profile
 std::vector<FlagGroup> data_flags();      // input, data
 std::vector<FlagGroup> machine_flags();   // device, cpu, gpu, fp16
@@ -69,27 +69,27 @@ std::vector<FlagGroup> lms_flags();       // lms, lms_policies, lms_device
 std::vector<FlagGroup> other_flags();     // ours, legacy, absl, test
 std::span<const FlagGroup> flag_groups();
 
-// The row of that name, or nullptr.
+// Returns the row of that name, or nullptr.
 const Flag* find_flag(std::string_view name);
 
-// The row whose value it sets: itself, or for an older name the row of today's.
+// Returns the row whose value the flag sets: itself, or for an older name the current flag's.
 const Flag& meant_by(const Flag& flag);
 
 Type type_of(const Flag& flag);
 
-// "bool", "int", "float", "enum", "string" or "list".
+// Returns "bool", "int", "float", "enum", "string" or "list".
 std::string_view type_name(const Flag& flag);
 
-// The words that it takes; empty if it takes any.
+// Returns the allowed words; empty if any is allowed.
 std::vector<std::string> choices_of(const Flag& flag);
 
 Plain default_value(const Flag& flag);
 
-// The text as a value of the flag. Throws Error("FATAL Flags parsing error: ...") on junk,
+// Parses the text as a value of the flag. Throws Error("FATAL Flags parsing error: ...") on junk,
 // overflow, a word outside choices or a number outside its range.
 Plain parse_value(const Flag& flag, const std::string& text);
 
-// A value as the command line writes it: True, 10, 0.5, text, a,b, None.
+// Returns a value in command line syntax: True, 10, 0.5, text, a,b, None.
 std::string to_text(const Plain& value);
 
 }  // namespace cnn::bench

@@ -5,12 +5,12 @@
 
 namespace cnn::bench {
 
-// "1,0,3,2", as --gpu_indices takes it: numbers of CUDA devices, none twice; empty for "". Throws
-// Error that names the flag.
+// Parses "1,0,3,2", the value of --gpu_indices: distinct numbers of CUDA devices; empty for "".
+// Throws Error with the flag's name.
 std::vector<int> parse_gpu_indices(std::string_view text);
 
-// The CUDA device of the rank at this place on its host, from 0 on: as the list says, or for an
-// empty list the device of that number. Throws Error if the list is too short.
+// Returns the CUDA device of the rank at this index on its host, from 0: the list's entry, or for
+// an empty list the index itself. Throws Error if the list is too short.
 int device_at(std::string_view gpu_indices, int place);
 
 }  // namespace cnn::bench

@@ -9,10 +9,10 @@
 
 namespace cnn::bench {
 
-// Sets the flags that mean the same as Horovod's variables; `settings` says which flags the command
-// line gives, and those keep their values. Returns a line for each variable that Horovod knows and
-// whose counterpart is known here: the flags that it sets, or the reason why it has no effect.
-// Throws Error that names the variable whose value is not what it must be, a number or a path.
+// Sets the flags that correspond to Horovod's environment variables; flags given on the command
+// line, according to `settings`, keep their values. Returns a line for each known variable of
+// Horovod: the flags that it sets, or why it has no effect. Throws Error with a variable whose
+// value is not a number or a path as required.
 std::vector<std::string> apply_horovod_variables(const EnvironmentVariables& variables,
                                                  std::span<const Setting> settings, Config& config);
 

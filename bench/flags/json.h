@@ -5,7 +5,7 @@
 
 namespace cnn::bench {
 
-// Keys stay in the order in which they were set. A nan or infinity, which JSON lacks, becomes null.
+// Keys keep their insertion order. NaN and infinity, which JSON lacks, become null.
 using Json = nlohmann::ordered_json;
 
 template <class Value>

@@ -8,7 +8,7 @@ namespace cnn::bench {
 
 struct LmsFlags;
 
-// Flags of one policy alone, which select it where they are given, be it with their defaults.
+// Flags that belong to one policy and select it if they are given, even with their defaults.
 // --lms_n_tensors belongs to all.
 inline constexpr std::array<std::string_view, 6> tflms1_flags{"lms_lb",
                                                               "lms_ub",
@@ -19,8 +19,8 @@ inline constexpr std::array<std::string_view, 6> tflms1_flags{"lms_lb",
 inline constexpr std::array<std::string_view, 3> tflms2_flags{
     "lms_swapout_threshold", "lms_swapin_ahead", "lms_swapin_groupby"};
 
-// The policy in force: the one that --lms_policy names, else the one whose flags are given, else
-// our own.
+// Returns the effective policy: the one of --lms_policy, else the one whose flags are given, else
+// the default policy.
 std::string policy_of(const LmsFlags& flags);
 
 }  // namespace cnn::bench

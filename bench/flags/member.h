@@ -28,15 +28,15 @@ enum class Type : std::uint8_t {
   texts
 };
 
-// Where in a configuration the value of a flag goes, and back.
+// Accessors of the configuration member that holds a flag's value.
 struct Member {
   Type type{};
-  void (*store)(Config&, const Plain&) = nullptr;  // of that type, or unset
+  void (*store)(Config&, const Plain&) = nullptr;  // value: of that type, or unset
   Plain (*load)(const Config&) = nullptr;
-  std::vector<std::string> (*words)() = nullptr;  // that it takes; none: any
+  std::vector<std::string> (*words)() = nullptr;  // allowed words; null or empty: any
 };
 
-// What follows is how each type of member is stored and loaded.
+// Load and store functions for each type of member.
 Plain load(bool from);
 Plain load(int from);
 Plain load(std::int64_t from);
@@ -46,7 +46,7 @@ Plain load(const std::vector<std::int64_t>& from);
 Plain load(const std::vector<double>& from);
 Plain load(layers::Rule from);
 Plain load(lms::SyncMode from);                          // its number
-Plain load(const std::optional<allreduce::Wire>& from);  // "auto" where it is not set
+Plain load(const std::optional<allreduce::Wire>& from);  // "auto" if unset
 Plain load(const data::Row* from);                       // its name; null is unset
 Plain load(const models::RatePieces& from);
 Plain load(const std::vector<std::string>& from);
@@ -60,8 +60,8 @@ void store(std::vector<double>& to, const Plain& value);
 void store(layers::Rule& to, const Plain& value);
 void store(lms::SyncMode& to, const Plain& value);
 void store(std::optional<allreduce::Wire>& to, const Plain& value);
-void store(const data::Row*& to, const Plain& value);  // throws Error if there is none of that name
-void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be read
+void store(const data::Row*& to, const Plain& value);    // throws Error for an unknown name
+void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be parsed
 void store(std::vector<std::string>& to, const Plain& value);
 
 template <class Choice>
@@ -95,7 +95,7 @@ void store(std::optional<Value>& to, const Plain& value) {
 }
 
 template <class Value>
-inline constexpr Type type_for = Type::text;  // of enums too
+inline constexpr Type type_for = Type::text;  // for enums too
 template <>
 inline constexpr Type type_for<bool> = Type::boolean;
 template <>
@@ -131,7 +131,7 @@ std::vector<std::string> words_for<layers::Rule>();
 template <>
 std::vector<std::string> words_for<std::optional<allreduce::Wire>>();
 
-// at<&Config::size, &SizeOptions::batch> is config.size.batch.
+// at<&Config::size, &SizeOptions::batch> accesses config.size.batch.
 template <auto... path>
 inline constexpr Member at = [] {
   using Value = std::remove_cvref_t<decltype((std::declval<Config&>().*....*path))>;
@@ -142,7 +142,7 @@ inline constexpr Member at = [] {
       .words = words_for<Value>};
 }();
 
-// That member, taking these words only.
+// Returns the member restricted to these words.
 constexpr Member limited(Member member, std::vector<std::string> (*words)()) {
   member.words = words;
   return member;

@@ -10,20 +10,20 @@
 
 namespace cnn::bench {
 
-// Variables of the environment, {"HOROVOD_FUSION_THRESHOLD", "67108864"}.
+// Environment variables: {"HOROVOD_FUSION_THRESHOLD", "67108864"}.
 using EnvironmentVariables = std::vector<std::pair<std::string, std::string>>;
 
-// The value of one flag, whether it acts or not.
+// The value of one flag, with or without effect.
 struct Setting {
   const Flag* flag = nullptr;
-  Plain value{};       // in force
+  Plain value{};       // the effective value
   bool given = false;  // on the command line
 };
 
-// One for each flag, in the order of the help; older names have none. The default values.
+// Returns default values, one for each flag in the order of the help; older names have none.
 std::vector<Setting> default_settings();
 
-// The one of that flag; throws Error if there is none.
+// Returns the setting of that flag; throws Error if there is none.
 Setting& find_setting(std::span<Setting> settings, std::string_view name);
 
 Config config_of(std::span<const Setting> settings);

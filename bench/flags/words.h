@@ -5,14 +5,14 @@
 
 namespace cnn::bench {
 
-// How the command line and printed lines spell the values of an enum.
+// The spelling of an enum value on the command line and in printed lines.
 template <class Choice>
 struct Word {
   std::string_view text;
   Choice value{};
 };
 
-// One array for each enum that is a flag. Where several words mean one value, the first is printed.
+// One array for each enum of a flag. If several words have one value, the first is printed.
 template <class Choice>
 inline constexpr std::array<Word<Choice>, 0> words{};
 

@@ -18,8 +18,8 @@ class Peers;
 // a rank's processors span several nodes or the system does not tell. root: of the system's files.
 std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& root = "/");
 
-// RankPlacement::nodes of all placements, each of whose processes has so many ranks. All processes
-// call it together, after they have divided the processors. Throws PeerLost.
+// Fills RankPlacement::nodes of all placements, for processes of `each` ranks. All processes call
+// it together, after they have divided the processors. Throws PeerLost.
 void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements,
                        int each);
 

@@ -34,8 +34,8 @@ struct Metric {
   std::int64_t global_step = 0;
 };
 
-// The metrics of a displayed step, of the end, and of an evaluation (which the original means to
-// log and does not).
+// Return the metrics of a displayed step, of the end, and of an evaluation (which upstream intends
+// to log but does not).
 std::vector<Metric> step_metrics(std::int64_t step, double images_per_second,
                                  const std::optional<Accuracy>& accuracy);
 Metric end_metric(std::int64_t steps, double images_per_second);

@@ -58,8 +58,8 @@ class RanksDiffer : public Error {
   int exit_code() const noexcept override { return 4; }
 };
 
-// One line on ranks whose hashes of a step differ: who computes differently from the majority, and
-// in which tensor first; or that there is no majority. hosts: by rank.
+// Returns one line on ranks whose hashes of a step differ: the ranks that deviate from the majority
+// and their first differing tensor; or that there is no majority. hosts: by rank.
 std::string difference_text(std::int64_t global_step, const WrittenTensors& tensors,
                             std::span<const std::vector<TensorHash>> of_ranks,
                             std::span<const std::string> hosts);

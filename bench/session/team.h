@@ -65,7 +65,7 @@ class Team {
   void start(std::int64_t global_step);
   // Saves on the first rank; all ranks hold the same variables.
   void save(std::int64_t global_step);
-  // Copies what save() would write, from the first rank of this process; see Session.
+  // Copies the state that save() would write, from this process's first rank; see Session.
   void snapshot(std::int64_t global_step, VariableSnapshot& into);
   std::size_t snapshot_bytes() const;
 
