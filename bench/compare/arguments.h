@@ -11,8 +11,7 @@
 
 namespace cnn::compare {
 
-// The command line of cnn_compare. An output is a path, or empty for stdout in place
-// of the table.
+// The command line of cnn_compare. An output is a path, or empty for stdout instead of the table.
 struct Arguments {
   std::vector<std::string> base, fresh;
   Settings settings;
@@ -20,13 +19,13 @@ struct Arguments {
   bool bits = false;  // compare two files of --hash_file, base.front() and fresh.front()
   bool help = false, version = false;
   std::optional<std::string> json, markdown, html;
-  std::optional<std::string> history;         // file of --history: find changes in it
-  std::optional<ExportFormat> export_as;      // print base in this format
+  std::optional<std::string> history;         // file of --history to search for changes
+  std::optional<ExportFormat> export_as;      // print `base` in this format
   Measure measure = Measure::images_per_sec;  // with export_as
 };
 
-// Options may stand anywhere, also behind the files; the first -- divides the two sides. Throws
-// Error in one line.
+// Parses the words. Options may follow files; the first -- separates the two sides. Throws Error in
+// one line.
 Arguments parse_arguments(std::span<const std::string> words);
 
 std::string_view help_text();

@@ -9,17 +9,17 @@
 
 namespace cnn::compare {
 
-// Formats of services that draw the history of benchmarks.
+// Input formats of services that draw benchmark histories.
 enum class ExportFormat : std::uint8_t { bencher, github_action_benchmark, csv };
-ExportFormat export_format(std::string_view name);  // throws Error that lists the names
+ExportFormat export_format(std::string_view name);  // throws Error with all names
 
-// The number that entries for github-action-benchmark have. It takes a file of numbers that are all
-// the better the bigger (tool customBiggerIsBetter), or the smaller (customSmallerIsBetter).
+// The number exported to github-action-benchmark. A file contains only numbers for which bigger is
+// better (tool customBiggerIsBetter) or smaller is better (customSmallerIsBetter).
 enum class Measure : std::uint8_t { images_per_sec, step_seconds };
-Measure measure_of(std::string_view name);  // likewise
+Measure measure_of(std::string_view name);  // throws Error with all names
 
-// Runs as such a service takes them; those of one configuration are one benchmark, whose name says
-// model, batch, precision and machine and does not depend on the other runs of the call.
+// Returns runs in the format of such a service. Runs of one configuration form one benchmark, whose
+// name contains model, batch, precision and machine and does not depend on other runs.
 std::string export_text(std::vector<Run> runs, ExportFormat format, Measure measure);
 
 }  // namespace cnn::compare

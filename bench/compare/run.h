@@ -11,22 +11,22 @@ namespace cnn::compare {
 
 using Json = nlohmann::json;
 
-// The newest form of the result file that is understood; files without "format" are of form 1.
+// The newest supported format of result files; files without "format" have format 1.
 inline constexpr int newest_format = 2;
 
 struct TimedStep {
   double seconds = 0;
-  bool disturbed = false;  // as the run recorded it
-  double ended = 0;        // seconds on the steady clock of the host; 0 if the file does not say
+  bool disturbed = false;  // recorded by the run
+  double ended = 0;        // seconds of the host's steady clock; 0 if the file lacks it
 };
 
-// The parts of one run that a comparison needs.
+// The parts of a run that a comparison needs.
 struct Run {
   std::string path;
   std::string started;  // UTC; two runs of one second have different fractions
-  // The file by which this run took turns with another of the same file; empty if it did not.
+  // The file through which this run took turns with another; empty if it did not.
   std::string turns;
-  // The facts that make runs comparable, by their name for a message: model, batch, device, flags,
+  // Facts that must agree for a comparison, by their name in messages: model, batch, device, flags,
   // ...
   std::map<std::string, std::string> identity;
   // Facts that may explain a difference: libraries, driver, commit, layout.
@@ -37,34 +37,35 @@ struct Run {
 };
 
 // Reads and checks a result file of --result_json. Throws Error in one line that begins with the
-// path: missing, a folder, cut off, not JSON, not a result, of a newer form, a run that failed or
-// timed nothing.
+// path: missing, a folder, truncated, not JSON, not a result, a newer format, a failed run or one
+// without timed steps.
 Run read_run(const std::string& path);
 
-// The same of a text.
+// Parses the text of a result file.
 Run parse_run(const std::string& path, const std::string& text);
 
 // Fills identity and surroundings from `json` and images_per_step.
 void add_facts(Run& run);
 
-// The value at a path such as {"machine", "cpu", "name"}, as text; empty if there is none.
+// Returns the value at a path such as {"machine", "cpu", "name"}, as text; empty if it is missing.
 std::string text_at(const Json& json, std::initializer_list<const char*> keys);
-// "--seed: 1 before, 2 now" for each flag of two configurations that may change what steps compute.
+// Returns "--seed: 1 before, 2 now" for each differing flag of two configurations that may change
+// the computation.
 std::vector<std::string> unlike_flags(const Json& base, const Json& fresh);
-// The whole file. Throws Error in one line that begins with the path.
+// Returns the whole file. Throws Error in one line that begins with the path.
 std::string read_text(const std::string& path);
 
-// One number for a run.
+// The summary of a run.
 struct RunSummary {
-  double seconds = 0;  // median of the steps that count
+  double seconds = 0;  // median of the counted steps
   std::size_t steps = 0, disturbed = 0;
-  // More than half of the steps: all of them count then, and the run tells of the machine's other
-  // work as much as of its own.
+  // Whether over half of the steps were disturbed: then all of them count, and the time reflects
+  // the machine's other work as well.
   bool disturbed_run = false;
 };
 
-// The median: a step that something delays moves it by one rank, however long the delay. Steps that
-// the run recorded as disturbed do not count where enough others are left.
+// Returns the median, which one delayed step moves by only one rank. Excludes steps recorded as
+// disturbed if enough others are left.
 RunSummary summarise(const std::vector<TimedStep>& steps);
 
 }  // namespace cnn::compare

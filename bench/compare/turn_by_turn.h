@@ -7,18 +7,18 @@
 
 namespace cnn::compare {
 
-// How much longer the steps of `fresh` take than those of `base`, as the logarithm of the ratio, of
-// two runs that took turns. A turn counts by the lower quartile of its steps, since what other work
-// does to steps is to lengthen some; each is held against the mean of the other run's turns before
-// and after it; the median of these comparisons is the answer. So what lasts longer than a turn, or
-// drifts, falls out of every single one, and what disturbs a few turns moves the median little; of
-// the difference between two medians over whole runs neither is true. Nothing where too few turns
-// lie between two of the other run, or where the files do not say when steps ended.
+// Returns the logarithm of the ratio of step times of `fresh` to `base`, for two runs that took
+// turns. Each turn is represented by the lower quartile of its steps, since other work lengthens
+// some steps. Each turn is compared with the mean of the other run's turns before and after it, and
+// the result is the median of these comparisons. So disturbances longer than a turn and drifts
+// cancel in every comparison, and a few disturbed turns hardly move the median; the difference of
+// whole-run medians has neither property. Returns nothing if too few turns lie between two of the
+// other run, or if the files lack the ends of steps.
 std::optional<double> slowdown_turn_by_turn(std::span<const TimedStep> base,
                                             std::span<const TimedStep> fresh);
 
-// Whether both were up at once by the clock of the host. Runs of different days may name one file
-// of turns. True where the files do not say when steps ended.
+// Returns whether both runs overlap in time by the host's clock, since runs of different days may
+// name one file of turns. True if the files lack the ends of steps.
 bool may_have_taken_turns(std::span<const TimedStep> base, std::span<const TimedStep> fresh);
 
 }  // namespace cnn::compare

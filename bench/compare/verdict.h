@@ -16,21 +16,22 @@ namespace cnn::compare {
 enum class Verdict : std::uint8_t { no_regression, improvement, regression, cannot_tell };
 std::string_view name_of(Verdict verdict);  // "no regression"
 
-// A regression is a slowdown of which chance is excluded (one-sided, corrected for the number of
-// configurations) and which is worth a look: its estimate is at least minimum_effect. That the
-// *true* slowdown exceeds the minimum is not tested: to show that of 1 % against 0.5 % would take
-// twice the runs. Where there is none, "no regression" is said only if a slowdown of `resolution`
-// would have shown: the upper bound of the slowdown is below it. Else nobody can tell.
+// A regression is a slowdown that is statistically significant (one-sided, corrected for the number
+// of configurations) and relevant: its estimate is at least minimum_effect. The test does not
+// require that the *true* slowdown exceeds the minimum: to show that of 1 % against 0.5 % would
+// take twice the runs. Without a regression, the verdict is "no regression" only if a slowdown of
+// `resolution` would have shown, that is the upper bound of the slowdown is below it; else it is
+// "cannot tell".
 struct Settings {
-  double minimum_effect = 0.005;  // of the step time
+  double minimum_effect = 0.005;  // fraction of the step time
   double confidence = 0.99;
   double resolution = 0.03;
 };
 
 struct Side {
-  std::vector<RunSummary> runs;  // all, as the configuration has them
-  std::vector<bool> counts;      // by run; those that other work disturbed do not, see verdict.cpp
-  double seconds = 0;            // of a step: geometric mean of the runs that count
+  std::vector<RunSummary> runs;  // all runs of the configuration
+  std::vector<bool> counts;      // by run; false for runs disturbed by other work, see verdict.cpp
+  double seconds = 0;            // per step: geometric mean of the counted runs
   double images_per_sec = 0;
 
   std::size_t counted() const;
@@ -41,26 +42,26 @@ struct Finding {
   std::string label;
   Side base, fresh;
   Difference difference;
-  std::vector<double> slowdowns;      // in logarithms, of the pairs that count
+  std::vector<double> slowdowns;      // in logarithms, of the counted pairs
   double p_slower = 1, p_faster = 1;  // corrected
   Verdict verdict = Verdict::cannot_tell;
-  // Other work disturbed most runs of one side and left the other enough: its slowness says nothing
+  // Other work disturbed most runs of one side but not of the other: the difference says nothing
   // about the program, so the verdict is cannot_tell.
   bool one_side_disturbed = false;
-  // How many more runs on each side, or pairs, a verdict takes where none can be told, if they
-  // scatter as these do; where one side was disturbed, undisturbed runs that scatter as those of
-  // the other. Nothing if 200 would not do.
+  // Additional runs on each side, or pairs, needed for a verdict if it is cannot_tell, assuming the
+  // same scatter; if one side was disturbed, undisturbed runs that scatter like the other side's.
+  // Nothing if 200 would not suffice.
   std::optional<std::size_t> more_runs{};
-  std::vector<std::string> notes;  // whole sentences
+  std::vector<std::string> notes;  // sentences
 };
 
-// Slower by so many per cent.
+// Returns the slowdown in per cent.
 double percent(double log_difference);
 
 std::vector<Finding> judge(const std::vector<Configuration>& configurations,
                            const Settings& settings);
 
-// 1 if there is a regression, else 2 if one cannot be told, else 0.
+// Returns 1 if there is a regression, else 2 if one verdict is cannot_tell, else 0.
 int exit_code_of(const std::vector<Finding>& findings);
 
 }  // namespace cnn::compare
