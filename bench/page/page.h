@@ -9,21 +9,22 @@
 
 namespace cnn::page {
 
-// One self-contained HTML page: style and drawings are inline, nothing is loaded and no script
-// runs, so that it opens from a mail or a CI artifact, on a phone, and in light and dark as the
-// reader's system is. Parts of which a result file says nothing are left out.
+// Builds one self-contained HTML page with inline style and drawings, without scripts or loaded
+// resources, so that it opens from a mail or a CI artifact, on a phone, and in light and dark mode.
+// Omits sections without data in the result file.
 
-// The verdicts, each configuration's effect with its bounds, and of each configuration one run of
-// either side.
+// Returns the verdicts, each configuration's effect with its bounds, and one run of each side per
+// configuration.
 std::string comparison_page(const std::vector<compare::Configuration>& configurations,
                             const std::vector<compare::Finding>& findings,
                             const compare::Settings& settings);
 
-// The speed of each run of a history, and where it changed.
+// Returns the speed of each run of a history, and its changes.
 std::string history_page(const std::vector<compare::Series>& all,
                          const compare::Settings& settings);
 
-// A single run, from the text of its result file. Throws Error if that is no JSON.
+// Returns the page of a single run from the text of its result file. Throws Error if that is not
+// JSON.
 std::string run_page(const std::string& result_text);
 
 }  // namespace cnn::page

@@ -9,21 +9,21 @@ namespace cnn::page {
 
 using compare::Json;
 
-// A run on the page: one of each side, or the only one.
+// A run on the page: one run of a side, or the only run.
 struct ShownRun {
   std::string label;  // "base"
   std::string style;  // of its marks: "a" or "b"
   const Json* json = nullptr;
 };
 
-// Parts of a page as HTML; each is empty where no run has what it shows.
-// Times, disturbed steps marked; of runs in turns by the clock that they share, where they say it.
+// Return sections of a page as HTML; empty if no run has their data. step_section: step times with
+// disturbed steps marked; for runs that took turns, on their common clock if the files have it.
 std::string step_section(std::span<const ShownRun> runs, bool in_turns);
 std::string loss_section(std::span<const ShownRun> runs);       // total loss, warm-up included
 std::string memory_section(std::span<const ShownRun> runs);     // over the step, by name
-std::string lane_section(std::span<const ShownRun> runs);       // planned beside measured
+std::string lane_section(std::span<const ShownRun> runs);       // planned and measured
 std::string operation_section(std::span<const ShownRun> runs);  // a table, costliest first
-std::string bound_section(std::span<const ShownRun> runs);      // how near the limits
-std::string machine_section(std::span<const ShownRun> runs);    // what is unlike is marked
+std::string bound_section(std::span<const ShownRun> runs);      // measured against the bounds
+std::string machine_section(std::span<const ShownRun> runs);    // differences are marked
 
 }  // namespace cnn::page

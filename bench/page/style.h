@@ -5,7 +5,7 @@
 
 namespace cnn::page {
 
-// A whole page around a body.
+// Returns a whole page with this body.
 std::string document(std::string_view title, std::string_view body);
 
 }  // namespace cnn::page
