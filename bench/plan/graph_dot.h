@@ -6,9 +6,9 @@
 
 namespace cnn::bench {
 
-// The graph in the language of Graphviz (dot -Tsvg): one box for each node with its kind, what it
-// makes and how that looks; arrows for tensors. Inputs are ovals; parameters and state stand inside
-// the boxes, since arrows from them would hide the network.
+// Returns the graph in Graphviz's language (dot -Tsvg): one box for each node with its kind,
+// outputs and their descriptions; arrows for tensors. Inputs are ovals; parameters and state are
+// listed inside the boxes, since their arrows would hide the network.
 std::string graph_dot(const Graph& graph);
 
 }  // namespace cnn::bench

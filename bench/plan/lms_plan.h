@@ -21,49 +21,49 @@ struct Backend;
 struct Config;
 struct RankContext;
 
-// A planned training step, and how it came about.
+// A planned training step, and the origin of the plan.
 struct LmsReport : lms::PlanReport {
   std::string policy;
-  std::string file;              // that the plan was loaded from; empty: it was made here
-  std::string unreached_limit;   // for the user, where the device has less than --lms_limit
-  bool measured = false;         // costs are those of steps, not what is usual for such a device
-  double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS
+  std::string file;              // source of the plan; empty: planned here
+  std::string unreached_limit;   // for the user, if the device has less than --lms_limit
+  bool measured = false;         // costs were measured in steps, not estimated for the device
+  double unlimited_seconds = 0;  // of all nodes of the step without LMS
   double planning_seconds = 0;   // wall time from the compiled step to the plan
-  // Gradient sums of more bytes than this are nodes of their own in the step.
+  // Gradient sums of more bytes than this are separate nodes in the step.
   std::size_t max_fused_grad_add_bytes = layers::any_size;
 
-  // The step runs by a plan: it needs one, or was given one.
+  // Returns whether the step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
 };
 
-// Plans training steps as flags, device and plan file say.
+// Plans training steps by flags, device and plan file.
 class LmsPlanner {
  public:
-  // resident_bytes: of variables and what is staged, beside the arena. References must outlive it.
-  // Throws Error where the flags leave no memory.
+  // resident_bytes: of variables and staged inputs, outside the arena. References must outlive it.
+  // Throws Error if the flags leave no memory.
   LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes);
 
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
-  // Where the budget comes from, for messages: the device's memory or the flag that made it less.
+  // Returns the origin of the budget for messages: the device's memory or the flag that reduced it.
   const std::string& budget_source() const { return budget_source_; }
   const lms::Budget& limits() const { return planner_.limits(); }  // of the arena
 
-  // Plans the step by these costs; measured: they are those of steps that ran. The plan takes more
-  // than the budget where nothing fits: then report().fits is false.
+  // Plans the step with these costs; measured: whether they come from executed steps. If nothing
+  // fits, the plan exceeds the budget and report().fits is false.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
   const LmsReport& report() const { return report_; }
-  // Bytes of the device, variables included, that the plan with the smallest peak takes.
+  // Returns the device bytes, variables included, of the plan with the smallest peak.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
-  // The steps planned from now on sum gradients in smaller nodes than that of the report, which is
-  // the step without LMS.
+  // Makes later plans sum gradients in smaller nodes than the step without LMS, which `whole`
+  // reports.
   void use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
-  // From now on plan() returns the saved plan, and throws Error, naming the file, if it does not
-  // belong to the step. An empty path stands for a plan of another rank.
+  // Makes plan() return the saved plan; plan() throws Error with the file if the plan does not
+  // match the step. An empty path means a plan of another rank.
   void use(SavedPlan plan, std::string path = {});
-  SavedPlan latest() const;  // the result of the latest plan(), as a file keeps it
-  // Goes on by the plan of that earlier report, predicted by the latest costs.
+  SavedPlan latest() const;  // of the latest plan(), in file form
+  // Restores the plan of that earlier report, predicted with the latest costs.
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
-  // Counts what was compiled and planned beside the plan of the report.
+  // Sets the planning time, which includes rejected compilations and plans.
   void set_planning_seconds(double seconds) { report_.planning_seconds = seconds; }
   std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
 
@@ -76,17 +76,17 @@ class LmsPlanner {
   std::string unreached_limit_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
   std::optional<LmsReport> whole_;  // of the step without smaller joins
-  double whole_share_ = 1;          // its compute seconds over those of this step
+  double whole_share_ = 1;          // its compute seconds relative to this step's
   LmsReport report_;
   std::optional<SavedPlan> loaded_;
-  std::string file_;  // that it was loaded from, if it was
+  std::string file_;  // source of the plan, or empty
 };
 
-// Costs before anything has run: nodes at the ceilings that are known of the device or expected of
-// it, or at usual ones of a processor; the links as measured, or at the emulated speed.
+// Returns costs before any step has run: nodes at the known or expected ceilings of the device, or
+// at those of a typical processor; links as measured, or at the emulated speed.
 Costs expected_costs(const StepPlan& plan, const Backend& backend);
 
-// The summary block, and before it what the policy's original would have logged.
+// Returns the summary block after the log lines of the policy's original implementation.
 std::vector<std::string> lms_lines(const LmsReport& report, int debug_level);
 Json lms_json(const LmsReport& report);
 Json stalls_json(const lms::Stalls& stalls);

@@ -11,8 +11,8 @@ namespace cnn::bench {
 struct LmsFlags;
 struct RankContext;
 
-// Why the latest plan of --lms cannot run: what is needed, what is there, and what would help.
-// needed: bytes of the device, of all that runs on it.
+// Returns why the latest plan of --lms cannot run: the bytes needed, the bytes available, and the
+// remedies. needed: device bytes of all that runs.
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
                         const LmsFlags& flags, const RankContext& context);
 

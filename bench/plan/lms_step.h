@@ -13,27 +13,27 @@ namespace cnn::bench {
 struct RankContext;
 struct Sizes;
 
-// A training step as LMS has it.
+// A training step planned by LMS.
 struct LmsStep {
-  Programs programs;   // the main one runs by the plan
+  Programs programs;   // `main` runs by the plan
   StepPlan unlimited;  // of the same graph
   LmsPlanner planner;
-  // Bytes of the parameters in one update, where that is not the usual and the sizes do not say it.
+  // Bytes of the parameters in one update, if neither the default nor set in the sizes.
   std::optional<std::size_t> bucket_bytes = {};
 };
 
-// Plans the training step of the programs, which are those of the sizes. A step that does not fit
-// as it is updates variables in the smallest parts, which may be all that it needs. The step is
-// planned once more with the largest gradients joined in nodes of their own, which takes less at
-// the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
-// the one that would be used, to the bit. A plan within 5 % of its bound is taken as it is.
-// Neither choice depends on the budget otherwise, so that more memory is not slower but for cases
-// within these 5 %. References must outlive it.
+// Plans the training step of the programs, which were compiled at these sizes. If a step does not
+// fit, it updates variables in the smallest buckets, which may suffice. plan_step() then plans
+// again with the largest gradient sums as separate nodes, which lowers the peak and takes slightly
+// longer, and returns the faster plan. This applies only to f32, where the stored sum equals the
+// fused one bit for bit. A plan within 5 % of its bound is accepted at once. Neither choice depends
+// on the budget otherwise, so that more memory is never slower except within these 5 %. References
+// must outlive the result.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 
-// Returns the bytes of the device that the plan of least memory of that step takes: made again with
-// smaller joins only where it does not fit without.
+// Returns the device bytes of the plan with the smallest peak; tries smaller joins only if the step
+// does not fit without them.
 std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                              Programs programs);
 

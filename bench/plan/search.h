@@ -8,9 +8,9 @@ namespace cnn::bench {
 
 struct RankContext;
 
-// --find_max_batch and --find_max_image_size: prints the largest size that the flags' run has
-// memory for, on this device or the simulated one, and fills the section "search" of the result.
-// Plans only; nothing is run. Throws DoesNotFit if no size fits.
+// Implements --find_max_batch and --find_max_image_size: prints the largest size that fits in
+// memory, on this device or the simulated one, and fills the section "search" of the result. Only
+// plans; runs nothing. Throws DoesNotFit if no size fits.
 void report_search(const Job& job, const RankContext& context, Console& console, Json& result);
 
 }  // namespace cnn::bench

@@ -6,11 +6,11 @@ namespace cnn::bench {
 
 struct Job;
 
-// Ranks that train one model and divide its examples among them: all of the run, or one with
-// --variable_update=independent, where each rank is a copy of the run on one device.
+// Returns the number of ranks that train one model and divide its examples: all ranks of the run,
+// or 1 with --variable_update=independent, where each rank is a copy of the run on one device.
 int training_ranks(const Job& job);
 
-// Examples that these take in a step.
+// Returns the examples that these ranks take per step.
 std::int64_t examples_per_step(const Job& job);
 
 }  // namespace cnn::bench

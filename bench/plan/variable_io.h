@@ -16,24 +16,24 @@ namespace cnn::bench {
 // conversion needs. Known without a device. Throws Error if no kernel converts a variable.
 std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables);
 
-// Moves variables between the device, where they may be packed, and plain row-major f32 values on
-// the host; large ones in parts. Allocates nothing on the device. Not for use while a step runs.
+// Copies variables between the device, where they may be packed, and plain row-major f32 values on
+// the host; large ones in parts. Allocates nothing on the device. Must not run during a step.
 class VariableIo {
  public:
-  // arena: device bytes that nobody else uses meanwhile, 64-byte aligned, at least
-  // variable_io_bytes(). References must outlive this object.
+  // arena: unused device bytes, 64-byte aligned, at least variable_io_bytes(). References must
+  // outlive this object.
   VariableIo(Device& device, const KernelTable& kernels, Variables& variables,
              std::span<std::byte> arena);
 
-  // values: shape.elements() floats in the logical order (O, I, H, W). Only variables that are
-  // saved can be read.
+  // values: shape.elements() floats in the logical order (O, I, H, W). Only saved variables can be
+  // read.
   void write(const Variable& variable, std::span<const float> values);
   void read(const Variable& variable, std::span<float> values);
 
-  // Starting values of every variable that is not derived of others, by seed and name.
+  // Sets the initial values of every variable that is not derived, by seed and name.
   void initialize(std::uint64_t seed);
 
-  // The highest end in the arena of what was handed to a kernel or a copy.
+  // Returns the highest end in the arena of an operand given to a kernel or a copy.
   std::size_t measured_peak_bytes() const { return measured_peak_; }
 
  private:
