@@ -7,25 +7,25 @@
 
 namespace cnn::lms {
 
-// A lower bound that no plan can beat: none that runs the compute steps in the order of the request
-// and acts on what its options let leave, between the time that it is made and its last use, by
-// copies out and back and by running its makers again. Infinite: there is no such plan.
+// A lower bound of the step time over all plans that run the compute steps in the request's order
+// and, for tensors that its options let leave, copy them out and back or recompute them between
+// creation and last use. Infinite: no such plan exists.
 struct Bound {
   double seconds = 0;
-  double seconds_swap_only = 0;  // of plans that run nothing again
-  std::size_t least_bytes = 0;   // of the arena, below which there is no such plan
+  double seconds_swap_only = 0;  // of plans without recomputation
+  std::size_t least_bytes = 0;   // of the arena, below which no such plan exists
 };
 
-// Each op that holds more than the budget without a plan says how many bytes must be gone before it
-// starts, and must come back behind it: by a link, or by running nodes again. For k seconds of such
-// repetitions in all, the most bytes that they can free at each op are a fractional knapsack; what
-// is left takes the link's time in front of one op and behind the same or a later one. The bound is
-// the least over k. Some 10 ms for a thousand nodes.
+// For each op that exceeds the budget without a plan, some bytes must leave before it starts and
+// return after it: over a link, or by recomputation. For k seconds of recomputation in total, the
+// most bytes that it can free at each op are a fractional knapsack; the rest takes link time before
+// one op and after the same or a later one. The bound is the minimum over k. Takes about 10 ms for
+// a thousand nodes.
 Bound lower_bound(const Request& request);
-// The same, of a pressure at hand.
+// Returns the bound for a known pressure.
 Bound lower_bound(const Request& request, const Pressure& pressure);
 
-// The seconds of the first, for another budget of the arena than that of the request.
+// Returns the seconds of the bound for another arena budget than the request's.
 double lower_bound_at(const Request& request, std::size_t device_bytes);
 
 // Seconds that a schedule from elsewhere, such as a file, cannot undercut. It may move what the

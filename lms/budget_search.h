@@ -10,25 +10,24 @@
 
 namespace cnn::lms {
 
-// A schedule, and what it takes as placed in memory.
+// A schedule, and its memory and time as placed.
 struct PlacedPlan {
   Schedule schedule;
   Outcome outcome;
-  std::size_t enough = 0;  // of plan_memory(), for these bytes
+  std::size_t enough = 0;  // of plan_memory(), for this placement
 };
 
-// The plan with the smallest peak: no budget below its bytes has a plan that is known.
+// The plan with the smallest peak: no plan is known for smaller budgets.
 struct SmallestPlan {
   TensorDecisions decisions;
   PlacedPlan placed;
 };
 SmallestPlan minimize_memory(const Request& request, const PlanningProblem& problem);
 
-// Searches the fastest plan for one budget: decisions by simulated annealing on live bytes, then
-// their placement, which takes a little more, so that the search goes on with a lower target.
-// device_bytes: of the arena; the budget of the request is not asked. smallest: where nothing else
-// fits, its plan is taken. Returns what fits or, where nothing does, what takes the fewest bytes.
-// Depends on nothing but its arguments.
+// Searches the fastest plan for one budget: simulated annealing decides by live bytes; their
+// placement takes slightly more, so the search then repeats with a lower target. device_bytes: of
+// the arena; ignores the request's budget. smallest: the fallback plan. Returns a plan that fits
+// or, if none does, the plan with the fewest bytes. Deterministic in its arguments.
 PlacedPlan search_budget(const Request& request, const PlanningProblem& problem,
                          const SmallestPlan& smallest, std::size_t device_bytes);
 

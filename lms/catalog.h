@@ -8,13 +8,13 @@
 namespace cnn::lms {
 
 struct PolicyRow {
-  std::string_view name;  // as --lms_policy says it
+  std::string_view name;  // value of --lms_policy
   Policy plan = nullptr;
 };
 
 std::span<const PolicyRow> policies();
 
-// Throws Error that lists the names if there is none of this one.
+// Returns the policy of that name. Throws Error with all names if it is unknown.
 const PolicyRow& find_policy(std::string_view name);
 
 }  // namespace cnn::lms

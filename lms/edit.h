@@ -11,7 +11,7 @@
 
 namespace cnn::lms {
 
-// A tensor leaves the device and comes back. Steps are those of the schedule that is edited.
+// A tensor leaves the device and returns. Step ids refer to the schedule before the edit.
 struct Swap {
   TensorId tensor{};
   StepId out_behind{};   // the last step that uses it before it leaves
@@ -19,23 +19,24 @@ struct Swap {
   std::optional<StepId>
       not_before;  // a trigger: the copy back starts when this step has ended, and
                    // its bytes are taken from there on; nothing: from back_before
-  // The step that waits for its departure: until then its bytes are kept. Nothing: whoever takes
-  // them first waits.
+  // The step that waits for the copy out; its bytes stay reserved until then. Nothing: the first
+  // step that reuses the bytes waits.
   std::optional<StepId> free_before;
-  // The host has it from an earlier departure: it goes without a copy out, and comes back again.
+  // The host has a copy from an earlier swap: the tensor leaves without a copy out, and returns
+  // again.
   bool on_host = false;
 };
 
-// A node runs again in front of a step.
+// A node runs again before a step.
 struct Recompute {
   NodeId node{};
   StepId before{};
 };
 using Decision = std::variant<Swap, Recompute>;
 
-// The schedule with the copies and repetitions that were decided on, in the order of the decisions
-// where several come to one place: first what is fetched for a trigger, then the rest. Throws Error
-// if a step does not exist or a tensor would come back before it leaves.
+// Returns the schedule with the decided copies and recomputations. At one place they follow the
+// order of the decisions, but fetches with a trigger come first. Throws Error if a step does not
+// exist or a tensor would return before it leaves.
 Schedule edit(const Schedule& schedule, std::span<const Decision> decisions,
               SyncMode sync = SyncMode::none);
 

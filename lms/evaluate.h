@@ -11,8 +11,8 @@
 
 namespace cnn::lms {
 
-// The place of a copy in an expanded schedule: the bytes of a swap-in are taken from `position` on;
-// those of a swap-out are free where a step, or the swap-in in front of it, waits for the copy.
+// The place of a copy in an expanded schedule. A swap-in reserves its bytes from `position` on; the
+// bytes of a swap-out are free once a step, or the swap-in before it, waits for the copy.
 struct PlacedSwapOut {
   std::uint32_t interval = 0;
   std::optional<std::uint32_t> freed_for_step, freed_for_swap_in;  // at most one of these
@@ -23,16 +23,16 @@ struct PlacedSwapIn {
 };
 
 struct Evaluation {
-  std::size_t peak = 0;  // bytes, of the fullest step
-  double excess = 0;     // bytes beyond the budget, summed over the steps
-  double seconds = 0;    // of the step, with all waits
+  std::size_t peak = 0;  // bytes, maximum over the steps
+  double excess = 0;     // bytes above the budget, summed over the steps
+  double seconds = 0;    // of the step, including waits
   bool fits = false;
 };
 
 // Computes memory over the expanded steps, and time. Swap-outs and swap-ins are one queue each: a
 // swap-out frees its bytes only when a step or a swap-in needs them, which then waits for it; a
-// swap-in begins as early as the memory between there and its use allows. That is the best order of
-// copies for tensors of one size.
+// swap-in begins as early as the memory between its start and its use permits. This order of copies
+// is optimal for tensors of one size.
 class Evaluator {
  public:
   Evaluator(const PlanningProblem& problem, std::size_t device_bytes,
@@ -40,16 +40,16 @@ class Evaluator {
 
   const Evaluation& evaluate(const ExpandedSchedule& expanded);
 
-  // The same for what fits and whose nodes take no more than so many seconds; else `seconds` are
-  // those of the nodes and nothing but the result may be asked for.
+  // Like evaluate() if the plan fits and its nodes take at most `seconds`; otherwise `seconds`
+  // counts only the nodes, and only the returned evaluation is valid.
   const Evaluation& estimate(const ExpandedSchedule& expanded, double seconds);
 
-  // Shortens live intervals without making the step longer, so that placement finds room: by the
-  // times of the latest evaluation, bytes of swap-outs are freed as soon as the copies have ended,
-  // and swap-ins begin so late that each ends `slack` seconds before its use.
+  // Shortens live intervals without lengthening the step, so that placement finds room: with the
+  // times of the latest evaluation, it frees the bytes of swap-outs as soon as the copies end, and
+  // starts swap-ins so late that each ends `slack` seconds before its use.
   void tighten(const ExpandedSchedule& expanded, double slack);
 
-  // Returns the copies out of the latest evaluation.
+  // Return the copies of the latest evaluation.
   const std::vector<PlacedSwapOut>& swap_outs() const { return swap_outs_; }
   const std::vector<PlacedSwapIn>& swap_ins() const { return swap_ins_; }
   const std::vector<std::size_t>& bytes() const { return bytes_; }  // by expanded step
@@ -78,16 +78,16 @@ class Evaluator {
   std::vector<PlacedSwapIn> swap_ins_;
   // Scratch memory of run_lanes.
   std::vector<double> ends_, starts_;       // by expanded step
-  std::vector<double> departed_;            // by swap-out: when its copy ends
-  std::vector<double> begun_;               // by swap-in: when its copy starts
-  std::vector<double> ready_;               // by expanded step: when its swap-ins have ended
+  std::vector<double> departed_;            // by swap-out: end of its copy
+  std::vector<double> begun_;               // by swap-in: start of its copy
+  std::vector<double> ready_;               // by expanded step: end of its swap-ins
   std::vector<std::size_t> pending_bytes_;  // by swap-out
   std::vector<std::int32_t> swap_out_of_;   // by root
   std::size_t freed_ = 0;                   // swap-outs whose bytes are free
-  std::size_t started_ = 0;                 // swap-outs that stand behind a step that has run
-  std::size_t pending_ = 0;                 // bytes of those in between
+  std::size_t started_ = 0;                 // swap-outs after a step that has run
+  std::size_t pending_ = 0;                 // bytes of started swap-outs that are not freed
   double waits_until_ = 0;
-  double in_ = 0;  // when the lane of swap-ins is free
+  double in_ = 0;  // time at which the swap-in lane is free
 };
 
 }  // namespace cnn::lms

@@ -10,19 +10,19 @@
 namespace cnn::lms {
 
 // The decision on one root between the forward and the backward pass. keep: it stays on the device.
-// swap: it is copied out and back. drop: it is recomputed when it is needed, once, and is kept
-// until its last use. drop_often: where it is recomputed only to recompute others, it is freed at
-// once, and recomputed once more for its own use. swap_often: it is copied out once, and copied
-// back for each of its uses that stand apart in the backward pass.
+// swap: it is copied out and back. drop: it is recomputed once when it is needed, and kept until
+// its last use. drop_often: a recomputation that only serves other recomputations is freed at once,
+// and another one serves its own use. swap_often: it is copied out once, and copied back for each
+// of its separate uses in the backward pass.
 enum class TensorDecision : std::uint8_t { keep, swap, drop, drop_often, swap_often };
 constexpr bool is_swapped(TensorDecision decision) {
   return decision == TensorDecision::swap || decision == TensorDecision::swap_often;
 }
-// The decision variables of a plan, by root. A root that may not leave is kept, and one that may
-// not be recomputed is never dropped.
+// The decision variables of a plan, by root. Roots that may not leave are kept, and roots that
+// cannot be recomputed are never dropped.
 using TensorDecisions = std::vector<TensorDecision>;
 
-// A step of an expanded schedule: one of the given schedule, or a node that runs again.
+// A step of an expanded schedule: one of the given schedule, or a recomputation.
 struct ExpandedStep {
   StepKind kind = StepKind::compute;
   std::uint32_t id = 0;  // node, or root
@@ -31,24 +31,24 @@ struct ExpandedStep {
   bool again = false;
 };
 
-// A live interval of a root: it has bytes from one expanded step to another, both included.
+// A live interval of a root: it has bytes between two expanded steps, both included.
 struct LiveInterval {
   std::uint32_t root = 0;
   std::uint32_t first = 0, last = 0;
-  std::uint32_t written = 0;   // the last step that wrote it: it may leave from there on
-  std::uint32_t earliest = 0;  // before this step its earlier interval lives: it may not come back
-  bool leaves = false;         // it is copied out behind `last`
-  bool returns = false;        // it is copied back in front of `first`
+  std::uint32_t written = 0;   // the last step that writes it: it may leave from there on
+  std::uint32_t earliest = 0;  // its previous interval lives until here: it may not return earlier
+  bool leaves = false;         // it is copied out after `last`
+  bool returns = false;        // it is copied back before `first`
 };
 
-// An output that takes over the bytes of an input in this step: they count once there.
+// An output that takes over the bytes of an input in this step: they count once.
 struct TakeOver {
   std::uint32_t step = 0;
   std::size_t bytes = 0;
 };
 
-// The schedule of a plan with all recomputation in it. Copies are no steps here: the live intervals
-// say where they stand.
+// The schedule of a plan with all recomputation. Copies are not steps here: the live intervals
+// imply their places.
 struct ExpandedSchedule {
   std::vector<ExpandedStep> steps;
   std::vector<LiveInterval> intervals;  // by first
@@ -57,23 +57,23 @@ struct ExpandedSchedule {
   double seconds = 0;        // of all nodes
 };
 
-// Turns decisions into an expanded schedule: a dropped root is recomputed right before it is
-// needed, its deepest sources first. The forward pass is the same for all decisions: it is expanded
-// once.
+// Turns decisions into an expanded schedule: recomputes a dropped root right before it is needed,
+// its deepest sources first. The forward pass is equal for all decisions and is expanded once.
 class ScheduleExpander {
  public:
   explicit ScheduleExpander(const PlanningProblem& problem);
-  // Returns the schedule for these decisions, valid until the next call. Throws Error where a root
-  // would have to be recomputed that cannot be.
+  // Returns the schedule for these decisions, valid until the next call. Throws Error if a root
+  // would need an impossible recomputation.
   const ExpandedSchedule& expand(const TensorDecisions& decisions);
 
  private:
   struct Candidate {                           // for a take-over
     std::uint32_t step = 0, from = 0, to = 0;  // intervals
   };
-  // An ProblemNode with its lists in one array, which is what the time goes into.
+  // A ProblemNode with its lists in one array, since the search spends its time there.
   struct Node {
-    std::uint32_t reads = 0, writes = 0, may_take = 0;  // where each begins; it ends with the next
+    // start of each list; it ends at the next node's start
+    std::uint32_t reads = 0, writes = 0, may_take = 0;
     double seconds = 0;
   };
 
@@ -94,12 +94,12 @@ class ScheduleExpander {
   void settle_take_overs();
 
   const PlanningProblem& problem_;
-  std::vector<Node> nodes_;  // by NodeId, and one behind
+  std::vector<Node> nodes_;  // by NodeId, and a sentinel
   std::vector<std::uint32_t> lists_;
   std::vector<ProblemNode::TakeOver> pairs_;
   std::vector<bool> has_parts_;  // by root
 
-  // The state that the forward pass leaves behind.
+  // The state after the forward pass.
   ExpandedSchedule forward_;
   std::vector<std::int32_t> forward_interval_;
   std::size_t forward_candidates_ = 0;
@@ -108,10 +108,10 @@ class ScheduleExpander {
   ExpandedSchedule result_;
   std::vector<std::int32_t>
       interval_;  // by root: its present interval, -1: it is not on the device
-  // By root: 0, or the host has it, and from this step on the device does not.
+  // By root: the step from which on only the host has it; 0: the device has it.
   std::vector<std::uint32_t> away_;
-  std::vector<std::uint32_t> borrowed_;  // roots that go at the end of the given step
-  std::vector<std::uint32_t> returned_;  // swapped often and on the device again
+  std::vector<std::uint32_t> borrowed_;  // roots that are freed at the end of the given step
+  std::vector<std::uint32_t> returned_;  // roots with swap_often that are on the device again
   std::vector<Candidate> candidates_;
   std::vector<std::uint8_t> given_away_,
       settled_;  // by interval: another took its bytes; it took some

@@ -19,27 +19,27 @@ struct LevelParameters {
   SyncMode sync = SyncMode::none;
 };
 
-// Readers that share a copy back, by level, and the node whose end starts it; nothing: it starts
-// when all else that the first reader needs is there.
+// Readers that share a copy back, by level, and the node whose end starts the copy; nothing: the
+// copy starts when all other operands of the first reader exist.
 struct ReaderGroup {
   std::vector<NodeId> readers;
   std::optional<NodeId> trigger;
 };
 
-// A tensor that leaves: some of its readers are far from what makes it.
+// A tensor that leaves because some of its readers are far from its producer.
 struct LevelSwap {
   const Stashed* tensor = nullptr;
-  std::vector<NodeId> near;  // readers that use the tensor itself
+  std::vector<NodeId> near;  // readers that use the tensor before it leaves
   std::vector<ReaderGroup> groups;
 };
 
-// Finds what leaves. All that it is made of must outlive it.
+// Finds the tensors that leave. All references must outlive it.
 class LevelSwaps {
  public:
-  // tensors: candidates. Those of rank 0 or 1 stay, as they did in the original.
+  // tensors: candidates. Tensors of rank 0 or 1 stay, as in the original.
   LevelSwaps(const Request& request, const Levels& levels, std::span<const Stashed> tensors);
 
-  // In the order of the tensors, at most as many as the options let leave.
+  // Returns swaps in the order of the tensors, at most as many as the options permit.
   std::vector<LevelSwap> find(const LevelParameters& parameters) const;
 
  private:

@@ -10,17 +10,19 @@
 
 namespace cnn::lms {
 
-// How TFLMS 2 chooses what the user left open: by halving, each parameter after the one before.
+// Chooses the parameters that the user left open, as TFLMS 2 does: by bisection, one parameter
+// after another.
 class LevelTuner {
  public:
-  // levels: how many there are. log: hears of each set that passed. The simulator must outlive it.
+  // levels: their number. log: receives each parameter set that passed. The simulator must outlive
+  // it.
   LevelTuner(const LevelSimulator& simulator, std::int64_t levels,
              std::function<void(const LevelParameters&, const LevelSimulator::Outcome&)> log);
 
-  // Where none of the three is given: whether the step passes as it is.
+  // Returns whether no parameter is given and the step passes without swaps.
   bool is_unnecessary(const LevelParameters& given) const;
-  // The furthest threshold, then the earliest copies back, then the largest groups that pass. Where
-  // nothing does, everything leaves, and all copies are waited for.
+  // Returns the largest threshold, then the earliest copies back, then the largest groups that
+  // pass. If nothing passes, all tensors leave, and compute waits for all copies.
   LevelParameters tune(LevelParameters given) const;
 
  private:
@@ -37,10 +39,10 @@ class LevelTuner {
   std::function<void(const LevelParameters&, const LevelSimulator::Outcome&)> log_;
 };
 
-// Searches by placing steps in memory, for where the simulator is wrong, as it counts no
-// workspaces. Returns the furthest threshold, with the latest copies back and no groups, for which
-// `fits` is true, in the first mode from the given one on that has any; parameters that are given
-// stay. Nothing: no threshold fits.
+// Searches by placing steps in memory, for cases where the simulator errs because it ignores
+// workspaces. Returns the largest threshold, with the latest copies back and no groups, for which
+// `fits` is true, in the first sync mode from the given one on that has any; given parameters stay.
+// Nothing: no threshold fits.
 std::optional<LevelParameters> tune_by_placement(
     LevelParameters given, std::int64_t levels,
     const std::function<bool(const LevelParameters&)>& fits);

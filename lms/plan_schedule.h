@@ -11,15 +11,15 @@
 namespace cnn::lms {
 
 // Memory and time of a schedule: bytes as placed in both arenas, and simulated seconds. enough: as
-// of plan_memory().
+// in plan_memory().
 struct Outcome {
   std::size_t device_bytes = 0, host_bytes = 0;
   double seconds = 0;
 };
 Outcome outcome_of(const Request& request, const Schedule& schedule, std::size_t enough = 0);
 
-// Returns the schedule of an expanded step with its copies and their waits, and those that the sync
-// mode of the request asks for.
+// Returns the schedule of an expanded step with its copies, their waits, and the waits of the
+// request's sync mode.
 Schedule schedule_of(const Request& request, const PlanningProblem& problem,
                      const ExpandedSchedule& expanded, const Evaluator& evaluated);
 

@@ -6,8 +6,8 @@
 
 namespace cnn::lms {
 
-// Bytes of the arena that the plan with the smallest peak takes, as placed: any budget from there
-// on has a plan.
+// Returns the arena bytes of the plan with the smallest peak, as placed: every larger budget has a
+// plan.
 std::size_t min_feasible_bytes(const Request& request);
 
 }  // namespace cnn::lms

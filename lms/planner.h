@@ -14,22 +14,22 @@
 
 namespace cnn::lms {
 
-// A planned step, its predicted memory and time, and the bounds of both. Bytes are bytes of the
-// device: variables and arena together; seconds are simulated.
+// A planned step, its predicted memory and time, and the bounds of both. Bytes are device bytes:
+// variables and arena together; seconds are simulated.
 struct PlanReport {
   bool necessary = false;     // the step does not fit without a plan
-  bool fits = true;           // the planned step does
-  std::size_t budget = 0;     // what the step may take
-  std::size_t need = 0;       // what the step takes without a plan
+  bool fits = true;           // the planned step fits
+  std::size_t budget = 0;     // bytes for the step
+  std::size_t need = 0;       // of the step without a plan
   std::size_t floor = 0;      // the smallest budget for which a plan is known
-  std::size_t resident = 0;   // variables and staged data, counted in all of these
+  std::size_t resident = 0;   // variables and staged data, included in all of these
   std::size_t peak = 0;       // of the planned step, as placed in memory
   std::size_t live_peak = 0;  // live bytes of its fullest step: no placement takes less
-  std::size_t host = 0;       // pinned host bytes for what is swapped out
+  std::size_t host = 0;       // pinned host bytes for swapped tensors
   std::size_t kept = 0;       // candidates that stay on the device until their last use
   Summary summary;
   double compute_seconds = 0;    // of all nodes, each once
-  double recompute_seconds = 0;  // of nodes that run again
+  double recompute_seconds = 0;  // of recomputed nodes
   Timeline timeline;             // of the planned step
   double predicted_seconds = 0;  // its end
   Stalls predicted_stalls;
@@ -43,11 +43,11 @@ struct PlannerOptions {
   Options options;
   std::size_t budget = 0;          // device bytes for variables and arena
   std::size_t resident_bytes = 0;  // variables and staged data
-  std::size_t host_bytes = 0;      // pinned memory for what is swapped out
+  std::size_t host_bytes = 0;      // pinned memory for swapped tensors
 };
 
-// Plans training steps within one budget: it asks the policy for a schedule, places it in memory
-// and predicts what it takes.
+// Plans training steps within one budget: asks the policy for a schedule, places it in memory and
+// predicts its memory and time.
 class Planner {
  public:
   explicit Planner(PlannerOptions options);
@@ -55,11 +55,11 @@ class Planner {
   const PlannerOptions& options() const { return options_; }
   const Budget& limits() const { return limits_; }  // of the arena
 
-  // Plans the step by the policy's rules. Where nothing fits, the plan takes more than the budget
-  // and report().fits is false. Throws Error where options cannot be obeyed.
+  // Plans the step by the policy. If nothing fits, the plan exceeds the budget and report().fits is
+  // false. Throws Error if options cannot be met.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs);
-  // Plans the step by a schedule from elsewhere, placed as plan_memory() does with so many bytes as
-  // enough. Throws Error if the schedule is not one of this step.
+  // Plans the step with a given schedule, placed by plan_memory() with this `enough`. Throws Error
+  // if the schedule does not belong to this step.
   StepPlan plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
                    const Costs& costs);
 
@@ -68,7 +68,7 @@ class Planner {
   const Schedule& schedule() const { return schedule_; }  // of the latest plan, without links
   double policy_seconds() const { return policy_seconds_; }  // wall time of the latest search
 
-  // Bytes of the device that the plan with the smallest peak takes, variables included.
+  // Returns the device bytes, variables included, of the plan with the smallest peak.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
 
  private:
@@ -79,8 +79,8 @@ class Planner {
 
   PlannerOptions options_;
   Budget limits_;
-  // Arena bytes of the plan with the smallest peak. They do not depend on the costs, so they are
-  // found once. 0: not known yet.
+  // Arena bytes of the plan with the smallest peak. They are independent of costs, so they are
+  // computed once. 0: not computed yet.
   std::size_t floor_ = 0;
   PlanReport report_;
   Schedule schedule_;
@@ -88,10 +88,10 @@ class Planner {
   double policy_seconds_ = 0;
 };
 
-// Simulates the planned step by these costs and writes time and stalls into the report.
+// Simulates the planned step with these costs and writes time and stalls to the report.
 void predict(PlanReport& report, const StepPlan& plan, const Costs& costs);
 
-// Seconds of the nodes that the schedule runs again.
+// Returns the seconds of the nodes that the schedule runs again.
 double recompute_seconds(const Graph& graph, const Schedule& schedule, const Costs& costs);
 
 }  // namespace cnn::lms

@@ -12,31 +12,31 @@ namespace cnn::lms {
 struct Request;
 
 // The planning problem of a request as plain tables, for searches that evaluate thousands of plans.
-// A root is an input or activation with bytes of its own; tensors that lie inside it belong to it.
+// A root is an input or activation with its own bytes; tensors inside it belong to it.
 struct Root {
   TensorId tensor{};
   std::size_t bytes = 0;              // aligned
-  std::vector<std::uint32_t> makers;  // nodes that write it or a part of it, in their order
+  std::vector<std::uint32_t> makers;  // nodes that write it or a part of it, in order
   bool is_input = false;              // the host has it: it can be fetched again
-  bool may_leave = false;             // a candidate of the options: made forward, needed backward
+  bool may_leave = false;             // a candidate of the options: written forward, read backward
   bool may_drop = false;              // and its makers may run again
   bool needed_backward = false;       // by a step of the backward pass
-  // Compute steps of the backward pass that read it, as places in PlanningProblem::steps.
+  // Compute steps of the backward pass that read it, as indices in PlanningProblem::steps.
   std::vector<std::uint32_t> backward_uses;
-  bool used_apart = false;  // some of these have a compute step between them that does not read it
+  bool used_apart = false;  // a compute step that does not read it lies between two of these
 };
 
 struct ProblemNode {
-  std::vector<std::uint32_t> reads, writes;  // roots, each once; variables are none
+  std::vector<std::uint32_t> reads, writes;  // roots, each once; without variables
   std::size_t workspace = 0;                 // bytes, aligned
   double seconds = 0;
-  // Outputs that may take the bytes of inputs, in the order in which the planner tries them: each
-  // takes the first input that ends there and is not taken.
+  // Outputs that may take over the bytes of inputs, in the planner's order: each takes the first
+  // input that ends there and is not taken.
   struct TakeOver {
     std::uint32_t from = 0, to = 0;  // roots
   };
   std::vector<TakeOver> may_take;
-  bool may_repeat = false;  // made of activations in the forward pass, mutates nothing
+  bool may_repeat = false;  // reads only activations, in the forward pass, and mutates nothing
 };
 
 enum class StepKind : std::uint8_t { compute, fetch, offload };
@@ -49,7 +49,7 @@ struct PlanningProblem {
   std::vector<Root> roots;
   std::vector<ProblemNode> nodes;   // by NodeId
   std::vector<ProblemStep> steps;   // of the schedule
-  std::size_t backward = 0;         // first of them in the backward pass
+  std::size_t backward = 0;         // index of the first step of the backward pass
   double out_bytes_per_second = 0;  // 0: copies take no time
   double in_bytes_per_second = 0;
   double copy_latency = 0;  // seconds

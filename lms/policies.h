@@ -2,7 +2,7 @@
 
 #include "lms/policy.h"
 
-// The functions that the table of policies lists; each is described in the file of its name.
+// The policies in the table; the file of each name describes it.
 namespace cnn::lms {
 
 Plan planned(const Request& request);

@@ -14,45 +14,45 @@
 
 namespace cnn::lms {
 
-// Bytes that a step may take.
+// The bytes that a step may use.
 struct Budget {
-  std::size_t device = 0;  // of the arena: what is left beside the variables
-  std::size_t host = 0;    // pinned, for what leaves
+  std::size_t device = 0;  // of the arena: the memory beside the variables
+  std::size_t host = 0;    // pinned, for swapped tensors
 };
 
-// The input of a policy. The schedule is the unlimited step, without waits; all references
-// must outlive the call.
+// The input of a policy. The schedule is the unlimited step, without waits; all references must
+// outlive the call.
 struct Request {
   const Graph& graph;
   std::span<const KernelSpec> specs;  // by NodeId: workspaces
   const Schedule& schedule;
-  StepId backward{};  // the first step of the backward pass; the number of steps: there is none
+  StepId backward{};  // first step of the backward pass; the number of steps: none
   const Costs& costs;
   const Budget& budget;
-  std::size_t variable_bytes = 0;  // beside the arena, which the original policies count in
+  std::size_t variable_bytes = 0;  // outside the arena; the original policies include them
   const Options& options;
 };
 
-// A line for the user. 0: always; 1 and 2: where --lms_debug_level asks for it. In `took_text` the
-// caller, who has a clock, puts the milliseconds that the policy took, as python_text() writes
-// them.
+// A line for the user. 0: always; 1 and 2: with such a --lms_debug_level. The caller, who has a
+// clock, replaces the braces in `took_text` by the policy's milliseconds in the format of
+// python_text().
 inline constexpr std::string_view took_text = "Editing model for LMS, took: {} ms";
 struct Note {
   int level = 0;
   std::string text;
 };
 
-// A plan is a schedule: an order of Compute, Offload and Fetch with the waits that were asked for,
-// nothing else. Whether it fits is the business of plan_memory(); what it takes, of simulate().
+// A plan is a schedule: an order of Compute, Offload and Fetch with the requested waits.
+// plan_memory() decides whether it fits, simulate() predicts its time.
 struct Plan {
   Schedule schedule;
-  std::vector<Note> notes;  // what the original would have logged
-  // Bytes of the arena that plan_memory() need not undercut; 0: as few as it finds.
+  std::vector<Note> notes;  // the log of the original implementation
+  // Arena bytes at which plan_memory() may stop; 0: it minimises.
   std::size_t enough = 0;
-  std::size_t floor = 0;  // the least bytes with a plan, where the policy had to find them; else 0
+  std::size_t floor = 0;  // smallest bytes with a plan, if the policy computed them; else 0
 };
 
-// Pure: equal requests give equal plans. Throws Error for options that cannot be obeyed.
+// A pure function: equal requests give equal plans. Throws Error if options cannot be met.
 using Policy = Plan (*)(const Request&);
 
 }  // namespace cnn::lms

@@ -12,30 +12,30 @@ namespace cnn::lms {
 
 struct Request;
 
-// The nodes that run again where tensors are dropped, for policies that decide that by rules.
+// Finds the nodes to recompute for dropped tensors, for rule-based policies.
 class Repeats {
  public:
-  // request: must outlive it.
+  // The request must outlive it.
   explicit Repeats(const Request& request);
 
   const PlanningProblem& problem() const { return problem_; }
-  // Returns the place of a tensor among the roots of the problem.
+  // Returns the index of a tensor among the roots of the problem.
   std::size_t root(TensorId tensor) const { return root_of_[index_of(tensor)]; }
-  // Nothing is dropped.
+  // Returns decisions that drop nothing.
   TensorDecisions kept() const {
     return TensorDecisions(problem_.roots.size(), TensorDecision::keep);
   }
 
-  // In the order in which they run. Nothing: one of them cannot, would read a variable after its
-  // update, or a root of which `is_away` says so at that step.
+  // Returns the recomputations in execution order. Nothing: a node cannot run again, would read a
+  // variable after its update, or needs a root for which `is_away` is true at that step.
   using IsAway = std::function<bool(std::size_t root, StepId step)>;
   std::optional<std::vector<Recompute>> find(const TensorDecisions& decisions,
                                              const IsAway& is_away = {});
-  // The same of a longer list, dropping the candidates one by one in their order as far as it can
-  // be done, at most so many (-1: all).
+  // Drops the candidates of a longer list one by one in order, as far as possible, at most `most`
+  // of them (-1: all).
   std::vector<Recompute> drop_each(const std::vector<std::size_t>& roots, std::int64_t most);
-  // Returns the last step in front of which a node may run again, since what it reads is updated
-  // there. Nothing: it may not run again at all.
+  // Returns the last step before which a node may run again, since that step updates one of its
+  // inputs. Nothing: it may never run again.
   std::optional<std::uint32_t> last_repeat(std::uint32_t node) const;
   double seconds(const std::vector<Recompute>& repeats) const;
 

@@ -9,7 +9,7 @@
 
 namespace cnn::lms {
 
-// Writes a schedule step by step, with the waits that a sync mode asks for.
+// Writes a schedule step by step, with the waits of a sync mode.
 class ScheduleWriter {
  public:
   explicit ScheduleWriter(SyncMode sync) : sync_(sync) {}
@@ -46,7 +46,7 @@ class ScheduleWriter {
  private:
   SyncMode sync_;
   Schedule schedule_;
-  std::optional<StepId> held_up_by_;  // an Offload that the next compute step waits for
+  std::optional<StepId> held_up_by_;  // an Offload for which the next compute step waits
   std::optional<StepId> last_compute_;
 };
 

@@ -13,17 +13,18 @@ namespace cnn::lms {
 struct SearchOptions {
   SyncMode sync = SyncMode::none;
   std::size_t device_bytes = 0;  // of the arena
-  // For what leaves; what leaves in one step is there all at once.
+  // For swapped tensors; all tensors swapped in one step need host bytes at once.
   std::size_t host_bytes = std::numeric_limits<std::size_t>::max();
   bool swaps = true, drops = true;
-  bool minimize_memory = false;   // find the plan with the smallest peak, whatever its time
-  double good_enough = 0;         // seconds: the search ends where a plan takes no longer
-  std::size_t work = 40'000'000;  // expanded steps that may be evaluated: bounds the time
-  // Simulated annealing starts with steps that may be slower than the current one by this share.
+  bool minimize_memory = false;   // search the plan with the smallest peak, at any time cost
+  double good_enough = 0;         // seconds: the search ends at a plan that takes no longer
+  std::size_t work = 40'000'000;  // maximum number of evaluated expanded steps: bounds the time
+  // Simulated annealing initially accepts steps that are slower than the current one by this
+  // fraction.
   double temperature = 0.01;
-  // Decisions of a plan for nearly the same problem; null: many simple plans are tried.
+  // Decisions of a plan for a similar problem; null: tries many simple plans.
   const TensorDecisions* start = nullptr;
-  bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
+  bool prune_moves = false;  // finally, keep the tensors whose moves gain no time
 };
 
 // Decisions and the evaluation of their schedule.
@@ -31,8 +32,8 @@ struct Solution {
   TensorDecisions decisions;
   Evaluation evaluation;
 };
-// Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
-// function of its arguments alone: the random numbers are the same in every call.
+// Returns the best solution of simulated annealing, from a given start or from greedy starts.
+// Deterministic: every call uses the same random numbers.
 Solution search(const PlanningProblem& problem, const SearchOptions& options);
 
 }  // namespace cnn::lms

@@ -6,17 +6,17 @@
 
 namespace cnn::lms {
 
-// Seconds of a step in which nothing computed, by what that waited for.
+// Seconds of a step without compute, by cause.
 struct Stalls {
-  double swap_in = 0;  // a tensor on its way back
-  double memory = 0;   // bytes that were still leaving, for what computes or for what came back
-  double other = 0;    // inputs and results, and what lies between two nodes in any step
+  double swap_in = 0;  // a tensor being copied back
+  double memory = 0;   // bytes still being copied out, needed by compute or by a copy back
+  double other = 0;    // inputs and results, and the gaps between nodes of any step
 
   double total() const { return swap_in + memory + other; }
 };
 
-// Returns the stalls of a step that ran, or was simulated, by this linked schedule: each wait is
-// followed back from the node that could not start to the copies that kept it.
+// Returns the stalls of a measured or simulated step with this linked schedule: traces each wait
+// from the delayed node back to the copies that caused it.
 Stalls stalls(const Graph& graph, const Schedule& schedule, const Timeline& timeline);
 
 }  // namespace cnn::lms

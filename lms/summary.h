@@ -9,7 +9,7 @@
 namespace cnn::lms {
 
 // The work of a schedule beyond the step without a plan: swap-outs and swap-ins of activations, and
-// nodes that run again.
+// recomputations.
 struct Summary {
   std::size_t swapped_tensors = 0;  // that leave at least once
   std::size_t swap_outs = 0, swap_ins = 0;
@@ -18,14 +18,15 @@ struct Summary {
   bool moves() const { return swap_outs > 0 || recomputed > 0; }
 };
 
-// Whether copies of this tensor are a plan's: inputs arrive and outputs leave anyway.
+// Returns whether copies of this tensor belong to a plan: inputs arrive and outputs leave without
+// one.
 bool may_move(const Graph& graph, TensorId tensor);
 
 // Returns, by StepId, whether it runs a node that an earlier step has run.
 std::vector<bool> runs_again(const Graph& graph, const Schedule& schedule);
 
 // Returns, by TensorId, whether it is away from the device between two of its uses: swapped out, or
-// dropped and computed again. A part of another tensor is away with the whole.
+// dropped and recomputed. A part of another tensor is away with the whole.
 std::vector<bool> leaves_device(const Graph& graph, const Schedule& schedule);
 
 Summary summarize(const Graph& graph, const Schedule& schedule);
