@@ -23,6 +23,7 @@ void add_own_kernels(KernelTable& table) {
       add_elementwise_rows,
       add_convert_rows,
       add_concat_rows,
+      add_batch_slice_rows,
       add_flatten_rows,
       add_dropout_rows,
       add_drop_path_rows,

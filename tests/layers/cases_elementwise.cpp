@@ -1,4 +1,5 @@
 #include "layers/activation.h"
+#include "layers/batch_slice.h"
 #include "layers/concat.h"
 #include "layers/drop_path.h"
 #include "layers/dropout.h"
@@ -37,6 +38,29 @@ Case concat_of(std::string name, const std::vector<std::int64_t>& channels) {
             }
             return layers::concat(parts);
           }};
+}
+
+// Batches of so many examples, one behind the other, of images or rows.
+Case batches_of(std::string name, const std::vector<std::int64_t>& examples, Shape example) {
+  return {.name = std::move(name), .build = [=](Graph& graph) {
+            std::vector<Value> parts;
+            for (const std::int64_t count : examples) {
+              Shape shape = example;
+              shape[0] = count;
+              parts.push_back(image(graph, "x" + std::to_string(parts.size()), shape));
+            }
+            return layers::concat_batch(parts);
+          }};
+}
+
+std::optional<Value> slices(Graph& graph) {
+  const Value x = image(graph, "x", {5, 17, 3, 7});
+  layers::slice_batch(x, 0, 2);
+  layers::slice_batch(x, 2, 3);
+  layers::slice_batch(image(graph, "rows", {4, 33}), 1, 2);
+  layers::slice_batch(graph.input("pixels", layers::described({3, 3, 5, 5}, DataType::u8)), 1, 1);
+  layers::slice_batch(graph.input("labels", layers::described({6}, DataType::i32)), 2, 4);
+  return std::nullopt;
 }
 
 std::optional<Value> normalise(Graph& graph, DataType from) {
@@ -81,6 +105,10 @@ std::vector<Case> elementwise_cases() {
       concat_of("concat_of_one", {12}),
       concat_of("concat_densenet", {24, 12}),
       concat_of("concat_of_70", std::vector<std::int64_t>(70, 1)),
+      batches_of("concat_batch_of_images", {2, 1, 3}, {0, 17, 3, 5}),
+      batches_of("concat_batch_of_one", {3}, {0, 16, 4, 4}),
+      batches_of("concat_batch_of_rows", {1, 4, 2}, {0, 33}),
+      {.name = "slice_batch", .build = slices},
       unary("pad_channels_resnet20", {2, 16, 5, 5},
             [](Value x) { return layers::pad_channels(x, 8, 8); }),
       unary("pad_channels_odd", {2, 5, 3, 4},

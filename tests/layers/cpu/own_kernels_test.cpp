@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/activation.h"
+#include "layers/batch_slice.h"
 #include "layers/concat.h"
 #include "layers/dense.h"
 #include "layers/drop_path.h"
@@ -132,6 +133,15 @@ TEST_P(OwnKernels, KeepOnePixelOfEachStride) {
       expect_like_reference(layers::Subsample(window), {&x}, GetParam(), 0);
       expect_like_reference(layers::SubsampleBackward(window, shape), {&dy}, GetParam(), 0);
     }
+  }
+}
+
+TEST_P(OwnKernels, SliceAndJoinBatches) {
+  for (const Shape& shape : images()) {
+    const HostTensor x = draws({shape[0] + 2, shape[1], shape[2], shape[3]}, GetParam().type, 1);
+    const HostTensor y = draws(shape, GetParam().type, 2);
+    expect_like_reference(layers::SliceBatch(1, shape[0]), {&x}, GetParam(), 0);
+    expect_like_reference(layers::ConcatBatch(), {&x, &y, &x}, GetParam(), 0);
   }
 }
 
