@@ -38,19 +38,27 @@ class Arrivals {
       throw Error("autodiff: the gradient of " + info.name + ", " + to_string(info.desc) +
                   ", came out as " + to_string(gradient.desc()));
     }
-    terms_[index_of(id)].push_back(gradient);
+    std::vector<Value>& terms = terms_[index_of(id)];
+    terms.push_back(gradient);
+    if (info.role == Role::parameter) {
+      sum(terms);
+    }
   }
 
   // The sum of all that arrived, added up once.
   std::optional<Value> total(TensorId id) {
     std::vector<Value>& terms = terms_[index_of(id)];
-    if (terms.size() > 1) {
-      terms = graph_.append(std::make_shared<const Add>(), terms);
-    }
+    sum(terms);
     return terms.empty() ? std::nullopt : std::optional(terms.front());
   }
 
  private:
+  void sum(std::vector<Value>& terms) {
+    if (terms.size() > 1) {
+      terms = graph_.append(std::make_shared<const Add>(), terms);
+    }
+  }
+
   Graph& graph_;
   std::vector<bool> needed_;
   std::vector<std::vector<Value>> terms_;

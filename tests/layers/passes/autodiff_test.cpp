@@ -1,5 +1,6 @@
 #include "layers/passes/autodiff.h"
 
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -56,6 +57,38 @@ TEST(Gradients, AddsInTheOrderInWhichConsumersRanBackwards) {
   };
   EXPECT_EQ(factor_of(sum.inputs[0]), 3);  // the later consumer runs backwards first
   EXPECT_EQ(factor_of(sum.inputs[1]), 2);
+}
+
+// Slices of a batch share their parameters.
+TEST(Gradients, AddsThoseOfAParameterAsTheyArriveWithTheBitsOfOneSum) {
+  Graph graph;
+  const Value x = input(graph, "x", {64});
+  const Value w = graph.parameter("w", described({64}, DataType::f32), {});
+  std::vector<Value> of_x, of_w;
+  for (const float factor : {0.3F, 1.7F, -2.9F, 0.01F}) {
+    of_x.push_back(scale(x, factor));
+    of_w.push_back(scale(w, factor));
+  }
+  const Value sums[] = {emit_all(Add(), of_x).front(), emit_all(Add(), of_w).front()};
+  const Value y = add(sums[0], sums[1]);
+  const std::size_t forward = graph.nodes().size();
+  const auto result = gradients(y, std::vector{x, w}, input(graph, "seed", {64}));
+
+  std::vector<std::size_t> terms;
+  for (const Node& node : graph.nodes().subspan(forward)) {
+    if (node.op->name() == "add") {
+      terms.push_back(node.inputs.size());
+    }
+  }
+  EXPECT_THAT(terms, ElementsAre(2, 2, 2, 4));
+  tests::Interpreter values(graph);
+  for (std::size_t i = 0; i < 64; ++i) {
+    values.floats("seed")[i] = 1.0F / (static_cast<float>(i) + 3);
+  }
+  values.run();
+  const auto one_sum = values.floats(*result[0]), chain = values.floats(*result[1]);
+  EXPECT_TRUE(std::ranges::equal(one_sum, chain));
+  EXPECT_NE(one_sum[0], 0);
 }
 
 TEST(Gradients, BuildsNoDataGradientOfTheFirstLayer) {
