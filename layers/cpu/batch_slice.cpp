@@ -47,11 +47,10 @@ std::optional<KernelSpec> describe(const Signature& asked) {
 }  // namespace
 
 void add_batch_slice_rows(KernelTable& table, const Loops& /*loops*/) {
-  table.add<SliceBatch>(
-      [](const SliceBatch&, const Signature& asked) { return describe(asked); },
-      [](const SliceBatch& op, const Signature&) {
-        return own_kernel([op](const Operands& o) { slice(o, op); });
-      });
+  table.add<SliceBatch>([](const SliceBatch&, const Signature& asked) { return describe(asked); },
+                        [](const SliceBatch& op, const Signature&) {
+                          return own_kernel([op](const Operands& o) { slice(o, op); });
+                        });
   table.add<ConcatBatch>([](const ConcatBatch&, const Signature& asked) { return describe(asked); },
                          [](const ConcatBatch&, const Signature&) { return own_kernel(join); });
 }

@@ -17,6 +17,7 @@
 #include "layers/passes/node_names.h"
 #include "layers/passes/pooled_gates.h"
 #include "layers/passes/rewriter.h"
+#include "layers/passes/slice_batch.h"
 #include "layers/passes/timed_fusion.h"
 #include "runtime/error.h"
 
@@ -61,6 +62,13 @@ PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelT
       options.seconds);
 }
 
+// The forward graph in slices of its batch, as far as that can be.
+Rewritten sliced(const Graph& graph, std::int64_t slices, Slicing& slicing) {
+  const std::optional<TensorId> cut = find_cut(graph);
+  slicing = slicing_of(graph, cut, slices);
+  return slicing.is_sliced() ? slice_batch(graph, *cut, slices) : copy_of(graph);
+}
+
 }  // namespace
 
 std::string_view name_of(Fusion fusion) {
@@ -86,11 +94,16 @@ void append_training(Graph& graph, Value loss, const TrainingOptions& options) {
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options) {
   const bool fuses = options.fusion != Fusion::none;
+  PipelineResult result{.graphs = {}, .fusion = options.fusion, .norms = {}, .slicing = {}};
   const Rewritten start = fuses ? fuse_activations(forward) : copy_of(forward);
-  std::shared_ptr<Graph> graph = start.graph;
-  PipelineResult result{.graphs = {}, .fusion = options.fusion, .norms = {}};
+  // Folded weights are made once for all slices.
+  const bool folds = fuses && !options.loss;
+  const Rewritten slices = sliced(folds ? *fold_batch_norms(*start.graph).graph : *start.graph,
+                                  options.slices, result.slicing);
+  std::shared_ptr<Graph> graph = slices.graph;
   if (options.loss) {
-    const Value loss{graph.get(), start.was[index_of(*options.loss)].value()};
+    const TensorId loss_of_start = start.was[index_of(*options.loss)].value();
+    const Value loss{graph.get(), slices.was[index_of(loss_of_start)].value()};
     append_training(*graph, loss, options.training);
     if (fuses) {
       const std::size_t norms = count<BatchNorm>(*graph);
@@ -100,8 +113,6 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
       result.norms.fused = norms - result.norms.plain;
       result.norms.faster_plain = plain.size();
     }
-  } else if (fuses) {
-    graph = fold_batch_norms(*graph).graph;
   }
   if (options.fusion == Fusion::conv && count<FusedConv>(*graph) == 0) {
     result.fusion = Fusion::bn;

@@ -11,6 +11,7 @@
 #include "layers/passes/fuse_gradients.h"
 #include "layers/passes/node_seconds.h"
 #include "layers/passes/prologue.h"
+#include "layers/passes/slice_batch.h"
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
@@ -45,6 +46,8 @@ struct PipelineOptions {
   // Two gradients of more bytes than this meet in a node of their own, not in the norm that reads
   // their sum: for a step that must do with little memory, see join_gradients().
   std::size_t max_fused_grad_add_bytes = any_size;
+  // The batch is computed in so many slices as far as that can be, see slice_batch().
+  std::int64_t slices = 1;
   // Variables of a training program that an evaluation shares: their layouts are given, and they
   // change between its runs. Empty: there is none.
   std::span<const TensorInfo> fixed = {};
@@ -61,12 +64,14 @@ struct PipelineResult {
   Divided graphs;   // layouts are settled: ready to be planned
   Fusion fusion{};  // as reached: conv only if there are fused convolutions
   NormForms norms;
+  Slicing slicing;
 };
 
-// All passes in their order: forward fusion, gradients and update, fusion across the two halves,
-// layouts, then what leaves the step for a prologue (copies of parameters that the update keeps up
-// to date, or what depends on constants alone), and what is concatenated in place. Kernels are only
-// asked, by describe(); no pass puts an op that they lack in the place of one that they have.
+// All passes in their order: forward fusion, slices of the batch, gradients and update, fusion
+// across the two halves, layouts, then what leaves the step for a prologue (copies of parameters
+// that the update keeps up to date, or what depends on constants alone), and what is concatenated
+// in place. Kernels are only asked, by describe(); no pass puts an op that they lack in the place
+// of one that they have.
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options);
 

@@ -39,10 +39,11 @@ Value block(Value x) {
   return layers::relu(layers::add(layers::conv_bn(y, {.filters = 8}, {}), x));
 }
 
-StepCase step_of(Graph& forward, Value loss) {
+StepCase step_of(Graph& forward, Value loss, std::int64_t slices = 1) {
   forward.output("loss", loss);
   StepCase c;
-  c.graph = layers::run_pipeline(forward, reference_kernels(), {.loss = loss.id}).graphs.step;
+  c.graph = layers::run_pipeline(forward, reference_kernels(), {.loss = loss.id, .slices = slices})
+                .graphs.step;
   c.specs = describe(*c.graph, reference_kernels());
   c.schedule = make_schedule(*c.graph);
   c.costs = {.seconds = std::vector<double>(c.graph->nodes().size(), 1e-5),
@@ -76,17 +77,18 @@ std::vector<float> outcome(const StepCase& c, const Schedule& schedule) {
 }
 
 // Two wide convolutions without norms, as VGG begins; all else is small.
-StepCase step_of_wide_convolutions() {
+StepCase step_of_wide_convolutions(std::int64_t batch = 2, std::int64_t slices = 1) {
   Graph forward;
-  Value x = forward.state("images", layers::described({2, 3, 32, 32}, DataType::f32), {}, false);
+  Value x =
+      forward.state("images", layers::described({batch, 3, 32, 32}, DataType::f32), {}, false);
   for (int conv = 0; conv < 2; ++conv) {
     x = layers::conv(x, {.filters = 8, .kernel = 3, .relu = true});
   }
   x = layers::max_pool(x, {});
   const Value step = forward.input("step", layers::described({}, DataType::i32));
-  const Value labels = emit(layers::SyntheticLabels(2, 10, 1), {step});
+  const Value labels = emit(layers::SyntheticLabels(batch, 10, 1), {step});
   const Value logits = layers::dense(layers::spatial_mean(x), {.units = 10});
-  return step_of(forward, layers::softmax_cross_entropy(logits, labels));
+  return step_of(forward, layers::softmax_cross_entropy(logits, labels), slices);
 }
 
 constexpr std::size_t wide_map = std::size_t{2} * 8 * 32 * 32 * sizeof(float);
@@ -98,6 +100,27 @@ TEST(Planned, HoldsTwoMapsOfAConvolutionAtATime) {
   const std::size_t floor = min_feasible_bytes(c.request());
   EXPECT_GE(floor, 2 * wide_map);
   EXPECT_LT(floor, wide_map * 5 / 2);
+}
+
+// Two maps of a quarter of the batch are less than one of the whole batch.
+TEST(Planned, NeedsNoMapOfTheWholeBatchWhereAStepComputesInSlices) {
+  const std::size_t map_of_batch = 4 * wide_map;
+  EXPECT_GT(min_feasible_bytes(step_of_wide_convolutions(8).request()), 2 * map_of_batch);
+  EXPECT_LT(min_feasible_bytes(step_of_wide_convolutions(8, 4).request()), map_of_batch);
+}
+
+TEST(Planned, KeepsTheBitsOfAStepInSlices) {
+  for (const std::int64_t slices : {2, 3}) {
+    StepCase c = step_of_wide_convolutions(5, slices);
+    const std::vector<float> expected = outcome(c, c.schedule);
+    for (const Recomputation recompute : {Recomputation::off, Recomputation::full}) {
+      c.options.recompute = recompute;
+      c.budget.device = min_feasible_bytes(c.request());
+      const Plan plan = find_policy("planned").plan(c.request());
+      EXPECT_TRUE(summarize(*c.graph, plan.schedule).moves());
+      EXPECT_EQ(outcome(c, plan.schedule), expected) << slices;
+    }
+  }
 }
 
 TEST(Planned, KeepsTheBitsWhereATensorLeavesTwice) {
@@ -132,6 +155,16 @@ TEST_P(PolicyOnNetwork, ChangesNoBit) {
       c.budget.device = unlimited * tenths / 10;
       EXPECT_EQ(outcome(c, GetParam().plan(c.request()).schedule), expected) << tenths;
     }
+  }
+}
+
+TEST_P(PolicyOnNetwork, ChangesNoBitOfAStepInSlices) {
+  StepCase c = step_of_wide_convolutions(8, 4);
+  const std::size_t unlimited = c.peak(c.schedule).device_bytes;
+  const std::vector<float> expected = outcome(c, c.schedule);
+  for (const std::size_t tenths : {9, 6}) {
+    c.budget.device = unlimited * tenths / 10;
+    EXPECT_EQ(outcome(c, GetParam().plan(c.request()).schedule), expected) << tenths;
   }
 }
 
