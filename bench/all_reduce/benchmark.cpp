@@ -338,6 +338,9 @@ int run_reductions(const ReduceRun& run, const std::function<Backend(const Confi
   Benchmark benchmark(run);
   const auto make = [&](const Config& placed) {
     Backend backend = make_backend(placed);
+    if (world.rank() == 0) {
+      run.console.note("device: " + backend.description);
+    }
     if (!options.table()) {
       benchmark.buckets = gradient_buckets(run.config, backend);
     }

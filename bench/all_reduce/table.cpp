@@ -22,6 +22,15 @@ std::string_view algorithm_name(const ReduceRow& row) {
   return row.by.algorithm == nullptr ? "nccl" : row.by.algorithm->name;
 }
 
+// NCCL does not tell how many rings and chunks it takes.
+std::string count_cell(const ReduceRow& row, int count) {
+  return row.by.algorithm == nullptr ? "-" : fmt::format("{}", count);
+}
+template <class Number>
+Json of_own_algorithm(const ReduceRow& row, Number number) {
+  return row.by.algorithm == nullptr ? Json(nullptr) : Json(number);
+}
+
 std::string error_text(const ReduceRow& row) {
   return row.error ? fmt::format("{:g}{}", *row.error, row.wrong() ? " WRONG" : "") : "-";
 }
@@ -75,10 +84,10 @@ std::string table_line(const ReduceRow& row, int ranks) {
       "{:>11} {:>10} {:>5} {:>3} {:>14} {:>8} {:>5} {:>3} {:>4} {:>5} {:>11.2f} {:>11.2f} {:>7.2f} "
       "{:>7.2f} {:>11.2f} {:>8} {:>7}",
       row.bytes, row.bytes / sizeof(float), "float", "sum", algorithm_name(row),
-      allreduce::dims_text(o), o.rings, o.chunks, wire_name(o.wire), order_name(o.order),
-      micro * row.time.least, micro * row.time.median, giga * algorithm_bandwidth(row),
-      giga * bus_bandwidth(row, ranks), micro * bound_seconds(row), distance_cell(distance(row)),
-      bound_text(row));
+      allreduce::dims_text(o), count_cell(row, o.rings), count_cell(row, o.chunks),
+      wire_name(o.wire), order_name(o.order), micro * row.time.least, micro * row.time.median,
+      giga * algorithm_bandwidth(row), giga * bus_bandwidth(row, ranks), micro * bound_seconds(row),
+      distance_cell(distance(row)), bound_text(row));
   if (row.copy) {
     line += fmt::format(" {:>11.2f} {:>7.2f}", micro * row.copy->median,
                         row.time.median / row.copy->median);
@@ -110,12 +119,12 @@ Json table_json(const std::vector<ReduceRow>& rows, const allreduce::Topology& t
     Json json{{"bytes", row.bytes},
               {"algorithm", algorithm_name(row)},
               {"dims", o.dims},
-              {"rings", o.rings},
-              {"chunks", o.chunks},
-              {"window", o.window},
+              {"rings", of_own_algorithm(row, o.rings)},
+              {"chunks", of_own_algorithm(row, o.chunks)},
+              {"window", of_own_algorithm(row, o.window)},
               {"wire", wire_name(o.wire)},
               {"order", order_name(o.order)},
-              {"predicted_seconds", row.by.seconds},
+              {"predicted_seconds", of_own_algorithm(row, row.by.seconds)},
               {"least_seconds", row.time.least},
               {"median_seconds", row.time.median},
               {"bound_seconds", bound_seconds(row)},

@@ -20,7 +20,8 @@ namespace nccl = allreduce::nccl;
 
 // The message of rank 0 to all.
 struct Invitation {
-  int version = 0;  // of NCCL; 0: the exchange goes by way of the host
+  int version = 0;       // of NCCL; 0: the exchange goes by way of the host
+  bool refused = false;  // rank 0 cannot open the NCCL that the flags insist on
   nccl::UniqueId id;
 };
 static_assert(std::is_trivially_copyable_v<Invitation>);
@@ -31,9 +32,9 @@ struct Invited {
   std::string why_not;  // NCCL
 };
 
-Invited open_first(const CommFlags& flags, OpenNccl open) {
+Invited open_first(const CommFlags& flags, bool wanted, OpenNccl open) {
   Invited first;
-  if (!wants_nccl(flags)) {
+  if (!wanted) {
     first.why_not = "the flags ask for an algorithm or an order of sums";
     return first;
   }
@@ -41,21 +42,36 @@ Invited open_first(const CommFlags& flags, OpenNccl open) {
     first.library = open();
     first.invitation = {.version = first.library->version, .id = nccl::make_id(*first.library)};
   } catch (const Error& error) {
-    check(flags.backend != CommBackend::nccl, error.what());
+    first.invitation.refused = flags.backend == CommBackend::nccl;
     first.library.reset();
     first.why_not = error.what();
   }
   return first;
 }
 
-// All go by what rank 0 has.
+// Returns why a rank other than 0 fails with it: mostly it has no NCCL either.
+std::string why_refused(OpenNccl open) {
+  try {
+    open();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "--comm_backend=nccl: rank 0 cannot open NCCL";
+}
+
+// All go by what rank 0 has. Every rank reads the flags, so that all refuse the same ones and none
+// takes rank 0 for lost.
 Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
+  const bool wanted = wants_nccl(flags);
   allreduce::Broadcast broadcast(transport);
   Invited invited;
   if (transport.rank() == 0) {
-    invited = open_first(flags, open);
+    invited = open_first(flags, wanted, open);
   }
   broadcast.run(std::as_writable_bytes(std::span(&invited.invitation, 1)));
+  if (invited.invitation.refused) {
+    throw Error(transport.rank() == 0 ? invited.why_not : why_refused(open));
+  }
   const int version = invited.invitation.version;
   if (version == 0 || transport.rank() == 0) {
     return invited;

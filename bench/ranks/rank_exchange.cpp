@@ -112,6 +112,7 @@ RankContext RankExchange::serve(RankContext context) {
       rules_.notes.insert(rules_.notes.begin(), way.text);
     } else {
       rules_.by_device = way.text;
+      rules_.notes.clear();  // they tell what the flags mean to the host, which sums nothing
     }
     return std::move(way.context);
   }

@@ -152,11 +152,24 @@ TEST(DeviceExchange, GoesByWayOfTheHostOnAllRanksWhereTheFirstHasNoNccl) {
   }
 }
 
-TEST(DeviceExchange, IsAnErrorWhereNcclIsAskedForAndMissing) {
+// No rank blames rank 0, which has not been lost.
+TEST(DeviceExchange, IsAnErrorOfAllRanksWhereNcclIsAskedForAndMissing) {
   CommFlags flags;
   flags.backend = CommBackend::nccl;
-  EXPECT_EQ(exchanged(flags, no_nccl, doubling_nccl)[0].text,
-            "NCCL cannot be loaded: it is not here");
+  for (const Outcome& outcome : exchanged(flags, no_nccl, no_nccl)) {
+    EXPECT_EQ(outcome.text, "NCCL cannot be loaded: it is not here");
+  }
+  const std::vector<Outcome> outcomes = exchanged(flags, no_nccl, doubling_nccl);
+  EXPECT_EQ(outcomes[0].text, "NCCL cannot be loaded: it is not here");
+  EXPECT_EQ(outcomes[1].text, "--comm_backend=nccl: rank 0 cannot open NCCL");
+}
+
+TEST(DeviceExchange, RefusesFlagsOnAllRanksAlike) {
+  CommFlags flags;
+  flags.backend = CommBackend::mpi;
+  for (const Outcome& outcome : exchanged(flags, doubling_nccl, doubling_nccl)) {
+    EXPECT_THAT(outcome.text, HasSubstr("--comm_backend=mpi sums what processors have computed"));
+  }
 }
 
 TEST(DeviceExchange, NamesTheRankWhoseNcclIsAnother) {
