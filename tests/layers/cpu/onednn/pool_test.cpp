@@ -94,7 +94,7 @@ TEST_P(PoolDirections, NaNIsAMaximumAndTheFirstIsNoted) {
     x.data[i] = std::numeric_limits<float>::quiet_NaN();
   }
   const test::Ran ran =
-      test::run_fast(table_of_pools(), MaxPool(pool().window, true), {x}, Layout::nhwc);
+      test::run_fast(table_of_pools(), MaxPool(pool().window, true), {x}, std::get<1>(GetParam()));
   const std::vector<Values> expected = test::run_reference(MaxPool(pool().window, true), {x});
   ASSERT_EQ(ran.out[0].data.size(), expected[0].data.size());
   for (std::size_t i = 0; i < expected[0].data.size(); ++i) {

@@ -1,0 +1,38 @@
+// Tests that are run with fewer instruction sets than the processor has (CNN_MAX_CPU_ISA) show what
+// such a processor computes only if the limit acts in this very process.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <optional>
+#include <string>
+
+#include "layers/cpu/isa.h"
+#include "layers/cpu/kernels.h"
+#include "layers/cpu/rows.h"
+
+namespace cnn::layers::cpu {
+namespace {
+
+// oneDNN's name of the last of these sets.
+std::string name_in_onednn(const Isa& isa) {
+  return isa.avx512_fp16   ? "avx512_core_fp16"
+         : isa.avx512_bf16 ? "avx512_core_bf16"
+         : isa.avx512      ? "avx512_core"
+                           : "avx2";
+}
+
+TEST(IsaLimit, ActsOnOneDnnAndOnOwnLoops) {
+  const std::optional<Isa> limit = asked_limit();
+  if (!limit || !to_string(hardware_isa()).starts_with(to_string(*limit) + " ")) {
+    GTEST_SKIP() << "CNN_MAX_CPU_ISA leaves nothing of this processor out";
+  }
+  ASSERT_EQ(effective_isa(), *limit);
+  EXPECT_EQ(KernelChoice{}.isa, *limit) << "the sets that a table of kernels is made for";
+  EXPECT_EQ(loops_for(effective_isa()).name, limit->avx512 ? "avx512" : "avx2");
+  for (const LibraryVersion& library : library_versions()) {
+    EXPECT_THAT(library.version, testing::EndsWith(" (" + name_in_onednn(*limit) + ")"));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::layers::cpu
