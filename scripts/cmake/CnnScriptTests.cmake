@@ -31,7 +31,8 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   endif()
   cnn_script_test(scripts.mutations_apply LABEL unit COMMAND Python3::Interpreter tests/mutations/run.py --check)
   cnn_script_test(scripts.mutations LABEL slow COMMAND Python3::Interpreter tests/mutations/run.py)
-  set_tests_properties(scripts.mutations PROPERTIES TIMEOUT 14400)  # builds a few files for each fault
+  cnn_script_test(scripts.monotone_budgets LABEL slow COMMAND Python3::Interpreter tests/scripts/monotone_budgets.py $<TARGET_FILE:cnn_benchmarks> --budgets=20)
+  set_tests_properties(scripts.mutations scripts.monotone_budgets PROPERTIES TIMEOUT 14400)  # build files for faults, plan 700 times
   cnn_script_test(scripts.simgrid LABEL slow COMMAND bash tests/scripts/simgrid.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.compare LABEL program COMMAND bash tests/scripts/compare.sh $<TARGET_FILE:cnn_compare>)
   cnn_script_test(scripts.page LABEL program COMMAND bash tests/scripts/page.sh $<TARGET_FILE:cnn_benchmarks> $<TARGET_FILE:cnn_compare>)
@@ -39,7 +40,6 @@ if(CNN_TESTS AND NOT CNN_SANITIZE)
   cnn_script_test(scripts.install LABEL slow COMMAND bash tests/scripts/install.sh ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.cluster_files LABEL program COMMAND Python3::Interpreter tests/scripts/cluster_files.py ${PROJECT_BINARY_DIR})
   cnn_script_test(scripts.image LABEL slow COMMAND bash tests/scripts/image.sh ${PROJECT_BINARY_DIR})
-  cnn_script_test(scripts.monotone_budgets LABEL slow COMMAND Python3::Interpreter tests/scripts/monotone_budgets.py $<TARGET_FILE:cnn_benchmarks> --budgets=20)
   cnn_script_test(scripts.rehearsal LABEL program COMMAND bash tests/scripts/rehearsal.sh $<TARGET_FILE:cnn_benchmarks>)
   if(dnnl_FOUND)  # by plain loops they would take an hour
     set(compare_losses Python3::Interpreter scripts/losses/compare.py --program $<TARGET_FILE:cnn_benchmarks> --device cpu --precision fp32)

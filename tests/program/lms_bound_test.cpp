@@ -1,0 +1,52 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/program/program.h"
+
+namespace cnn::tests {
+namespace {
+
+using nlohmann::json;
+
+// Plans only, by the words and within so many MiB. Returns the part of LMS of the result.
+json planned_within(std::vector<std::string> words, int mib) {
+  const TemporaryFolder folder;
+  words.insert(words.end(), {"--lms", "--lms_simulate_only", "--lms_limit=" + std::to_string(mib),
+                             "--result_json=" + (folder / "r.json")});
+  const Finished run = run_program(words);
+  EXPECT_EQ(run.status, 0) << run.err;
+  return json::parse(read_file(folder / "r.json")).at("plan").at("lms");
+}
+
+void expect_true_bound(const json& lms) {
+  ASSERT_TRUE(lms.at("necessary").get<bool>()) << lms.dump();
+  ASSERT_TRUE(lms.at("lower_bound_seconds").is_number()) << "infinite: " << lms.dump();
+  EXPECT_GT(lms.at("lower_bound_seconds").get<double>(), 0);
+  EXPECT_LE(lms.at("lower_bound_seconds").get<double>(),
+            lms.at("predicted_step_seconds").get<double>());
+}
+
+TEST(LmsBound, IsNotBeatenByPlansThatOnlyRecompute) {
+  for (const int mib : {14, 20, 30, 40, 48}) {
+    SCOPED_TRACE(mib);
+    expect_true_bound(
+        planned_within({"--device=cpu", "--model=resnet20", "--data_name=cifar10",
+                        "--batch_size=32", "--num_intra_threads=1", "--measure_ceilings=false"},
+                       mib));
+  }
+}
+
+// A pool that runs again makes its indices again, too, which are no candidates themselves.
+TEST(LmsBound, CountsWhatAReplayedPoolFreesBesideItsCandidates) {
+  for (const int mib : {195, 210, 225, 240, 255, 270, 285}) {
+    SCOPED_TRACE(mib);
+    expect_true_bound(
+        planned_within({"--simulate=p100-pcie3", "--model=googlenet", "--batch_size=16",
+                        "--lms_incl_types=max_pool", "--lms_size_threshold=5000"},
+                       mib));
+  }
+}
+
+}  // namespace
+}  // namespace cnn::tests
