@@ -93,11 +93,11 @@ std::vector<double> losses_of(const std::string& device, int processes, const St
   return run.losses;
 }
 
-void expect_near(const std::vector<double>& gpu, const std::vector<double>& cpu) {
+void expect_near(const std::vector<double>& gpu, const std::vector<double>& cpu, double tolerance) {
   ASSERT_FALSE(cpu.empty());
   ASSERT_EQ(gpu.size(), cpu.size());
   for (std::size_t step = 0; step < cpu.size(); ++step) {
-    EXPECT_NEAR(gpu[step], cpu[step], 1e-4 * std::abs(cpu[step])) << "step " << step;
+    EXPECT_NEAR(gpu[step], cpu[step], tolerance * std::abs(cpu[step])) << "step " << step;
   }
 }
 
@@ -109,7 +109,7 @@ void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) 
   for (const char* backend : {"--comm_backend=nccl", "--comm_backend=ring"}) {
     for (const char* graph : {"--use_cuda_graph", "--nouse_cuda_graph"}) {
       all.push_back(losses_of("gpu", processes, joined(flags, {backend, graph})));
-      expect_near(all.back(), cpu);
+      expect_near(all.back(), cpu, 1e-4);
       if (equal_bits) {
         EXPECT_EQ(all.back(), all.front()) << backend << " " << graph;
       }
@@ -120,6 +120,33 @@ void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) 
 
 TEST_F(GpuExchange, OfTwoDevicesHasTheLossesOfTheCpuByNcclAndByTheHost) {
   expect_losses_of_cpu(0, in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})), true);
+}
+
+// ResNet-20 on two devices of one process, in 16 bits, with several buckets in each step.
+void expect_equal_bits_of_resnet(const Strings& numbers) {
+  const Strings flags =
+      joined(in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})),
+             {"--model=resnet20", "--image_size=16", "--batch_size=2", "--num_batches=3"});
+  const std::vector<double> cpu = losses_of("cpu", 0, flags);
+  const Strings all = joined(flags, numbers);
+  const std::vector<double> nccl = losses_of("gpu", 0, joined(all, {"--comm_backend=nccl"}));
+  expect_near(nccl, cpu, 2e-2);
+  for (const char* graph : {"--use_cuda_graph", "--nouse_cuda_graph"}) {
+    EXPECT_EQ(losses_of("gpu", 0, joined(all, {"--comm_backend=ring", graph})), nccl) << graph;
+  }
+}
+
+TEST_F(GpuExchange, OfResnetInFp16HasTheBitsOfNcclByTheHost) {
+  expect_equal_bits_of_resnet({"--precision=fp16", "--fp16_loss_scale=256"});
+}
+
+TEST_F(GpuExchange, OfResnetInFp16WithAnAutomaticScaleHasTheBitsOfNcclByTheHost) {
+  expect_equal_bits_of_resnet(
+      {"--precision=fp16", "--fp16_enable_auto_loss_scale", "--fp16_inc_loss_scale_every_n=1"});
+}
+
+TEST_F(GpuExchange, OfResnetInBf16HasTheBitsOfNcclByTheHost) {
+  expect_equal_bits_of_resnet({"--precision=bf16"});
 }
 
 TEST_F(GpuExchangeOfProcesses, HasTheLossesOfTheCpuByNcclAndByTheHost) {
