@@ -5,10 +5,13 @@
 #include <filesystem>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <system_error>
+#include <unistd.h>
 #include <vector>
 
 #include "tests/program/image_shards.h"
@@ -184,6 +187,72 @@ TEST_F(LongImageInput, StaysReadableWhereAnOpenShardIsDeleted) {
       [&] { std::filesystem::remove(data_.path() / "train-00000-of-00001"); });
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.step_lines().size(), 20U);
+}
+
+class SlowImageInput : public LongImageInput {
+ protected:
+  // Writes ten shards of small images, of about 40 MiB together.
+  void write_records(int count) const {
+    std::vector<std::string> records;
+    for (int kind = 0; kind < 50; ++kind) {
+      records.push_back(ImageRecords::record(FlatJpeg::encode(40 + kind, 60, 5 * kind), 1 + kind));
+    }
+    for (int shard = 0; shard < 10; ++shard) {
+      std::string file;
+      for (int i = 0; i < count / 10; ++i) {
+        file += records[static_cast<std::size_t>(i) % records.size()];
+      }
+      data_.write("train-0000" + std::to_string(shard) + "-of-00010", file);
+    }
+  }
+
+  // Returns the resident memory of the program that this test has started, in MiB; 0: none runs.
+  static double resident_mib() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      std::error_code ignored;
+      if (std::filesystem::read_symlink(entry.path() / "exe", ignored) != CNN_PROGRAM) {
+        continue;
+      }
+      const Words status = words_of(read_file(entry.path() / "status"));
+      const auto parent = std::ranges::find(status, "PPid:"),
+                 resident = std::ranges::find(status, "VmRSS:");
+      if (parent != status.end() && resident != status.end() &&
+          *std::next(parent) == std::to_string(::getpid())) {
+        return std::stod(*std::next(resident)) / 1024;
+      }
+    }
+    return 0;
+  }
+};
+
+TEST_F(SlowImageInput, NeedsNoMoreMemoryAtTheEndOfAHundredThousandRecords) {
+  constexpr int records = 100'000, batch = 100, steps = records / batch, at_start = steps / 10;
+  write_records(records);
+  Words words{CNN_PROGRAM, "--device=cpu"};
+  for (const std::string& flag :
+       flags({"--batch_size=" + std::to_string(batch), "--num_epochs=1", "--image_size=64"})) {
+    words.push_back(flag);
+  }
+  double start = 0, most = 0;
+  const Finished run = run_and(
+      words,
+      [&](const Finished& now) {
+        const double resident = resident_mib();
+        const std::size_t done = now.step_lines().size();
+        if (done < at_start) {
+          start = std::max(start, resident);
+        } else {
+          most = std::max(most, resident);
+        }
+        return false;
+      },
+      [] {});
+  ASSERT_EQ(run.status, 0) << run.err;
+  EXPECT_EQ(run.step_lines().size(), static_cast<std::size_t>(steps));
+  ASSERT_GT(start, 0);
+  ASSERT_GT(most, 0);
+  RecordProperty("resident_mib", std::to_string(start) + ", later " + std::to_string(most));
+  EXPECT_LE(most, start + 8) << "MiB in the first tenth of the epoch: " << start;
 }
 
 }  // namespace
