@@ -34,7 +34,7 @@ Run run_of_line(const std::string& where, std::string_view line) {
             json.contains("history"),
         "JSON, but no line of cnn_benchmarks --history");
   try {
-    check(json.at("history").get<int>() == history_form,
+    check(json.at("history") == history_form,
           fmt::format("a line of form {}, and this program reads form {}",
                       json.at("history").dump(), history_form));
     const auto seconds = json.at("step_seconds").get<double>();

@@ -85,7 +85,7 @@ void check_form(const std::string& path, const Json& json) {
     refuse_file(path, "JSON, but no result of cnn_benchmarks; write one with --result_json");
   }
   const Json form = json.value("format", Json(1));
-  if (!form.is_number_integer() || form.get<int>() < 1 || form.get<int>() > newest_format) {
+  if (!form.is_number_integer() || form < 1 || form > newest_format) {
     refuse_file(path, fmt::format("a result of form {}, and this program reads 1 to {}; take the "
                                   "cnn_compare of the build that wrote it",
                                   form.dump(), newest_format));

@@ -152,10 +152,10 @@ std::string policy_of(const Json& file) {
 void check_format(const Json& file) {
   check(file.is_object() && file.value("format", "") == format_name,
         fmt::format("it is no plan of --lms_plan_out: its \"format\" is not \"{}\"", format_name));
-  const int version = file.at("version").get<int>();
+  const Json& version = file.at("version");  // which may be any number
   check(version == format_version,
-        fmt::format("it has version {} of the format, this program reads version {}; {}", version,
-                    format_version, make_anew));
+        fmt::format("it has version {} of the format, this program reads version {}; {}",
+                    version.dump(), format_version, make_anew));
 }
 
 SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph) {

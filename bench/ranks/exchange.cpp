@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "allreduce/calibrate.h"
@@ -26,6 +28,7 @@ using allreduce::Settings;
 using allreduce::Topology;
 
 constexpr double micro = 1e6, giga = 1e-9;
+constexpr std::uint64_t most_ranks = 1 << 20;
 
 int hosts_of(const Topology& topology) { return *std::ranges::max_element(topology.host_of) + 1; }
 
@@ -64,13 +67,23 @@ Source source_in(const Json& json, const char* key) {
   throw Error(fmt::format("{}: there is no source '{}'", key, name));
 }
 
+// Returns a number of ranks or machines. A conversion of other numbers to int would be undefined.
+int count_in(const Json& value, std::string_view name) {
+  check(value.is_number_unsigned() && value.get<std::uint64_t>() <= most_ranks,
+        fmt::format("{} is {}; it is a whole number from 0 to {}", name, value.dump(), most_ranks));
+  return value.get<int>();
+}
+
 allreduce::Limits limits_in(const Json& json, int ranks) {
-  allreduce::Limits limits{.host_of = json.at("machine_of_rank").get<std::vector<int>>(),
+  std::vector<int> machines;
+  for (const Json& machine : json.at("machine_of_rank")) {
+    machines.push_back(count_in(machine, "machine_of_rank"));
+  }
+  allreduce::Limits limits{.host_of = std::move(machines),
                            .line = json.at("line_bytes_per_second").get<double>(),
                            .line_source = source_in(json, "line_source"),
                            .hop = json.at("hop_seconds").get<double>()};
-  check(ranks > 0 && limits.host_of.size() == static_cast<std::size_t>(ranks) &&
-            std::ranges::all_of(limits.host_of, [](int machine) { return machine >= 0; }),
+  check(ranks > 0 && limits.host_of.size() == static_cast<std::size_t>(ranks),
         "machine_of_rank: one number for each rank, from 0 on");
   for (const Json& row : json.at("memory")) {
     limits.memory.push_back(
@@ -131,7 +144,8 @@ MeasuredLinks read_links(const std::string& file) {
     check(stream.good(), "cannot be read");
     const auto json =
         data::parse_json<Json>(std::string(std::istreambuf_iterator<char>(stream), {}));
-    MeasuredLinks found{json.at("ranks").get<int>(), json.at("hosts").get<int>(), {}};
+    MeasuredLinks found{
+        count_in(json.at("ranks"), "ranks"), count_in(json.at("hosts"), "hosts"), {}};
     Links& links = found.speeds.links;
     for (const auto& [name, member] : link_members) {
       links.*member = json.at(name).get<double>();

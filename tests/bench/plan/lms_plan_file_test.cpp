@@ -77,6 +77,7 @@ TEST_F(PlanFileTest, ThatIsForAnotherStepIsRefusedWithWhatDiffers) {
 
 TEST_F(PlanFileTest, OfAnotherVersionOrKindIsRefused) {
   EXPECT_THAT(refusal(with("version", 2), origin), HasSubstr("it has version 2 of the format"));
+  EXPECT_THAT(refusal(with("version", 5e39), origin), HasSubstr("it has version 5e+39 of"));
   EXPECT_THAT(refusal(with("format", "else"), origin), HasSubstr("it is no plan"));
   EXPECT_THAT(refusal("[]", origin), HasSubstr("it is no plan"));
   EXPECT_THAT(refusal(with("steps", 5), origin), HasSubstr("another kind"));

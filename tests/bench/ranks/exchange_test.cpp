@@ -1,6 +1,7 @@
 #include "bench/ranks/exchange.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -47,6 +48,12 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   folder.write("links.json", "{\"ranks\": 2}");
   EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
               HasSubstr("--comm_calibration_file=" + file));
+  // No int holds these, and to convert them would be undefined.
+  for (const char* number : {"5e+39", "-1", "1.5", "18446744073709551615"}) {
+    folder.write("links.json", fmt::format(R"({{"ranks": {}, "hosts": 1}})", number));
+    EXPECT_THAT(tests::error_of([&] { load_links(file, two); }),
+                HasSubstr(fmt::format("ranks is {}; it is a whole number", number)));
+  }
   EXPECT_THAT(tests::error_of([&] { save_links(folder / "no/where", two, {.links = links}); }),
               HasSubstr("cannot write it"));
 }
