@@ -111,24 +111,37 @@ void VariableIo::convert(const TensorView& from, const TensorView& to) {
   stream_->synchronize();
 }
 
+VariableIo::Places VariableIo::places_of(const TensorView& variable, const Part& part) const {
+  const TensorView view{part.desc, variable.data + part.offset};
+  const TensorDesc staged = plain(part.desc);
+  return {.plain = {staged, view.desc == staged ? view.data : arena_.data()}, .variable = view};
+}
+
+void VariableIo::upload(const TensorView& to, std::size_t first, std::span<const float> values) {
+  stream_->copy(to.data + first * sizeof(float), reinterpret_cast<const std::byte*>(values.data()),
+                values.size_bytes());
+  stream_->synchronize();
+}
+
+void VariableIo::settle(const Places& places) {
+  if (places.plain.desc != places.variable.desc) {
+    convert(places.plain, places.variable);
+  }
+}
+
 void VariableIo::write(const TensorView& variable, const Part& part,
                        std::span<const float> values) {
-  const TensorView view{part.desc, variable.data + part.offset};
-  const TensorView staged{plain(part.desc), arena_.data()};
-  const bool converts = view.desc != staged.desc;
-  stream_->copy(converts ? staged.data : view.data,
-                reinterpret_cast<const std::byte*>(values.data()), values.size_bytes());
-  converts ? convert(staged, view) : stream_->synchronize();
+  const Places places = places_of(variable, part);
+  upload(places.plain, 0, values);
+  settle(places);
 }
 
 void VariableIo::read(const TensorView& variable, const Part& part, std::span<float> values) {
-  const TensorView view{part.desc, variable.data + part.offset};
-  const TensorView staged{plain(part.desc), arena_.data()};
-  const bool converts = view.desc != staged.desc;
-  if (converts) {
-    convert(view, staged);
+  const Places places = places_of(variable, part);
+  if (places.plain.desc != places.variable.desc) {
+    convert(places.variable, places.plain);
   }
-  stream_->copy(reinterpret_cast<std::byte*>(values.data()), converts ? staged.data : view.data,
+  stream_->copy(reinterpret_cast<std::byte*>(values.data()), places.plain.data,
                 values.size_bytes());
   stream_->synchronize();
 }
@@ -151,7 +164,10 @@ void VariableIo::read(const Variable& variable, std::span<float> values) {
   }
 }
 
+// The host holds few values at once: beside an arena that takes what a small container has, there
+// is no room for more.
 void VariableIo::initialize(std::uint64_t seed) {
+  constexpr std::size_t most = std::size_t{4} << 20U;
   std::vector<float> values;
   for (const Variable& variable : variables_.all()) {
     if (variable.info.role == Role::derived) {
@@ -159,9 +175,14 @@ void VariableIo::initialize(std::uint64_t seed) {
     }
     const TensorView view = variables_.view(variable);
     for (const Part& part : parts_of(view.desc)) {
-      values.resize(part.elements);
-      layers::fill(variable.info.initializer, seed, variable.info.name, values, part.first);
-      write(view, part, values);
+      const Places places = places_of(view, part);
+      for (std::size_t done = 0; done < part.elements; done += values.size()) {
+        values.resize(std::min(most, part.elements - done));
+        layers::fill(variable.info.initializer, seed, variable.info.name, values,
+                     part.first + done);
+        upload(places.plain, done, values);
+      }
+      settle(places);
     }
   }
 }
