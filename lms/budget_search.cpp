@@ -22,6 +22,7 @@ std::size_t work_of(const PlanningProblem& problem) {
 Solution find(const Request& request, const PlanningProblem& problem, SearchOptions options) {
   options.sync = request.options.sync_mode;
   options.host_bytes = request.budget.host;
+  options.stopped = request.stopped;
   options.swaps = options.host_bytes > 0;
   options.drops = request.options.recompute != Recomputation::off;
   return search(problem, options);

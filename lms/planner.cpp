@@ -65,7 +65,8 @@ Request Planner::request_for(const StepPlan& unlimited, const Schedule& schedule
           .costs = costs,
           .budget = limits_,
           .variable_bytes = options_.resident_bytes,
-          .options = options_.options};
+          .options = options_.options,
+          .stopped = options_.stopped};
 }
 
 void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {

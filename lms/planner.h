@@ -43,7 +43,8 @@ struct PlannerOptions {
   Options options;
   std::size_t budget = 0;          // device bytes for variables and arena
   std::size_t resident_bytes = 0;  // variables and staged data
-  std::size_t host_bytes = 0;      // pinned memory for swapped tensors
+  std::size_t host_bytes = 0;      // pinned memory for what is swapped out
+  StopCheck stopped = nullptr;     // ends a search with PlanningStopped
 };
 
 // Plans training steps within one budget: asks the policy for a schedule, places it in memory and

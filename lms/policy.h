@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <exception>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,8 +21,18 @@ struct Budget {
   std::size_t host = 0;    // pinned, for swapped tensors
 };
 
-// The input of a policy. The schedule is the unlimited step, without waits; all references must
-// outlive the call.
+// Returns whether nobody waits for the plan any more. Null: it is wanted in any case.
+using StopCheck = bool (*)();
+
+// Thrown by a planner whose StopCheck says that nobody waits for its plan. It is no Error, so that
+// callers which try another size after an Error end as well.
+class PlanningStopped : public std::exception {
+ public:
+  const char* what() const noexcept override { return "planning was interrupted"; }
+};
+
+// The input of a policy. The schedule is the unlimited step, without waits; all references
+// must outlive the call.
 struct Request {
   const Graph& graph;
   std::span<const KernelSpec> specs;  // by NodeId: workspaces
@@ -31,6 +42,7 @@ struct Request {
   const Budget& budget;
   std::size_t variable_bytes = 0;  // outside the arena; the original policies include them
   const Options& options;
+  StopCheck stopped = nullptr;  // asked by policies that search
 };
 
 // A line for the user. 0: always; 1 and 2: with such a --lms_debug_level. The caller, who has a

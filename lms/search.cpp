@@ -68,6 +68,9 @@ class Searcher {
   // Evaluates decisions; a step beyond so many seconds is of no use, and its waits are not
   // computed.
   Solution evaluate(TensorDecisions decisions, double seconds = never) {
+    if (options_.stopped != nullptr && options_.stopped()) {
+      throw PlanningStopped();
+    }
     const ExpandedSchedule& expanded = expander_.expand(decisions);
     work_ += expanded.steps.size();
     Evaluation evaluation = evaluator_.estimate(expanded, seconds);

@@ -7,6 +7,7 @@
 #include "lms/expanded_schedule.h"
 #include "lms/options.h"
 #include "lms/planning_problem.h"
+#include "lms/policy.h"
 
 namespace cnn::lms {
 
@@ -24,7 +25,8 @@ struct SearchOptions {
   double temperature = 0.01;
   // Decisions of a plan for a similar problem; null: tries many simple plans.
   const TensorDecisions* start = nullptr;
-  bool prune_moves = false;  // finally, keep the tensors whose moves gain no time
+  bool prune_moves = false;  // at last, keep the tensors whose moves gain no time
+  StopCheck stopped = nullptr;
 };
 
 // Decisions and the evaluation of their schedule.
@@ -32,8 +34,9 @@ struct Solution {
   TensorDecisions decisions;
   Evaluation evaluation;
 };
-// Returns the best solution of simulated annealing, from a given start or from greedy starts.
-// Deterministic: every call uses the same random numbers.
+// Returns the best solution that simulated annealing finds, from one given or from greedy starts. A
+// function of its arguments alone: the random numbers are the same in every call. Throws
+// PlanningStopped when options.stopped says so.
 Solution search(const PlanningProblem& problem, const SearchOptions& options);
 
 }  // namespace cnn::lms

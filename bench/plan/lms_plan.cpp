@@ -12,6 +12,7 @@
 #include "bench/flags/lms_policy.h"
 #include "bench/flags/number_text.h"
 #include "bench/machine/step_costs.h"
+#include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
 #include "lms/python_text.h"
@@ -116,7 +117,9 @@ lms::PlannerOptions planner_options(const Config& config, const RankContext& con
           .options = options_of(config.lms),
           .budget = device_budget(config.lms, context),
           .resident_bytes = resident_bytes,
-          .host_bytes = host_budget(config.lms, context)};
+          .host_bytes = host_budget(config.lms, context),
+          // Other ranks wait for the first one, which tells them that it has stopped.
+          .stopped = context.rank == 0 ? &Interruption::signal_came : nullptr};
 }
 
 }  // namespace
@@ -186,6 +189,14 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   }
   report_.planning_seconds = seconds_since(start);
   return result;
+}
+
+std::optional<StepPlan> LmsPlanner::replan(const StepPlan& unlimited, const Costs& costs) {
+  try {
+    return plan(unlimited, costs, true);
+  } catch (const lms::PlanningStopped&) {
+    return std::nullopt;
+  }
 }
 
 // Figures of the step that hold however its joins are made.

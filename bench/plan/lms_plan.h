@@ -24,12 +24,14 @@ struct RankContext;
 // A planned training step, and the origin of the plan.
 struct LmsReport : lms::PlanReport {
   std::string policy;
-  std::string file;              // source of the plan; empty: planned here
-  std::string unreached_limit;   // for the user, if the device has less than --lms_limit
-  bool measured = false;         // costs were measured in steps, not estimated for the device
-  double unlimited_seconds = 0;  // of all nodes of the step without LMS
-  double planning_seconds = 0;   // wall time from the compiled step to the plan
-  // Gradient sums of more bytes than this are separate nodes in the step.
+  std::string file;              // that the plan was loaded from; empty: it was made here
+  std::string unreached_limit;   // for the user, where the device has less than --lms_limit
+  bool measured = false;         // costs are those of steps, not what is usual for such a device
+  double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS
+  // Wall time from the start of the process to the plan; of a plan made again by measured times:
+  // from the end of the warm-up.
+  double planning_seconds = 0;
+  // Gradient sums of more bytes than this are nodes of their own in the step.
   std::size_t max_fused_grad_add_bytes = layers::any_size;
 
   // Returns whether the step runs by a plan: it needs one, or was given one.
@@ -51,6 +53,9 @@ class LmsPlanner {
   // Plans the step with these costs; measured: whether they come from executed steps. If nothing
   // fits, the plan exceeds the budget and report().fits is false.
   StepPlan plan(const StepPlan& unlimited, const Costs& costs, bool measured);
+  // Plans it by measured costs. Returns nothing if a signal came meanwhile: then the report is
+  // still that of the former plan.
+  std::optional<StepPlan> replan(const StepPlan& unlimited, const Costs& costs);
   const LmsReport& report() const { return report_; }
   // Returns the device bytes, variables included, of the plan with the smallest peak.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
@@ -63,7 +68,7 @@ class LmsPlanner {
   SavedPlan latest() const;  // of the latest plan(), in file form
   // Restores the plan of that earlier report, predicted with the latest costs.
   void keep(LmsReport report, const StepPlan& plan, const Costs& costs);
-  // Sets the planning time, which includes rejected compilations and plans.
+  // Counts all that the user waited for until there was a plan.
   void set_planning_seconds(double seconds) { report_.planning_seconds = seconds; }
   std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
 

@@ -1,14 +1,12 @@
 #include "bench/plan/lms_step.h"
 
 #include <algorithm>
-#include <chrono>
 #include <numeric>
 #include <utility>
 
 #include "bench/flags/lms_policy.h"
 #include "bench/plan/fitting.h"
 #include "bench/ranks/rank_context.h"
-#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -90,7 +88,6 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& con
 
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs) {
-  const auto start = std::chrono::steady_clock::now();
   LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
   plan(step, context);
   if (std::optional<LmsStep> divided = with_divided_joins(job, context, sizes, step)) {
@@ -104,7 +101,6 @@ LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes
       step = std::move(*divided);
     }
   }
-  step.planner.set_planning_seconds(seconds_since(start));
   return step;
 }
 

@@ -72,6 +72,7 @@ Interruption::Interruption(const Console& console) : console_(console) {
 }
 
 Interruption::~Interruption() {
+  caught().signal = 0;
   if (caught().announcer.exchange(0) != 0) {
     std::signal(SIGCONT, SIG_DFL);
   }

@@ -24,7 +24,8 @@ class Interruption {
   void heed_announcement(int process);
 
   bool requested() const;
-  // Returns whether a signal has arrived, also before the processes agree on it. Thread-safe.
+  // Whether a signal has come, before all agree on it. Any thread may ask, also when none of these
+  // lives: then none has.
   static bool signal_came();
   std::optional<int> signal() const;
   std::string reason() const;  // "SIGINT", or the error of stdout; only if requested

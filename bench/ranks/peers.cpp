@@ -216,6 +216,10 @@ std::span<const StepValues> Peers::share(const StepValues& mine, std::uint64_t w
   return shared_;
 }
 
+int Peers::stop_reason() const { return interruption_.stop_reason(); }
+
+void Peers::end_for_first(int stop_reason) { interruption_.agree(stop_reason, 0); }
+
 void Peers::broadcast(std::span<float> values) { broadcast_->run(std::as_writable_bytes(values)); }
 
 }  // namespace cnn::bench

@@ -74,7 +74,11 @@ class Peers {
   // learn whether all ranks passed the same word.
   std::span<const StepValues> share(const StepValues& mine, std::uint64_t word = 0);
   bool words_are_equal() const { return equal_words_; }  // of the latest share()
-  // Replaces the values by those of rank 0.
+  // Why this process wants to end, see Interruption::stop_reason(). All ranks end for that of rank
+  // 0 when each of them has called this with it.
+  int stop_reason() const;
+  void end_for_first(int stop_reason);
+  // These values become those of rank 0.
   void broadcast(std::span<float> values);
   // null: the ranks of this process have their own
   RankExchange* exchange() { return exchange_.get(); }

@@ -33,6 +33,7 @@
 #include "bench/version/build_info.h"
 #include "data/folder_lock.h"
 #include "layers/passes/concat_in_place.h"
+#include "lms/policy.h"
 #include "runtime/seconds_since.h"
 
 namespace cnn::bench {
@@ -347,9 +348,15 @@ bool ran_without_steps(const RunRequest& request, const Job& job, const RankCont
   return false;
 }
 
-}  // namespace
+// Returns whether the run ends before its first step: a plan was all that was asked for, or a
+// signal has come to one of the processes.
+bool ends_with_plan(const RunRequest& request, Team& team, Console& console) {
+  team.agree();
+  return was_interrupted(request.interruption, console) ||
+         (request.config.lms.enabled && request.config.lms.simulate_only);
+}
 
-void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
+void run_all(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
   const Config& config = request.config;
   std::optional<Peers> peers = join_peers(request);
   const Backend backend = placed_backend(request, peers);
@@ -377,8 +384,8 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   }
   const Clock::time_point plan_start = Clock::now();
   Team team(job, context, peers ? &*peers : nullptr);
-  Json& start = result["start"];
-  start = start_json(seconds_since(plan_start));
+  Json& start = result["start"] = start_json(seconds_since(plan_start));
+  team.first().set_planning_seconds(seconds_since(request.process_start));
   add_job(job, team.first(), result);
   note_choices(job, backend, team, console);
   settle_exchange(job, backend, team.first(), peers ? &*peers : nullptr, console);
@@ -388,7 +395,7 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
     report_simulation(job, context, team.first(), console, result);
     return;
   }
-  if ((config.lms.enabled && config.lms.simulate_only) || request.interruption.requested()) {
+  if (ends_with_plan(request, team, console)) {
     return;
   }
   console.print(initializing_line);
@@ -408,6 +415,16 @@ void run_benchmark(const RunRequest& request, Console& console, Json& result, Re
   result["memory"] = memory_json(team.first());
   if (!request.interruption.requested() && job.mode != Mode::evaluation) {
     report_speed(run, profile, file);
+  }
+}
+
+}  // namespace
+
+void run_benchmark(const RunRequest& request, Console& console, Json& result, ResultFile& file) {
+  try {
+    run_all(request, console, result, file);
+  } catch (const lms::PlanningStopped&) {
+    was_interrupted(request.interruption, console);
   }
 }
 

@@ -216,10 +216,13 @@ bool Session::replan(const Costs& costs) {
   }
   const LmsReport before = lms_->report();
   const double present = end_of(simulate(main_->plan(), costs));
-  StepPlan next = lms_->plan(*unlimited_, costs, true);
+  std::optional<StepPlan> next = lms_->replan(*unlimited_, costs);
+  if (!next) {
+    return false;  // the loop of steps sees the signal and ends the run
+  }
   if (lms_->report().fits && lms_->report().predicted_seconds < present) {
     save_plan();
-    adopt(std::move(next));
+    adopt(std::move(*next));
     return true;
   }
   lms_->keep(before, main_->plan(), costs);

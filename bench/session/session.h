@@ -80,6 +80,12 @@ class Session {
 
   const StepPlan& plan() const;  // of the timed program, else of the evaluation
   Json plan_json() const;        // section "plan" of the result file
+  // Counts as the seconds of planning, if there is a plan of --lms, what has passed until it.
+  void set_planning_seconds(double seconds) {
+    if (lms_) {
+      lms_->set_planning_seconds(seconds);
+    }
+  }
   const LmsReport* lms() const { return lms_ ? &lms_->report() : nullptr; }  // null without --lms
   const NetworkFacts& facts() const { return facts_; }
   Layout layout() const { return layout_; }

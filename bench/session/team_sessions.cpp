@@ -13,6 +13,7 @@
 #include "bench/session/session.h"
 #include "bench/session/team.h"
 #include "bench/session/team_rank.h"
+#include "lms/policy.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -21,8 +22,11 @@ struct Team::FirstRank {
   std::string plan;     // of --lms; empty: each plans for itself
   std::string choices;  // of kernels; empty: each chooses for itself
   std::string failure;  // why the step does not fit any rank; empty: it fits
+  int stopped = 0;      // the wish to end that came while it planned; 0: none did
 
-  static auto fields(auto& self) { return std::tie(self.plan, self.choices, self.failure); }
+  static auto fields(auto& self) {
+    return std::tie(self.plan, self.choices, self.failure, self.stopped);
+  }
 };
 
 const RankContext& Team::context_of(const Rank& rank) const {
@@ -77,10 +81,19 @@ Team::FirstRank Team::first_rank(bool one_plan) {
       });
     } catch (const DoesNotFit& problem) {  // for none of the ranks
       first.failure = problem.what();
+    } catch (const lms::PlanningStopped&) {  // the others wait for the plan
+      if (peers_ == nullptr) {
+        throw;
+      }
+      first.stopped = peers_->wish();
     }
   }
   if (peers_ != nullptr) {
     first = peers_->from_first(first);
+  }
+  if (first.stopped != 0) {
+    peers_->end_for_first(first.stopped);
+    throw lms::PlanningStopped();
   }
   if (!first.failure.empty()) {
     throw DoesNotFit(first.failure);

@@ -166,5 +166,18 @@ TEST(LmsMeasured, SaysWhatStepsWaitedForAndWhatTheLinkGave) {
   EXPECT_THAT(trained.run.err, HasSubstr("ms waiting for swap-ins, "));
 }
 
+// The time that a user waits for a plan: compiling the step takes longer than reading its plan.
+TEST(LmsPlanningTime, CountsFromTheStartOfTheProcessAlsoByAFile) {
+  const TemporaryFolder folder;
+  const std::string plan = folder / "plan.json";
+  for (const char* flag : {"--lms_plan_out=", "--lms_plan_file="}) {
+    const LmsRun run = lms_train({"--lms", "--lms_limit=50", "--lms_simulate_only", flag + plan});
+    ASSERT_EQ(run.run.status, 0) << run.run.err;
+    const double seconds = run.result.at("plan").at("lms").at("planning_seconds").get<double>();
+    EXPECT_GE(seconds, run.result.at("start").at("plan").get<double>()) << flag;
+    EXPECT_THAT(run.run.err, testing::ContainsRegex("planned in [0-9]+ ms"));
+  }
+}
+
 }  // namespace
 }  // namespace cnn::tests

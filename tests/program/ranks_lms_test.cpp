@@ -1,3 +1,5 @@
+#include <csignal>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -69,6 +71,29 @@ TEST_F(RanksWithLms, EndByTheReasonOfRankZeroWhereNothingFits) {
   EXPECT_NE(run.err.find("does not fit with --lms"), std::string::npos) << run.err;
   EXPECT_EQ(times_in(run.err, "rank 0 left with 3"), 1U) << run.err;
   EXPECT_EQ(times_in(run.err, "left with 0"), 0U) << run.err;
+}
+
+// The plan of ResNet-152 near its least memory takes seconds, in which the others wait for it.
+TEST_F(RanksWithLms, EndTogetherWhenASignalComesDuringPlanning) {
+  for (const std::vector<int>& ranks : {std::vector<int>{0}, std::vector<int>{0, 1}}) {
+    const TemporaryFolder folder;
+    const Finished run = run_ranks(
+        2,
+        {"--model=resnet152", "--batch_size=16", "--variable_update=replicated", "--lms",
+         "--lms_limit=1100", "--nomeasure_ceilings", "--result_json=" + (folder / "r.json")},
+        [](const Finished& so_far) { return times_in(so_far.out, "Generating training") > 0; },
+        [&] {
+          for (const int rank : ranks) {
+            ::kill(process_of_rank(rank), SIGTERM);
+          }
+        });
+    EXPECT_EQ(codes_of(run), (std::map<int, int>{{0, 128 + SIGTERM}, {1, 128 + SIGTERM}}))
+        << run.err;
+    EXPECT_EQ(times_in(run.err, "interrupted: SIGTERM"), 1U) << run.err;
+    EXPECT_EQ(times_in(run.err, "[LMS][0] plan: keep"), 0U) << run.err;
+    const auto result = nlohmann::json::parse(read_file(folder / "r.json"));
+    EXPECT_EQ(result.at("interrupted_by"), "SIGTERM");
+  }
 }
 
 TEST_F(SlowRanksWithLms, OnThreadsOfProcessesHaveThemToo) {

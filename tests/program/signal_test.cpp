@@ -1,3 +1,4 @@
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -97,6 +98,40 @@ TEST(Signal, EndsARunThatWaitsForItsTurn) {
   EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
   EXPECT_EQ(result_of(folder)["interrupted_by"], "SIGINT");
   EXPECT_EQ(run.out.find("Running warm up"), std::string::npos) << run.out;
+}
+
+// Returns flags of a training whose plan takes seconds: it is near the least memory.
+Words long_planning(const TemporaryFolder& folder, const Words& more) {
+  Words flags{"--model=resnet152", "--batch_size=64", "--lms", "--lms_limit=2200",
+              "--result_json=" + (folder / "r.json")};
+  flags.insert(flags.end(), more.begin(), more.end());
+  return flags;
+}
+
+TEST(Signal, EndsThePlanningOfLargeModelSupportAtOnce) {
+  for (const auto& [number, name] : {std::pair(SIGINT, "SIGINT"), std::pair(SIGTERM, "SIGTERM")}) {
+    const TemporaryFolder folder;
+    const Finished run = run_and_signal(long_planning(folder, {"--simulate=p100-pcie3"}),
+                                        printed("Generating training model"), {number});
+    EXPECT_EQ(run.status, 128 + number) << run.err;
+    EXPECT_EQ(run.err, "interrupted: " + std::string(name) + "\n");
+    EXPECT_EQ(result_of(folder)["interrupted_by"], name);
+    EXPECT_TRUE(result_of(folder)["plan"].is_null());
+  }
+}
+
+TEST(Signal, EndsASearchForTheLargestBatchOfLargeModelSupport) {
+  const TemporaryFolder folder;
+  const auto start = std::chrono::steady_clock::now();
+  const Finished run =
+      run_and_signal(long_planning(folder, {"--simulate=p100-pcie3", "--find_max_batch"}),
+                     [&](const Finished&) {
+                       return std::chrono::steady_clock::now() - start > std::chrono::seconds(1);
+                     },
+                     {SIGINT});
+  EXPECT_EQ(run.status, 128 + SIGINT) << run.err;
+  EXPECT_EQ(result_of(folder)["interrupted_by"], "SIGINT");
+  EXPECT_EQ(run.out.find("Largest batch_size"), std::string::npos) << run.out;
 }
 
 // The result goes to a pipe that nobody reads: the run would wait for a reader for ever.
