@@ -46,7 +46,7 @@ bool fits(const PlacedPlan& plan, const Budget& budget) {
   return plan.outcome.device_bytes <= budget.device && plan.outcome.host_bytes <= budget.host;
 }
 
-// Budgets other than the last whose plans may be faster than this, as their bounds say.
+// Returns the budgets other than the last whose plans may be faster than this, as their bounds say.
 std::vector<std::size_t> promising(const Request& request, const std::vector<std::size_t>& series,
                                    double seconds) {
   constexpr double rounding = 1e-9;
@@ -105,8 +105,11 @@ PlacedPlan fastest(const Request& request, const PlanningProblem& problem,
     }
   };
   if (!series.empty()) {
-    accept(search_budget(request, problem, smallest, series.back()));
-    const std::vector<std::size_t> budgets = promising(request, series, best.outcome.seconds);
+    if (lower_bound_at(request, series.back()) < request.useful_seconds) {
+      accept(search_budget(request, problem, smallest, series.back()));
+    }
+    const std::vector<std::size_t> budgets =
+        promising(request, series, std::min(best.outcome.seconds, request.useful_seconds));
     for (PlacedPlan& plan : search_all(request, problem, smallest, budgets)) {
       accept(std::move(plan));
     }

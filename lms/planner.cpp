@@ -79,10 +79,11 @@ void Planner::start_report(const StepPlan& unlimited, const Costs& costs) {
   }
 }
 
-StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs) {
+StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double useful_seconds) {
   const auto start = std::chrono::steady_clock::now();
   const Schedule given = make_schedule(*unlimited.graph);
-  const Request request = request_for(unlimited, given, costs);
+  Request request = request_for(unlimited, given, costs);
+  request.useful_seconds = useful_seconds;
   start_report(unlimited, costs);
   const bool moves = report_.necessary && options_.options.n_tensors != 0;
   Plan made = moves ? find_policy(options_.policy).plan(request) : Plan{given, {}};
@@ -126,6 +127,11 @@ StepPlan Planner::place(const StepPlan& unlimited, const Request& request) {
   floor_ = floor_ > 0 ? floor_ : min_feasible_bytes(request);
   report_.floor = report_.resident + floor_;
   return plan;
+}
+
+double Planner::lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const {
+  const Schedule schedule = make_schedule(*unlimited.graph);
+  return lower_bound(request_for(unlimited, schedule, costs)).seconds;
 }
 
 std::size_t Planner::least_bytes(const StepPlan& unlimited, const Costs& costs) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,11 +57,13 @@ class Planner {
   const PlannerOptions& options() const { return options_; }
   const Budget& limits() const { return limits_; }  // of the arena
 
-  // Plans the step by the policy. If nothing fits, the plan exceeds the budget and report().fits is
-  // false. Throws Error if options cannot be met.
-  StepPlan plan(const StepPlan& unlimited, const Costs& costs);
-  // Plans the step with a given schedule, placed by plan_memory() with this `enough`. Throws Error
-  // if the schedule does not belong to this step.
+  // Plans the step by the policy's rules. Where nothing fits, the plan takes more than the budget
+  // and report().fits is false. A search spends no time on plans of `useful_seconds` and more.
+  // Throws Error where options cannot be obeyed.
+  StepPlan plan(const StepPlan& unlimited, const Costs& costs,
+                double useful_seconds = std::numeric_limits<double>::infinity());
+  // Plans the step by a schedule from elsewhere, placed as plan_memory() does with so many bytes as
+  // enough. Throws Error if the schedule is not one of this step.
   StepPlan plan_by(const Schedule& schedule, std::size_t enough, const StepPlan& unlimited,
                    const Costs& costs);
 
@@ -69,7 +72,10 @@ class Planner {
   const Schedule& schedule() const { return schedule_; }  // of the latest plan, without links
   double policy_seconds() const { return policy_seconds_; }  // wall time of the latest search
 
-  // Returns the device bytes, variables included, of the plan with the smallest peak.
+  // Seconds that no plan of the step can be faster than within the budget; see bound.h.
+  double lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const;
+
+  // Bytes of the device that the plan with the smallest peak takes, variables included.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,8 @@ struct Request {
   std::size_t variable_bytes = 0;  // outside the arena; the original policies include them
   const Options& options;
   StopCheck stopped = nullptr;  // asked by policies that search
+  // A plan that takes so long is of no use: the caller has one that is as fast.
+  double useful_seconds = std::numeric_limits<double>::infinity();
 };
 
 // A line for the user. 0: always; 1 and 2: with such a --lms_debug_level. The caller, who has a

@@ -156,9 +156,11 @@ SavedPlan LmsPlanner::latest() const {
           .schedule = planner_.schedule()};
 }
 
-StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs) {
+StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs, bool measured) {
   if (!loaded_) {
-    return planner_.plan(unlimited, costs);
+    const bool has_other = whole_ && whole_->fits && !measured;  // which the caller compares
+    return has_other ? planner_.plan(unlimited, costs, whole_->predicted_seconds)
+                     : planner_.plan(unlimited, costs);
   }
   try {
     return planner_.plan_by(loaded_->schedule, loaded_->enough, unlimited, costs);
@@ -171,7 +173,7 @@ StepPlan LmsPlanner::make(const StepPlan& unlimited, const Costs& costs) {
 
 StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool measured) {
   const auto start = std::chrono::steady_clock::now();
-  StepPlan result = make(unlimited, costs);
+  StepPlan result = make(unlimited, costs, measured);
   report_ = {planner_.report()};
   report_.policy = loaded_ ? loaded_->policy : planner_.options().policy;
   report_.file = file_;

@@ -59,8 +59,13 @@ class LmsPlanner {
   const LmsReport& report() const { return report_; }
   // Returns the device bytes, variables included, of the plan with the smallest peak.
   std::size_t least_bytes(const StepPlan& unlimited, const Costs& costs) const;
-  // Makes later plans sum gradients in smaller nodes than the step without LMS, which `whole`
-  // reports.
+  // Seconds that no plan of the step can be faster than within the budget.
+  double lower_bound_seconds(const StepPlan& unlimited, const Costs& costs) const {
+    return planner_.lower_bound_seconds(unlimited, costs);
+  }
+  // The steps planned from now on sum gradients in smaller nodes than that of the report, which is
+  // the step without LMS. Before steps were measured, no plan is searched that is slower than that
+  // of the report.
   void use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
   // Makes plan() return the saved plan; plan() throws Error with the file if the plan does not
   // match the step. An empty path means a plan of another rank.
@@ -73,7 +78,7 @@ class LmsPlanner {
   std::size_t resident_bytes() const { return planner_.options().resident_bytes; }
 
  private:
-  StepPlan make(const StepPlan& unlimited, const Costs& costs);
+  StepPlan make(const StepPlan& unlimited, const Costs& costs, bool measured);
   void compare();
 
   lms::Planner planner_;

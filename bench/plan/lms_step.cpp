@@ -1,7 +1,6 @@
 #include "bench/plan/lms_step.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "bench/flags/lms_policy.h"
@@ -55,19 +54,17 @@ LmsStep step_for_lms(const Job& job, const RankContext& context, const Sizes& si
   return step;
 }
 
-double compute_seconds(const LmsStep& step, const RankContext& context) {
-  const Costs costs = expected_costs(step.unlimited, context.backend);
-  return std::accumulate(costs.seconds.begin(), costs.seconds.end(), 0.0);
+double lower_bound_seconds(const LmsStep& step, const RankContext& context) {
+  return step.planner.lower_bound_seconds(step.unlimited,
+                                          expected_costs(step.unlimited, context.backend));
 }
 
-// The step with the largest gradients joined in nodes of their own, planned, if it can be faster
-// than the plan of the whole step.
+// The step with the largest gradients joined in nodes of their own, planned, unless its lower bound
+// says that it cannot be faster than the plan of the whole step.
 std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& context,
                                           const Sizes& sizes, const LmsStep& whole) {
   const LmsReport& report = whole.planner.report();
-  constexpr double near = 1.05;  // of the bound: little is gained by another step
-  if (!may_divide(job) || !report.necessary ||
-      (report.fits && report.predicted_seconds <= near * report.lower_bound_seconds)) {
+  if (!may_divide(job) || !report.necessary) {
     return std::nullopt;
   }
   Sizes divided = with_smaller_joins(sizes, report);
@@ -76,7 +73,7 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& con
   step.bucket_bytes = whole.bucket_bytes;
   const bool differs =
       step.unlimited.graph->nodes().size() != whole.unlimited.graph->nodes().size();
-  if (!differs || (report.fits && compute_seconds(step, context) >= report.predicted_seconds)) {
+  if (!differs || (report.fits && lower_bound_seconds(step, context) >= report.predicted_seconds)) {
     return std::nullopt;
   }
   step.planner.use_joins(divided.max_fused_grad_add_bytes, report);

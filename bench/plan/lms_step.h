@@ -22,13 +22,13 @@ struct LmsStep {
   std::optional<std::size_t> bucket_bytes = {};
 };
 
-// Plans the training step of the programs, which were compiled at these sizes. If a step does not
-// fit, it updates variables in the smallest buckets, which may suffice. plan_step() then plans
-// again with the largest gradient sums as separate nodes, which lowers the peak and takes slightly
-// longer, and returns the faster plan. This applies only to f32, where the stored sum equals the
-// fused one bit for bit. A plan within 5 % of its bound is accepted at once. Neither choice depends
-// on the budget otherwise, so that more memory is never slower except within these 5 %. References
-// must outlive the result.
+// Plans the training step of the programs, which are those of the sizes. A step that does not fit
+// as it is updates variables in the smallest parts, which may be all that it needs. The step is
+// planned once more with the largest gradients joined in nodes of their own, which takes less at
+// the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
+// the one that would be used, to the bit. How it is divided does not depend on the budget, and it
+// is left out only where its lower bound is not below the time of the other plan, so that more
+// memory is never slower. References must outlive it.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 

@@ -89,6 +89,22 @@ TEST(Planned, IsNeverSlowerInALargerBudget) {
   EXPECT_GT(faster, 8);
 }
 
+// A caller that has another plan asks for faster ones only.
+TEST(Planned, SearchesNothingWhereNoPlanCanBeOfUse) {
+  for_random_steps(12, 6, [](StepCase& c) {
+    Request request = c.request();
+    const Plan free = find_policy("planned").plan(request);
+    const double seconds = outcome_of(request, free.schedule, free.enough).seconds;
+    request.useful_seconds = 1.01 * seconds;
+    const Plan same = find_policy("planned").plan(request);
+    EXPECT_EQ(outcome_of(request, same.schedule, same.enough).seconds, seconds);
+    request.useful_seconds = lower_bound(request).seconds;
+    const Plan least = find_policy("planned").plan(request);
+    EXPECT_EQ(outcome_of(request, least.schedule, least.enough).device_bytes,
+              min_feasible_bytes(c.request()));
+  });
+}
+
 TEST(LongPlanned, LeavesNoMoreThanTheHostTakes) {
   int less = 0;
   for_random_steps(60, 6, [&](StepCase& c) {
