@@ -121,6 +121,19 @@ TEST(Simulate, HasPoliciesThatDifferAsTheOriginalsDid) {
   EXPECT_GT(share({"--lms_policy=planned"}), 0.96);
 }
 
+TEST(SlowSimulate, FindsBatchesOfVgg16ThatNeedLargeModelSupport) {
+  const auto largest_batch = [](std::vector<std::string> words) {
+    words.insert(words.end(), {"--model=vgg16", "--batch_size=64", "--find_max_batch"});
+    const Simulated p100 = simulated("p100-pcie3", words);
+    EXPECT_EQ(p100.run.status, 0) << p100.run.err;
+    return p100.result.at("search").at("largest").get<int>();
+  };
+  const int without = largest_batch({});
+  EXPECT_GT(without, 300);
+  EXPECT_LT(without, 450);
+  EXPECT_GE(largest_batch({"--lms"}), 570);
+}
+
 TEST(Simulate, ObeysTheLimitsOfFlagsBesideThoseOfTheMachine) {
   const std::vector<std::string> words{"--model=resnet50", "--batch_size=150", "--lms",
                                        "--lms_limit=6000"};
