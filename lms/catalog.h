@@ -10,6 +10,8 @@ namespace cnn::lms {
 struct PolicyRow {
   std::string_view name;  // value of --lms_policy
   Policy plan = nullptr;
+  // Its schedules say themselves which step waits for which copy.
+  bool places_waits = false;
 };
 
 std::span<const PolicyRow> policies();

@@ -9,6 +9,7 @@
 #include "lms/catalog.h"
 #include "lms/planned.h"
 #include "lms/stash.h"
+#include "lms/swap_out_waits.h"
 #include "runtime/access.h"
 #include "runtime/memory_plan.h"
 #include "runtime/seconds_since.h"
@@ -86,8 +87,12 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
   request.useful_seconds = useful_seconds;
   start_report(unlimited, costs);
   const bool moves = report_.necessary && options_.options.n_tensors != 0;
-  Plan made = moves ? find_policy(options_.policy).plan(request) : Plan{given, {}};
+  const PolicyRow& policy = find_policy(options_.policy);
+  Plan made = moves ? policy.plan(request) : Plan{given, {}};
   policy_seconds_ = seconds_since(start);
+  if (moves && !policy.places_waits) {
+    made = with_swap_out_waits(request, std::move(made));
+  }
   schedule_ = std::move(made.schedule);
   report_.notes = std::move(made.notes);
   floor_ = made.floor > 0 ? made.floor : floor_;

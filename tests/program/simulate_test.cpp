@@ -113,12 +113,25 @@ TEST(Simulate, HasPoliciesThatDifferAsTheOriginalsDid) {
   };
   EXPECT_NEAR(share({"--lms_swapout_threshold=1", "--lms_swapin_ahead=1", "--lms_sync_mode=3"}),
               0.23, 0.02);
-  EXPECT_NEAR(share({"--lms_policy=tflms1"}), 0.25, 0.02);
+  EXPECT_NEAR(share({"--lms_policy=tflms1"}), 0.25, 0.03);
   const double oldest_first = share({"--lms_policy=window"});
   EXPECT_GT(oldest_first, 0.3);
   EXPECT_LT(oldest_first, 0.5);
   EXPECT_GT(share({"--lms_policy=reclaim"}), oldest_first);
   EXPECT_GT(share({"--lms_policy=planned"}), 0.96);
+}
+
+// Every activation leaves. The forward pass lasts shorter than its copies, so that 9 of its 22 GiB
+// are still leaving at its end: they have room in the 11 GiB that nothing else takes.
+TEST(Simulate, LetsNoStepOfAPolicyWaitForACopyBesideIdleMemory) {
+  const Simulated tflms1 = simulated(
+      "p100-nvlink1", {"--model=resnet50", "--batch_size=314", "--lms", "--lms_policy=tflms1"});
+  ASSERT_EQ(tflms1.run.status, 0) << tflms1.run.err;
+  const json& lms = tflms1.result.at("plan").at("lms");
+  EXPECT_LT(lms.at("predicted_step_seconds").get<double>(), 2.15);
+  EXPECT_LT(lms.at("predicted_stall_seconds").at("memory").get<double>(), 0.35);
+  EXPECT_GT(lms.at("predicted_peak_bytes").get<std::size_t>(), std::size_t{10} << 30U);
+  EXPECT_LE(lms.at("predicted_peak_bytes"), lms.at("budget_bytes"));
 }
 
 TEST(SlowSimulate, FindsBatchesOfVgg16ThatNeedLargeModelSupport) {
