@@ -95,6 +95,7 @@ StepPlan Planner::plan(const StepPlan& unlimited, const Costs& costs, double use
   }
   schedule_ = std::move(made.schedule);
   report_.notes = std::move(made.notes);
+  report_.reclaims = made.reclaims;
   floor_ = made.floor > 0 ? made.floor : floor_;
   enough_ = made.enough;
   StepPlan result = place(unlimited, request);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,8 +35,9 @@ struct PlanReport {
   Timeline timeline;             // of the planned step
   double predicted_seconds = 0;  // its end
   Stalls predicted_stalls;
-  double lower_bound_seconds = 0;  // see bound.h
-  std::vector<Note> notes;         // of the policy
+  double lower_bound_seconds = 0;    // see bound.h
+  std::vector<Note> notes;           // of the policy
+  std::optional<Reclaims> reclaims;  // of the policy, if it replays an allocator
 };
 
 // The resources that a planner may use: the budget includes the resident bytes.

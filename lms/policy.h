@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -57,14 +58,21 @@ struct Note {
   std::string text;
 };
 
-// A plan is a schedule: an order of Compute, Offload and Fetch with the requested waits.
-// plan_memory() decides whether it fits, simulate() predicts its time.
+// How often an allocator made room by taking tensors from the device: by one that was large enough,
+// or by as many as it took where none was, for which the originals take all that are not in use.
+struct Reclaims {
+  std::size_t ones = 0, alls = 0;
+};
+
+// A plan is a schedule: an order of Compute, Offload and Fetch with the waits that were asked for,
+// nothing else. Whether it fits is the business of plan_memory(); what it takes, of simulate().
 struct Plan {
   Schedule schedule;
   std::vector<Note> notes;  // the log of the original implementation
   // Arena bytes at which plan_memory() may stop; 0: it minimises.
   std::size_t enough = 0;
-  std::size_t floor = 0;  // smallest bytes with a plan, if the policy computed them; else 0
+  std::size_t floor = 0;  // the least bytes with a plan, where the policy had to find them; else 0
+  std::optional<Reclaims> reclaims = {};  // of policies that replay an allocator
 };
 
 // A pure function: equal requests give equal plans. Throws Error if options cannot be met.

@@ -5,6 +5,7 @@
 // start with the last use where the step before has shown that the tensor will be reclaimed, are
 // every copy out here: the replay knows the step. The bytes still are freed only when needed.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ Plan reclaim_within(const Request& request, std::size_t device_bytes) {
   std::vector<Decision> decisions;
   std::size_t alone = 0;
   std::uint64_t bytes = 0;
+  Reclaims reclaims;
+  std::optional<StepId> served;
   for (const Eviction& eviction : evictions) {
     decisions.emplace_back(Swap{.tensor = eviction.tensor->tensor,
                                 .out_behind = eviction.last_used,
@@ -34,13 +37,18 @@ Plan reclaim_within(const Request& request, std::size_t device_bytes) {
                                 .not_before = compute_before(request.schedule, eviction.back_for),
                                 .free_before = eviction.freed_for});
     alone += eviction.sufficed ? 1 : 0;
+    if (served != eviction.freed_for) {  // else one more for the same need
+      ++(eviction.sufficed ? reclaims.ones : reclaims.alls);
+      served = eviction.freed_for;
+    }
     bytes += eviction.tensor->bytes;
   }
   return {.schedule = edit(request.schedule, decisions, request.options.sync_mode),
           .notes = {{.level = 0,
                      .text = "Reclaimed " + gib_text(bytes) + " GiB: reclaim_one " +
                              std::to_string(alone) + ", reclaim_fragments " +
-                             std::to_string(evictions.size() - alone)}}};
+                             std::to_string(evictions.size() - alone)}},
+          .reclaims = reclaims};
 }
 
 }  // namespace

@@ -40,9 +40,10 @@ LmsStats::LmsStats(const Job& job, const Session& session) : job_(job), session_
 }
 
 LmsStats::Counts LmsStats::counts() const {
-  const lms::Summary& did = session_.lms()->summary;
+  const LmsReport& report = *session_.lms();
+  const lms::Summary& did = report.summary;
   return {.allocs = session_.plan().memory.blocks.size(),
-          .reclaims = did.swap_outs,
+          .reclaims = report.reclaims.value_or(lms::Reclaims{.ones = did.swap_outs}),
           .gib = static_cast<double>(did.bytes_out) / (1U << 30U)};
 }
 
@@ -55,9 +56,9 @@ void LmsStats::step_finished(const FinishedStep& step) {
     const std::int64_t epoch =
         (step.global_step - 1) * examples_per_step(job_) / job_.train_examples;
     append_to_file(steps_flag, *steps_path_,
-                   fmt::format("t,{},{},{},{},{},0,{}\n", epoch, step.number,
-                               lms::python_text(step.values.seconds), now.allocs, now.reclaims,
-                               lms::python_text(now.gib)));
+                   fmt::format("t,{},{},{},{},{},{},{}\n", epoch, step.number,
+                               lms::python_text(step.values.seconds), now.allocs, now.reclaims.ones,
+                               now.reclaims.alls, lms::python_text(now.gib)));
   }
   if (step.number > job_.config->lms.stats_warmup_steps) {
     seconds_.push_back(step.values.seconds);
@@ -76,7 +77,8 @@ std::string LmsStats::average() const {
   const Counts now = steps > 0 ? counts() : Counts{};
   return fmt::format("{},{},{},{},{},{},{},{},{}\n", job_.image_size, text(rate(mean)),
                      text(rate(middle)), text(now.gib), text(static_cast<double>(now.allocs)),
-                     seconds_.size(), text(0), text(static_cast<double>(now.reclaims)), text(mean));
+                     seconds_.size(), text(static_cast<double>(now.reclaims.alls)),
+                     text(static_cast<double>(now.reclaims.ones)), text(mean));
 }
 
 void LmsStats::end(const RunEnd& /*end*/) {

@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "bench/report/observer.h"
+#include "lms/policy.h"
 
 namespace cnn::bench {
 
 struct Job;
 class Session;
 
-// Writes the tables of --lms_stats and --lms_stats_average, with the names and columns of the
-// examples of IBM's LMS for TensorFlow 2. Their allocator counted events; these tables count the
-// plan, which is equal in every step: allocs are blocks of the arena, reclaimOnes swapped-out
-// tensors; a plan never empties the device, so reclaimAlls is 0.
+// The tables of --lms_stats and --lms_stats_average, with the names and columns that the examples
+// of IBM's LMS for TensorFlow 2 gave them. Where its allocator counted, the plan is counted, which
+// is the same in every step: allocs are blocks of the arena. A policy that replays an allocator
+// counts as reclaimOnes the needs that one tensor met, as reclaimAlls those for which none was
+// large enough; for other policies, which never empty the device, reclaimOnes are tensors that
+// leave.
 class LmsStats final : public Observer {
  public:
   // References must outlive the object. Creates the folder. Throws Error if a table is not
@@ -27,7 +30,8 @@ class LmsStats final : public Observer {
 
  private:
   struct Counts {
-    std::size_t allocs = 0, reclaims = 0;
+    std::size_t allocs = 0;
+    lms::Reclaims reclaims;
     double gib = 0;
   };
   Counts counts() const;

@@ -33,6 +33,8 @@ TEST(Reclaim, TakesBytesWhenTheyAreNeededAndCopiesBackOnDemand) {
                           "fetch conv#0 <17", "conv_backward_weights#15", "descend#16",
                           "conv_backward_data#17", "conv_backward_weights#18", "descend#19"));
   EXPECT_THAT(lines(plan), ElementsAre("Reclaimed 0.0 GiB: reclaim_one 2, reclaim_fragments 0"));
+  EXPECT_EQ(plan.reclaims.value().ones, 2U);
+  EXPECT_EQ(plan.reclaims.value().alls, 0U);
 }
 
 TEST(Reclaim, SaysThatItReclaimedNothing) {
@@ -57,6 +59,24 @@ TEST(Reclaim, FitsWhereAReplayWithFewerBytesDoes) {
     }
   }
   EXPECT_GT(fitted, 30U);
+}
+
+TEST(Reclaim, CountsNeedsThatNoSingleTensorMet) {
+  std::size_t with_alls = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    StepCase c = tests::random_step(seed);
+    c.budget.device = c.peak(c.schedule).device_bytes * (5 + seed % 5) / 10;
+    const Plan plan = reclaim(c.request());
+    const Reclaims reclaims = plan.reclaims.value();
+    const std::size_t left = summarize(*c.graph, plan.schedule).swap_outs;
+    EXPECT_EQ(left == 0, reclaims.ones + reclaims.alls == 0) << seed;
+    EXPECT_LE(reclaims.ones + reclaims.alls, left) << seed;
+    if (left > reclaims.ones + reclaims.alls) {
+      EXPECT_GT(reclaims.alls, 0U) << seed;
+    }
+    with_alls += reclaims.alls > 0 ? 1 : 0;
+  }
+  EXPECT_GT(with_alls, 5U);
 }
 
 TEST(Reclaim, PlansStepsThatCannotFit) {

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <regex>
 #include <set>
+#include <sstream>
 
 #include "tests/program/lms_training.h"
 
@@ -145,6 +147,28 @@ TEST(LmsStats, AreTablesLikeThoseOfTensorFlowsExamples) {
             "reclaim_alls,reclaim_ones,time");
   EXPECT_THAT(averages[1], StartsWith("32,0."));
   EXPECT_THAT(averages[2], HasSubstr(",2,0.0,"));
+}
+
+TEST(LmsStats, CountWhatAnAllocatorReclaimed) {
+  const TemporaryFolder folder;
+  const LmsRun trained =
+      lms_train({"--lms", "--device_memory_mb=20", "--emulate_link_gbps=2", "--lms_policy=reclaim",
+                 "--lms_stats", "--output_dir=" + folder.path().string()});
+  ASSERT_EQ(trained.run.status, 0) << trained.run.err;
+  std::istringstream row(lines_of(read_file(folder / "resnet20_lms_stats.csv")).at(1));
+  std::vector<std::string> fields;
+  for (std::string field; std::getline(row, field, ',');) {
+    fields.push_back(field);
+  }
+  ASSERT_EQ(fields.size(), 8U);
+  const int ones = std::stoi(fields[5]), alls = std::stoi(fields[6]);
+  EXPECT_GT(ones, 0);
+  EXPECT_GT(alls, 0);
+  const std::regex line("reclaim_one ([0-9]+), reclaim_fragments ([0-9]+)");
+  std::smatch found;
+  ASSERT_TRUE(std::regex_search(trained.run.err, found, line)) << trained.run.err;
+  EXPECT_LE(ones, std::stoi(found[1]));
+  EXPECT_LE(ones + alls, std::stoi(found[1]) + std::stoi(found[2]));
 }
 
 TEST(LmsMeasured, SaysWhatStepsWaitedForAndWhatTheLinkGave) {
