@@ -6,12 +6,14 @@
 #include <cstdlib>
 #include <fmt/format.h>
 #include <memory>
+#include <unistd.h>
 #include <utility>
 
 #include "bench/flags/config.h"
 #include "bench/flags/lms_policy.h"
 #include "bench/flags/number_text.h"
 #include "bench/machine/step_costs.h"
+#include "bench/plan/log_prefix.h"
 #include "bench/ranks/interruption.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/report/units.h"
@@ -177,6 +179,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_ = {planner_.report()};
   report_.policy = loaded_ ? loaded_->policy : planner_.options().policy;
   report_.file = file_;
+  report_.note_prefix = log_prefix(report_.policy, std::chrono::system_clock::now(), gettid());
   report_.unreached_limit = unreached_limit_;
   report_.measured = measured;
   report_.unlimited_seconds = report_.compute_seconds;
@@ -255,9 +258,10 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
   for (const lms::Note& note : report.notes) {
     if (note.level <= debug_level) {
       // Caffe names the GPU there, not a level.
-      lines.push_back(report.policy == "caffe"
-                          ? fmt::format("[LMS:0] {}", note.text)
-                          : fmt::format("[LMS][{}] {}", note.level, note.text));
+      lines.push_back(report.note_prefix +
+                      (report.policy == "caffe"
+                           ? fmt::format("[LMS:0] {}", note.text)
+                           : fmt::format("[LMS][{}] {}", note.level, note.text)));
     }
   }
   if (!report.unreached_limit.empty()) {

@@ -25,6 +25,7 @@ struct RankContext;
 struct LmsReport : lms::PlanReport {
   std::string policy;
   std::string file;              // that the plan was loaded from; empty: it was made here
+  std::string note_prefix;       // of the policy's lines, see log_prefix()
   std::string unreached_limit;   // for the user, where the device has less than --lms_limit
   bool measured = false;         // costs are those of steps, not what is usual for such a device
   double unlimited_seconds = 0;  // of all nodes of the step as it is made without LMS

@@ -188,6 +188,9 @@ TEST(LmsLines, HaveTheNotesOfThePolicyUpToTheLevelAskedFor) {
   EXPECT_EQ(lms_lines(report, 1)[1], "[LMS][1] asked for");
   report.policy = "caffe";
   EXPECT_EQ(lms_lines(report, 1)[1], "[LMS:0] asked for");
+  report.note_prefix = "I0821 04:26:41.953693 60726 syncedmem.cpp:349] ";
+  EXPECT_EQ(lms_lines(report, 1)[1], report.note_prefix + "[LMS:0] asked for");
+  EXPECT_THAT(lms_lines(report, 1)[2], StartsWith("[LMS][0] LMS is not necessary"));
 }
 
 TEST(LmsLines, TellTimesAndWhetherTheyWereMeasured) {
