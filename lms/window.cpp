@@ -1,11 +1,14 @@
 // The scheduler of Sony's nnabla (SwapInOutScheduler): the order in which a step touches tensors is
-// recorded once; a window runs ahead over it as far as all that it meets fits, and starts the
-// copies back of what it meets. A tensor leaves behind a step unless the window has met its next
-// use. Source facts: the public scheduler, CNN-oriented. Its first step, and what it does with uses
-// that were not recorded, have no counterpart: the order is known. A departure is cancelled where
-// the window meets the tensor at once; after that its bytes may belong to others.
+// recorded once; a window runs ahead over it, as far as what it meets takes 1.5 times the device's
+// bytes, and a tensor leaves behind a step unless its next use is in the window. Copies back of
+// what it meets start as far ahead as all of it fits in the device. The original's users are told
+// to give it fewer bytes where it fails; here a window that does not fit is tried again with less.
+// Source facts: the public scheduler, CNN-oriented. Its first step, and what it does with uses that
+// were not recorded, have no counterpart: the order is known. A departure is cancelled where the
+// window meets the tensor at once; after that its bytes may belong to others.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +16,7 @@
 #include "lms/edit.h"
 #include "lms/live_bytes.h"
 #include "lms/policies.h"
+#include "lms/python_text.h"
 #include "lms/stash.h"
 #include "runtime/access.h"
 #include "runtime/memory_plan.h"
@@ -22,8 +26,10 @@ namespace {
 
 class Window {
  public:
-  explicit Window(const Request& request)
+  // size: of the window, in budgets.
+  Window(const Request& request, double size)
       : request_(request),
+        window_bytes_(static_cast<std::size_t>(size * static_cast<double>(request.budget.device))),
         workspaces_(workspaces_of(request)),
         blocks_(request.graph.tensors().size()),
         uses_(request.schedule.steps.size()) {
@@ -43,6 +49,7 @@ class Window {
   std::vector<Decision> decisions() {
     for (std::uint32_t s = 0; s < uses_.size(); ++s) {
       advance(StepId{s});
+      look_ahead();
       leave_behind(StepId{s});
     }
     return std::move(decisions_);
@@ -96,6 +103,24 @@ class Window {
     }
   }
 
+  // Moves the end of the window behind the last step up to which all tensors from here on fit in
+  // it.
+  void look_ahead() {
+    std::size_t bytes = counted_bytes_;
+    std::vector<TensorId> met;
+    for (window_end_ = end_; window_end_ < uses_.size(); ++window_end_) {
+      for (const TensorId root : uses_[window_end_]) {
+        if (!block(root).counted && std::ranges::find(met, root) == met.end()) {
+          bytes += bytes_of(root);
+          met.push_back(root);
+        }
+      }
+      if (bytes > window_bytes_) {
+        return;
+      }
+    }
+  }
+
   void meet(TensorId root, StepId met, StepId now) {
     Block& b = block(root);
     if (b.counted) {
@@ -123,7 +148,7 @@ class Window {
       const auto next = std::ranges::upper_bound(b.uses, step);
       if (next == b.uses.end()) {
         uncount(root);
-      } else if (index_of(*next) >= end_ && may_leave(b, step)) {
+      } else if (index_of(*next) >= window_end_ && may_leave(b, step)) {
         b.left = step;
         gone_ += b.has_left ? 0 : 1;
         b.has_left = true;
@@ -144,10 +169,12 @@ class Window {
   }
 
   const Request& request_;
-  std::vector<std::size_t> workspaces_;       // by NodeId
-  std::vector<Block> blocks_;                 // by TensorId of roots
-  std::vector<std::vector<TensorId>> uses_;   // by StepId: roots
-  std::size_t end_ = 0;                       // the first step that the window has not met
+  std::size_t window_bytes_;
+  std::vector<std::size_t> workspaces_;      // by NodeId
+  std::vector<Block> blocks_;                // by TensorId of roots
+  std::vector<std::vector<TensorId>> uses_;  // by StepId: roots
+  std::size_t end_ = 0;  // the first step whose tensors do not fit in the device beside the others
+  std::size_t window_end_ = 0;                // the first step that the window has not met
   std::size_t counted_bytes_ = 0, gone_ = 0;  // tensors that have left
   std::vector<Decision> decisions_;
 };
@@ -155,9 +182,18 @@ class Window {
 }  // namespace
 
 Plan window(const Request& request) {
-  return {
-      .schedule = edit(request.schedule, Window(request).decisions(), request.options.sync_mode),
-      .notes = {}};
+  constexpr std::array<double, 3> sizes{1.5, 1.25, 1};
+  Plan plan;
+  for (const double size : sizes) {
+    plan = {.schedule = edit(request.schedule, Window(request, size).decisions(),
+                             request.options.sync_mode),
+            .notes = {
+                {.level = 1, .text = "The window has " + python_text(size) + " times the budget"}}};
+    if (fits(request, plan.schedule)) {
+      break;
+    }
+  }
+  return plan;
 }
 
 }  // namespace cnn::lms

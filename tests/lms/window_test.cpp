@@ -4,12 +4,14 @@
 #include "lms/policies.h"
 #include "lms/summary.h"
 #include "tests/lms/chain_step.h"
+#include "tests/lms/random_step.h"
 
 namespace cnn::lms {
 namespace {
 
 using ::testing::ElementsAre;
 using tests::chain_step;
+using tests::lines;
 using tests::StepCase;
 using tests::texts;
 
@@ -39,6 +41,27 @@ TEST(Window, LetsNothingLeaveThatItReaches) {
     EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device) << images;
     before = out;
   }
+}
+
+// A window of one budget would let a tensor leave whose next use is just beyond it.
+TEST(Window, ReachesHalfABudgetBeyondWhatFits) {
+  StepCase c = chain_step(10);
+  c.budget.device = std::size_t{64} * 8;
+  const Plan plan = window(c.request());
+  EXPECT_THAT(lines(plan, 1), ElementsAre("The window has 1.5 times the budget"));
+  EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
+}
+
+TEST(Window, IsSmallerWhereItsTensorsDoNotFit) {
+  std::size_t smaller = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    StepCase c = tests::random_step(seed);
+    c.budget.device = c.peak(c.schedule).device_bytes * (6 + seed % 4) / 10;
+    smaller +=
+        lines(window(c.request()), 1).front() == "The window has 1.5 times the budget" ? 0 : 1;
+  }
+  EXPECT_GT(smaller, 5U);
+  EXPECT_LT(smaller, 95U);
 }
 
 TEST(Window, LetsNoMoreTensorsGoThanAllowed) {
