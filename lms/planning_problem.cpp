@@ -31,6 +31,7 @@ class ProblemBuilder {
     result_.backward = index_of(request_.backward);
     result_.out_bytes_per_second = request_.costs.out_bytes_per_second;
     result_.in_bytes_per_second = request_.costs.in_bytes_per_second;
+    result_.copy_latency = request_.costs.copy_latency;
     mark_forward();
     mark_candidates();
     return std::move(result_);

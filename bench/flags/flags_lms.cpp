@@ -246,7 +246,8 @@ constexpr Flag cpu_device_rows[] = {
      .member = &at<&Config::lms, &LmsFlags::device_memory_mb>,
      .no_effect = {no_cpu}},
     {.name = "emulate_link_gbps",
-     .help = "of that device: 10^9 bytes a second out[,in[,both at once]]",
+     .help = "of that device: 10^9 bytes a second out[,in[,both at once]]; ranks of one machine "
+             "divide it",
      .member = &at<&Config::lms, &LmsFlags::emulate_link_gbps>,
      .no_effect = {no_device}},
 };

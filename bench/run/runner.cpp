@@ -17,6 +17,7 @@
 #include "bench/ranks/rank_consistency.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_lanes.h"
+#include "bench/ranks/shared_link.h"
 #include "bench/report/benchmark_log.h"
 #include "bench/report/reporter.h"
 #include "bench/report/units.h"
@@ -229,7 +230,7 @@ bool first_says(std::optional<Peers>& peers, bool mine) {
 }
 
 Backend placed_backend(const RunRequest& request, const std::optional<Peers>& peers) {
-  Config placed = request.config;
+  Config placed = with_shared_link(request.config, peers ? &*peers : nullptr);
   placed.gpu.ordinal = peers ? peers->place_on_host() * placed.num_gpus : 0;
   return make_backend(placed, request.backends);
 }

@@ -17,6 +17,7 @@
 #include "bench/ranks/rank_lanes.h"
 #include "bench/ranks/rank_nodes.h"
 #include "bench/ranks/rank_thread.h"
+#include "bench/ranks/shared_link.h"
 #include "bench/session/op_profile.h"
 #include "bench/session/rank_check.h"
 #include "bench/session/session.h"
@@ -101,7 +102,7 @@ RankExchange* Team::exchange_of(const Rank& rank) const {
 
 void Team::build(Rank& rank, int number) {
   const int count = job_.config->num_gpus;
-  Config placed = *job_.config;
+  Config placed = with_shared_link(*job_.config, peers_);
   placed.gpu.ordinal = (peers_ != nullptr ? peers_->place_on_host() * count : 0) + number;
   const Backend& backend = rank.backend.emplace(context_.backend.for_rank(placed, number, count));
   const std::size_t bytes = divisible_bytes(context_.backend, context_.memory);

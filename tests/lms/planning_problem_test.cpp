@@ -35,6 +35,7 @@ std::vector<bool> may_leave(const PlanningProblem& problem) {
 TEST(PlanningProblem, HasARootForEachActivationWithItsMakers) {
   tests::Problem chain = uniform_chain(2);
   chain.limit(2, 3, 4);
+  chain.costs.copy_latency = 0.125;
   const PlanningProblem problem = planning_problem(chain.request());
   ASSERT_EQ(problem.roots.size(), 4U) << "two stashes and two gradients; the variable is none";
   EXPECT_EQ(problem.roots[0].bytes, unit);
@@ -44,6 +45,7 @@ TEST(PlanningProblem, HasARootForEachActivationWithItsMakers) {
   EXPECT_EQ(problem.steps.size(), 5U) << "four nodes and the copy of the output";
   EXPECT_EQ(problem.out_bytes_per_second, 3 * unit);
   EXPECT_EQ(problem.in_bytes_per_second, 4 * unit);
+  EXPECT_EQ(problem.copy_latency, 0.125);
   EXPECT_EQ(problem.nodes[1].seconds, 1);
   EXPECT_EQ(problem.nodes[2].seconds, 2);
 }

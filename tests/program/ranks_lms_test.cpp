@@ -73,6 +73,27 @@ TEST_F(RanksWithLms, EndByTheReasonOfRankZeroWhereNothingFits) {
   EXPECT_EQ(times_in(run.err, "left with 0"), 0U) << run.err;
 }
 
+// Two ranks of one machine have half of its link each, in what they plan and in how they copy.
+TEST_F(SlowRanksWithLms, DivideTheLinkOfTheirMachine) {
+  const auto moved = [](int processes, const Flags& more) {
+    Flags flags{"--lms", "--device_memory_mb=10", "--emulate_link_gbps=0.2", "--lms_recompute=off"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return train_in_little(processes, flags).result.at("plan").at("lms");
+  };
+  const nlohmann::json alone = moved(1, {}), processes = moved(2, {}),
+                       threads = moved(1, {"--num_gpus=2"});
+  const auto rate = [](const nlohmann::json& lms) {
+    return lms.at("measured_out_bytes_per_second").get<double>();
+  };
+  EXPECT_GT(rate(alone), 0.101e9);
+  EXPECT_LE(rate(alone), 0.202e9);
+  for (const nlohmann::json& two : {processes, threads}) {
+    EXPECT_LE(rate(two), 0.101e9);
+    EXPECT_GT(two.at("predicted_step_seconds").get<double>(),
+              two.at("swapped_out_bytes").get<double>() / 0.101e9);
+  }
+}
+
 // The plan of ResNet-152 near its least memory takes seconds, in which the others wait for it.
 TEST_F(RanksWithLms, EndTogetherWhenASignalComesDuringPlanning) {
   for (const std::vector<int>& ranks : {std::vector<int>{0}, std::vector<int>{0, 1}}) {
