@@ -42,6 +42,8 @@ enum class CommCheck : std::uint8_t { off, hash, exact, majority };
 enum class VariableConsistency : std::uint8_t { strong, relaxed };
 enum class LinkCalibration : std::uint8_t { automatic, off, force };
 enum class HelpFormat : std::uint8_t { text, man, bash };
+// Whether a plan may run another form of the step, whose sums are in another order.
+enum class LmsVariants : std::uint8_t { same, any };
 enum class GpuNetwork : std::uint8_t { dgx1, gcp_v100 };
 
 template <>
@@ -152,6 +154,10 @@ inline constexpr auto words<Preprocessor> = std::to_array<Word<Preprocessor>>(
     {{"default", Preprocessor::standard},
      {"official_models_imagenet", Preprocessor::official_models}});
 
+template <>
+inline constexpr auto words<LmsVariants> =
+    std::to_array<Word<LmsVariants>>({{"same", LmsVariants::same}, {"any", LmsVariants::any}});
+
 using lms::Recomputation;
 using lms::TriggerRule;
 
@@ -165,6 +171,12 @@ inline constexpr auto words<Recomputation> =
                                         {"off", Recomputation::off},
                                         {"cheap", Recomputation::cheap},
                                         {"full", Recomputation::full}});
+
+// In how many slices along the batch a step computes; nothing: the planner decides.
+struct BatchSlices {
+  std::optional<int> count = 1;
+};
+inline constexpr int most_batch_slices = 1024;
 
 struct ModelOptions {
   std::string name = "trivial";
@@ -318,9 +330,11 @@ struct LmsFlags {
   bool tflms1_is_given = false, tflms2_is_given = false;  // a flag of one policy only
   lms::Options options;               // without size_threshold, whose default depends on the policy
   std::optional<int> size_threshold;  // KB
-  int exclude = 0, limit = 0;         // MB of device memory
-  double mem_ratio = 1;               // fraction of device memory to plan with
-  std::optional<int> host_limit;      // MB
+  BatchSlices slices;
+  LmsVariants variants = LmsVariants::same;
+  int exclude = 0, limit = 0;     // MB of device memory
+  double mem_ratio = 1;           // fraction of device memory to plan with
+  std::optional<int> host_limit;  // MB
   bool simulate_only = false;
   std::optional<std::string> plan_file, plan_out, trace;  // paths
   bool verify = false;

@@ -50,6 +50,8 @@ constexpr Rule rules[] = {
        return c.lms.options.tflms2.swapout_threshold == 0 || c.lms.options.tflms2.swapin_ahead == 0;
      },
      "--lms_swapout_threshold and --lms_swapin_ahead are at least 1, or -1 to be found"},
+    {[](const Config& c) { return c.lms.plan_file && c.lms.slices.count != 1; },
+     "the plan of --lms_plan_file says in how many slices its step computes; drop --lms_slices"},
     {[](const Config& c) { return c.mode.forward_only && c.mode.eval; },
      "--forward_only and --eval exclude each other: the first times inference, the second "
      "measures accuracy"},

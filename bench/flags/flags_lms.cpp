@@ -44,6 +44,15 @@ constexpr NoEffectRule no_tflms2{
 constexpr NoEffectRule fixed_policy{
     [](const Config& c) { return c.lms.enabled && c.lms.plan_file.has_value(); },
     "--lms_policy does nothing beside --lms_plan_file, whose plan runs as it is"};
+constexpr NoEffectRule no_variants{
+    [](const Config& c) {
+      return c.lms.enabled && !c.lms.slices.count && c.lms.variants == LmsVariants::same;
+    },
+    "--lms_slices=auto slices with --lms_variants=any only, since slices sum gradients in another "
+    "order; --lms_slices=N slices without"};
+constexpr NoEffectRule no_choice{
+    [](const Config& c) { return c.lms.enabled && c.lms.slices.count.has_value(); },
+    "--lms_variants acts with --lms_slices=auto only"};
 constexpr NoEffectRule no_stats{
     [](const Config& c) { return c.lms.enabled && !c.lms.stats && !c.lms.stats_average; },
     "--output_dir is where --lms_stats and --lms_stats_average write"};
@@ -88,8 +97,20 @@ constexpr Flag lms_rows[] = {
      .help = "what may be computed again: auto, off, cheap (element-wise ops, norms, pools), full",
      .member = &at<&Config::lms, &LmsFlags::options, &lms::Options::recompute>,
      .no_effect = {no_lms}},
+    {.name = "lms_slices",
+     .help = "compute the part of the network up to the first layer that needs the whole batch in "
+             "so many slices along the batch, which lowers the least memory; auto = 1, 2, 4, 8 or "
+             "16, whichever is fastest in the budget",
+     .member = &at<&Config::lms, &LmsFlags::slices>,
+     .no_effect = {no_lms, no_variants}},
+    {.name = "lms_variants",
+     .help = "forms of the step that the planner may choose from: same = those with the bits of "
+             "the step without --lms, any = also others, such as --lms_slices=auto",
+     .member = &at<&Config::lms, &LmsFlags::variants>,
+     .no_effect = {no_lms, no_choice}},
     {.name = "lms_size_threshold",
-     .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000",
+     .help = "tensors of fewer KB stay; unset = 1024, for the policy caffe 1000, divided by the "
+             "slices of --lms_slices",
      .range = at_least(1),
      .member = &at<&Config::lms, &LmsFlags::size_threshold>,
      .no_effect = {no_lms}},

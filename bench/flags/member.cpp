@@ -56,6 +56,10 @@ Plain load(const models::RatePieces& from) {
   return text;
 }
 
+Plain load(const BatchSlices& from) {
+  return from.count ? std::to_string(*from.count) : std::string("auto");
+}
+
 Plain load(const std::vector<std::string>& from) { return from; }
 
 void store(bool& to, const Plain& value) { to = std::get<bool>(value); }
@@ -111,6 +115,15 @@ void store(const data::Row*& to, const Plain& value) {
 
 void store(models::RatePieces& to, const Plain& value) {
   to = models::read_pieces(std::get<std::string>(value));
+}
+
+void store(BatchSlices& to, const Plain& value) {
+  const auto& text = std::get<std::string>(value);
+  const std::optional<int> count = read_integer_of_32_bits(text);
+  check(text == "auto" || (count && *count >= 1 && *count <= most_batch_slices),
+        "--lms_slices=" + text + ": it takes auto, or a whole number from 1 to " +
+            std::to_string(most_batch_slices));
+  to.count = text == "auto" ? std::nullopt : count;
 }
 
 template <>

@@ -49,6 +49,7 @@ Plain load(lms::SyncMode from);                          // its number
 Plain load(const std::optional<allreduce::Wire>& from);  // "auto" if unset
 Plain load(const data::Row* from);                       // its name; null is unset
 Plain load(const models::RatePieces& from);
+Plain load(const BatchSlices& from);  // its number, or "auto"
 Plain load(const std::vector<std::string>& from);
 void store(bool& to, const Plain& value);
 void store(int& to, const Plain& value);
@@ -62,6 +63,7 @@ void store(lms::SyncMode& to, const Plain& value);
 void store(std::optional<allreduce::Wire>& to, const Plain& value);
 void store(const data::Row*& to, const Plain& value);    // throws Error for an unknown name
 void store(models::RatePieces& to, const Plain& value);  // throws Error if it cannot be parsed
+void store(BatchSlices& to, const Plain& value);  // throws Error if it is neither a count nor auto
 void store(std::vector<std::string>& to, const Plain& value);
 
 template <class Choice>

@@ -234,6 +234,7 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
   layers::PipelineOptions options{.fusion = fusion_of(request, context, compiled.layout),
                                   .layout = compiled.layout,
                                   .max_fused_grad_add_bytes = request.max_fused_grad_add_bytes,
+                                  .slices = request.slices,
                                   .fixed = fixed};
   if (const KernelTuning& tuning = context.backend.tuning; tuning.node_seconds) {
     options.seconds = [&](const std::string& key, const Op& op, const Signature& signature) {
@@ -249,6 +250,7 @@ Compiled compile(const CompileRequest& asked, const RankContext& context,
   layers::PipelineResult made = layers::run_pipeline(*forward.graph, context.kernels, options);
   compiled.fusion = made.fusion;
   compiled.norms = made.norms;
+  compiled.slicing = made.slicing;
   compiled.plan = make_plan(std::move(made.graphs.step), context.kernels);
   if (made.graphs.prologue) {
     compiled.prologue = make_plan(std::move(made.graphs.prologue), context.kernels);

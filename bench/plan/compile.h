@@ -35,6 +35,7 @@ struct CompileRequest {
   InputFormat input;
   std::size_t max_fused_grad_add_bytes = layers::any_size;  // of layers::PipelineOptions
   std::optional<std::size_t> bucket_bytes;  // of an update; nothing: usual_bucket_bytes()
+  std::int64_t slices = 1;                  // of the batch, at most one for each example
   int rank = 0, ranks = 1;                  // among the ranks that exchange gradients
 };
 
@@ -52,6 +53,7 @@ struct Compiled {
   Layout layout = Layout::nchw;  // of images inside the network
   layers::Fusion fusion{};       // the level reached
   layers::NormForms norms;       // with Fusion::conv
+  layers::Slicing slicing;
   std::int64_t batch = 0;
   std::int64_t classes = 0;
 

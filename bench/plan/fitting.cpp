@@ -40,6 +40,12 @@ std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t st
   return last_that_runs(std::max(without, least), found, runs);
 }
 
+// Those that --lms_slices names; those of auto are tried when a step is planned.
+std::int64_t slices_of(const Job& job) {
+  const LmsFlags& lms = job.config->lms;
+  return lms.enabled ? lms.slices.count.value_or(1) : 1;
+}
+
 }  // namespace
 
 Phase main_phase(const Job& job) {
@@ -49,7 +55,8 @@ Phase main_phase(const Job& job) {
 Sizes sizes_of(const Job& job) {
   const Sizes sizes{.batch = job.batch.per_device,
                     .eval_batch = job.eval_batch.per_device,
-                    .image_size = job.image_size};
+                    .image_size = job.image_size,
+                    .slices = slices_of(job)};
   const LmsFlags& lms = job.config->lms;
   return lms.enabled && lms.plan_file ? with_plan(sizes, load_plan_sizes(*lms.plan_file)) : sizes;
 }
@@ -57,6 +64,7 @@ Sizes sizes_of(const Job& job) {
 Sizes with_plan(Sizes sizes, const PlanSizes& plan) {
   sizes.max_fused_grad_add_bytes = plan.max_fused_grad_add_bytes;
   sizes.bucket_bytes = plan.bucket_bytes;
+  sizes.slices = plan.slices;
   return sizes;
 }
 
@@ -82,6 +90,7 @@ Programs compile_programs(const Job& job, const RankContext& context, const Size
                     .input = job.input,
                     .max_fused_grad_add_bytes = sizes.max_fused_grad_add_bytes,
                     .bucket_bytes = sizes.bucket_bytes,
+                    .slices = std::min(sizes.slices, batch),
                     .rank = as_one ? 0 : context.rank,
                     .ranks = as_one ? 1 : context.ranks},
                    context, fixed);

@@ -13,11 +13,12 @@ namespace cnn::bench {
 struct RankContext;
 
 // The sizes that determine a run's memory. eval_batch: of evaluations beside or instead of
-// training. max_fused_grad_add_bytes, bucket_bytes: of CompileRequest.
+// training. max_fused_grad_add_bytes, bucket_bytes, slices: of CompileRequest.
 struct Sizes {
   std::int64_t batch = 0, eval_batch = 0, image_size = 0;
   std::size_t max_fused_grad_add_bytes = layers::any_size;
   std::optional<std::size_t> bucket_bytes = {};
+  std::int64_t slices = 1;
 };
 // Returns the phase of a job's main program, if it is not an evaluation.
 Phase main_phase(const Job& job);

@@ -155,6 +155,11 @@ Job make_job(const Config& config, const RankContext& context) {
 
   job.ranks = context.ranks * config.num_gpus;
   job.batch = over_devices(per_device_batch(config.size.batch, job.model->batch_size), job.ranks);
+  const std::int64_t slices = config.lms.enabled ? config.lms.slices.count.value_or(1) : 1;
+  check(job.mode == Mode::evaluation || slices <= job.batch.per_device,
+        fmt::format("--lms_slices={}: a batch of {} has no more slices than that; use a smaller "
+                    "number, or a larger --batch_size",
+                    slices, job.batch.per_device));
   job.eval_batch = config.eval.batch > 0 ? over_devices(config.eval.batch, job.ranks) : job.batch;
   const std::int64_t examples =
       job.mode == Mode::evaluation ? job.eval_examples : job.train_examples;

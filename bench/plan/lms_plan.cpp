@@ -101,12 +101,20 @@ double simulated_share(const LmsFlags& flags) {
   return *share;
 }
 
-lms::Options options_of(const LmsFlags& flags) {
-  constexpr int usual_threshold = 1024, threshold_of_caffe = 1000;  // KB
-  const int threshold = policy_of(flags) == "caffe" ? threshold_of_caffe : usual_threshold;
+// Returns the least bytes of a tensor that may leave. What is usual for the tensors of a batch is a
+// part of it for those of its slices.
+std::size_t size_threshold(const LmsFlags& flags, const layers::Slicing& slicing) {
+  constexpr std::size_t usual = 1024, of_caffe = 1000;  // KB
+  if (flags.size_threshold) {
+    return static_cast<std::size_t>(*flags.size_threshold) << 10U;
+  }
+  const std::size_t of_batch = (policy_of(flags) == "caffe" ? of_caffe : usual) << 10U;
+  return slicing.is_sliced() ? of_batch / static_cast<std::size_t>(slicing.slices) : of_batch;
+}
+
+lms::Options options_of(const LmsFlags& flags, const layers::Slicing& slicing) {
   lms::Options options = flags.options;
-  options.size_threshold = static_cast<std::size_t>(flags.size_threshold.value_or(threshold))
-                           << 10U;
+  options.size_threshold = size_threshold(flags, slicing);
   if (shares_what_variables_leave(flags)) {
     options.tflms2.simulated_share = simulated_share(flags);
   }
@@ -114,9 +122,9 @@ lms::Options options_of(const LmsFlags& flags) {
 }
 
 lms::PlannerOptions planner_options(const Config& config, const RankContext& context,
-                                    std::size_t resident_bytes) {
+                                    std::size_t resident_bytes, const layers::Slicing& slicing) {
   return {.policy = policy_of(config.lms),
-          .options = options_of(config.lms),
+          .options = options_of(config.lms, slicing),
           .budget = device_budget(config.lms, context),
           .resident_bytes = resident_bytes,
           .host_bytes = host_budget(config.lms, context),
@@ -124,11 +132,27 @@ lms::PlannerOptions planner_options(const Config& config, const RankContext& con
           .stopped = context.rank == 0 ? &Interruption::signal_came : nullptr};
 }
 
+// Says how much of the step computes in slices.
+std::string slicing_line(const layers::Slicing& slicing) {
+  if (!slicing.is_sliced()) {
+    return fmt::format(
+        "[LMS][0] --lms_slices={} acts on nothing: no operation treats each image alone",
+        slicing.slices);
+  }
+  return fmt::format("[LMS][0] {} slices along the batch, of {} of {} forward operations{}",
+                     slicing.slices, slicing.sliceable, slicing.forward_nodes,
+                     slicing.is_worthwhile()
+                         ? ""
+                         : ": behind them a batch norm or another operation needs the whole batch");
+}
+
 }  // namespace
 
-LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes)
-    : planner_(planner_options(config, context, resident_bytes)),
-      budget_source_(source_of_budget(config.lms, context)) {
+LmsPlanner::LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes,
+                       const layers::Slicing& slicing)
+    : planner_(planner_options(config, context, resident_bytes, slicing)),
+      budget_source_(source_of_budget(config.lms, context)),
+      slicing_(slicing) {
   const std::size_t limit = config.lms.limit * megabyte;
   if (limit > budget()) {
     unreached_limit_ =
@@ -151,6 +175,7 @@ void LmsPlanner::use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport
 SavedPlan LmsPlanner::latest() const {
   return {.policy = report_.policy,
           .max_fused_grad_add_bytes = max_fused_grad_add_bytes_,
+          .slices = slicing_.slices,
           .budget = report_.budget,
           .peak = report_.peak,
           .host = report_.host,
@@ -184,6 +209,7 @@ StepPlan LmsPlanner::plan(const StepPlan& unlimited, const Costs& costs, bool me
   report_.measured = measured;
   report_.unlimited_seconds = report_.compute_seconds;
   report_.max_fused_grad_add_bytes = max_fused_grad_add_bytes_;
+  report_.slicing = slicing_;
   for (lms::Note& note : report_.notes) {
     if (note.text == lms::took_text) {
       note.text = fmt::format(lms::took_text, lms::python_text(1e3 * planner_.policy_seconds()));
@@ -204,10 +230,20 @@ std::optional<StepPlan> LmsPlanner::replan(const StepPlan& unlimited, const Cost
   }
 }
 
-// Figures of the step that hold however its joins are made.
+void LmsPlanner::include_form(const LmsReport& form) {
+  if (!whole_) {
+    whole_ = report_;
+  }
+  for (LmsReport* report : {&report_, &*whole_}) {
+    report->lower_bound_seconds = std::min(report->lower_bound_seconds, form.lower_bound_seconds);
+    report->floor = std::min(report->floor, form.floor);
+  }
+}
+
+// Figures of the step that hold in whichever form it runs.
 void LmsPlanner::compare() {
   if (!report_.measured) {
-    whole_share_ = whole_->compute_seconds / report_.compute_seconds;
+    whole_share_ = whole_->unlimited_seconds / report_.compute_seconds;
     report_.lower_bound_seconds =
         std::min(report_.lower_bound_seconds, whole_->lower_bound_seconds);
   }
@@ -268,6 +304,9 @@ std::vector<std::string> lms_lines(const LmsReport& report, int debug_level) {
     lines.push_back("[LMS][0] " + report.unreached_limit);
   }
   const auto in_mib = [](std::size_t bytes) { return static_cast<double>(bytes) / mib; };
+  if (report.slicing.slices > 1) {
+    lines.push_back(slicing_line(report.slicing));
+  }
   if (!report.active()) {
     lines.emplace_back("[LMS][0] LMS is not necessary. Turned LMS off.");
     lines.push_back(fmt::format("[LMS][0] budget {:.0f} MiB, need {:.0f} MiB",
@@ -322,6 +361,8 @@ Json lms_json(const LmsReport& report) {
   return {{"policy", report.policy},
           {"necessary", report.necessary},
           {"largest_join_bytes", join},
+          {"slices", report.slicing.slices},
+          {"sliced_operations", report.slicing.is_sliced() ? report.slicing.sliceable : 0},
           {"budget_bytes", report.budget},
           {"need_bytes", report.need},
           {"floor_bytes", report.floor},

@@ -9,6 +9,7 @@
 #include "bench/flags/json.h"
 #include "bench/plan/lms_plan_file.h"
 #include "layers/passes/fuse_gradients.h"
+#include "layers/passes/slice_batch.h"
 #include "lms/planner.h"
 #include "lms/policy.h"
 #include "lms/stalls.h"
@@ -34,6 +35,7 @@ struct LmsReport : lms::PlanReport {
   double planning_seconds = 0;
   // Gradient sums of more bytes than this are nodes of their own in the step.
   std::size_t max_fused_grad_add_bytes = layers::any_size;
+  layers::Slicing slicing;  // of the step along its batch
 
   // Returns whether the step runs by a plan: it needs one, or was given one.
   bool active() const { return necessary || !file.empty(); }
@@ -42,9 +44,10 @@ struct LmsReport : lms::PlanReport {
 // Plans training steps by flags, device and plan file.
 class LmsPlanner {
  public:
-  // resident_bytes: of variables and staged inputs, outside the arena. References must outlive it.
-  // Throws Error if the flags leave no memory.
-  LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes);
+  // resident_bytes: of variables and staged inputs, outside the arena. slicing: of the steps that
+  // it plans. References must outlive it. Throws Error if the flags leave no memory.
+  LmsPlanner(const Config& config, const RankContext& context, std::size_t resident_bytes,
+             const layers::Slicing& slicing = {});
 
   std::size_t budget() const { return planner_.options().budget; }  // variables and arena
   // Returns the origin of the budget for messages: the device's memory or the flag that reduced it.
@@ -68,6 +71,12 @@ class LmsPlanner {
   // the step without LMS. Before steps were measured, no plan is searched that is slower than that
   // of the report.
   void use_joins(std::size_t max_fused_grad_add_bytes, const LmsReport& whole);
+  // Says that the steps planned from now on are another form of the step without LMS, whose report
+  // this is.
+  void compare_with(const LmsReport& whole) { whole_ = whole; }
+  // Adds another form of the step that is known to have a plan with this floor and this lower bound
+  // of its time: the report then names what no form can improve on.
+  void include_form(const LmsReport& form);
   // Makes plan() return the saved plan; plan() throws Error with the file if the plan does not
   // match the step. An empty path means a plan of another rank.
   void use(SavedPlan plan, std::string path = {});
@@ -86,7 +95,8 @@ class LmsPlanner {
   std::string budget_source_;
   std::string unreached_limit_;
   std::size_t max_fused_grad_add_bytes_ = layers::any_size;
-  std::optional<LmsReport> whole_;  // of the step without smaller joins
+  layers::Slicing slicing_;
+  std::optional<LmsReport> whole_;  // of the step without smaller joins and slices
   double whole_share_ = 1;          // its compute seconds relative to this step's
   LmsReport report_;
   std::optional<SavedPlan> loaded_;

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <sstream>
 
+#include "bench/flags/config.h"
 #include "bench/version/build_info.h"
 #include "data/json/parse_json.h"
 #include "layers/initializer.h"
@@ -143,6 +144,19 @@ std::size_t join_of(const Json& file) {
   return file.at(name).is_null() ? layers::any_size : bytes_of(file, name);
 }
 
+// Older files have none.
+std::int64_t slices_of(const Json& file) {
+  constexpr const char* name = "slices";
+  if (!file.contains(name)) {
+    return 1;
+  }
+  const Json& value = file.at(name);
+  check(value.is_number_unsigned() && value >= 1 && value <= most_batch_slices,
+        fmt::format("\"{}\" is {}, not a number from 1 to {}", name, value.dump(),
+                    most_batch_slices));
+  return value.get<std::int64_t>();
+}
+
 std::string policy_of(const Json& file) {
   auto policy = file.at("policy").get<std::string>();
   lms::find_policy(policy);
@@ -162,6 +176,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   check_origin(file, origin);
   SavedPlan plan{.policy = policy_of(file),
                  .max_fused_grad_add_bytes = join_of(file),
+                 .slices = slices_of(file),
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
                  .host = bytes_of(file, "host_bytes"),
@@ -261,6 +276,7 @@ Json plan_json(const SavedPlan& plan, const PlanOrigin& origin, const Graph& gra
           {"enough_bytes", plan.enough},
           {"bucket_bytes", plan.bucket_bytes},
           {"largest_join_bytes", join},
+          {"slices", plan.slices},
           {"steps", std::move(steps)}};
 }
 
@@ -275,7 +291,8 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 PlanSizes read_plan_sizes(const std::string& text) {
   return with_json(text, [](const Json& file) {
     return PlanSizes{.bucket_bytes = bytes_of(file, "bucket_bytes"),
-                     .max_fused_grad_add_bytes = join_of(file)};
+                     .max_fused_grad_add_bytes = join_of(file),
+                     .slices = slices_of(file)};
   });
 }
 

@@ -26,6 +26,7 @@ struct SavedPlan {
   std::string policy;
   std::size_t max_fused_grad_add_bytes =
       layers::any_size;    // of the graph: see layers::PipelineOptions
+  std::int64_t slices = 1;  // of the batch, in its graph
   std::size_t budget = 0;  // of the plan's creation
   std::size_t peak = 0;    // of the plan
   std::size_t host = 0;
@@ -53,6 +54,7 @@ SavedPlan load_plan(const std::string& path, const PlanOrigin& origin, const Gra
 // The compile sizes with which the graph matches a plan, from a text or a file.
 struct PlanSizes {
   std::size_t bucket_bytes = 0, max_fused_grad_add_bytes = layers::any_size;
+  std::int64_t slices = 1;
 };
 PlanSizes read_plan_sizes(const std::string& text);
 PlanSizes load_plan_sizes(const std::string& path);

@@ -1,5 +1,7 @@
 #include "bench/plan/lms_refusal.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <utility>
@@ -7,6 +9,7 @@
 
 #include "bench/flags/config.h"
 #include "bench/flags/number_text.h"
+#include "bench/plan/job.h"
 #include "bench/ranks/rank_context.h"
 #include "runtime/active_bytes.h"
 
@@ -98,6 +101,16 @@ std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::si
   return fmt::format("the policy {} needs {}, {}{}", report.policy, amount(needed), there,
                      report.policy == "planned" ? ": use a smaller --batch_size"
                                                 : ": --lms_policy=planned may need less");
+}
+
+std::string slices_advice(const Job& job, const layers::Slicing& slicing) {
+  const LmsFlags& flags = job.config->lms;
+  const bool are_chosen = !flags.slices.count && flags.variants == LmsVariants::any;
+  if (are_chosen || !slicing.is_worthwhile() || job.batch.per_device <= slicing.slices) {
+    return {};
+  }
+  return fmt::format("; --lms_slices={} needs less: it computes the batch in slices",
+                     std::min(std::max<std::int64_t>(8, 2 * slicing.slices), job.batch.per_device));
 }
 
 }  // namespace cnn::bench

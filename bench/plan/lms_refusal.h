@@ -8,6 +8,7 @@
 
 namespace cnn::bench {
 
+struct Job;
 struct LmsFlags;
 struct RankContext;
 
@@ -15,5 +16,9 @@ struct RankContext;
 // remedies. needed: device bytes of all that runs.
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
                         const LmsFlags& flags, const RankContext& context);
+
+// Returns the advice to compute the batch in more slices, where that needs less memory; else
+// nothing.
+std::string slices_advice(const Job& job, const layers::Slicing& slicing);
 
 }  // namespace cnn::bench

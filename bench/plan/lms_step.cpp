@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "bench/flags/lms_policy.h"
 #include "bench/plan/fitting.h"
@@ -13,9 +14,10 @@ namespace {
 LmsStep step_of(const Job& job, const RankContext& context, Programs programs) {
   const DeviceMemory memory = device_memory(programs, context);
   StepPlan unlimited = programs.main.value().plan;
+  const layers::Slicing slicing = programs.main.value().slicing;
   return {.programs = std::move(programs),
           .unlimited = std::move(unlimited),
-          .planner = LmsPlanner(*job.config, context, memory.variables + memory.staged)};
+          .planner = LmsPlanner(*job.config, context, memory.variables + memory.staged, slicing)};
 }
 
 void plan(LmsStep& step, const RankContext& context) {
@@ -81,29 +83,54 @@ std::optional<LmsStep> with_divided_joins(const Job& job, const RankContext& con
   return step;
 }
 
-}  // namespace
-
-LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
-                  Programs programs) {
-  LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
-  plan(step, context);
-  if (std::optional<LmsStep> divided = with_divided_joins(job, context, sizes, step)) {
-    const LmsReport& whole = step.planner.report();
-    const LmsReport& report = divided->planner.report();
-    // Where neither fits, the refusal names the least memory that any step needs.
-    const bool better = report.fits
-                            ? !whole.fits || report.predicted_seconds < whole.predicted_seconds
-                            : !whole.fits && report.floor < whole.floor;
-    if (better) {
-      step = std::move(*divided);
-    }
+// Where neither fits, the one with the smaller floor is better: the refusal names the least memory
+// that any step needs.
+bool is_better(const LmsReport& a, const LmsReport& b) {
+  if (a.fits != b.fits) {
+    return a.fits;
   }
-  return step;
+  return a.fits ? a.predicted_seconds < b.predicted_seconds : a.floor < b.floor;
 }
 
-std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
-                             Programs programs) {
-  const LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
+// The step, planned with whichever joins are faster.
+LmsStep with_best_joins(const Job& job, const RankContext& context, const Sizes& sizes,
+                        LmsStep step) {
+  plan(step, context);
+  std::optional<LmsStep> divided = with_divided_joins(job, context, sizes, step);
+  return divided && is_better(divided->planner.report(), step.planner.report())
+             ? std::move(*divided)
+             : std::move(step);
+}
+
+// The sizes of the same step in slices of its batch that the planner chooses from; none where the
+// flags leave no choice. They do not depend on the budget.
+std::vector<Sizes> sliced_forms(const Job& job, const Sizes& sizes) {
+  constexpr std::int64_t candidates[] = {2, 4, 8, 16};
+  const LmsFlags& flags = job.config->lms;
+  std::vector<Sizes> forms;
+  if (flags.slices.count || flags.variants == LmsVariants::same || flags.plan_file) {
+    return forms;
+  }
+  for (const std::int64_t slices : candidates) {
+    if (slices <= sizes.batch) {
+      forms.push_back(sizes);
+      forms.back().slices = slices;
+    }
+  }
+  return forms;
+}
+
+// That step in slices, where it has any.
+std::optional<LmsStep> sliced_step(const Job& job, const RankContext& context, const Sizes& form) {
+  Programs programs = compile_programs(job, context, form);
+  if (!programs.main.value().slicing.is_sliced()) {
+    return std::nullopt;
+  }
+  return step_for_lms(job, context, form, std::move(programs));
+}
+
+std::size_t least_bytes_of(const Job& job, const RankContext& context, const Sizes& sizes,
+                           const LmsStep& step) {
   const auto least_of = [&](const LmsStep& one) {
     return one.planner.least_bytes(one.unlimited, expected_costs(one.unlimited, context.backend));
   };
@@ -117,6 +144,49 @@ std::size_t least_step_bytes(const Job& job, const RankContext& context, const S
   Sizes divided = with_smaller_joins(sizes, report);
   divided.bucket_bytes = step.bucket_bytes ? step.bucket_bytes : sizes.bucket_bytes;
   return std::min(least, least_of(step_of(job, context, compile_programs(job, context, divided))));
+}
+
+}  // namespace
+
+LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
+                  Programs programs) {
+  LmsStep best =
+      with_best_joins(job, context, sizes, step_for_lms(job, context, sizes, std::move(programs)));
+  const LmsReport whole = best.planner.report();
+  std::vector<LmsReport> others{whole};
+  for (const Sizes& form : sliced_forms(job, sizes)) {
+    std::optional<LmsStep> step = sliced_step(job, context, form);
+    const LmsReport& report = best.planner.report();
+    // A form whose lower bound is not below the time of a plan already found cannot be faster.
+    if (!step || (report.fits && lower_bound_seconds(*step, context) >= report.predicted_seconds)) {
+      continue;
+    }
+    step->planner.compare_with(whole);
+    step = with_best_joins(job, context, form, std::move(*step));
+    others.push_back(step->planner.report());
+    if (is_better(step->planner.report(), best.planner.report())) {
+      best = std::move(*step);
+    }
+  }
+  for (std::size_t i = 0; others.size() > 1 && i < others.size(); ++i) {
+    best.planner.include_form(others[i]);
+  }
+  return best;
+}
+
+std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
+                             Programs programs) {
+  const LmsStep step = step_for_lms(job, context, sizes, std::move(programs));
+  std::size_t least = least_bytes_of(job, context, sizes, step);
+  for (const Sizes& form : sliced_forms(job, sizes)) {
+    if (least <= step.planner.budget()) {
+      break;
+    }
+    if (const std::optional<LmsStep> sliced = sliced_step(job, context, form)) {
+      least = std::min(least, least_bytes_of(job, context, form, *sliced));
+    }
+  }
+  return least;
 }
 
 }  // namespace cnn::bench

@@ -28,12 +28,15 @@ struct LmsStep {
 // the peak and a little longer, and the faster is taken: in f32, where the sum that is stored is
 // the one that would be used, to the bit. How it is divided does not depend on the budget, and it
 // is left out only where its lower bound is not below the time of the other plan, so that more
-// memory is never slower. References must outlive it.
+// memory is never slower. With --lms_slices=auto and --lms_variants=any the step in 2, 4, 8 and 16
+// slices of its batch is planned as well, and the fastest that fits is taken: the same forms in
+// every budget, except those whose lower bound is not below the time of a plan already found.
+// References must outlive it.
 LmsStep plan_step(const Job& job, const RankContext& context, const Sizes& sizes,
                   Programs programs);
 
-// Returns the device bytes of the plan with the smallest peak; tries smaller joins only if the step
-// does not fit without them.
+// Returns the device bytes of the plan with the smallest peak; tries smaller joins, and slices
+// where the planner may choose them, only if the step does not fit without them.
 std::size_t least_step_bytes(const Job& job, const RankContext& context, const Sizes& sizes,
                              Programs programs);
 

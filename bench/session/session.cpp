@@ -99,7 +99,8 @@ void Session::plan_lms(const std::string& plan_of_first) {
   }
   if (!plan_of_first.empty()) {
     unlimited_ = programs_.main.value().plan;
-    lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged);
+    lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged,
+                 programs_.main.value().slicing);
     programs_.main->plan = plan_like(plan_of_first, false);
   } else if (flags.plan_file) {
     plan_from(*flags.plan_file);
@@ -118,10 +119,11 @@ void Session::plan_lms(const std::string& plan_of_first) {
   // An evaluation and the transfer of variables take turns in the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
     throw DoesNotFit(fmt::format(
-        "{}\n{} with --batch_size={} does not fit with --lms: {}{}",
+        "{}\n{} with --batch_size={} does not fit with --lms: {}{}{}",
         tensorflow_oom_line(plan, lms_->limits().device, context_.backend.name != "cpu"),
         job_.model->name, job_.batch.per_device,
         lms_refusal(*lms_, plan, memory_.total(), flags, context_),
+        slices_advice(job_, lms_->report().slicing),
         flags.plan_file ? "" : "; " + what_fits(true)));
   }
   save_plan();
@@ -130,7 +132,8 @@ void Session::plan_lms(const std::string& plan_of_first) {
 void Session::plan_from(const std::string& file) {
   StepPlan& plan = programs_.main.value().plan;
   unlimited_ = plan;
-  lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged);
+  lms_.emplace(*job_.config, context_, memory_.variables + memory_.staged,
+               programs_.main.value().slicing);
   lms_->use(load_plan(file, origin(), *plan.graph), file);
   plan = lms_->plan(*unlimited_, expected_costs(), false);
 }

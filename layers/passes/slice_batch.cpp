@@ -41,8 +41,8 @@ bool is_batch(const TensorInfo& info) {
   return info.desc.shape.rank() == 4 && (info.role == Role::input || is_synthetic);
 }
 
-// What a tensor depends on. shared: on variables only, so that all slices read it whole. sliced:
-// on images, each of its images on one of them. whole: on anything else.
+// A tensor is shared where it depends on variables only, so that all slices read it whole; sliced
+// where each of its images depends on one image from outside; and whole in all other cases.
 enum class Kind : std::uint8_t { shared, sliced, whole };
 
 class Kinds {

@@ -255,9 +255,27 @@ TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
 TEST(Flags, DoNotExistOnlyToBeRefused) {
   for (const char* flag : {"--comm_timeline=t", "--comm_progress=inline", "--comm_cpu=1",
                            "--nocomm_priority", "--comm_replan_iter=1", "--lms_compress=fp16",
-                           "--lms_slice=4", "--lms_variants=any", "--lms_plan_time=2"}) {
+                           "--lms_slice=4", "--lms_variant=any", "--lms_plan_time=2"}) {
     EXPECT_THAT(refusal({flag}), HasSubstr("Unknown command line flag")) << flag;
   }
+}
+
+TEST(Flags, TakeANumberOfSlicesOrLeaveItToThePlanner) {
+  EXPECT_EQ(parse({"--lms"}).config.lms.slices.count, 1);
+  EXPECT_EQ(parse({"--lms", "--lms_slices=4"}).config.lms.slices.count, 4);
+  const CommandLine any = parse({"--lms", "--lms_slices=auto", "--lms_variants=any"});
+  EXPECT_FALSE(any.config.lms.slices.count);
+  EXPECT_THAT(any.notices, IsEmpty());
+  EXPECT_THAT(parse({"--lms", "--lms_slices=auto"}).notices,
+              Contains(HasSubstr("slices with --lms_variants=any only")));
+  EXPECT_THAT(parse({"--lms", "--lms_variants=any"}).notices,
+              Contains(HasSubstr("--lms_variants acts with --lms_slices=auto only")));
+  for (const char* count : {"0", "-2", "1025", "2.5", "many", ""}) {
+    EXPECT_THAT(refusal({"--lms", std::string("--lms_slices=") + count}),
+                HasSubstr("it takes auto, or a whole number from 1 to 1024"));
+  }
+  EXPECT_THAT(refusal({"--lms", "--lms_plan_file=p.json", "--lms_slices=2"}),
+              HasSubstr("drop --lms_slices"));
 }
 
 TEST(Flags, SimulateAGpuThatNeedNotBeThere) {

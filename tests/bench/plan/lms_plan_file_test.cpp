@@ -25,6 +25,7 @@ class PlanFileTest : public testing::Test {
   PlanOrigin origin{.facts = {{"model", "resnet20"}, {"batch_size", "64"}, {"precision", "f32"}},
                     .graph = hash_of(*plan.graph)};
   SavedPlan saved{.policy = "planned",
+                  .slices = 4,
                   .budget = 4000,
                   .peak = 3000,
                   .host = 256,
@@ -52,6 +53,8 @@ TEST_F(PlanFileTest, HasALineForEachStep) {
 TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   const SavedPlan read = read_plan(text, origin, graph);
   EXPECT_EQ(read.policy, "planned");
+  EXPECT_EQ(read.slices, 4);
+  EXPECT_EQ(read_plan_sizes(text).slices, 4);
   EXPECT_EQ(read.budget, 4000U);
   EXPECT_EQ(read.peak, 3000U);
   EXPECT_EQ(read.host, 256U);
@@ -93,6 +96,20 @@ TEST_F(PlanFileTest, WithAValueThatNoPlanHasIsRefused) {
           refusal(with(name, value), origin),
           HasSubstr(std::string(name) + "\" is " + value.dump() + ", not a number of bytes"));
     }
+  }
+}
+
+TEST_F(PlanFileTest, OfAnOlderProgramComputesTheWholeBatch) {
+  Json older = Json::parse(text);
+  older.erase("slices");
+  EXPECT_EQ(read_plan(older.dump(), origin, graph).slices, 1);
+  EXPECT_EQ(read_plan_sizes(older.dump()).slices, 1);
+}
+
+TEST_F(PlanFileTest, InSlicesThatNoPlanHasIsRefused) {
+  for (const Json& value : {Json(-4), Json(0), Json(1.5), Json("4"), Json(100'000)}) {
+    EXPECT_THAT(refusal(with("slices", value), origin),
+                HasSubstr("\"slices\" is " + value.dump() + ", not a number from 1 to 1024"));
   }
 }
 

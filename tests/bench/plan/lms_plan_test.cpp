@@ -206,6 +206,21 @@ TEST(LmsLines, TellTimesAndWhetherTheyWereMeasured) {
             "[LMS][0] the plan is that of plan.json, as the policy planned made it");
 }
 
+TEST(LmsLines, SayHowMuchOfTheStepComputesInSlices) {
+  LmsReport report = report_of_gib(2);
+  EXPECT_THAT(lms_lines(report, 0), testing::Not(Contains(HasSubstr("slices"))));
+  report.slicing = {.slices = 4, .sliceable = 12, .forward_nodes = 17};
+  EXPECT_THAT(lms_lines(report, 0),
+              Contains("[LMS][0] 4 slices along the batch, of 12 of 17 forward operations"));
+  EXPECT_EQ(lms_json(report)["slices"], 4);
+  EXPECT_EQ(lms_json(report)["sliced_operations"], 12);
+  report.slicing.sliceable = 1;
+  EXPECT_THAT(lms_lines(report, 0), Contains(HasSubstr("needs the whole batch")));
+  report.slicing.sliceable = 0;
+  EXPECT_THAT(lms_lines(report, 0), Contains(HasSubstr("--lms_slices=4 acts on nothing")));
+  EXPECT_EQ(lms_json(report)["sliced_operations"], 0);
+}
+
 TEST(LmsJson, HasNullForWhatThereIsNot) {
   LmsReport report = report_of_gib(2);
   EXPECT_TRUE(lms_json(report)["plan_file"].is_null());

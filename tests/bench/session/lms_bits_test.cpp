@@ -29,6 +29,7 @@ struct Network {
   std::string data_set, name;
   int image_size = 0;
   int batch_size = 2;
+  Words more = {};  // flags that shape the step, of all its runs
 };
 
 // With images about as small as its layers allow.
@@ -96,9 +97,10 @@ class BitsOfNetwork {
 
  private:
   Words flags() const {
-    return {"--data_name=" + network_.data_set, "--model=" + network_.name,
-            "--batch_size=" + std::to_string(network_.batch_size),
-            "--image_size=" + std::to_string(network_.image_size)};
+    return with({"--data_name=" + network_.data_set, "--model=" + network_.name,
+                 "--batch_size=" + std::to_string(network_.batch_size),
+                 "--image_size=" + std::to_string(network_.image_size)},
+                network_.more);
   }
 
   // Limits make updates smaller, until that does not help any more.
@@ -132,6 +134,7 @@ class BitsOfNetwork {
     if (const LmsReport* lms = run->session().lms()) {
       trained.moved = lms->summary.moves();
       trained.had_to_move = lms->necessary;
+      EXPECT_EQ(run->session().measured_peak_bytes(), lms->peak);
     }
     EXPECT_LE(run->session().measured_peak_bytes(), bytes);
     trained.weights =
@@ -168,6 +171,27 @@ TEST(LongLmsBits, AreThoseOfTheUnlimitedRunInPairs) {
   for (const lms::PolicyRow& policy : lms::policies()) {
     EXPECT_EQ(cells[std::string(policy.name)] > 0, moves_something(policy)) << policy.name;
   }
+}
+
+// With and without limits a step in slices has the same nodes in the same order.
+void expect_bits_in_slices(Network network, int slices) {
+  const BitsOfNetwork whole(network);
+  network.more = {"--lms", "--lms_slices=" + std::to_string(slices)};
+  BitsOfNetwork sliced(network);
+  EXPECT_LT(sliced.budgets().floor, whole.budgets().floor) << network.name;
+  int cells = 0;
+  unsigned seed = 0;
+  for (const lms::PolicyRow& policy : lms::policies()) {
+    for (int level = 0; level < 3 && moves_something(policy); ++level) {
+      const int sync_mode = static_cast<int>(seed % 4);
+      cells += sliced.check(policy, level, sync_mode, ++seed) ? 1 : 0;
+    }
+  }
+  EXPECT_GT(cells, 5) << network.name;
+}
+
+TEST(LongLmsBits, InSlicesAreThoseOfTheUnlimitedRunInSlices) {
+  expect_bits_in_slices({"cifar10", "alexnet", 32, 30}, 4);
 }
 
 class SlowLmsBits : public testing::TestWithParam<models::Model> {};
