@@ -109,7 +109,7 @@ std::string slices_advice(const Job& job, const layers::Slicing& slicing) {
   if (are_chosen || !slicing.is_worthwhile() || job.batch.per_device <= slicing.slices) {
     return {};
   }
-  return fmt::format("; --lms_slices={} needs less: it computes the batch in slices",
+  return fmt::format("; --lms_slices={} may need less: it computes the batch in slices",
                      std::min(std::max<std::int64_t>(8, 2 * slicing.slices), job.batch.per_device));
 }
 

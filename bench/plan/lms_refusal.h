@@ -17,7 +17,7 @@ struct RankContext;
 std::string lms_refusal(const LmsPlanner& planner, const StepPlan& plan, std::size_t needed,
                         const LmsFlags& flags, const RankContext& context);
 
-// Returns the advice to compute the batch in more slices, where that needs less memory; else
+// Returns the advice to compute the batch in more slices, where that may need less memory; else
 // nothing.
 std::string slices_advice(const Job& job, const layers::Slicing& slicing);
 

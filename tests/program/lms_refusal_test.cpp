@@ -45,6 +45,23 @@ TEST(LmsRefusal, NamesTheFlagsThatLetLessLeave) {
                    "which let less leave the device"}});
 }
 
+TEST(LmsRefusal, NamesSlicesWhereTheyMayNeedLess) {
+  expect({.status = 3,
+          .flags = {"--model=alexnet", "--lms_limit=8"},
+          .says = {"; --lms_slices=8 may need less: it computes the batch in slices"}});
+  expect({.status = 3,
+          .flags = {"--model=alexnet", "--lms_limit=8", "--lms_slices=32"},
+          .says = {"; --lms_slices=64 may need less"}});
+  const Finished resnet = run_program(lms_training({"--lms", "--lms_limit=8"}));
+  EXPECT_EQ(resnet.err.find("--lms_slices"), std::string::npos) << resnet.err;
+}
+
+TEST(LmsRefusal, OfMoreSlicesThanExamplesNamesBoth) {
+  expect({.status = 1,
+          .flags = {"--model=alexnet", "--lms_slices=65"},
+          .says = {"--lms_slices=65: a batch of 64 has no more slices than that"}});
+}
+
 TEST(LmsRefusal, NamesTheFlagThatSetsTheBudget) {
   expect({.status = 3, .flags = {"--lms_limit=8"}, .says = {"are there (--lms_limit=8)"}});
   expect({.status = 3,
