@@ -101,8 +101,8 @@ double simulated_share(const LmsFlags& flags) {
   return *share;
 }
 
-// Returns the least bytes of a tensor that may leave. What is usual for the tensors of a batch is a
-// part of it for those of its slices.
+// Returns the least bytes of a tensor that may leave. The usual threshold is one for the tensors of
+// a whole batch, so it is divided by the number of slices.
 std::size_t size_threshold(const LmsFlags& flags, const layers::Slicing& slicing) {
   constexpr std::size_t usual = 1024, of_caffe = 1000;  // KB
   if (flags.size_threshold) {

@@ -1,5 +1,4 @@
 #include "layers/batch_slice.h"
-
 #include "layers/cuda/own_kernel.h"
 #include "layers/cuda/rows.h"
 
