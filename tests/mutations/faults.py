@@ -380,6 +380,10 @@ FAULTS = (
           "begin - end < alignment", "begin - end < 4 * alignment",
           (NCCL,)),
 
+    Fault("f32 counted for f16", "bench/machine/ceilings.cpp",
+          "    return static_cast<double>(operands_.in[input].desc.bytes());",
+          "    return static_cast<double>(operands_.in[input].desc.shape.elements() * 4);",
+          (Tests("cnn_bench_tests", "Ceilings.CountWeights*"),)),
     Fault("a rank with another plan taken for the same", "bench/ranks/rank_consistency.cpp",
           "      if (at(first) != at(other)) {", "      if (at(first).empty() != at(other).empty()) {",
           (Tests("cnn_bench_tests", "Alike.*"),)),
