@@ -73,6 +73,12 @@ std::optional<std::string> usual_plan_cache() {
   return writable ? std::optional((folder / "plan_cache").string()) : std::nullopt;
 }
 
+// Returns the release of the driver, where NVML tells it, and the CUDA version that it takes.
+std::string driver_text(const GpuInfo& gpu) {
+  const std::string release = driver_release();
+  return fmt::format("{}{}for CUDA {}", release, release.empty() ? "" : " ", gpu.driver);
+}
+
 std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& backend) {
   const bool tunes = config.gpu.tune.value_or(true);
   std::optional<std::string> file = config.gpu.plan_cache;
@@ -87,17 +93,18 @@ std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& 
   if (!file) {
     return std::nullopt;
   }
-  layers::cuda::PlanCache cache(
-      *file,
-      {.device = fmt::format("{}, driver {}", backend.gpu->name, backend.gpu->driver),
-       .cudnn_version = cudnnGetVersion()},
-      tunes);
-  backend.notes.push_back(
-      fmt::format("plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
-                  cache.foreign() == 0 ? std::string()
-                                       : fmt::format(", and {} for other devices, drivers or "
-                                                     "versions of cuDNN, which are not used",
-                                                     cache.foreign())));
+  layers::cuda::PlanCache cache(*file,
+                                {.device = backend.gpu->name,
+                                 .driver = driver_text(*backend.gpu),
+                                 .cudnn_version = cudnnGetVersion(),
+                                 .cublaslt_version = cublasLtGetVersion()},
+                                tunes);
+  backend.notes.push_back(fmt::format(
+      "plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
+      cache.foreign() == 0 ? std::string()
+                           : fmt::format(", and {} for other devices, drivers or "
+                                         "versions of cuDNN or cuBLASLt, which are not used",
+                                         cache.foreign())));
   return cache;
 }
 

@@ -164,16 +164,22 @@ Device find_device(const Nvml& nvml, const GpuAddress& address) {
   return device;
 }
 
+// Empty if the library does not tell.
+std::string driver_of(const Nvml& nvml) {
+  std::array<char, 96> version{};  // NVML wants 80
+  const bool known = nvml.driver_version != nullptr &&
+                     nvml.driver_version(version.data(), version.size()) == success;
+  return known ? version.data() : "";
+}
+
 TelemetryFacts facts_of(const Nvml& nvml, Device device) {
   TelemetryFacts facts{.source = "NVML",
                        .highest_clock_mhz = ask(nvml.highest_clock, device, sm_clock),
                        .power_limit_watts = ask(nvml.power_limit, device, 1e-3),
                        .throttle_names = {throttle_names.begin(), throttle_names.end()},
                        .disturbing = disturbing_bits};
-  std::array<char, 96> version{};  // NVML wants 80
-  if (nvml.driver_version != nullptr &&
-      nvml.driver_version(version.data(), version.size()) == success) {
-    facts.source += fmt::format(" of driver {}", version.data());
+  if (const std::string driver = driver_of(nvml); !driver.empty()) {
+    facts.source += fmt::format(" of driver {}", driver);
   }
   return facts;
 }
@@ -212,6 +218,14 @@ class NvmlSource final : public TelemetrySource {
 
 std::unique_ptr<TelemetrySource> open_nvml(const GpuAddress& device, const std::string& library) {
   return std::make_unique<NvmlSource>(library, device);
+}
+
+std::string driver_release(const std::string& library) {
+  try {
+    return driver_of(Nvml(library));
+  } catch (const Error&) {
+    return "";
+  }
 }
 
 }  // namespace cnn::bench

@@ -19,4 +19,7 @@ struct GpuAddress {
 std::unique_ptr<TelemetrySource> open_nvml(const GpuAddress& device,
                                            const std::string& library = "libnvidia-ml.so.1");
 
+// Returns the release of the driver, "580.65.06"; empty where no NVML tells it.
+std::string driver_release(const std::string& library = "libnvidia-ml.so.1");
+
 }  // namespace cnn::bench

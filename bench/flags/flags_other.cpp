@@ -66,7 +66,7 @@ constexpr Flag our_rows[] = {
     {.name = "plan_cache",
      .help =
          "on a GPU, file of stored algorithm choices and of times of layers fused and plain, by "
-         "device, driver and version of cuDNN; "
+         "device, driver and versions of cuDNN and cuBLASLt; "
          "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
          "~/.cache; with --notune none",
      .member = &at<&Config::gpu, &GpuFlags::plan_cache>,

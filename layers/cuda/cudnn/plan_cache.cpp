@@ -44,6 +44,11 @@ class FileLock {
   int descriptor_ = -1;
 };
 
+std::string first_field(const PlanCache::Owner& owner) {
+  return owner.device + ", driver " + owner.driver + ", cuBLASLt " +
+         std::to_string(owner.cublaslt_version);
+}
+
 void check_first_line(std::istream& in, const std::filesystem::path& file) {
   std::string line;
   check(std::getline(in, line) && line == first_line,
@@ -53,8 +58,8 @@ void check_first_line(std::istream& in, const std::filesystem::path& file) {
 
 }  // namespace
 
-PlanCache::PlanCache(std::filesystem::path file, Owner owner, bool may_create)
-    : file_(std::move(file)), owner_(std::move(owner)) {
+PlanCache::PlanCache(std::filesystem::path file, const Owner& owner, bool may_create)
+    : file_(std::move(file)), owner_(first_field(owner)), cudnn_version_(owner.cudnn_version) {
   std::ifstream in(file_);
   if (!in) {
     check(may_create && !std::filesystem::exists(file_),
@@ -69,21 +74,21 @@ PlanCache::PlanCache(std::filesystem::path file, Owner owner, bool may_create)
 }
 
 void PlanCache::read(const std::string& line, std::size_t number) {
-  // Device, version and key end at the first three tabs, the choice at the last one.
-  const std::size_t device = line.find('\t');
-  const std::size_t version = device < line.size() ? line.find('\t', device + 1) : line.npos;
+  // Owner, version and key end at the first three tabs, the choice at the last one.
+  const std::size_t owner = line.find('\t');
+  const std::size_t version = owner < line.size() ? line.find('\t', owner + 1) : line.npos;
   const std::size_t key = version < line.size() ? line.find('\t', version + 1) : line.npos;
   const std::size_t choice = line.rfind('\t');
   Entry entry;
   std::size_t cudnn = 0;
   const std::string_view text = line;
   const bool good = key < choice && choice < text.size() &&
-                    read_number(text.substr(device + 1, version - device - 1), cudnn) &&
+                    read_number(text.substr(owner + 1, version - owner - 1), cudnn) &&
                     read_choice_fields(text.substr(key + 1, choice - key - 1), entry.choice) &&
                     read_number(text.substr(choice + 1), entry.seconds);
   check(good, "line " + std::to_string(number) + " of the plan cache " + file_.string() +
                   " is damaged; delete the line, or the file and run with --tune");
-  if (text.substr(0, device) == owner_.device && cudnn == owner_.cudnn_version) {
+  if (text.substr(0, owner) == owner_ && cudnn == cudnn_version_) {
     entries_[line.substr(version + 1, key - version - 1)] = std::move(entry);
   } else {
     ++foreign_;
@@ -96,7 +101,7 @@ std::optional<PlanCache::Entry> PlanCache::find(const std::string& key) const {
 }
 
 std::string PlanCache::start_of_line(const std::string& key) const {
-  return owner_.device + '\t' + std::to_string(owner_.cudnn_version) + '\t' + key + '\t';
+  return owner_ + '\t' + std::to_string(cudnn_version_) + '\t' + key + '\t';
 }
 
 void PlanCache::store(const std::string& key, const Entry& entry) {

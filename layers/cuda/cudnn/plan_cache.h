@@ -11,16 +11,19 @@
 namespace cnn::layers::cuda {
 
 // Choices of engines that were timed on a device, kept in a text file: one line for each, of
-// device, cuDNN version, key of the graph, engine, knobs, workspace and seconds with tabs between.
+// owner, cuDNN version, key of the graph, engine, knobs, workspace and seconds with tabs between.
 // A key that begins with "node " is that of a node of a step: its line holds seconds and no engine.
 // A later line takes the place of an earlier one of the same key. With equal files a device
 // computes equal bits. Processes may share a file: each adds its choices to those of the others.
 class PlanCache {
  public:
   // For whom lines are read and written. Lines for others stay in the file and are not used.
+  // Each of these may change which engine is the fastest, or which bits it computes.
   struct Owner {
-    std::string device;  // with its driver: "NVIDIA H200, driver 13.0"
+    std::string device;  // "NVIDIA H200"
+    std::string driver;  // "580.65.06 for CUDA 13.0"
     std::size_t cudnn_version = 0;
+    std::size_t cublaslt_version = 0;
   };
   struct Entry {
     Choice choice;
@@ -29,7 +32,7 @@ class PlanCache {
 
   // Reads the file. may_create: a missing file is empty. Throws Error that names the file, and the
   // line if it is none of ours.
-  PlanCache(std::filesystem::path file, Owner owner, bool may_create);
+  PlanCache(std::filesystem::path file, const Owner& owner, bool may_create);
 
   std::optional<Entry> find(const std::string& key) const;
   // Writes the file anew at once, so that nothing is lost if the run ends early: what it holds by
@@ -39,7 +42,7 @@ class PlanCache {
   void store(const std::string& key, const Entry& entry);
 
   std::size_t size() const { return entries_.size(); }
-  std::size_t foreign() const { return foreign_; }  // lines for other devices or versions
+  std::size_t foreign() const { return foreign_; }  // lines for other owners
   const std::filesystem::path& file() const { return file_; }
 
  private:
@@ -47,7 +50,8 @@ class PlanCache {
   std::string start_of_line(const std::string& key) const;
 
   std::filesystem::path file_;
-  Owner owner_;
+  std::string owner_;  // the first field of its lines
+  std::size_t cudnn_version_;
   std::map<std::string, Entry> entries_;
   std::size_t foreign_ = 0;
 };

@@ -40,6 +40,8 @@ class Fake {
   Script* operator->() const { return script_; }
   std::unique_ptr<TelemetrySource> open() const { return open_nvml(address, file_); }
 
+  std::string driver() const { return driver_release(file_); }
+
   std::string error() const {
     try {
       open();
@@ -70,6 +72,7 @@ TEST(Nvml, TellsWhatTheDeviceTellsInWattsJoulesAndBytes) {
   EXPECT_DOUBLE_EQ(reading.joules.value(), 1234.567);
   const TelemetryFacts facts = source->facts();
   EXPECT_EQ(facts.source, "NVML of driver 580.65.06");
+  EXPECT_EQ(fake.driver(), "580.65.06");
   EXPECT_EQ(facts.highest_clock_mhz, 1980);
   EXPECT_DOUBLE_EQ(facts.power_limit_watts.value(), 700);
 }
@@ -110,6 +113,7 @@ TEST(Nvml, OfAnOldDriverLeavesOutWhatItCannotTell) {
   EXPECT_EQ(reading.joules, std::nullopt);
   EXPECT_EQ(source->facts().power_limit_watts, std::nullopt);
   EXPECT_EQ(source->facts().source, "NVML");
+  EXPECT_EQ(fake.driver(), "");
   EXPECT_EQ(reading.throttled, 0x4U);  // by the function's older name
   EXPECT_DOUBLE_EQ(reading.watts.value(), 412.5);
 }

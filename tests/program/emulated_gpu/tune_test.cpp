@@ -24,6 +24,9 @@ TEST(EmulatedGpuTuning, IsReadFromTheCacheByALaterRun) {
   const Training tuned = train("gpu", with(flags, {"--tune"}));
   const std::string kept = read_file(folder / "plans");
   EXPECT_THAT(kept, HasSubstr("forward f16 x 2x16x16x16"));
+  EXPECT_THAT(kept,
+              testing::ContainsRegex("\nNVIDIA H100 80GB HBM3, driver 580.00 \\(emulated\\) for "
+                                     "CUDA 1[0-9.]+, cuBLASLt [0-9]+\t"));
   EXPECT_FALSE(tuned.base.empty());
   const Training again = train("gpu", with(flags, {"--tune"}));
   EXPECT_EQ(again.base, tuned.base);

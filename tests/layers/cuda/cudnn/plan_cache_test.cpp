@@ -16,7 +16,11 @@ namespace {
 using layers::cuda::Choice;
 using layers::cuda::PlanCache;
 
-const PlanCache::Owner h200{.device = "NVIDIA H200", .cudnn_version = 91900};
+const PlanCache::Owner h200{.device = "NVIDIA H200",
+                            .driver = "580.65.06 for CUDA 13.0",
+                            .cudnn_version = 91900,
+                            .cublaslt_version = 130100};
+const std::string ours = "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130100\t91900\t";
 constexpr const char* header = "# plan cache of cnn_benchmarks, format 1\n";
 
 // A file of the running test's own.
@@ -49,9 +53,8 @@ TEST_F(PlanCacheFile, WritesOneLineForEachChoiceAtOnce) {
   PlanCache cache(path, h200, true);
   cache.store("forward f16", {.choice = choice(62, {{2, 4}, {12, -1}}, 131), .seconds = 0.0005});
   cache.store("other", {.choice = choice(0, {}, 0), .seconds = 0.25});
-  EXPECT_EQ(text(), std::string(header) +
-                        "NVIDIA H200\t91900\tforward f16\t62\t2=4,12=-1\t131\t0.0005\n"
-                        "NVIDIA H200\t91900\tother\t0\t-\t0\t0.25\n");
+  EXPECT_EQ(text(), std::string(header) + ours + "forward f16\t62\t2=4,12=-1\t131\t0.0005\n" +
+                        ours + "other\t0\t-\t0\t0.25\n");
 }
 
 TEST_F(PlanCacheFile, FindsWhatItStored) {
@@ -65,31 +68,37 @@ TEST_F(PlanCacheFile, FindsWhatItStored) {
 }
 
 TEST_F(PlanCacheFile, BelievesTheLastLineOfAGraph) {
-  write(std::string(header) +
-        "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5\n"
-        "NVIDIA H200\t91900\tkey\t2\t-\t0\t0.4\n");
+  write(header + ours + "key\t1\t-\t0\t0.5\n" + ours + "key\t2\t-\t0\t0.4\n");
   const PlanCache cache(path, h200, false);
   EXPECT_EQ(cache.size(), 1U);
   EXPECT_EQ(cache.find("key")->choice.engine, 2);
 }
 
 TEST_F(PlanCacheFile, CountsLinesForOthersAndKeepsThem) {
-  const std::string lines = std::string(header) +
-                            "NVIDIA H100\t91900\tkey\t1\t-\t0\t0.5\n"
-                            "NVIDIA H200\t91800\tkey\t2\t-\t0\t0.4\n";
+  const std::string line = "\tkey\t1\t-\t0\t0.5\n";
+  std::string lines = header;
+  for (const std::string owner :
+       {"NVIDIA H100, driver 580.65.06 for CUDA 13.0, cuBLASLt 130100\t91900",
+        "NVIDIA H200, driver 580.82.07 for CUDA 13.0, cuBLASLt 130100\t91900",
+        "NVIDIA H200, driver 580.65.06 for CUDA 13.1, cuBLASLt 130100\t91900",
+        "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130101\t91900",
+        "NVIDIA H200, driver 580.65.06 for CUDA 13.0, cuBLASLt 130100\t91800",
+        "NVIDIA H200, driver 13.0\t91900"}) {  // as older versions of the program wrote them
+    lines += owner + line;
+  }
   write(lines);
   PlanCache cache(path, h200, false);
   EXPECT_EQ(cache.size(), 0U);
-  EXPECT_EQ(cache.foreign(), 2U);
+  EXPECT_EQ(cache.foreign(), 6U);
   cache.store("key", {.choice = choice(3, {}, 0), .seconds = 1});
-  EXPECT_EQ(text(), lines + "NVIDIA H200\t91900\tkey\t3\t-\t0\t1\n");
+  EXPECT_EQ(text(), lines + ours + "key\t3\t-\t0\t1\n");
 }
 
 TEST_F(PlanCacheFile, NamesTheLineThatIsDamaged) {
-  for (const std::string line :
-       {"NVIDIA H200\t91900\tkey\t1\t-\t0", "NVIDIA H200\t91900\tkey\t1\t2=\t0\t0.5",
-        "NVIDIA H200\t91900\tkey\tx\t-\t0\t0.5", "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5x", ""}) {
-    write(std::string(header) + "NVIDIA H200\t91900\tkey\t1\t-\t0\t0.5\n" + line + "\n");
+  for (const std::string& line :
+       {ours + "key\t1\t-\t0", ours + "key\t1\t2=\t0\t0.5", ours + "key\tx\t-\t0\t0.5",
+        ours + "key\t1\t-\t0\t0.5x", std::string()}) {
+    write(header + ours + "key\t1\t-\t0\t0.5\n" + line + "\n");
     EXPECT_THAT(message(), testing::HasSubstr("line 3 of the plan cache")) << line;
   }
 }
@@ -111,9 +120,7 @@ TEST_F(PlanCacheFile, KeepsWhatAnotherProcessHasStoredSinceItWasRead) {
   first.store("a", {.choice = choice(1, {}, 0), .seconds = 1});
   second.store("b", {.choice = choice(2, {}, 0), .seconds = 2});
   first.store("a", {.choice = choice(3, {}, 0), .seconds = 3});
-  EXPECT_EQ(text(), std::string(header) +
-                        "NVIDIA H200\t91900\ta\t3\t-\t0\t3\n"
-                        "NVIDIA H200\t91900\tb\t2\t-\t0\t2\n");
+  EXPECT_EQ(text(), std::string(header) + ours + "a\t3\t-\t0\t3\n" + ours + "b\t2\t-\t0\t2\n");
 }
 
 // Each stores choices of its own, which fill more than one buffer, in a file that none has made.
