@@ -44,7 +44,7 @@ Training train(const std::string& device, const Words& flags) {
     }
     std::string name;
     std::istringstream(read_file(counts)) >> name >> training.launches >> name >>
-        training.replays >> name >> training.peak_bytes;
+        training.executions >> name >> training.replays >> name >> training.peak_bytes;
   }
   return training;
 }

@@ -16,10 +16,12 @@ Words with(Words flags, const Words& more);
 // The result of a training.
 struct Training {
   Finished run;
-  std::vector<double> base;            // losses without weight decay, one for each step
-  std::string result;                  // the file of --result_json
-  unsigned launches = 0, replays = 0;  // of kernels, and of captured steps
-  std::size_t peak_bytes = 0;          // of the device's memory
+  std::vector<double> base;    // losses without weight decay, one for each step
+  std::string result;          // the file of --result_json
+  unsigned launches = 0;       // of our kernels
+  unsigned executions = 0;     // of engines, products and reductions of the libraries
+  unsigned replays = 0;        // of captured steps
+  std::size_t peak_bytes = 0;  // of the device's memory
 
   // A number of the result, by its place: "/plan/lms/swapped_tensors". NaN if there is none.
   double number(const std::string& place) const;

@@ -67,8 +67,9 @@ Driver::Driver(const Settings& s)
 
 Driver::~Driver() {
   if (!settings.counts_file.empty() && settings.devices > 0) {
-    std::ofstream(settings.counts_file) << "launches " << launches << "\nreplays " << replays
-                                        << "\npeak_bytes " << memory.peak_bytes() << '\n';
+    std::ofstream(settings.counts_file)
+        << "launches " << launches << "\nexecutions " << executions << "\nreplays " << replays
+        << "\npeak_bytes " << memory.peak_bytes() << '\n';
   }
 }
 

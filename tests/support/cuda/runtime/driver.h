@@ -59,6 +59,7 @@ class Driver {
   std::deque<std::unique_ptr<CUgraphExec_st>> executables;
 
   unsigned launches = 0;        // of kernels so far, those that were captured among them
+  unsigned executions = 0;      // of work of the libraries so far, counted in the same way
   unsigned replays = 0;         // of graphs so far
   std::string capture_problem;  // why the last invalid capture became so
   // Begins of the memory that communicators know of; with the lock.
@@ -80,8 +81,8 @@ class Driver {
 // where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
 // CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays,
 // CNN_EMULATED_KERNEL_FAULT (DEVICE:KERNEL) the launch that fails, and CNN_EMULATED_COUNTS names a
-// file that gets the numbers of launches and replays and the most memory that a device has had in
-// use.
+// file that gets the numbers of launches, executions and replays and the most memory that a device
+// has had in use.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.

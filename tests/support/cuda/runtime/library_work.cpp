@@ -57,6 +57,7 @@ cudaError_t enqueue(cudaStream_t stream, const std::string& name, std::span<cons
   for (const Operand& operand : operands) {
     work.uses.push_back(operand.data);
   }
+  ++driver().executions;
   driver().enqueue(*stream, std::move(work));
   return cudaSuccess;
 }

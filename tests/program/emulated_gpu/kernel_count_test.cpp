@@ -1,0 +1,51 @@
+// Kernels of a training step: ours and those of the libraries, as far as one execution of an engine
+// is one kernel. A step is launched and not replayed, so that each of its kernels is counted.
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "tests/program/emulated_gpu/emulated_program.h"
+#include "tests/support/files.h"
+
+namespace cnn::tests {
+namespace {
+
+// One step more makes the difference.
+unsigned kernels_per_step(const Words& flags) {
+  const auto count = [&flags](const char* batches) {
+    const Training run =
+        train("gpu", with(flags, {"--precision=fp16", "--nouse_cuda_graph", batches}));
+    return run.launches + run.executions;
+  };
+  const unsigned less = count("--num_batches=1"), more = count("--num_batches=2");
+  EXPECT_GT(more, less);
+  return more - less;
+}
+
+TEST(EmulatedGpuKernels, AreFewerInAStepThatIsFused) {
+  const unsigned none = kernels_per_step(small_resnet({"--fusion=none"}));
+  const unsigned norms = kernels_per_step(small_resnet({"--fusion=bn"}));
+  const unsigned convolutions = kernels_per_step(small_resnet({"--fusion=conv"}));
+  EXPECT_LT(norms, none);
+  EXPECT_LT(convolutions, norms);
+}
+
+// The rows of a Markdown table end with the number of kernels.
+TEST(SlowEmulatedGpuKernels, OfResnet50AreThoseOfTheTableOfPredictedSpeeds) {
+  const std::string text = read_file(CNN_SOURCE_DIR "/layers/cuda/README.md");
+  for (const std::string fusion : {"none", "bn", "conv"}) {
+    const unsigned kernels =
+        kernels_per_step({"--model=resnet50", "--data_name=imagenet", "--image_size=32",
+                          "--batch_size=2", "--fusion=" + fusion});
+    for (const std::string machine : {"h100", "h200"}) {
+      const std::size_t row = text.find("| " + machine + " | " + fusion + " |");
+      ASSERT_NE(row, text.npos) << machine << ' ' << fusion;
+      const std::string line = text.substr(row, text.find('\n', row) - row);
+      EXPECT_TRUE(line.ends_with("| " + std::to_string(kernels) + " |"))
+          << kernels << " kernels, but the table has " << line;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cnn::tests
