@@ -96,8 +96,8 @@ ARROWS = {
     "tests/allreduce/emulated_gpu": ["allreduce", "allreduce/nccl", "layers/cuda", "runtime", "runtime/cuda", "tests/support",
                                      "tests/support/cuda/nccl", "tests/support/cuda/runtime"],
     # Tests of what the emulated runtime forbids.
-    "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support/cuda/runtime",
-                                   "tests/support/grid"],
+    "tests/runtime/emulated_gpu": ["runtime", "runtime/cuda", "tests/runtime/cuda", "tests/support",
+                                   "tests/support/cuda/runtime", "tests/support/grid"],
     # Targets of libFuzzer, which scripts/fuzz.sh builds.
     "tests/fuzz": ["bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "data",
                    "data/images", "data/imagenet", "data/records", "layers/cuda/cudnn", "runtime", "tests/support"],
@@ -151,7 +151,7 @@ LIBRARIES = {
     r"zlib": ["data"],
     r"nlohmann/": ["data", "data/json", "bench", "bench/compare", "bench/flags", "bench/machine", "bench/page", "bench/plan", "bench/ranks", "bench/report", "bench/run",
                    "bench/session", "bench/cuda",
-                   "tests/models", "tests/program", "tests/program/emulated_gpu"],
+                   "tests/models", "tests/program", "tests/program/emulated_gpu", "tests/support/cuda/runtime"],
     r"fmt/|cxxopts": ["bench", "bench/all_reduce", "bench/compare", "bench/make_records", "bench/flags", "bench/machine", "bench/page",
                       "bench/plan", "bench/ranks", "bench/report", "bench/run", "bench/session", "bench/cuda"],
     r"gtest/|gmock/": [],

@@ -4,9 +4,11 @@
 #include <memory>
 #include <mutex>
 
+#include "runtime/error.h"
 #include "tests/runtime/cuda/kernels.h"
 #include "tests/runtime/emulated_gpu/emulated_gpu.h"
 #include "tests/support/cuda/runtime/objects.h"
+#include "tests/support/files.h"
 
 namespace cnn::tests::emulated {
 namespace {
@@ -29,6 +31,51 @@ int device_of(const Buffer& buffer) {
   const std::scoped_lock lock(driver().lock.mutex);
   const Block* block = driver().memory.find(buffer.data());
   return block == nullptr ? -1 : block->device;
+}
+
+// All attributes are the file's, so that another machine is another file.
+TEST(DescribedDevice, HasTheAttributesOfItsFile) {
+  const TemporaryFolder folder;
+  folder.write("small.json", R"({"cudnn": {"deviceName": "Small", "deviceVer": 860,
+      "multiProcessorCount": 7, "smClockRateKHz": 1500000, "memClockRateKHz": 900000,
+      "maxThreadsPerBlock": 512, "maxThreadsPerSM": 1536, "maxCtasPerSM": 3,
+      "maxRegistersPerSM": 65536, "maxSharedMemoryPerBlock": 1024,
+      "maxSharedMemoryPerBlockOptin": 4096}})");
+  set_up({.description = read_description(folder / "small.json")});
+  const cnn::cuda::DeviceFacts facts = cnn::cuda::CudaDevice(0).facts();
+  EXPECT_EQ(facts.name, "Small");
+  EXPECT_EQ(10 * facts.major + facts.minor, 86);
+  EXPECT_EQ(facts.multiprocessors, 7);
+  EXPECT_EQ(facts.clock_khz, 1'500'000);
+  EXPECT_EQ(facts.memory_clock_khz, 900'000);
+  int blocks = 0;
+  const auto resident = [&blocks](int threads, std::size_t shared_bytes) {
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nullptr, threads, shared_bytes);
+    return blocks;
+  };
+  EXPECT_EQ(resident(512, 0), 2) << "of 64 registers for each thread";
+  EXPECT_EQ(resident(128, 0), 3);
+  EXPECT_EQ(resident(128, 2048), 2);
+  set_up({});
+}
+
+TEST(DescribedDevice, IsAnH100WhereNothingElseIsSaid) {
+  const cnn::cuda::DeviceFacts facts = cnn::cuda::CudaDevice(0).facts();
+  EXPECT_EQ(facts.name, "NVIDIA H100 80GB HBM3");
+  EXPECT_EQ(facts.multiprocessors, 132);
+}
+
+TEST(DescribedDevice, NamesTheFileThatDescribesNoDevice) {
+  const TemporaryFolder folder;
+  folder.write("empty.json", "{}");
+  for (const char* file : {"empty.json", "missing.json"}) {
+    try {
+      read_description(folder / file);
+      ADD_FAILURE() << file;
+    } catch (const Error& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(folder / file));
+    }
+  }
 }
 
 TEST_F(DeviceBesideTheCurrent, TakesMemoryOfItsOwn) {

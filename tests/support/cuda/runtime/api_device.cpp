@@ -2,21 +2,20 @@
 #include <cstdio>
 #include <cstring>
 #include <map>
-#include <string_view>
+#include <string>
 
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
 
-// Devices as the runtime describes them: each is an H100.
+// Devices as the runtime describes them: each is the machine of the settings, usually an H100.
 
 namespace cnn::tests::emulated {
 namespace {
 
-constexpr int multiprocessors = 132;
-constexpr int clock_khz = 1'980'000, memory_clock_khz = 2'619'000;
-constexpr int threads_per_multiprocessor = 2048, blocks_per_multiprocessor = 32;
-constexpr std::size_t shared_per_multiprocessor = std::size_t{227} << 10U;
-constexpr int highest_priority = -5;
+constexpr int highest_priority = -5;             // of an H100; profiles of machines do not tell it
+constexpr int registers_of_a_usual_thread = 64;  // of our kernels, which are not asked
+
+const Description& description() { return driver().settings.description; }
 
 bool is_device(int ordinal) { return ordinal >= 0 && ordinal < driver().settings.devices; }
 
@@ -55,24 +54,25 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
     return returned(cudaErrorInvalidDevice);
   }
   *properties = {};
-  constexpr std::string_view name = "NVIDIA H100 80GB HBM3";
-  std::ranges::copy(name, properties->name);
+  const cnn::tests::emulated::Description& machine = cnn::tests::emulated::description();
+  machine.name.copy(properties->name, sizeof(properties->name) - 1);
   for (int i = 0; i < 16; ++i) {
     properties->uuid.bytes[i] = static_cast<char>(i == 15 ? device : 0x10 + i);
   }
-  properties->major = 9;
-  properties->minor = 0;
-  properties->multiProcessorCount = cnn::tests::emulated::multiprocessors;
+  properties->major = machine.major;
+  properties->minor = machine.minor;
+  properties->multiProcessorCount = machine.multiprocessors;
   properties->totalGlobalMem = driver().settings.bytes_per_device;
   return call.refused();
 }
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device) {
   const Call call("cudaDeviceGetAttribute");
+  const cnn::tests::emulated::Description& machine = cnn::tests::emulated::description();
   const std::map<cudaDeviceAttr, int> known{
-      {cudaDevAttrMultiProcessorCount, cnn::tests::emulated::multiprocessors},
-      {cudaDevAttrClockRate, cnn::tests::emulated::clock_khz},
-      {cudaDevAttrMemoryClockRate, cnn::tests::emulated::memory_clock_khz}};
+      {cudaDevAttrMultiProcessorCount, machine.multiprocessors},
+      {cudaDevAttrClockRate, machine.clock_khz},
+      {cudaDevAttrMemoryClockRate, machine.memory_clock_khz}};
   const auto found = known.find(attribute);
   if (!cnn::tests::emulated::is_device(device)) {
     return returned(cudaErrorInvalidDevice);
@@ -113,7 +113,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// As a kernel of 64 registers for each thread would be held.
+// As a kernel of the usual registers for each thread would be held.
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* /*kernel*/,
                                                           int threads, std::size_t shared_bytes) {
   namespace emulated = cnn::tests::emulated;
@@ -121,11 +121,13 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   if (threads <= 0) {
     return returned(cudaErrorInvalidValue);
   }
-  *blocks = std::min(emulated::threads_per_multiprocessor / 2 / threads,
-                     emulated::blocks_per_multiprocessor);
+  const emulated::Description& machine = emulated::description();
+  const int held =
+      std::min(machine.threads_per_multiprocessor,
+               machine.registers_per_multiprocessor / emulated::registers_of_a_usual_thread);
+  *blocks = std::min(held / threads, machine.blocks_per_multiprocessor);
   if (shared_bytes > 0) {
-    *blocks =
-        std::min(*blocks, static_cast<int>(emulated::shared_per_multiprocessor / shared_bytes));
+    *blocks = std::min(*blocks, static_cast<int>(machine.largest_shared_bytes / shared_bytes));
   }
   return call.refused();
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -16,13 +17,9 @@
 namespace cnn::tests::emulated {
 namespace {
 
-constexpr std::size_t usual_shared_bytes = std::size_t{48} << 10U;
-constexpr std::size_t most_shared_bytes = std::size_t{227} << 10U;
-constexpr std::size_t most_threads = 1024;
-
 struct Kernel {
   Bind bind;
-  std::size_t shared_bytes = usual_shared_bytes;  // the most that a launch may ask for
+  std::size_t shared_bytes = 0;  // the most that a launch may ask for; 0: as every kernel may
 };
 
 struct KernelTable {
@@ -55,9 +52,11 @@ grid::Order next_order(unsigned launches) {
 }
 
 bool is_possible(dim3 grid, dim3 block, std::size_t shared_bytes, const Kernel& kernel) {
+  const Description& machine = driver().settings.description;
   const std::size_t threads = std::size_t{block.x} * block.y * block.z;
-  return threads > 0 && threads <= most_threads && block.z <= 64 && grid.x > 0 && grid.y > 0 &&
-         grid.z > 0 && grid.y <= 65535 && grid.z <= 65535 && shared_bytes <= kernel.shared_bytes;
+  return threads > 0 && threads <= static_cast<std::size_t>(machine.threads_per_block) &&
+         block.z <= 64 && grid.x > 0 && grid.y > 0 && grid.z > 0 && grid.y <= 65535 &&
+         grid.z <= 65535 && shared_bytes <= std::max(kernel.shared_bytes, machine.shared_bytes);
 }
 
 }  // namespace
@@ -97,7 +96,7 @@ cudaError_t cudaFuncSetAttribute(const void* entry, cudaFuncAttribute attribute,
     return returned(cudaErrorInvalidDeviceFunction);
   }
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize || value < 0 ||
-      static_cast<std::size_t>(value) > emulated::most_shared_bytes) {
+      static_cast<std::size_t>(value) > driver().settings.description.largest_shared_bytes) {
     return returned(cudaErrorInvalidValue);
   }
   found->second.shared_bytes = static_cast<std::size_t>(value);

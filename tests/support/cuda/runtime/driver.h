@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/cuda/runtime/description.h"
 #include "tests/support/cuda/runtime/memory.h"
 #include "tests/support/cuda/runtime/objects.h"
 #include "tests/support/cuda/runtime/queue.h"
@@ -27,6 +28,7 @@ inline constexpr const char* injected_kernel_fault = "the kernel breaks, as the 
 
 struct Settings {
   int devices = 1;
+  Description description = described_machine();  // of each
   std::size_t bytes_per_device = std::size_t{2} << 30U;
   Delays delays;
   std::string counts_file;  // written at the end if it has a name
@@ -79,10 +81,10 @@ class Driver {
 
 // The driver, made with the settings of set_up(), or when it is first used with the default ones,
 // where the environment does not say otherwise: CNN_EMULATED_DEVICES is their number,
-// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_SEED that of the delays,
-// CNN_EMULATED_KERNEL_FAULT (DEVICE:KERNEL) the launch that fails, and CNN_EMULATED_COUNTS names a
-// file that gets the numbers of launches, executions and replays and the most memory that a device
-// has had in use.
+// CNN_EMULATED_MB the memory of each in MiB, CNN_EMULATED_MACHINE the file that describes it,
+// CNN_EMULATED_SEED that of the delays, CNN_EMULATED_KERNEL_FAULT (DEVICE:KERNEL) the launch that
+// fails, and CNN_EMULATED_COUNTS names a file that gets the numbers of launches, executions and
+// replays and the most memory that a device has had in use.
 Driver& driver();
 
 // Starts afresh with other settings. Tells of a violation if objects or memory are still alive.
