@@ -72,17 +72,6 @@ std::vector<Setting> all_settings(const std::vector<std::string>& curves) {
   return settings;
 }
 
-// Each level of fusion and each type of numbers once, where a step takes up to half a minute.
-std::vector<Setting> some_settings(const std::vector<std::string>& curves) {
-  std::vector<Setting> settings;
-  for (const std::string& curve : curves) {
-    settings.push_back({curve, "fp32_strict", "none"});
-    settings.push_back({curve, "fp16", "conv"});
-    settings.push_back({curve, "bf16", "bn"});
-  }
-  return settings;
-}
-
 INSTANTIATE_TEST_SUITE_P(Quick, EmulatedGpuLosses, testing::ValuesIn(pairs()), test_name);
 INSTANTIATE_TEST_SUITE_P(
     SlowSmall, EmulatedGpuLosses,
@@ -90,12 +79,13 @@ INSTANTIATE_TEST_SUITE_P(
                                     "lenet", "mnist_deep", "cifar10_full", "alexnet_cifar",
                                     "resnet20", "resnet20_v2"})),
     test_name);
-INSTANTIATE_TEST_SUITE_P(SlowLarge, EmulatedGpuLosses,
-                         testing::ValuesIn(some_settings({"densenet40_k12", "mobilenet",
-                                                          "googlenet", "resnet50", "resnet50_v1.5",
-                                                          "resnet50_v2", "vgg11", "alexnet",
-                                                          "overfeat", "inception3", "inception4"})),
-                         test_name);
+// A step takes up to half a minute.
+INSTANTIATE_TEST_SUITE_P(
+    SlowLarge, EmulatedGpuLosses,
+    testing::ValuesIn(all_settings({"densenet40_k12", "mobilenet", "googlenet", "resnet50",
+                                    "resnet50_v1.5", "resnet50_v2", "vgg11", "alexnet", "overfeat",
+                                    "inception3", "inception4", "official_resnet18"})),
+    test_name);
 
 }  // namespace
 }  // namespace cnn::tests
