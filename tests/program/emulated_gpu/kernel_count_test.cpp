@@ -38,7 +38,9 @@ TEST(SlowEmulatedGpuKernels, OfResnet50AreThoseOfTheTableOfPredictedSpeeds) {
         kernels_per_step({"--model=resnet50", "--data_name=imagenet", "--image_size=32",
                           "--batch_size=2", "--fusion=" + fusion});
     for (const std::string machine : {"h100", "h200"}) {
-      const std::size_t row = text.find("| " + machine + " | " + fusion + " |");
+      std::string cells = "| " + machine;
+      cells.append(" | ").append(fusion).append(" |");
+      const std::size_t row = text.find(cells);
       ASSERT_NE(row, text.npos) << machine << ' ' << fusion;
       const std::string line = text.substr(row, text.find('\n', row) - row);
       EXPECT_TRUE(line.ends_with("| " + std::to_string(kernels) + " |"))

@@ -98,7 +98,8 @@ TEST_F(PlanCacheFile, NamesTheLineThatIsDamaged) {
   for (const std::string& line :
        {ours + "key\t1\t-\t0", ours + "key\t1\t2=\t0\t0.5", ours + "key\tx\t-\t0\t0.5",
         ours + "key\t1\t-\t0\t0.5x", std::string()}) {
-    write(header + ours + "key\t1\t-\t0\t0.5\n" + line + "\n");
+    std::string text = header + ours;
+    write(text.append("key\t1\t-\t0\t0.5\n").append(line).append("\n"));
     EXPECT_THAT(message(), testing::HasSubstr("line 3 of the plan cache")) << line;
   }
 }
