@@ -134,15 +134,15 @@ TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
                     HasSubstr("--datasets_num_private_threads")));
   const auto result = nlohmann::json::parse(read_file(file));
   const auto& input = result["input"];
-  // Of twelve batches two were read ahead while the first step was prepared.
+  // Two of the twelve batches were read ahead while the first step was prepared.
   EXPECT_GT(input["wait_seconds"], 6 * step_seconds_at_least) << input;
   EXPECT_GT(input["wait_share"], 0.5) << input;
   EXPECT_GT(input["read_share"], 0.5) << input;
   EXPECT_LT(result["summary"]["images_per_sec"], 4 / step_seconds_at_least * 1.3);
 }
 
-// A file that is opened for each image is missed where it is read. What the run did until then is
-// not a broken record that may be left out.
+// An image of a folder is opened for each read, so that a lost one is missed there. It is no broken
+// record, which might be left out.
 TEST_F(LongImageInput, NamesAnImageThatVanishesBetweenTwoEpochs) {
   for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/lost.JPEG"}) {
     data_.write(name, FlatJpeg::encode(60, 50, 128));

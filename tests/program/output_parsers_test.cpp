@@ -164,7 +164,7 @@ TEST(OutputParsers, ReadTheAccuraciesOfAnEvaluation) {
                     2);
 }
 
-// SuperBench runs no tf_cnn_benchmarks. Its readers of bandwidth tools look for a line with a name
+// Superbench runs no tf_cnn_benchmarks. Its readers of bandwidth tools look for a line with a name
 // and take the first thing in it that looks like a number with a decimal point; those of training
 // logs wait for the lines of other programs, which must not seem to be among ours.
 TEST(OutputParsers, GiveSuperBenchTheTotalAndNothingElse) {

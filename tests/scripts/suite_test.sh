@@ -106,8 +106,8 @@ printf 'a --model=a\n' >suite
 ! run --out=wrong || die "took a line without a name"
 grep -q 'line 1: wants' said || die "said: $(<said)"
 
-# Hostile suites. What is in them is never executed, what the program could know reaches it as it stands there, and
-# whatever is refused is so by one line of a bounded length.
+# Nothing in a hostile suite is executed. The program gets its words as they stand there, and a refusal is one line of a
+# bounded length.
 refused() {  # WORDS OF THE MESSAGE: the suite that was written is refused with these
   : >calls
   ! run --out="refused" --runs=1 || die "took a suite of which it should say '$1'"
