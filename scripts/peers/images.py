@@ -1,11 +1,12 @@
-"""Compares the input pipeline with TensorFlow's (and OpenCV's, where it is installed) on photographs.
+"""Compares the input pipeline with those of TensorFlow, torchvision and OpenCV on photographs.
 
     images.py --build=build/cpu --python=venv/bin/python PHOTOGRAPHS...    folders or files, JPEG
 
 Cuts the photographs to 500x375, lets make_records write them as shards, has TensorFlow read these back, compares pixels
 (cnn_data_tests, suite SlowTensorFlowPixels), and measures images for each second of a processor in interleaved rounds:
-decode, random crop, flip, resize and normalisation, by one thread each. --python names a Python with tensorflow, and
-with opencv-python-headless if that is to be measured.
+decode, random crop, flip, resize and normalisation, by one thread each. The floor is libjpeg-turbo's decoding of the
+whole image alone, by simplejpeg, which brings a library of its own. --python names a Python with tensorflow, and with
+torch and torchvision, opencv-python-headless and simplejpeg as far as these are to be measured; --without leaves some out.
 """
 import argparse
 import json
@@ -111,7 +112,7 @@ def tensorflow_speed(folder, repeats):
         image = tf.compat.v1.image.resize_images(image, [SIDE, SIDE], tf.image.ResizeMethod.BILINEAR, align_corners=False)
         return tf.cast(image, tf.float32) * (1 / 127.5) - 1
 
-    files = [f.read_bytes() for f in sorted((folder / "train/cut").glob("*.jpg"))]
+    files = encoded(folder)
     data = tf.data.Dataset.from_tensor_slices(files).repeat(repeats + 1).map(image_of).batch(50)
     options = tf.data.Options()
     options.threading.private_threadpool_size = 1
@@ -132,21 +133,62 @@ def counted(batches, warmup, batch, repeats):
     return done / (end.user + end.system - start.user - start.system)
 
 
+def encoded(folder):
+    return [f.read_bytes() for f in sorted((folder / "train/cut").glob("*.jpg"))]
+
+
+def random_crop(random):
+    """Top, left, height and width of a crop whose sizes and shapes are drawn as the original draws them."""
+    aspect, area = random.uniform(0.75, 1.33), random.uniform(0.1, 1.0) * HEIGHT * WIDTH
+    height = min(HEIGHT, int((area / aspect) ** 0.5))
+    width = min(WIDTH, int(height * aspect))
+    return random.integers(HEIGHT - height + 1), random.integers(WIDTH - width + 1), height, width
+
+
+def torchvision_speed(folder, repeats):
+    """With its own decoder, which is libjpeg-turbo without a detour through Pillow, and transforms of tensors."""
+    import numpy
+    import torch
+    from torchvision import io
+    from torchvision.transforms.v2 import functional
+    torch.set_num_threads(1)
+    random = numpy.random.default_rng(1)
+    files = [torch.frombuffer(bytearray(data), dtype=torch.uint8) for data in encoded(folder)]
+
+    def batches():
+        for number in range(len(files) * (repeats + 1)):
+            image = io.decode_jpeg(files[number % len(files)], mode=io.ImageReadMode.RGB)
+            crop = [int(edge) for edge in random_crop(random)]
+            image = functional.resized_crop(image, *crop, [SIDE, SIDE], antialias=False)
+            image = functional.horizontal_flip(image) if random.integers(2) else image
+            yield image.float() * (1 / 127.5) - 1
+
+    return counted(batches(), len(files), 1, repeats)
+
+
+def floor_speed(folder, repeats):
+    import simplejpeg
+    files = encoded(folder)
+
+    def batches():
+        for number in range(len(files) * (repeats + 1)):
+            yield simplejpeg.decode_jpeg(files[number % len(files)], "RGB", fastdct=True)
+
+    return counted(batches(), len(files), 1, repeats)
+
+
 def opencv_speed(folder, repeats, only_decode):
     import cv2
     import numpy
     cv2.setNumThreads(1)
     random = numpy.random.default_rng(1)
-    files = [numpy.frombuffer(f.read_bytes(), numpy.uint8) for f in sorted((folder / "train/cut").glob("*.jpg"))]
+    files = [numpy.frombuffer(data, numpy.uint8) for data in encoded(folder)]
 
     def batches():
         for number in range(len(files) * (repeats + 1)):
             image = cv2.imdecode(files[number % len(files)], cv2.IMREAD_COLOR)
             if not only_decode:
-                aspect, area = random.uniform(0.75, 1.33), random.uniform(0.1, 1.0) * HEIGHT * WIDTH
-                height = min(HEIGHT, int((area / aspect) ** 0.5))
-                width = min(WIDTH, int(height * aspect))
-                top, left = random.integers(HEIGHT - height + 1), random.integers(WIDTH - width + 1)
+                top, left, height, width = random_crop(random)
                 image = cv2.resize(image[top:top + height, left:left + width], (SIDE, SIDE), interpolation=cv2.INTER_LINEAR)
                 image = cv2.flip(image, 1) if random.integers(2) else image
                 image = cv2.cvtColor(image, cv2.COLOR_BGR2RGB).astype(numpy.float32) * (1 / 127.5) - 1
@@ -155,12 +197,15 @@ def opencv_speed(folder, repeats, only_decode):
     return counted(batches(), len(files), 1, repeats)
 
 
+SPEEDS = {"tensorflow": tensorflow_speed,
+          "torchvision": torchvision_speed,
+          "opencv": lambda folder, repeats: opencv_speed(folder, repeats, False),
+          "opencv decode alone": lambda folder, repeats: opencv_speed(folder, repeats, True),
+          "floor": floor_speed}
 PEER_WORK = {"cut": lambda a: cut(pathlib.Path(a[0]), int(a[1]), a[2:]),
              "pixels": lambda a: write_pixels(pathlib.Path(a[0]), int(a[1])),
              "read": lambda a: read_shards(pathlib.Path(a[0])),
-             "tensorflow": lambda a: tensorflow_speed(pathlib.Path(a[0]), int(a[1])),
-             "opencv": lambda a: opencv_speed(pathlib.Path(a[0]), int(a[1]), False),
-             "opencv decode alone": lambda a: opencv_speed(pathlib.Path(a[0]), int(a[1]), True)}
+             "speed": lambda a: SPEEDS[a[0]](pathlib.Path(a[1]), int(a[2]))}
 
 
 def by_peer(python, *words):
@@ -187,7 +232,8 @@ def arguments():
     parser.add_argument("--count", type=int, default=200, help="photographs (default: %(default)s)")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--repeats", type=int, default=5, help="times that a round reads all of them")
-    parser.add_argument("--without_opencv", action="store_true")
+    parser.add_argument("--without", action="append", default=[], choices=list(SPEEDS),
+                        help="a comparison to leave out; may be given several times")
     return parser.parse_args()
 
 
@@ -205,12 +251,12 @@ def main():
         by_peer(options.python, "pixels", folder, 1)
         subprocess.run([options.build / "cnn_data_tests", "--gtest_brief=1", "--gtest_filter=SlowTensorFlowPixels.*"],
                        check=True, env={**os.environ, "CNN_TENSORFLOW_PIXELS": str(folder / "pixels.txt")})
-        peers = ["tensorflow"] + ([] if options.without_opencv else ["opencv", "opencv decode alone"])
+        peers = [name for name in SPEEDS if name not in options.without]
         speeds = {name: [] for name in ["cnn_benchmarks", *peers]}
         for _ in range(options.rounds):
             speeds["cnn_benchmarks"].append(our_speed(options.build, shards, options.repeats, count, folder))
             for peer in peers:
-                speeds[peer].append(by_peer(options.python, peer, folder, options.repeats))
+                speeds[peer].append(by_peer(options.python, "speed", peer, folder, options.repeats))
         ours = statistics.median(speeds["cnn_benchmarks"])
         for name, values in speeds.items():
             middle = statistics.median(values)
