@@ -44,7 +44,7 @@ class LongImageInput : public SeveralProcesses {
 
   // Examples are asked for one after the other by the only thread.
   Words flags(const Words& more) const {
-    Words flags{"--data_name=imagenet", "--data_dir=" + data_.path().string(),
+    Words flags{"--data_name=imagenet", "--data_dir=" + data.path().string(),
                 "--model=trivial",      "--num_warmup_batches=0",
                 "--display_every=1",    "--datasets_num_private_threads=1",
                 "--nomeasure_ceilings", "--comm_calibrate=off"};
@@ -75,7 +75,7 @@ class LongImageInput : public SeveralProcesses {
     return read;
   }
 
-  TemporaryFolder data_;
+  TemporaryFolder data;
 };
 
 std::set<ShardRecord> set_of(const Records& records, std::size_t from, std::size_t count) {
@@ -86,7 +86,7 @@ std::set<ShardRecord> set_of(const Records& records, std::size_t from, std::size
 // In every step two ranks of batch 3 share what one process of batch 6 reads: rank 0 takes the
 // first half of it and rank 1 the second.
 TEST_F(LongImageInput, IsSharedByTwoRanksAsOneProcessOfTheirBatchReadsIt) {
-  const Records all = write_grey_shards(data_, {16, 8});
+  const Records all = write_grey_shards(data, {16, 8});
   constexpr std::size_t examples = 24, batch = 3, epochs = 2;
   const Words two_epochs{"--num_epochs=" + std::to_string(epochs), "--variable_update=horovod"};
   const auto with_batch = [&](std::size_t size) {
@@ -119,14 +119,14 @@ TEST_F(LongImageInput, IsSharedByTwoRanksAsOneProcessOfTheirBatchReadsIt) {
 }
 
 TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
-  write_grey_shards(data_, {8});
+  write_grey_shards(data, {8});
   const TemporaryFolder results;
-  const std::string file = results / "r.json", steps = results / "steps.csv";
-  constexpr double step_seconds_at_least = 4 * 0.05;
+  const std::string file = results / "r.json";
+  constexpr double batch_seconds = 4 * 0.15;  // the steps themselves take a small part of it
   const Environment preloaded("LD_PRELOAD", watched_reads().c_str());
-  const Environment delayed("READS_DELAY_MS", "50");
-  const Finished slow = run(
-      1, {"--batch_size=4", "--num_batches=12", "--result_json=" + file, "--steps_csv=" + steps});
+  const Environment delayed("READS_DELAY_MS", "150");
+  const Finished slow =
+      run(1, {"--batch_size=4", "--num_batches=6", "--image_size=64", "--result_json=" + file});
   ASSERT_EQ(slow.status, 0) << slow.err;
   EXPECT_THAT(slow.err,
               AllOf(HasSubstr("input: steps waited "), HasSubstr(" % of their time; without it"),
@@ -134,20 +134,20 @@ TEST_F(LongImageInput, OfASlowDiskIsReportedAsAWaitForInput) {
                     HasSubstr("--datasets_num_private_threads")));
   const auto result = nlohmann::json::parse(read_file(file));
   const auto& input = result["input"];
-  // Two of the twelve batches were read ahead while the first step was prepared.
-  EXPECT_GT(input["wait_seconds"], 6 * step_seconds_at_least) << input;
-  EXPECT_GT(input["wait_share"], 0.5) << input;
+  // Two of the six batches were read ahead while the first step was prepared.
+  EXPECT_GT(input["wait_seconds"], 2 * batch_seconds) << input;
+  EXPECT_GT(input["wait_share"], 0.3) << input;
   EXPECT_GT(input["read_share"], 0.5) << input;
-  EXPECT_LT(result["summary"]["images_per_sec"], 4 / step_seconds_at_least * 1.3);
+  EXPECT_LT(result["summary"]["images_per_sec"], 4 / batch_seconds * 1.6);
 }
 
 // An image of a folder is opened for each read, so that a lost one is missed there. It is no broken
 // record, which might be left out.
 TEST_F(LongImageInput, NamesAnImageThatVanishesBetweenTwoEpochs) {
   for (const char* name : {"train/a/1.JPEG", "train/a/2.JPEG", "train/b/lost.JPEG"}) {
-    data_.write(name, FlatJpeg::encode(60, 50, 128));
+    data.write(name, FlatJpeg::encode(60, 50, 128));
   }
-  const std::filesystem::path lost = data_.path() / "train/b/lost.JPEG";
+  const std::filesystem::path lost = data.path() / "train/b/lost.JPEG";
   Words words{CNN_PROGRAM, "--device=cpu"};
   for (const std::string& flag :
        flags({"--batch_size=3", "--num_batches=1000000", "--skip_broken_records"})) {
@@ -162,8 +162,8 @@ TEST_F(LongImageInput, NamesAnImageThatVanishesBetweenTwoEpochs) {
 }
 
 TEST_F(LongImageInput, NamesAShardThatIsCutOffBetweenTwoEpochs) {
-  write_grey_shards(data_, {3, 3});
-  const std::filesystem::path shard = data_.path() / "train-00001-of-00002";
+  write_grey_shards(data, {3, 3});
+  const std::filesystem::path shard = data.path() / "train-00001-of-00002";
   Words words{CNN_PROGRAM, "--device=cpu"};
   for (const std::string& flag : flags({"--batch_size=6", "--num_batches=1000000"})) {
     words.push_back(flag);
@@ -177,14 +177,14 @@ TEST_F(LongImageInput, NamesAShardThatIsCutOffBetweenTwoEpochs) {
 
 // An open shard that is deleted stays readable for the run that has it, as the system promises.
 TEST_F(LongImageInput, StaysReadableWhereAnOpenShardIsDeleted) {
-  write_grey_shards(data_, {6});
+  write_grey_shards(data, {6});
   Words words{CNN_PROGRAM, "--device=cpu"};
   for (const std::string& flag : flags({"--batch_size=3", "--num_batches=20"})) {
     words.push_back(flag);
   }
   const Finished run = run_and(
       words, [](const Finished& now) { return now.step_lines().size() > 2; },
-      [&] { std::filesystem::remove(data_.path() / "train-00000-of-00001"); });
+      [&] { std::filesystem::remove(data.path() / "train-00000-of-00001"); });
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_EQ(run.step_lines().size(), 20U);
 }
@@ -194,6 +194,7 @@ class SlowImageInput : public LongImageInput {
   // Writes ten shards of small images, of about 40 MiB together.
   void write_records(int count) const {
     std::vector<std::string> records;
+    records.reserve(50);
     for (int kind = 0; kind < 50; ++kind) {
       records.push_back(ImageRecords::record(FlatJpeg::encode(40 + kind, 60, 5 * kind), 1 + kind));
     }
@@ -202,7 +203,7 @@ class SlowImageInput : public LongImageInput {
       for (int i = 0; i < count / 10; ++i) {
         file += records[static_cast<std::size_t>(i) % records.size()];
       }
-      data_.write("train-0000" + std::to_string(shard) + "-of-00010", file);
+      data.write("train-0000" + std::to_string(shard) + "-of-00010", file);
     }
   }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/support/files.h"
@@ -16,7 +16,10 @@ struct ShardRecord {
   std::string shard;  // the file's name
   std::size_t offset = 0, bytes = 0;
 
-  auto operator<=>(const ShardRecord&) const = default;
+  bool operator==(const ShardRecord&) const = default;
+  bool operator<(const ShardRecord& other) const {
+    return std::tie(shard, offset) < std::tie(other.shard, other.offset);
+  }
 };
 
 // Writes training shards of grey images of label 1, as many records in each as `records` says, and
