@@ -36,7 +36,7 @@ class ImageRecords {
     return text + static_cast<char>(value);
   }
   static std::string field(int number, const std::string& bytes) {
-    return varint(static_cast<std::uint64_t>(8 * number + 2)) + varint(bytes.size()) + bytes;
+    return varint(8 * static_cast<std::uint64_t>(number) + 2) + varint(bytes.size()) + bytes;
   }
   static std::string feature(const std::string& name, const std::string& value) {
     return field(1, field(1, name) + field(2, value));
