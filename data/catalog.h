@@ -17,9 +17,9 @@ struct Row {
   std::string_view name;
   std::string_view in_path;  // a --data_dir that contains this text selects this data set
   int classes = 0;
-  std::int64_t training_examples = 0,
-               validation_examples = 0;  // of the original, for synthetic input
-  bool has_networks = false;             // false: --model names networks of another data set
+  // Sizes of the original data set, for synthetic input.
+  std::int64_t training_examples = 0, validation_examples = 0;
+  bool has_networks = false;     // false: --model names networks of another data set
   bool has_image_files = false;  // decodes and preprocesses files as it reads them, by ImageOptions
   bool has_distortions = false;  // --distortions changes its training images
   float scale = 1, shift = 0;    // a network sees pixel * scale + shift

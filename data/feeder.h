@@ -23,8 +23,8 @@ struct FeederOptions {
   std::int64_t batch = 1;  // examples per step of this feeder
   int threads = 1;         // reader threads
   int buffers = 2;  // batches in memory: one belongs to the caller, the others are prefetched
-  Order order =
-      Order::shuffled;  // anew in every epoch; ignored if the data set may not be shuffled
+  // Shuffled: a new order in every epoch; ignored if the data set may not be shuffled.
+  Order order = Order::shuffled;
   std::uint64_t seed = 0;
   std::int64_t first_step = 0;  // global step of the first batch
   // Feeders of several ranks share a global batch of batch * shards examples; this feeder reads

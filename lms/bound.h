@@ -28,9 +28,9 @@ Bound lower_bound(const Request& request, const Pressure& pressure);
 // Returns the seconds of the bound for another arena budget than the request's.
 double lower_bound_at(const Request& request, std::size_t device_bytes);
 
-// Seconds that a schedule from elsewhere, such as a file, cannot undercut. It may move what the
-// options of the request do not let leave, so they are not asked. If it runs the nodes in another
-// order, or moves what lives in one of the two passes only, that is the time of all nodes.
+// Returns a lower bound of a given schedule's seconds, such as a file's. That schedule may move
+// tensors that the options keep, so the options are ignored. If it reorders the nodes, or moves
+// tensors that live in one pass only, the bound is the time of all nodes.
 double lower_bound_of(const Request& request, const Schedule& schedule);
 
 }  // namespace cnn::lms

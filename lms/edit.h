@@ -16,9 +16,9 @@ struct Swap {
   TensorId tensor{};
   StepId out_behind{};   // the last step that uses it before it leaves
   StepId back_before{};  // the first that needs it again
-  std::optional<StepId>
-      not_before;  // a trigger: the copy back starts when this step has ended, and
-                   // its bytes are taken from there on; nothing: from back_before
+  // A trigger: the copy back starts when this step has ended, and its bytes are reserved from there
+  // on. Nothing: from back_before.
+  std::optional<StepId> not_before;
   // The step that waits for the copy out; its bytes stay reserved until then. Nothing: the first
   // step that reuses the bytes waits.
   std::optional<StepId> free_before;

@@ -26,8 +26,8 @@ using TensorDecisions = std::vector<TensorDecision>;
 struct ExpandedStep {
   StepKind kind = StepKind::compute;
   std::uint32_t id = 0;  // node, or root
-  std::uint32_t given =
-      0;  // the step of the given schedule, or the one in front of which it stands
+  // The step of the given schedule, or the one that it precedes.
+  std::uint32_t given = 0;
   bool again = false;
 };
 
@@ -106,15 +106,15 @@ class ScheduleExpander {
 
   const TensorDecisions* decisions_ = nullptr;
   ExpandedSchedule result_;
-  std::vector<std::int32_t>
-      interval_;  // by root: its present interval, -1: it is not on the device
+  // By root: its current interval; -1: it is not on the device.
+  std::vector<std::int32_t> interval_;
   // By root: the step from which on only the host has it; 0: the device has it.
   std::vector<std::uint32_t> away_;
   std::vector<std::uint32_t> borrowed_;  // roots that are freed at the end of the given step
   std::vector<std::uint32_t> returned_;  // roots with swap_often that are on the device again
   std::vector<Candidate> candidates_;
-  std::vector<std::uint8_t> given_away_,
-      settled_;  // by interval: another took its bytes; it took some
+  // By interval: another interval took its bytes; it took bytes.
+  std::vector<std::uint8_t> given_away_, settled_;
   std::uint32_t given_ = 0;
 };
 

@@ -10,9 +10,9 @@ namespace cnn::bench {
 // Returns the bytes of a step of that size; nothing if the backend cannot run it.
 using BytesOfSize = std::function<std::optional<std::size_t>(std::int64_t size)>;
 
-// A size that fits in `limit` bytes where the next one does not: memory is nearly linear, so the
-// search guesses by lines from `start` and closes in until it has looked at both. 0: `least` does
-// not fit. 1 <= least, start.
+// Returns a size that fits in `limit` bytes while the next one does not. Memory is nearly linear,
+// so the search extrapolates linearly from `start` and narrows the interval until it has tested
+// both sizes. 0: `least` does not fit. Requires 1 <= least, start.
 std::int64_t largest_size(std::size_t limit, std::int64_t least, std::int64_t start,
                           const BytesOfSize& bytes_of);
 

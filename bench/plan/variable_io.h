@@ -12,8 +12,8 @@
 
 namespace cnn::bench {
 
-// Bytes of the arena that VariableIo works in: plain values of a part of a variable and what their
-// conversion needs. Known without a device. Throws Error if no kernel converts a variable.
+// Returns the arena bytes that VariableIo needs: plain values of a part of a variable and their
+// conversion. Requires no device. Throws Error if no kernel converts a variable.
 std::size_t variable_io_bytes(const KernelTable& kernels, const Variables& variables);
 
 // Copies variables between the device, where they may be packed, and plain row-major f32 values on

@@ -30,7 +30,7 @@ class BrokenRecord : public Error {
 // Appends the record that holds `data`. Throws Error if it is larger than largest_record.
 void append_record(std::vector<std::byte>& file, std::span<const std::byte> data);
 
-// The lengths of the data of all records from the start of a file on.
+// The data lengths of all records of a file, in order.
 struct RecordLengths {
   std::vector<std::uint32_t> bytes;
   // The offset of a broken header, after which the file is unreadable, and the problem; nothing:
