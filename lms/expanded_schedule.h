@@ -106,14 +106,14 @@ class ScheduleExpander {
 
   const TensorDecisions* decisions_ = nullptr;
   ExpandedSchedule result_;
-  // By root: its current interval; -1: it is not on the device.
+  // Indexed by root: its current interval; -1: it is not on the device.
   std::vector<std::int32_t> interval_;
-  // By root: the step from which on only the host has it; 0: the device has it.
+  // Indexed by root: the step from which on only the host has it; 0: the device has it.
   std::vector<std::uint32_t> away_;
   std::vector<std::uint32_t> borrowed_;  // roots that are freed at the end of the given step
   std::vector<std::uint32_t> returned_;  // roots with swap_often that are on the device again
   std::vector<Candidate> candidates_;
-  // By interval: another interval took its bytes; it took bytes.
+  // Indexed by interval: another interval took its bytes; it took bytes.
   std::vector<std::uint8_t> given_away_, settled_;
   std::uint32_t given_ = 0;
 };
