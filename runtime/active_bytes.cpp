@@ -8,7 +8,7 @@
 namespace cnn {
 namespace {
 
-// Whether an output finds an input of which it may have the bytes; `taken` by others before it.
+// Returns whether an output may take over the bytes of an input; `taken` marks inputs already used.
 bool takes_over(const Graph& graph, const Node& node, std::size_t output,
                 std::vector<bool>& taken) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {

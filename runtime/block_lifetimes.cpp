@@ -62,7 +62,7 @@ void BlockLifetimes::find_swaps(const Graph& graph) {
   }
 }
 
-// Returns the last step in which bytes are reserved that are touched last by step `last`.
+// Returns the last step for which bytes stay reserved that step `last` touches last.
 std::size_t BlockLifetimes::end(std::size_t last, const VectorClock& touched) const {
   std::size_t free = last + 1;
   for (std::size_t lane = 0; lane < lane_count; ++lane) {

@@ -7,7 +7,7 @@
 namespace cnn {
 namespace {
 
-// Axis of the logical shape that stands at each place of the saved one.
+// Returns, for each axis of the saved shape, the axis of the logical shape.
 std::array<std::size_t, 4> saved_axes(SavedAs order) {
   return order == SavedAs::hwio ? std::array<std::size_t, 4>{2, 3, 1, 0}
                                 : std::array<std::size_t, 4>{2, 3, 0, 1};

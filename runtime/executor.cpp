@@ -22,8 +22,8 @@ std::size_t copied_bytes(const Graph& graph, const Action& action) {
   return fetch == nullptr ? 0 : graph.info(fetch->tensor).desc.bytes();
 }
 
-// Returns, for each lane, the one whose stream its steps are issued on, itself or, for copies of
-// few bytes in all, compute. A lane goes there as a whole, since its steps rely on their order.
+// Returns, for each lane, the lane whose stream issues its steps: itself or, for copy lanes with
+// few bytes, compute. A lane moves as a whole, since its steps rely on their order.
 std::array<Lane, lane_count> stream_lanes(const StepPlan& plan, std::size_t copies_beside_compute) {
   std::array<std::size_t, lane_count> copied{};
   for (const Step& step : plan.schedule.steps) {
@@ -49,7 +49,7 @@ void check_arena(std::span<const std::byte> arena, std::size_t needed, const std
 
 }  // namespace
 
-// Turns the steps of a plan into issues.
+// Resolves the steps of a plan into issues.
 class Executor::Resolver {
  public:
   Resolver(Executor& executor, const Variables& variables)
@@ -157,7 +157,7 @@ Executor::Executor(Program program, Device& device, Variables& variables,
   }
 }
 
-// One slot for each tensor that leaves, whatever the number of its names.
+// Allocates one slot for each output tensor, even if it has several names.
 void Executor::place_results(Device& device) {
   const Graph& graph = *program_.plan.graph;
   std::vector<std::optional<std::size_t>> slots(graph.tensors().size());
@@ -194,7 +194,7 @@ void Executor::resolve(Device& device, const Variables& variables,
     issue.lane = lane;
     for (const StepId wait : steps[s].after) {
       if (issues_.at(index_of(wait)).stream == issue.stream) {
-        continue;  // one behind the other anyway
+        continue;  // one stream orders both already
       }
       Event*& done = issues_.at(index_of(wait)).done;
       if (done == nullptr) {
@@ -228,7 +228,7 @@ void Executor::run(std::span<const TensorView> inputs) {
   check_inputs(inputs);
   exposed_ = 0;
   if (records_) {
-    why_not_recorded_.clear();  // of a run that failed
+    why_not_recorded_.clear();  // left by a failed run
   }
   complete([&] {
     if (Recording* recording = recording_for(inputs)) {
@@ -276,8 +276,8 @@ void Executor::check_inputs(std::span<const TensorView> inputs) const {
   }
 }
 
-// Inputs that come at ever new addresses would need ever new recordings: then some steps are
-// enqueued.
+// Inputs at ever new addresses would need ever new recordings: beyond a limit, the step is enqueued
+// instead.
 Recording* Executor::recording_for(std::span<const TensorView> inputs) {
   if (!records_ || !warm_ || used_streams_.empty()) {
     return nullptr;
@@ -300,9 +300,9 @@ Recording* Executor::recording_for(std::span<const TensorView> inputs) {
   return made.recording.get();
 }
 
-// A library may do in a step what no recording takes, such as waiting for a stream: the step then
-// runs all the same when it is enqueued. An error of the step itself comes again there. Errors that
-// tell of more than this step, such as the loss of a rank, end the run.
+// A library may make a call in a step that cannot be recorded, such as waiting for a stream: the
+// step still runs when it is enqueued. An error of the step itself recurs there. Errors beyond this
+// step, such as a lost rank, end the run.
 std::unique_ptr<Recording> Executor::record(std::span<const TensorView> inputs) {
   try {
     auto recording =
@@ -324,7 +324,7 @@ void Executor::complete(const std::function<void()>& start) {
   try {
     start();
   } catch (...) {
-    failure = std::current_exception();  // what is queued must end before anything is touched
+    failure = std::current_exception();  // queued work must end before its memory is touched
   }
   try {
     synchronize();
@@ -392,7 +392,8 @@ void Executor::enqueue_named(std::size_t step, std::span<const TensorView> input
       }
     }
     if (waits_for_each_) {
-      synchronize();  // all: a copy may wait for compute, which runs when it is synchronised
+      // all streams: a copy may wait for compute, which runs while it is synchronised
+      synchronize();
     }
     if (watch_ != nullptr) {
       watch_->after(StepId{static_cast<std::uint32_t>(step)}, *used_streams_.front());
@@ -415,7 +416,7 @@ void Executor::enqueue(const Issue& issue, std::span<const TensorView> inputs) {
   }
 }
 
-// Every stream, even after an error: each must end its work and forget its error.
+// Synchronises every stream, even after an error: each must finish its work and clear its error.
 void Executor::synchronize() {
   std::exception_ptr failure;
   for (Stream* stream : used_streams_) {

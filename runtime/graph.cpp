@@ -9,7 +9,7 @@
 namespace cnn {
 namespace {
 
-// Every sum of bytes behind this then fits in 64 bits.
+// Limits sizes so that every later sum of bytes fits in 64 bits.
 void check_size(const TensorInfo& info) {
   constexpr std::int64_t most_elements = std::int64_t{1} << 48;
   std::int64_t elements = 1;

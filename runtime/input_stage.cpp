@@ -56,7 +56,7 @@ void InputStage::forget() noexcept {
   filled_ = false;
   try {
     stream_->synchronize();
-  } catch (const std::exception&) {  // of copies that nobody wants
+  } catch (const std::exception&) {  // of unneeded copies
     return;
   }
 }

@@ -25,7 +25,7 @@ void KernelTable::otherwise(Describe describe, Make make, Provider by) {
   otherwise_ = Row{std::move(describe), std::move(make), by};
 }
 
-// The row that serves, and what it answers; nullptr if none does.
+// Returns the first row that describes the request, and its answer; nullptr if none does.
 const KernelTable::Row* KernelTable::row_for(const Op& op, const Signature& asked,
                                              std::optional<KernelSpec>& spec) const {
   const auto serves = [&](const Row& row) {
@@ -52,7 +52,7 @@ std::optional<KernelSpec> KernelTable::describe(const Op& op, const Signature& a
 }
 
 std::unique_ptr<Kernel> KernelTable::make(const Op& op, const Signature& signature) const {
-  // A row makes what it would itself answer with; the same question decided in describe().
+  // Selects the row by the question that describe() asks, since a row makes what it describes.
   std::optional<KernelSpec> spec;
   const Row* row = row_for(op, signature, spec);
   std::unique_ptr<Kernel> kernel;

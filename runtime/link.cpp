@@ -11,13 +11,14 @@
 namespace cnn {
 namespace {
 
-// An interval of a tensor, a workspace, or a swapped tensor on the host: a block of the plan.
+// A block of the plan: an interval of a tensor, a workspace, or a swapped tensor on the host.
 using Tenant = std::size_t;
 
-// Which block held each byte of an arena last.
+// Records which block held each byte of an arena last.
 class Tenants {
  public:
-  // Calls visit(tenant) for all that had bytes of [begin, end), then hands them to `tenant`.
+  // Calls visit(tenant) for every block that held bytes of [begin, end), then assigns them to
+  // `tenant`.
   template <class Visit>
   void replace(std::size_t begin, std::size_t end, Tenant tenant, Visit visit) {
     cut(begin);
@@ -52,7 +53,7 @@ class Tenants {
   std::map<std::size_t, Segment> segments_;  // by begin; they never overlap
 };
 
-// An arena with the steps that touched each of its blocks so far.
+// An arena with the latest steps that touched each of its blocks.
 struct Arena {
   explicit Arena(const std::vector<Block>& all) : blocks(all), touched(all.size(), no_steps) {}
 
@@ -61,7 +62,7 @@ struct Arena {
   Tenants tenants;
 };
 
-// Walks the steps once; every block enters and leaves the tenants once, so the time is n log n.
+// Visits the steps once; every block enters and leaves the tenants once, so the time is O(n log n).
 class Linker {
  public:
   Linker(const Graph& graph, const MemoryPlan& memory, Schedule& schedule)
@@ -99,7 +100,7 @@ class Linker {
   void begin_blocks(std::size_t step) {
     for (const std::size_t b : starting_[step]) {
       if (const auto* tensor = std::get_if<TensorId>(&device_.blocks[b].owner)) {
-        // An input that is overwritten in place ends here, but it is another tensor: no conflict.
+        // An input overwritten in place ends here, as another tensor: this is not a conflict.
         interval_[index_of(*tensor)] = b;
       }
       occupy(device_, b);
@@ -116,7 +117,7 @@ class Linker {
       arena.tenants.replace(block.offset, block.offset + aligned(block.bytes), b,
                             [&](Tenant before) { merge(need_, arena.touched[before]); });
     }
-    arena.touched[b][lane_] = step_;  // by the step in which it begins
+    arena.touched[b][lane_] = step_;  // by the step in which the block begins
   }
 
   void touch_blocks(const Action& action) {
@@ -140,7 +141,7 @@ class Linker {
     return *interval;
   }
 
-  // Drops what the lane knows anyway and what another wait implies.
+  // Drops waits that the lane's clock or another wait implies.
   std::vector<StepId> waits(Lane lane) const {
     VectorClock known = happens_before_.before(lane);
     known[lane_] = step_;
@@ -150,7 +151,7 @@ class Linker {
         wanted.push_back(need_[other]);
       }
     }
-    // A later step may know of an earlier one, never the other way round.
+    // A later step may know an earlier one, but not the reverse.
     std::sort(wanted.rbegin(), wanted.rend());
     std::vector<StepId> result;
     for (const std::int64_t step : wanted) {

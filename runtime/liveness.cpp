@@ -10,8 +10,8 @@
 namespace cnn {
 namespace {
 
-// Finds, for tensors that share bytes, which steps make one of them while no byte of the others is
-// read any more before it is made again. There an earlier interval has ended, and a new one begins.
+// Finds, for tensors that share bytes, the steps that write one of them while no byte of the others
+// is read before it is rewritten. There an earlier interval ends, and a new one begins.
 class FreshStarts {
  public:
   FreshStarts(const Graph& graph, const Schedule& schedule)
@@ -50,7 +50,7 @@ class FreshStarts {
            });
   }
 
-  // Steps come last to first: what one makes is behind what it reads.
+  // Visits steps from last to first, so a step's writes come before its reads.
   void step(std::size_t s, const Action& action) {
     const std::vector<Access> all = accesses(graph_, action);
     for (auto access = all.rbegin(); access != all.rend(); ++access) {
@@ -60,7 +60,7 @@ class FreshStarts {
       const TensorId root = graph_.root_of(access->tensor);
       if (access->kind != Access::Kind::define) {
         set_read(access->tensor, root, true);
-        std::erase(fresh_[s], root);  // it still has the earlier interval
+        std::erase(fresh_[s], root);  // it still belongs to the earlier interval
         continue;
       }
       if (std::holds_alternative<Fetch>(action)) {
@@ -91,8 +91,8 @@ class FreshStarts {
 
   const Graph& graph_;
   std::vector<std::vector<TensorId>> fresh_;  // by StepId: roots
-  std::vector<bool> next_read_;               // by TensorId: what comes next is a read
-  std::vector<int> awaited_;                  // by TensorId of roots: of how many that is true
+  std::vector<bool> next_read_;               // by TensorId: the next access is a read
+  std::vector<int> awaited_;                  // by TensorId of roots: number of such tensors
 };
 
 class Walk {
@@ -161,7 +161,7 @@ class Walk {
 
   const Graph& graph_;
   FreshStarts fresh_;
-  std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: place in intervals_
+  std::vector<std::optional<std::size_t>> current_;  // by TensorId of roots: index in intervals_
   std::vector<bool> made_;                           // by TensorId: has been defined
   std::vector<bool> on_host_;                        // by TensorId
   std::vector<LiveInterval> intervals_;

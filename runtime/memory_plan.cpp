@@ -10,7 +10,7 @@
 namespace cnn {
 namespace {
 
-// Blocks that lie at one offset because each takes over the bytes of the one before: one interval.
+// Blocks at one offset, each of which takes over the bytes of the previous one: one interval.
 struct Chain {
   std::vector<std::size_t> blocks;
   Interval interval;
@@ -42,7 +42,7 @@ class Planner {
     live_.resize(graph_.tensors().size());
     intervals_ = live_intervals(graph_, schedule_);
     plan_.blocks.reserve(intervals_.size());
-    // An interval begins later than all intervals it may take over: they come in the order of their
+    // An interval begins later than all intervals it may take over, so intervals are visited by
     // start.
     for (const LiveInterval& interval : intervals_) {
       const std::size_t block = plan_.blocks.size();
@@ -63,7 +63,7 @@ class Planner {
     }
   }
 
-  // The block of an input whose bytes this output may use from here on.
+  // Returns the block of an input whose bytes this output may use from here on.
   std::optional<std::size_t> taken_over(const LiveInterval& interval) const {
     const auto* compute = std::get_if<Compute>(&schedule_.steps[index_of(interval.first)].action);
     if (compute == nullptr) {
@@ -144,12 +144,12 @@ class Planner {
         plan_.device_bytes = std::max(plan_.device_bytes, placed.offset + placed.bytes);
       }
     }
-    // The bound counts whole alignment units; the last of them need not be filled.
+    // The bound counts whole alignment units; the last of them may be partly empty.
     plan_.lower_bound_bytes = std::min(lower_bound(intervals), plan_.device_bytes);
   }
 
-  // From each Offload of an activation to the last Fetch before the next one. Inputs come from the
-  // host and outputs have their own place there.
+  // Adds a block from each Offload of an activation to the last Fetch before the next Offload.
+  // Inputs and outputs have separate host memory.
   void add_host_blocks() {
     std::vector<bool> has_home(graph_.tensors().size());
     for (const Output& output : graph_.outputs()) {
@@ -192,7 +192,7 @@ class Planner {
   std::vector<LiveInterval> intervals_;
   MemoryPlan plan_;
   std::vector<Chain> chains_;
-  std::vector<std::size_t> chain_of_;             // by block of a tensor, which is its interval
+  std::vector<std::size_t> chain_of_;             // by block of a tensor; a block is an interval
   std::vector<std::optional<std::size_t>> live_;  // by TensorId: the block of its latest interval
 };
 
@@ -236,7 +236,7 @@ BlockIndex::BlockIndex(const Graph& graph, const MemoryPlan& memory)
 
 const Block* BlockIndex::at(const std::vector<const Block*>& blocks, StepId step) {
   const Block* latest = nullptr;
-  for (const Block* block : blocks) {  // intervals of one tensor: one, or a few
+  for (const Block* block : blocks) {  // intervals of one tensor: few
     const bool later = latest == nullptr || latest->first < block->first;
     if (block->first <= step && step <= block->last && later) {
       latest = block;

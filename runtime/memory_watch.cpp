@@ -34,7 +34,7 @@ MemoryWatch::MemoryWatch(const StepPlan& plan, Device& device, std::span<std::by
   scratch_ = device.allocate_host(most);
 }
 
-// Variables leave as results only.
+// Offloads of variables are results.
 void MemoryWatch::find_moved(const StepPlan& plan) {
   const Graph& graph = *plan.graph;
   const BlockIndex index(graph, plan.memory);
@@ -56,8 +56,8 @@ void MemoryWatch::find_moved(const StepPlan& plan) {
   }
 }
 
-// The bytes of each block that ends, but for those that another has then: an output that takes the
-// place of an input.
+// Returns the bytes of each block at its end, without bytes that another block then holds: an
+// output in the place of an input.
 MemoryWatch::Freed MemoryWatch::freed_of(std::span<const Block> blocks, std::size_t steps) {
   std::vector<const Block*> by_offset;
   for (const Block& block : blocks) {
@@ -111,7 +111,7 @@ void MemoryWatch::after(StepId step, Stream& stream) {
   stream.synchronize();
 }
 
-// Fills by copies, since the host may not write there itself.
+// Fills by copies, since the host may be unable to write device memory.
 void MemoryWatch::fill(Range range, Stream& stream) {
   for (std::size_t at = range.begin; at < range.end; at += pattern_bytes) {
     stream.copy(arena_.data() + at, pattern_.data(), std::min(pattern_bytes, range.end - at));

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20U;
 
-// Numbers whose exponent has all of its bits, in words of one type.
+// Counts numbers whose exponent bits are all set, in words of one type.
 template <class Word>
 std::int64_t count_words(const std::byte* data, std::size_t bytes, Word exponent) {
   const std::span words(reinterpret_cast<const Word*>(data), bytes / sizeof(Word));
@@ -28,7 +28,7 @@ std::int64_t count_non_finite(const std::byte* data, std::size_t bytes, DataType
 
 bool is_real(DataType type) { return type != DataType::i32 && type != DataType::u8; }
 
-// Reads the tensors that a step has left behind.
+// Finds the tensors that a step has left in memory.
 class Remains {
  public:
   explicit Remains(const StepMemory& memory)
@@ -42,7 +42,7 @@ class Remains {
     }
   }
 
-  // The operand of a step, if its bytes are what they were then.
+  // Returns the operand of a step if its bytes have not changed since.
   std::optional<TensorView> operand(TensorId id, StepId step) const {
     const TensorInfo& info = graph_.info(id);
     if (changed_[index_of(id)]) {
@@ -60,7 +60,7 @@ class Remains {
   }
 
  private:
-  // Whether bytes of a block belong to another later in the step.
+  // Returns whether a later block of the step overlaps this one.
   bool is_overwritten(const Block& block, StepId step) const {
     return std::ranges::any_of(memory_.plan.memory.blocks, [&](const Block& other) {
       return &other != &block && other.last > step && other.first >= block.first &&
@@ -71,10 +71,10 @@ class Remains {
   const StepMemory& memory_;
   const Graph& graph_;
   BlockIndex blocks_;
-  std::vector<bool> changed_;  // by TensorId: some node changes it in place
+  std::vector<bool> changed_;  // by TensorId: a node changes it in place
 };
 
-// Runs of elements without gaps, of which a tensor consists.
+// The contiguous runs of elements that form a tensor.
 struct Pieces {
   std::size_t count = 1, bytes = 0, apart = 0;
 };

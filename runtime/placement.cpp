@@ -13,8 +13,8 @@ namespace {
 
 using Order = std::vector<std::uint32_t>;  // indices of intervals
 
-// Intervals at their places, by offset. Apart in their parts: nearly all of the time goes into
-// looking through them.
+// Placed intervals, sorted by offset. Members are separate arrays, since nearly all time goes into
+// scanning them.
 class Shelf {
  public:
   explicit Shelf(std::size_t capacity) : lower_(capacity), upper_(capacity) {
@@ -24,8 +24,8 @@ class Shelf {
     lasts_.reserve(capacity);
   }
 
-  // A gap between those that live at the same time, else above them all: the smallest gap that
-  // holds it, or the lowest.
+  // Returns an offset in a gap between concurrently live intervals, else above them: the smallest
+  // gap that fits, or the lowest.
   std::size_t find_offset(const Interval& interval, bool lowest) {
     const std::size_t count = find_neighbours(interval);
     constexpr std::size_t none = std::numeric_limits<std::size_t>::max();
@@ -52,7 +52,7 @@ class Shelf {
   }
 
  private:
-  // Without a branch: which of them live at the same time is not to be guessed.
+  // Branch-free: a branch predictor cannot guess which intervals overlap in time.
   std::size_t find_neighbours(const Interval& interval) {
     std::size_t count = 0;
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
@@ -66,7 +66,7 @@ class Shelf {
 
   std::vector<std::size_t> offsets_, ends_;
   std::vector<std::uint32_t> firsts_, lasts_;
-  std::vector<std::size_t> lower_, upper_;  // of the neighbours that were found
+  std::vector<std::size_t> lower_, upper_;  // of the neighbours found
 };
 
 Placement place_in(const Order& order, const std::vector<Interval>& intervals, bool lowest) {
@@ -80,7 +80,7 @@ Placement place_in(const Order& order, const std::vector<Interval>& intervals, b
   return result;
 }
 
-// Live bytes of every step.
+// Returns the live bytes of every step.
 std::vector<std::size_t> load(const std::vector<Interval>& intervals) {
   std::uint32_t steps = 0;
   for (const Interval& interval : intervals) {
@@ -95,7 +95,7 @@ std::vector<std::size_t> load(const std::vector<Interval>& intervals) {
   return bytes;
 }
 
-// The weight that decides the place in line: larger comes first.
+// The weight that sorts the placement order: larger comes first.
 using Weight = std::function<double(const Interval&)>;
 
 std::vector<Order> first_orders(const std::vector<Interval>& intervals) {
@@ -122,7 +122,7 @@ std::vector<Order> first_orders(const std::vector<Interval>& intervals) {
   return orders;
 }
 
-// Improves the best order by repeated small changes; the same every time.
+// Local search: improves the best order by small changes; deterministic.
 class Search {
  public:
   Search(const std::vector<Interval>& intervals, std::size_t good_enough)
@@ -131,7 +131,7 @@ class Search {
   bool is_done() const { return best_.height <= good_enough_; }
   Placement best() { return std::move(best_); }
 
-  // Each other time into the lowest gap: either way finds what the other does not.
+  // Alternates with the lowest-gap rule: each rule finds placements that the other misses.
   void attempt(const Order& order) {
     latest_ = place_in(order, intervals_, lowest_);
     lowest_ = !lowest_;
@@ -145,8 +145,8 @@ class Search {
     }
   }
 
-  // Places first what stuck out; when that leads nowhere, back to the best order with a few changed
-  // places.
+  // Places intervals first that stuck out; without progress, returns to the best order with a few
+  // random swaps.
   void improve() {
     constexpr int patience = 6;
     const bool stuck = rounds_since_ >= patience;
@@ -173,12 +173,12 @@ class Search {
   Placement best_{.offsets = {}, .height = std::numeric_limits<std::size_t>::max()};
   Placement latest_;
   Order best_order_, latest_order_;
-  int rounds_since_ = 0;  // since the best
+  int rounds_since_ = 0;  // since the best solution
   bool lowest_ = false;
   LinearCongruence random_;
 };
 
-// Some orders, then rounds that place first what stuck out.
+// Tries some orders, then rounds that place intervals first that stuck out.
 Placement search(const std::vector<Interval>& intervals, std::size_t good_enough) {
   constexpr std::size_t comparisons = 4'000'000;  // some 10 ms
   constexpr std::size_t most_rounds = 2000;
@@ -197,7 +197,7 @@ Placement search(const std::vector<Interval>& intervals, std::size_t good_enough
   return search.best();
 }
 
-// The smallest intervals that have no more than these bytes in all, the largest of them first.
+// Returns the smallest intervals with at most these bytes in total, the largest of them first.
 Order crumbs_of(const std::vector<Interval>& intervals, std::size_t most_bytes) {
   Order order(intervals.size());
   std::iota(order.begin(), order.end(), 0U);
@@ -214,7 +214,7 @@ Order crumbs_of(const std::vector<Interval>& intervals, std::size_t most_bytes) 
   return order;
 }
 
-// All others, in their order.
+// Returns all other intervals, in their order.
 Order without(const Order& crumbs, std::size_t count) {
   std::vector<bool> is_crumb(count);
   for (const std::uint32_t i : crumbs) {
@@ -248,7 +248,7 @@ Placement place(const std::vector<Interval>& intervals, std::size_t enough) {
   large.reserve(others.size());
   std::ranges::transform(others, std::back_inserter(large),
                          [&](std::uint32_t i) { return intervals[i]; });
-  // The smallest come last and may stick out of it.
+  // The smallest intervals come last and may exceed the goal.
   const std::size_t goal = std::max(bound + slack, enough - std::min(enough, slack));
   const Placement found = search(large, goal);
   Placement result{.offsets = std::vector<std::size_t>(intervals.size()), .height = found.height};

@@ -25,7 +25,7 @@ class PlanText {
   }
 
  private:
-  // "   12 compute     relu#7  relu#7 f32[2, 3] nchw @4096+24"
+  // Appends "   12 compute     relu#7  relu#7 f32[2, 3] nchw @4096+24".
   void step(StepId id) {
     const Step& step = plan_.schedule.steps[index_of(id)];
     pad(std::to_string(index_of(id)), 5, true);

@@ -10,7 +10,7 @@
 namespace cnn {
 namespace {
 
-// Bytes; nothing if there is no limit.
+// Returns the limit in bytes; nothing if there is no limit.
 template <class Resource>
 std::optional<rlim_t> limit_of(Resource resource) {
   rlimit limit{};

@@ -9,8 +9,8 @@
 namespace cnn {
 namespace {
 
-// A node that moves stands right behind the graph's node of this index, or in front of all (-1).
-// A node that does not move is its own anchor.
+// The graph index after whose node a moved node is placed, -1 for the front. A node that does not
+// move is its own anchor.
 using Anchor = std::ptrdiff_t;
 
 bool is_update(const Graph& graph, const Node& node) {
@@ -32,14 +32,14 @@ bool is_update(const Graph& graph, const Node& node) {
 
 bool communicates(const Node& node) { return node.op->lane() == Lane::communicate; }
 
-// Lays nodes out; linear in the number of operands.
+// Orders nodes; linear in the number of operands.
 class Ordering {
  public:
   explicit Ordering(const Graph& graph) : graph_(graph) {
     updates_from_.assign(graph.nodes().size(), -1);
     find_anchors();
     find_room_for_communication();
-    find_anchors();  // now with the room that communication needs
+    find_anchors();  // now with the distance that communication needs
   }
 
   std::vector<NodeId> nodes() const {
@@ -85,9 +85,9 @@ class Ordering {
     return anchor;
   }
 
-  // An update right behind the exchange that it needs would keep the compute lane waiting, by as
-  // much as links are slower than the rest of the backward pass. It comes behind the start of the
-  // last exchange instead, so that it waits where nothing else is left to do.
+  // An update right after its exchange would stall the compute lane by as much as links are slower
+  // than the rest of the backward pass. The update follows the start of the last exchange instead,
+  // so that it waits only when no other work is left.
   void find_room_for_communication() {
     const auto end = static_cast<Anchor>(graph_.nodes().size());
     Anchor last = -1;
@@ -114,9 +114,9 @@ class Ordering {
 
   const Graph& graph_;
   std::vector<Anchor> anchors_;            // by NodeId
-  std::vector<Anchor> written_, touched_;  // by TensorId: the latest so far
-  std::vector<Anchor> delayed_;            // by TensorId: where updates by it may stand
-  std::vector<Anchor> updates_from_;       // by NodeId, of nodes that communicate; else -1
+  std::vector<Anchor> written_, touched_;  // by TensorId: latest access so far
+  std::vector<Anchor> delayed_;            // by TensorId: earliest place of updates that use it
+  std::vector<Anchor> updates_from_;       // by NodeId, of communicating nodes; else -1
 };
 
 // Adds the copies around the nodes.
@@ -133,7 +133,7 @@ class Writer {
         last_use_[index_of(access.tensor)] = i;
       }
     }
-    std::vector<bool> listed(graph.tensors().size());  // a tensor may be output under two names
+    std::vector<bool> listed(graph.tensors().size());  // a tensor may have two output names
     for (const Output& output : graph_.outputs()) {
       const std::size_t tensor = index_of(output.tensor);
       if (!listed[tensor]) {
@@ -166,7 +166,7 @@ class Writer {
 
   void offload(const std::vector<TensorId>& tensors) {
     for (const TensorId tensor : tensors) {
-      fetch(tensor);  // an input that is an output, and nothing else
+      fetch(tensor);  // an input that is an output and has no other use
       schedule_.steps.push_back({.action = Offload{tensor}, .lane = Lane::copy_out});
     }
   }
@@ -174,8 +174,8 @@ class Writer {
   const Graph& graph_;
   std::vector<NodeId> order_;
   std::vector<bool> here_;                      // by TensorId: fetched
-  std::vector<std::size_t> last_use_;           // by TensorId: place in order_
-  std::vector<std::vector<TensorId>> leaving_;  // by place in order_: outputs whose last use it is
+  std::vector<std::size_t> last_use_;           // by TensorId: index in order_
+  std::vector<std::vector<TensorId>> leaving_;  // by index in order_: outputs last used there
   Schedule schedule_;
 };
 

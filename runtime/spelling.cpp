@@ -7,7 +7,7 @@ namespace cnn {
 namespace {
 
 constexpr std::size_t most_suggestions = 3;
-constexpr std::size_t shortest_beginning = 3;  // letters; fewer begin too many names
+constexpr std::size_t shortest_beginning = 3;  // letters; shorter prefixes match too many names
 
 std::string lower_case(std::string_view text) {
   std::string result(text);

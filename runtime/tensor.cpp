@@ -111,7 +111,8 @@ TensorDesc plain(const TensorDesc& desc) {
 BFloat16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) {
-    return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};  // quiet, never rounded to infinity
+    // quiet NaN, never rounded to infinity
+    return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};
   }
   const std::uint32_t round = 0x7fff + ((bits >> 16) & 1);
   return {static_cast<std::uint16_t>((bits + round) >> 16)};
@@ -130,7 +131,7 @@ Float16 to_f16(float value) {
   std::uint32_t result = 0;
   if (std::isnan(value)) {
     result = 0x7E00;
-  } else if (absolute >= 65520.0F) {  // half way between the largest and what would come next
+  } else if (absolute >= 65520.0F) {  // midpoint of the largest number and its successor
     result = 0x7C00;
   } else if (absolute < 0x1p-14F) {  // below the smallest normal number: multiples of 2^-24
     result = static_cast<std::uint32_t>(std::nearbyint(absolute * 0x1p24F));

@@ -10,10 +10,10 @@ namespace cnn {
 namespace {
 
 constexpr std::int64_t block_channels = 16;    // of Layout::nchw16c
-constexpr std::int64_t vector_columns = 4096;  // into which a tensor of rank 1 is cut
+constexpr std::int64_t vector_columns = 4096;  // width of the rows that a rank-1 tensor is cut into
 
 // The finaliser of SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators,
-// 2014): every bit of the input changes half of the bits of the output.
+// 2014): every input bit changes half of the output bits.
 std::uint64_t scramble(std::uint64_t x) {
   x += 0x9E3779B97F4A7C15U;
   x = (x ^ x >> 30U) * 0xBF58476D1CE4E5B9U;
@@ -28,7 +28,7 @@ void extend(std::vector<std::uint32_t>& keys, std::int64_t count, std::uint64_t 
   }
 }
 
-// The logical matrix as which a tensor is hashed.
+// The logical matrix that represents a tensor for hashing.
 struct Matrix {
   std::int64_t rows = 0, columns = 0;
 };
@@ -65,7 +65,7 @@ std::uint64_t dot(const Word* values, const std::uint32_t* keys, std::int64_t co
   return sum;
 }
 
-// The elements of one tensor, as words of their size, with the keys of the matrix.
+// The elements of one tensor as words of their size, with the keys of the matrix.
 template <class Word>
 class Summer {
  public:
@@ -92,7 +92,7 @@ class Summer {
   }
 
  private:
-  // Rows lie one behind another; those of a matrix in blocks of channels have padding.
+  // Sums contiguous rows; rows of a matrix in blocks of channels have padding.
   std::uint64_t sum_of_rows(std::int64_t first, std::int64_t last) const {
     const std::int64_t stride = desc_.layout == Layout::nchw16c && shape_.rank() == 2
                                     ? channel_blocks(shape_) * block_channels
@@ -120,7 +120,7 @@ class Summer {
     return sum;
   }
 
-  // The 16 channels of a block are summed side by side, so that padding can be left out at the end.
+  // Keeps 16 separate sums for the channels of a block, so that padding can be dropped at the end.
   std::uint64_t sum_of_blocks(std::int64_t first, std::int64_t last) const {
     const std::int64_t blocks = channel_blocks(shape_);
     std::uint64_t sum = 0;

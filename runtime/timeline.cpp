@@ -12,7 +12,7 @@
 namespace cnn {
 namespace {
 
-// How long steps take where nothing disturbs them.
+// Computes the undisturbed durations of steps.
 struct Duration {
   const Graph& graph;
   const Costs& costs;
@@ -30,7 +30,7 @@ struct Duration {
   }
 };
 
-// Lanes side by side, where copies slow down while others go the other way.
+// Models lanes whose copies slow down while the other direction is busy.
 class SharedLink {
  public:
   SharedLink(const Graph& graph, const Schedule& schedule, const Costs& costs)

@@ -8,8 +8,8 @@
 #include "runtime/verify_values.h"
 #include "runtime/waits.h"
 
-// Checks a plan from first principles: nothing here is shared with the planners but the definition
-// of what a step touches.
+// Checks a plan from first principles: shares no code with the planners except the accesses of
+// steps.
 namespace cnn {
 namespace {
 
@@ -55,14 +55,15 @@ class Verifier {
     }
   }
 
-  // Checks that `step` knows everything up to these steps of their lanes.
+  // Checks that `step` has waited for everything up to these steps of their lanes.
   void check_known(StepId step, const VectorClock& needed, const std::string& what) const {
     if (!happened_before(needed, known_[index_of(step)])) {
       fail(name(step) + " does not wait for " + what);
     }
   }
 
-  // Reads come after the write they need and before the next, of each interval and each variable.
+  // Checks, for each interval and each variable, that reads come after their write and before the
+  // next.
   void check_data_waits() const {
     struct History {
       VectorClock written = no_steps, touched = no_steps;
@@ -74,7 +75,7 @@ class Verifier {
       const auto now = static_cast<std::int64_t>(index_of(step));
       VectorClock before = writes ? history.touched : history.written;
       if (before[lane] == now) {
-        before[lane] = -1;  // the step itself, which touches several that share bytes
+        before[lane] = -1;  // the step itself, which touches several tensors that share bytes
       }
       check_known(step, before, "the step that gives it " + name(tensor));
       history.touched[lane] = now;
@@ -87,7 +88,7 @@ class Verifier {
       for (const Access& access : accesses(graph_, steps_[s].action)) {
         History& history = device[index_of(graph_.root_of(access.tensor))];
         if (access.kind == Access::Kind::define && !graph_.shares_bytes(access.tensor)) {
-          history = {};  // other bytes: check_overlaps looks after them
+          history = {};  // other bytes: check_overlaps covers them
         }
         use(history, id(s), access.kind != Access::Kind::read, access.tensor);
       }
@@ -99,8 +100,8 @@ class Verifier {
     }
   }
 
-  // Every interval and every workspace has one block that is large enough, aligned and in the
-  // arena.
+  // Checks that every interval and every workspace has one block that is large enough, aligned and
+  // inside the arena.
   void check_blocks() {
     const BlockIndex index(graph_, plan_.memory);
     touched_.assign(plan_.memory.blocks.size(), no_steps);
@@ -149,8 +150,8 @@ class Verifier {
     }
   }
 
-  // Calls visit(earlier, later) for each two blocks that share bytes. Quadratic in the worst case,
-  // but only blocks that begin below the end of one are looked at.
+  // Calls visit(earlier, later) for every two blocks that share bytes. Quadratic in the worst case,
+  // but it compares only blocks that begin below the end of the other.
   template <class Visit>
   static void for_overlapping(const std::vector<Block>& blocks, Visit visit) {
     std::vector<std::size_t> order;
@@ -180,7 +181,7 @@ class Verifier {
       }
       VectorClock before = touched_[a];
       for (std::int64_t& step : before) {
-        // An in-place pair is touched by one and the same step.
+        // One step touches both blocks of an in-place pair.
         step = step == static_cast<std::int64_t>(index_of(blocks[b].first)) ? -1 : step;
       }
       if (!happened_before(before, known_[index_of(blocks[b].first)])) {

@@ -35,8 +35,8 @@ class ValueVerifier {
     }
   }
 
-  // A tensor that lies inside another is what some node joins to it or takes from it; no two of
-  // them share bytes, and nothing changes them in place.
+  // Checks tensors inside other tensors: a node joins each to its root or takes it from there, no
+  // two share bytes, and no node changes them in place.
   void check_parts() const {
     std::vector<bool> joined(graph_.tensors().size());
     for (const Node& node : graph_.nodes()) {
@@ -71,8 +71,8 @@ class ValueVerifier {
     }
   }
 
-  // Every node runs, always on one lane, as a kernel holds state; one that changes something in
-  // place runs once.
+  // Checks that every node runs, always on one lane, as a kernel holds state; a node that changes
+  // tensors in place runs once.
   void check_nodes() const {
     std::vector<int> runs(graph_.nodes().size());
     std::vector<Lane> lanes(graph_.nodes().size());
@@ -98,9 +98,9 @@ class ValueVerifier {
     }
   }
 
-  // A tensor's version counts how often it was changed in place since it was made. Every step must
-  // meet the version that the order of the graph gives it: so a weight is never read after its
-  // update, and a recomputation sees what the first computation saw.
+  // Checks versions: a tensor's version counts its in-place changes since it was written. Every
+  // step must read the version that the graph's order implies: so a weight is never read after its
+  // update, and a recomputation reads the inputs of the first computation.
   void check_versions() const {
     std::vector<int> total(graph_.tensors().size());
     std::vector<std::vector<int>> expected(graph_.nodes().size());  // by node and input
@@ -115,7 +115,7 @@ class ValueVerifier {
     }
     std::vector<int> now(total.size());
     std::vector<int> host(total.size());
-    std::vector<std::optional<int>> left(total.size());  // version of the last Offload
+    std::vector<std::optional<int>> left(total.size());  // version at the last Offload
     for (std::size_t s = 0; s < steps_.size(); ++s) {
       if (const auto* compute = std::get_if<Compute>(&steps_[s].action)) {
         check_versions_of(id(s), expected[index_of(compute->node)], now);
@@ -156,7 +156,7 @@ class ValueVerifier {
   }
 
  private:
-  // Marks those tensors of one side of a node that lie inside one of the other side.
+  // Marks the tensors of one side of a node that lie inside a tensor of the other side.
   void find_joined(const std::vector<TensorId>& parts, const std::vector<TensorId>& roots,
                    std::vector<bool>& joined) const {
     for (const TensorId part : parts) {

@@ -7,13 +7,13 @@
 namespace cnn {
 namespace {
 
-// A slow copy is slow all along, not a fast one with a pause around it.
+// Copies move in pieces, so that a slow copy is slow throughout, not a fast copy and a pause.
 constexpr std::size_t piece = std::size_t{1} << 18U;
-// A sleep ends late by the kernel's slack of 50 us and the time to get a processor: the end of a
-// copy is awaited awake.
+// A sleep ends late by the kernel's timer slack of 50 us and the scheduling delay, so the wait for
+// the end of a copy polls.
 constexpr std::chrono::microseconds awake{100};
 
-// A memmove, and nothing for no bytes.
+// Copies like memmove, and accepts zero bytes.
 void copy_at_once(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::copy_n(from, bytes, to);
 }
@@ -51,7 +51,7 @@ void Bus::start(Way& way, std::size_t bytes) {
   advance(Clock::now());
   way.taken = true;
   way.left = static_cast<double>(bytes);
-  changed_.notify_all();  // the other way is slower now
+  changed_.notify_all();  // the other direction is slower now
 }
 
 void Bus::finish(Way& way) {
@@ -82,8 +82,8 @@ void Bus::wait_for(Way& way, std::size_t left) {
   }
 }
 
-// A way that gets through on the way leaves the link to the other from that moment on, however late
-// its thread notices.
+// When a copy completes, the other direction gets the full link from that moment on, however late
+// the copying thread notices.
 void Bus::advance(Clock::time_point now) {
   double seconds = std::chrono::duration<double>(now - now_).count();
   now_ = now;

@@ -15,7 +15,7 @@ using std::filesystem::path;
 
 constexpr std::size_t unlimited = std::numeric_limits<std::size_t>::max();
 
-// The number behind `key` in a file of lines "key number ...".
+// Returns the number after `key` in a file of lines "key number ...".
 std::optional<std::size_t> number_behind(const path& file, const std::string& key) {
   std::ifstream in(file);
   std::string line;
@@ -29,7 +29,7 @@ std::optional<std::size_t> number_behind(const path& file, const std::string& ke
   return std::nullopt;
 }
 
-// A file with one number; "max" is not one, it means that there is no limit.
+// Reads a file with one number; returns nothing for "max", which means no limit.
 std::optional<std::size_t> number_in(const path& file) {
   std::ifstream in(file);
   std::size_t number = 0;
@@ -56,8 +56,8 @@ std::size_t left_in_group(const path& group, const Names& names) {
   return *limit > held ? *limit - held : 0;
 }
 
-// The smallest rest in a group and all above it, up to the mount. Inside a container the path may
-// name a group that only exists outside: then only the mount itself is there to be read.
+// Returns the smallest remainder of a cgroup and its parents, up to the mount. Inside a container
+// the path may name a group that only exists outside: then only the mount itself is readable.
 std::size_t left_up_to(const path& mount, const std::string& group, const Names& names) {
   std::size_t left = left_in_group(mount, names);
   for (path below = path(group).relative_path(); !below.empty(); below = below.parent_path()) {

@@ -23,8 +23,8 @@ HostBytes allocate_few(std::size_t bytes) {
           .release = [](std::byte* released) { std::free(released); }};
 }
 
-// Whole pages of size `granule` in the middle of addresses that are reserved, with at least a small
-// page left on either side. The bytes end where the upper of these begins.
+// Allocates whole pages of size `granule` in the middle of a reserved address range, with at least
+// one small page as guard on each side. The bytes end where the upper guard begins.
 HostBytes allocate_guarded(std::size_t bytes, std::size_t granule, std::size_t small_page) {
   const std::size_t usable = round_up(bytes, granule);
   const std::size_t reserved = usable + granule + small_page;
@@ -40,7 +40,7 @@ HostBytes allocate_guarded(std::size_t bytes, std::size_t granule, std::size_t s
     return {};
   }
   if (granule == huge_page) {
-    // Only advice: without huge pages everything works, a little slower.
+    // Advice only: without huge pages the memory works, slightly slower.
     static_cast<void>(madvise(first, usable, MADV_HUGEPAGE));
   }
   return {.data = first + (usable - round_up(bytes, cache_line)),

@@ -22,7 +22,7 @@ void add_reference(KernelTable& table) {
   table.otherwise(
       [](const Op& op, const Signature& asked) -> std::optional<KernelSpec> {
         if (op.lane() == Lane::communicate) {
-          return std::nullopt;  // what moves data between ranks cannot be done by loops on one
+          return std::nullopt;  // loops on one rank cannot move data between ranks
         }
         return KernelSpec{.workspace = 0, .in = all_plain(asked.in), .out = all_plain(asked.out)};
       },

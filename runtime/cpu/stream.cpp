@@ -11,7 +11,7 @@ namespace cnn {
 void CpuEvent::reach(std::uint64_t record, const std::exception_ptr& error) {
   {
     std::unique_lock lock(mutex_);
-    // Records count up even if two streams make them.
+    // Records complete in order even if two streams make them.
     changed_.wait(lock, [&] { return reached_ == record - 1; });
     reached_ = record;
     error_ = error;
@@ -183,7 +183,7 @@ void CpuStream::perform(Entry& entry) {
         }
         entry.work = nullptr;
         break;
-      case Kind::record:  // always: whoever waits must not hang
+      case Kind::record:  // in every case: waiting streams must not hang
         entry.event->reach(entry.record, error_);
         break;
       case Kind::wait:

@@ -36,8 +36,8 @@ DeviceFacts read_facts(int ordinal) {
           .uuid = uuid_text(properties.uuid)};
 }
 
-// Copies and messages are waited for by compute: where both have blocks ready, theirs go first.
-// Side work fills what compute leaves. Lower numbers go first.
+// Compute waits for copies and messages, so their blocks have priority over compute's; side work
+// fills the gaps of compute. Lower numbers have higher priority.
 int priority_of(Lane lane) {
   int last = 0;
   int first = 0;

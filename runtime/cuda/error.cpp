@@ -6,7 +6,7 @@
 namespace cnn::cuda {
 namespace {
 
-// Errors of the device itself: every later call returns them.
+// Errors of the device itself: every later call returns them again.
 bool is_left_by_work(cudaError_t status) {
   constexpr std::array errors{cudaErrorIllegalAddress,     cudaErrorLaunchFailure,
                               cudaErrorLaunchTimeout,      cudaErrorAssert,
@@ -24,7 +24,8 @@ std::string text_of(cudaError_t status) {
 
 void check(cudaError_t status, std::source_location at) {
   if (status != cudaSuccess) [[unlikely]] {
-    // The runtime also keeps the error for whoever asks next: that would blame an innocent call.
+    // Clears the error that the runtime keeps for the next query, which would blame an unrelated
+    // call.
     static_cast<void>(cudaGetLastError());
     throw Error(text_of(status) + (is_left_by_work(status)
                                        ? "; only with --sync_each_kernel is an operation that is "

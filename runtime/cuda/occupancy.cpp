@@ -13,7 +13,7 @@ constexpr std::int64_t blocks_of_h100 = 132 * 4;
 }  // namespace
 
 std::int64_t blocks_at_once(const void* entry, int threads, std::size_t shared_bytes) {
-  static const bool has_device = count_devices().devices > 0;  // a driver that fails is slow at it
+  static const bool has_device = count_devices().devices > 0;  // failing drivers are slow
   if (!has_device) {
     return blocks_of_h100;
   }

@@ -33,7 +33,7 @@ class CudaRecording final : public Recording {
   ExecutableGraph executable_;
 };
 
-// Streams in capture, from construction to end() or, if that is never reached, destruction.
+// Streams in capture, from construction to end(), or to destruction without end().
 class Capture {
  public:
   explicit Capture(std::span<Stream* const> streams) : streams_(streams.begin(), streams.end()) {
@@ -41,7 +41,7 @@ class Capture {
     for (std::size_t s = 0; s < streams_.size(); ++s) {
       events_.push_back(std::make_unique<CudaEvent>());
     }
-    // Other threads, such as those that read examples, may go on allocating pinned memory.
+    // Other threads, such as data loaders, may continue to allocate pinned memory.
     check(cudaStreamBeginCapture(native(*streams_.front()), cudaStreamCaptureModeThreadLocal));
     open_ = true;
   }
@@ -57,7 +57,7 @@ class Capture {
   Capture(const Capture&) = delete;
   Capture& operator=(const Capture&) = delete;
 
-  // A stream takes part in the capture from when it waits for one that does.
+  // A stream joins the capture when it waits for a captured one.
   void fork() {
     keep_host_work_in(&tasks_);
     streams_.front()->record(*events_.front());
@@ -72,7 +72,7 @@ class Capture {
       streams_.front()->wait(*events_[s]);
     }
     cudaGraph_t graph = nullptr;
-    open_ = false;  // whatever comes, the capture is over
+    open_ = false;  // the capture ends in every case
     const cudaError_t status = cudaStreamEndCapture(native(*streams_.front()), &graph);
     if (status != cudaSuccess) {
       static_cast<void>(cudaGetLastError());

@@ -151,7 +151,7 @@ void CudaStream::settle_stamps(bool reached) {
   clock_->give_back(stamped);
 }
 
-// Looking costs less than a step's end may be late by it.
+// Without a callback it blocks; with one it polls, which delays the end by at most one call.
 cudaError_t CudaStream::wait_for_all() {
   if (!*look_) {
     return cudaStreamSynchronize(stream_.get());

@@ -7,7 +7,7 @@
 namespace cnn::cuda {
 namespace {
 
-constexpr int lowest_major = 8;  // bf16 and the tensor cores that cuDNN's engines of it need
+constexpr int lowest_major = 8;  // first with bf16 and the tensor cores of cuDNN's bf16 engines
 
 }  // namespace
 
@@ -16,7 +16,7 @@ std::string version_text(int version) {
 }
 
 std::string why_no_device(cudaError_t status, int driver, int runtime) {
-  // A driver takes what was built with any toolkit of its own major version.
+  // A driver runs programs of every toolkit of its own major version.
   if (driver > 0 && driver / 1000 < runtime / 1000) {
     return "the NVIDIA driver takes CUDA up to " + version_text(driver) +
            ", but this program was built with CUDA " + version_text(runtime) +
@@ -40,7 +40,7 @@ std::string why_unsupported(const std::string& device, int major, int minor) {
 }
 
 std::string compilation_note(int major, int minor, std::span<const int> built_for) {
-  // Machine code runs on later minor versions of its own major one.
+  // Machine code runs on later minor versions of the same major version.
   const auto fits = [=](int built) { return built / 100 == major && built % 100 <= 10 * minor; };
   if (built_for.empty() || std::ranges::any_of(built_for, fits)) {
     return "";
