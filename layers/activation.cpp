@@ -15,7 +15,7 @@ void Relu::reference(std::span<const TensorView> in, std::span<const TensorView>
   const auto x = in[0].as<float>();
   const auto y = out[0].as<float>();
   for (std::size_t i = 0; i < y.size(); ++i) {
-    // Written so that a NaN stays one.
+    // The comparison keeps a NaN.
     const float positive = x[i] < 0 ? 0 : x[i];
     y[i] = positive > limit ? limit : positive;
   }

@@ -11,7 +11,7 @@ namespace {
 
 std::vector<std::size_t> join_small(std::span<const std::size_t> bytes, const BucketSizes& sizes) {
   std::vector<std::size_t> ends;
-  std::size_t begin = 0;  // of the bucket that is open
+  std::size_t begin = 0;  // of the open bucket
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     const bool follows_small = i > begin && bytes[i - 1] <= sizes.small;
     if (i > begin && (bytes[i] > sizes.small || !follows_small || i - begin >= sizes.joined)) {
@@ -44,7 +44,7 @@ std::vector<std::size_t> cut_buckets(std::span<const std::size_t> bytes, const B
   if (sizes.small > 0) {
     return join_small(bytes, sizes);
   }
-  std::size_t tail = bytes.size() - 1;  // where the last bucket begins
+  std::size_t tail = bytes.size() - 1;  // start of the last bucket
   for (std::size_t size = bytes[tail]; tail > 0 && size + bytes[tail - 1] <= sizes.last; --tail) {
     size += bytes[tail - 1];
   }

@@ -192,7 +192,7 @@ void BatchNormBackward::reference(std::span<const TensorView> in,
                            : is_open(in.back().as<float>()[i]);
   };
 
-  // g is kept apart because out[0] may share the bytes of dy.
+  // g is a copy because out[0] may share the bytes of dy.
   std::vector<double> g(dy.size()), xhat(dy.size()), dbeta(channels), dgamma(channels);
   for (std::size_t i = 0; i < g.size(); ++i) {
     const std::size_t c = channel(i);
@@ -222,7 +222,8 @@ bool BatchNormBackward::may_overwrite(std::size_t input, std::size_t output) con
   return (output == 0 && (input == 0 || gradient)) || (output == g && gradient);
 }
 
-// x, and the gradient behind the ReLU for the sums; that is a sum anew where it is no output.
+// Counts x and the gradient after the ReLU, which the sums need; a joined gradient that is not an
+// output is summed again.
 std::size_t BatchNormBackward::reread_bytes(std::span<const TensorDesc> in) const {
   return (joined && !passes_gradient() ? 3 : 2) * in[0].bytes();
 }
@@ -332,7 +333,7 @@ Value conv_bn(Value x, ConvOptions options, const BatchNormOptions& norm) {
   options.bias = false;
   options.relu = false;
   const Value y = conv(x, options);
-  // The kernel is the newest tensor but for y: its name tells the layer's own.
+  // The kernel is the newest tensor besides y: its name contains the layer's name.
   const Graph& graph = *x.graph;
   const std::string& kernel = graph.info(graph.nodes().back().inputs[1]).name;
   const std::string layer = kernel.substr(0, kernel.size() - options.weights.size() - 1);

@@ -9,7 +9,7 @@ namespace cnn::layers {
 
 namespace {
 
-// Copies `count` channels of each image, from channel `from_first` on to channel `to_first` on.
+// Copies `count` channels of each image, from channel `from_first` to channel `to_first`.
 struct ChannelCopy {
   std::int64_t from_first = 0, to_first = 0, count = 0;
 };

@@ -26,7 +26,7 @@ struct Sizes {
 };
 
 // The product of one weight w[o,c,i,j]: an output plane and an input plane, by the offset of their
-// first element, and the weight's own offset.
+// first element, and the weight's offset.
 struct Tap {
   std::int64_t y = 0, x = 0, w = 0;
   std::int64_t i = 0, j = 0;
@@ -47,8 +47,8 @@ void for_each_tap(const Sizes& s, std::int64_t n, std::int64_t o, Visit visit) {
   }
 }
 
-// Rows of pixels that a tap sees: visit(y, x, count), where y + k meets x + k * stride_w for k <
-// count. y and x are offsets within their planes.
+// Calls visit(y, x, count) for rows of pixels that a tap reads: y + k pairs with x + k * stride_w
+// for k < count. y and x are offsets within their planes.
 template <class Visit>
 void for_each_row(const Sizes& s, const Tap& tap, Visit visit) {
   const Window& w = s.window;
@@ -96,7 +96,7 @@ std::vector<TensorDesc> Conv2d::infer(std::span<const TensorDesc> in) const {
   return {y};
 }
 
-// Sums in double, rounded once: the reference is more exact than any kernel held against it.
+// Sums in double and rounds once: the reference is more exact than every kernel tested against it.
 void Conv2d::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
   const Sizes s = sizes(attributes, in[0].desc.shape, out[0].desc.shape);
   const float* x = in[0].as<float>().data();
@@ -129,7 +129,7 @@ std::vector<std::optional<Value>> Conv2d::backward(const Backprop& b) const {
   const ConvAttributes plain_conv{.window = attributes.window, .depthwise = attributes.depthwise};
   const Value g = attributes.relu ? emit(ReluBackward(), {*b.grad[0], b.out[0]}) : *b.grad[0];
   std::vector<std::optional<Value>> result(b.in.size());
-  // Weights first: what only they need of the forward pass is gone when dx takes its bytes.
+  // Weights first: forward tensors that only they need are freed before dx takes their bytes.
   if (b.wanted[1] || (attributes.bias && b.wanted[2])) {
     ConvAttributes with_bias = plain_conv;
     with_bias.bias = attributes.bias && b.wanted[2];
@@ -164,7 +164,7 @@ std::vector<TensorDesc> Conv2dBackwardData::infer(std::span<const TensorDesc> in
 }
 
 // dx[n,c,h,w] = sum over all o, i, j, p, q with p*sh+i-top = h, q*sw+j-left = w of w[o,c,i,j]
-// dy[n,o,p,q]: the same pairs as forward, so the same loops.
+// dy[n,o,p,q]: the same pairs as in the forward pass, so the same loops.
 void Conv2dBackwardData::reference(std::span<const TensorView> in,
                                    std::span<const TensorView> out) const {
   const Sizes s = sizes(attributes, x_shape, in[0].desc.shape);
@@ -248,7 +248,7 @@ Initializer initializer_of(const ConvOptions& options, const Shape& kernel) {
   if (options.glorot) {
     return {Initializer::Kind::uniform, 0, std::sqrt(2 / (taps * (inputs + outputs)))};
   }
-  // The divisor is the stddev of a unit normal cut at two: what is drawn has variance 1 / fan_in.
+  // The divisor is the stddev of a unit normal cut at two: the draws then have variance 1 / fan_in.
   const double stddev =
       options.stddev.value_or(std::sqrt(1 / (taps * inputs)) / 0.87962566103423978);
   return {Initializer::Kind::truncated_normal, 0, stddev};

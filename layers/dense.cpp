@@ -66,7 +66,7 @@ void Dense::reference(std::span<const TensorView> in, std::span<const TensorView
 std::vector<std::optional<Value>> Dense::backward(const Backprop& b) const {
   const Value g = attributes.relu ? emit(ReluBackward(), {*b.grad[0], b.out[0]}) : *b.grad[0];
   std::vector<std::optional<Value>> result(b.in.size());
-  // Weights first: what only they need of the forward pass is gone when dx takes its bytes.
+  // Weights first: forward tensors that only they need are freed before dx takes their bytes.
   const bool bias = attributes.bias && b.wanted[2];
   if (b.wanted[1] || bias) {
     const std::vector<Value> gradients =

@@ -46,7 +46,7 @@ Value drop_path(Value x, double drop, std::int32_t steps) {
   if (!graph.traits().training || !graph.traits().dropout || share == 0) {
     return x;
   }
-  // The number of the branch, whatever scope it stands in, makes its masks its own.
+  // The number of the branch, without its scope, selects its masks.
   const std::string name = graph.unique_name("drop_path");
   const std::uint64_t branch = fnv1a(std::string_view(name).substr(name.rfind('/') + 1));
   return emit(DropPath({share, steps}, random_bits(graph.traits().seed, branch)),

@@ -38,7 +38,7 @@ Value dropout(Value x, double keep) {
   if (!graph.traits().training || !graph.traits().dropout) {
     return x;
   }
-  // The number of the layer, whatever scope it stands in, makes its masks its own.
+  // The number of the layer, without its scope, selects its masks.
   const std::string name = graph.unique_name("dropout");
   const std::uint64_t layer = fnv1a(std::string_view(name).substr(name.rfind('/') + 1));
   return emit(Dropout(keep, random_bits(graph.traits().seed, layer)), {x, global_step(graph)});

@@ -61,7 +61,7 @@ std::vector<TensorDesc> Convert::infer(std::span<const TensorDesc> in) const {
   return {described(in[0].shape, type)};
 }
 
-// Plain operands are f32 whatever their type: who runs these loops rounds to the stored types.
+// Plain operands are f32 for every real type: the caller of these loops rounds to the stored types.
 void Convert::reference(std::span<const TensorView> in, std::span<const TensorView> out) const {
   std::ranges::copy(in[0].as<float>(), out[0].as<float>().begin());
 }

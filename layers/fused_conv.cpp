@@ -17,7 +17,7 @@ bool is_vector(const TensorDesc& desc, std::int64_t channels) {
   return desc.shape == Shape{channels} && is_real(desc.type);
 }
 
-// relu(a x + b), as an image of its own: the definition of a prologue.
+// Computes relu(a x + b) as a separate image: the definition of a prologue.
 class Normalised {
  public:
   Normalised(const TensorView& x, const TensorView& a, const TensorView& b)

@@ -23,7 +23,7 @@ bool is_alike(const TensorDesc& a, const TensorDesc& b) {
   return a.shape == b.shape && a.type == b.type;
 }
 
-// The channel of each element of an image, one after another as it lies.
+// Iterates over the channel of each element of an image in memory order.
 class Channels {
  public:
   explicit Channels(const Shape& image)

@@ -11,8 +11,8 @@ namespace cnn::layers {
 
 namespace {
 
-// Inverse of the error function for |x| < 0.9966, relative error below 1e-6: the central polynomial
-// of M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011.
+// Returns the inverse error function for |x| < 0.9966, relative error below 1e-6: the central
+// polynomial of M. Giles, "Approximating the erfinv function", GPU Computing Gems, 2011.
 double inverse_erf(double x) {
   constexpr std::array<double, 9> coefficients{2.81022636e-08,  3.43273939e-07, -3.5233877e-06,
                                                -4.39150654e-06, 0.00021858087,  -0.00125372503,
@@ -25,15 +25,15 @@ double inverse_erf(double x) {
   return sum * x;
 }
 
-// The quantile function of the normal cut at two: the same distribution as drawing again, at one
-// draw per value. erf(2 / sqrt(2)) is the mass between the cuts.
+// Returns the quantile function of the normal distribution cut at two: the distribution of
+// redrawing, at one draw per value. erf(2 / sqrt(2)) is the mass between the cuts.
 double truncated_normal(std::uint64_t bits) {
   constexpr double mass = 0.95449973610364158;
   const double u = (static_cast<double>(bits >> 11) + 0.5) * 0x1p-52 - 1;  // in (-1, 1)
   return std::clamp(std::numbers::sqrt2 * inverse_erf(mass * u), -2.0, 2.0);
 }
 
-// The uniform distribution with mean 0 and variance 1.
+// Draws from the uniform distribution with mean 0 and variance 1.
 double uniform(std::uint64_t bits) {
   return std::numbers::sqrt3 * ((static_cast<double>(bits >> 11) + 0.5) * 0x1p-52 - 1);
 }
@@ -72,7 +72,7 @@ void fill(const Initializer& initializer, std::uint64_t seed, std::string_view n
     return;
   }
   const std::uint64_t stream = fnv1a(name) + seed * 0xD1B54A32D192ED03ULL;
-  // A thread costs some 50 us, a value some 20 ns: only large tensors are worth more than one.
+  // A thread costs about 50 us, a value about 20 ns: only large tensors justify several threads.
   constexpr std::size_t values_per_thread = 1u << 18;
   const std::size_t threads = std::clamp<std::size_t>(
       values.size() / values_per_thread, 1, std::max(1u, std::thread::hardware_concurrency()));

@@ -35,7 +35,7 @@ std::vector<TensorDesc> SoftmaxCrossEntropy::infer(std::span<const TensorDesc> i
   return {described({}, DataType::f32), described(in[0].shape, DataType::f32)};
 }
 
-// The largest logit is taken off first: exp cannot overflow, the result is the same.
+// Subtracts the largest logit first: exp cannot overflow, and the result is the same.
 void SoftmaxCrossEntropy::reference(std::span<const TensorView> in,
                                     std::span<const TensorView> out) const {
   const auto labels = in[1].as<std::int32_t>();

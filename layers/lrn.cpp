@@ -9,7 +9,7 @@ namespace cnn::layers {
 
 namespace {
 
-// Visit every neighbour of an element, itself included: f(index).
+// Calls f(index) for every neighbour of an element, itself included.
 struct AcrossChannels {
   Dims d;
   std::int64_t radius;
@@ -42,7 +42,7 @@ struct WithinChannel {
   }
 };
 
-// s = bias + alpha * sum of squares, for every element.
+// Returns s = bias + alpha * sum of squares, for every element.
 template <class Neighbours>
 std::vector<double> bases(const LrnAttributes& a, const Neighbours& neighbours,
                           std::span<const float> x) {

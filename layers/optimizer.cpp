@@ -12,7 +12,7 @@ namespace cnn::layers {
 
 namespace {
 
-// One parameter with its gradient and slots; those that the rule lacks are empty.
+// One parameter with its gradient and slots; slots that the rule lacks are empty.
 struct Operand {
   std::span<float> w;
   std::span<const float> gradient;
@@ -209,7 +209,7 @@ Value scalar_state(Graph& graph, std::string name, double start) {
                      {Initializer::Kind::constant, start, 0}, true);
 }
 
-// A slot is saved in the axes of its parameter, which Graph::state does not ask for.
+// Saves a slot with the axes of its parameter, which Graph::state does not set.
 Value add_slot(Graph& graph, Value parameter, const RuleRow::Slot& slot) {
   const TensorInfo& own = graph.info(parameter.id);
   TensorInfo info{.name = own.name + "/" + std::string(slot.suffix),
@@ -225,15 +225,15 @@ struct Trained {
   Value parameter, gradient;
 };
 
-// Groups of at most `bytes` of parameters (or one larger parameter), in the order in which the
-// graph makes the gradients. Gradients that ranks have exchanged together are one group.
+// Groups at most `bytes` of parameters (or one larger parameter), in the order in which the graph
+// computes the gradients. Gradients that ranks exchanged together form one group.
 std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Trained> trained,
                                           std::size_t bytes) {
   std::ranges::stable_sort(trained, {}, [&](const Trained& t) {
     const std::optional<NodeId> producer = graph.producer(t.gradient.id);
     return producer ? index_of(*producer) + 1 : 0;
   });
-  // The exchange that a gradient comes from, if it comes from one.
+  // Returns the exchange node that outputs a gradient, if any.
   const auto exchange = [&](const Trained& t) {
     const std::optional<NodeId> producer = graph.producer(t.gradient.id);
     const bool exchanged =
@@ -257,7 +257,7 @@ std::vector<std::vector<Trained>> buckets(const Graph& graph, std::vector<Traine
   return result;
 }
 
-// Appends the values that every Update node of a graph reads first.
+// Appends the values that every Update node of a graph takes first.
 std::vector<Value> append_head(Graph& graph, std::span<const Value> gradients,
                                const OptimizerOptions& options) {
   std::vector<Value> head{graph.input("learning_rate", scalar_desc(DataType::f32))};
@@ -294,7 +294,7 @@ Value append_bucket(Graph& graph, std::span<const Value> head, std::span<const T
   return emit_all(Update(std::move(attributes), bucket.size()), in).front();
 }
 
-// Scale and powers move on after every update has read them.
+// Scale and powers advance after every update has read them.
 void append_advances(Graph& graph, std::span<const Value> head, const OptimizerOptions& options) {
   const UpdateAttributes& u = options.update;
   if (u.automatic_loss_scale) {

@@ -36,8 +36,8 @@ void for_each_output(const Dims& x, const Dims& y, Visit visit) {
   }
 }
 
-// Whether a value of a window takes the place of the largest before it. The first NaN is larger
-// than all numbers, so that it stays.
+// Returns whether a value replaces the largest so far. The first NaN is larger than all numbers, so
+// that it stays.
 bool beats(float value, float best) { return !(value <= best) && !std::isnan(best); }
 
 void require_window(const Op& op, std::span<const TensorDesc> in, const Window& w) {

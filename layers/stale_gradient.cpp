@@ -22,7 +22,7 @@ void StaleGradient::reference(std::span<const TensorView> in,
   const std::span<float> kept = in[1].as<float>(), late = out[0].as<float>();
   for (std::size_t i = 0; i < kept.size(); ++i) {
     const double decayed = decay != 0 ? decay * in[2].as<float>()[i] : 0;
-    const double today = gradient[i];  // which may lie where the late one is to come
+    const double today = gradient[i];  // the output may overwrite it
     late[i] = static_cast<float>(kept[i] - decayed);
     kept[i] = static_cast<float>(today + decayed);
   }

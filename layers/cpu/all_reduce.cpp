@@ -41,7 +41,7 @@ class AllReduceKernel final : public Kernel {
 void add_exchange(KernelTable& table, Communicator& communicator) {
   table.add<AllReduce>(
       [](const AllReduce& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return KernelSpec{.in = asked.in, .out = asked.in};  // wherever channels lie
+        return KernelSpec{.in = asked.in, .out = asked.in};  // in every layout
       },
       [&communicator](const AllReduce& op, const Signature& signature) {
         return std::make_unique<AllReduceKernel>(op, signature.in.size(), communicator);

@@ -43,7 +43,7 @@ class Forward {
     Factors factors;
     double *mean, *squares;  // by item and column, see Moments
     float* block;
-    bool stream = false;  // the large output goes past the cache
+    bool stream = false;  // non-temporal stores of the large output
   };
 
   void sum(const Operands& operands, const Scratch& scratch, const Run& run) const {
@@ -59,7 +59,7 @@ class Forward {
     loops_->moments(at(operands.in[0], run.offset), run.rows, columns, moments);
   }
 
-  // The moments of the unit's channels from those of their chunks, as matrix_loops.h does it.
+  // Merges the moments of the unit's channels from those of their chunks, as in matrix_loops.h.
   void finish(const Operands& operands, const Scratch& scratch, const Unit& unit) const {
     std::array<double, 16> mean{}, squares{};
     for (std::int64_t chunk = 0; chunk < chunks_.per_group; ++chunk) {

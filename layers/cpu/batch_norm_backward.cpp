@@ -46,10 +46,10 @@ class Backward {
     float *slope, *offset;
     double* sums;  // by item: of g, then of g (x - m), by column
     float* block;
-    bool stream = false;  // the large output goes past the cache
+    bool stream = false;  // non-temporal stores of the large output
   };
 
-  // Those that a cache should hold between the passes, and what goes through it meanwhile.
+  // Returns the number of images that a cache should hold between the passes.
   std::int64_t images() const { return 2 + (op_.passes_gradient() ? 1 : 0) + (op_.joined ? 1 : 0); }
 
   BatchNormVectors vectors(const Operands& operands) const {
@@ -129,7 +129,7 @@ class Backward {
     NormaliseGradientRows of = rows_of(operands, scratch, run);
     of.dx = at(operands.out[0], run.offset);
     of.stream = scratch.stream;
-    if (op_.passes_gradient()) {  // the first pass has written what passes the gate
+    if (op_.passes_gradient()) {  // the first pass has written the gated gradient
       of.gate = Gate::open;
       of.dy = at(operands.out.back(), run.offset);
       of.dy2 = nullptr;

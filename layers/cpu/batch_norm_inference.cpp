@@ -56,7 +56,7 @@ class Inference {
   const TypedLoops* loops_;
 };
 
-// Weights are f32 and row-major here: a convolution's packing is a conversion after it.
+// Weights are f32 and row-major here: a later conversion packs them for a convolution.
 void fold(const FoldBatchNorm& op, const Operands& operands) {
   const NormPlaces place(op.scale);
   const auto vector = [&](std::size_t i) { return operands.in[i].as<float>(); };

@@ -11,13 +11,13 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// Channels from `first` on of an image. Zeros come from nowhere: no data.
+// Channels from `first` on of an image. A source without data stands for zeros.
 struct Channels {
   TensorView image;
   std::int64_t first = 0;
 };
 
-// Copies `rows` pieces of `bytes` each, a stride apart, or writes zeros.
+// Copies `rows` pieces of `bytes` each at the given strides, or writes zeros.
 struct Pieces {
   const std::byte* from;
   std::byte* to;
@@ -34,8 +34,8 @@ struct Pieces {
   }
 };
 
-// One block of 16 channels of the target, or the part of it in [begin, end); it comes from one or
-// two blocks of the source.
+// Copies one block of 16 channels of the target, or its part in [begin, end), from one or two
+// blocks of the source.
 void copy_block(const Channels& from, const Channels& to, std::int64_t n, std::int64_t begin,
                 std::int64_t end) {
   const DataType type = to.image.desc.type;
@@ -51,7 +51,7 @@ void copy_block(const Channels& from, const Channels& to, std::int64_t n, std::i
       pieces.from = at(from.image, Place(from.image.desc)(n, channel, 0));
     }
     pieces.bytes = static_cast<std::size_t>(count) * size_of(type);
-    if (count == 16) {  // whole pixels lie together
+    if (count == 16) {  // whole pixels are contiguous
       pieces.bytes *= static_cast<std::size_t>(pixels);
       pieces.copy(1);
     } else {
@@ -76,7 +76,7 @@ void copy_blocked(const Channels& from, const Channels& to, std::int64_t count) 
                });
 }
 
-// Copies `count` channels. In nchw16c the target's may reach into its padding.
+// Copies `count` channels. In nchw16c the target range may extend into its padding.
 void copy_channels(const Channels& from, const Channels& to, std::int64_t count) {
   const TensorDesc& desc = to.image.desc;
   if (count == 0) {
@@ -86,7 +86,7 @@ void copy_channels(const Channels& from, const Channels& to, std::int64_t count)
     copy_blocked(from, to, count);
     return;
   }
-  // [rows][channels][size]: a row is a pixel in nhwc, an image in nchw.
+  // Rows are [rows][channels][size]: a row is a pixel in nhwc, an image in nchw.
   const std::int64_t pixels = desc.shape[2] * desc.shape[3];
   const std::int64_t size = desc.layout == Layout::nhwc ? 1 : pixels;
   const std::int64_t rows = desc.shape[0] * pixels / size;
@@ -107,7 +107,7 @@ void copy_channels(const Channels& from, const Channels& to, std::int64_t count)
                });
 }
 
-// Zeros from channel `first` up to the end, with the padding.
+// Writes zeros from channel `first` to the end, padding included.
 void zero_rest(const TensorView& image, std::int64_t first) {
   copy_channels({}, {image, first}, Place(image.desc).stored_channels() - first);
 }
@@ -130,7 +130,7 @@ void split(const Operands& o) {
   }
 }
 
-// Any type and any layout of images.
+// Accepts any type and any layout of images.
 std::optional<KernelSpec> describe(const Signature& asked) {
   const Layout layout = asked.in[0].layout;
   return in_layout(asked, layout == Layout::packed ? channels_together(asked) : layout);

@@ -11,10 +11,10 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// Elements that one call of a loop takes; one bit for each of them says whether it is kept.
+// Elements per call of a loop; one bit for each element tells whether it is kept.
 constexpr std::int64_t piece = 8192;
 
-// In every layout an example's elements lie together, padding included.
+// An example's elements are contiguous in every layout, padding included.
 void drop_examples(const Loops& loops, const DropPath& op, const Operands& o) {
   const TypedLoops& typed = loops_of(loops, o.in[0].desc.type);
   const std::int32_t step = o.in[1].as<std::int32_t>()[0];

@@ -25,7 +25,7 @@ struct Mask {
   float keep;
 };
 
-// Elements lie in the order in which the mask counts them.
+// Drops elements whose memory order is the order of the mask.
 void drop_in_order(const Loops& loops, const Mask& mask, const Operands& o) {
   const TypedLoops& typed = loops_of(loops, o.in[0].desc.type);
   parallel_elements(o.in[0].desc, [&](std::int64_t first, std::int64_t n) {
@@ -41,14 +41,14 @@ void drop_in_order(const Loops& loops, const Mask& mask, const Operands& o) {
   });
 }
 
-// The mask of a pixel's channels is gathered, since it counts row-major over the logical shape.
+// Gathers the mask of a pixel's channels, since the mask follows the row-major logical shape.
 void drop_pixels(const Loops& loops, const Mask& mask, const Operands& o) {
   const TypedLoops& typed = loops_of(loops, o.in[0].desc.type);
   const Place place(o.in[0].desc);
   const std::int64_t channels = o.in[0].desc.shape[1];
   const std::int64_t width = o.in[0].desc.layout == Layout::nhwc ? channels : 16;
   const std::int64_t pixels = place.pixels();
-  const auto draws_per_thread = elements_per_thread / 8;  // a draw costs some nanoseconds
+  const auto draws_per_thread = elements_per_thread / 8;  // a draw takes some nanoseconds
   parallel_for(o.in[0].desc.shape[0] * pixels, draws_per_thread / channels + 1,
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {

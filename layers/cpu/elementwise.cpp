@@ -16,8 +16,8 @@ std::optional<KernelSpec> describe_same(const Signature& asked) {
   return is_vectorised(asked.in[0].type) ? std::optional(like_first_input(asked)) : std::nullopt;
 }
 
-// Tensors that are added at once. All of them: y may be any, so nothing is written before all have
-// been read.
+// Maximum number of tensors in one sum. y may alias any of them, so all are read before any element
+// is written.
 constexpr std::size_t most_terms = 64;
 
 void add_all(const TypedLoops& typed, bool relu, const Operands& o) {
@@ -69,7 +69,7 @@ To stored(float value) {
   }
 }
 
-// Images have few channels where this runs.
+// Runs on images with few channels.
 template <class From, class To>
 void normalise_images(const Normalise& op, const TensorView& x, const TensorView& y) {
   map_images<From, To>(x, y, [&op](From pixel) {

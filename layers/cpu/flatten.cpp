@@ -10,8 +10,8 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// Elements of nchw that are moved together: pieces of as many channels as lie side by side in the
-// image's layout, 1, 16 or all.
+// Moves elements of nchw in pieces of as many channels as are contiguous in the image's layout: 1,
+// 16 or all.
 class Pieces {
  public:
   explicit Pieces(const TensorDesc& image)
@@ -21,8 +21,8 @@ class Pieces {
                : image.layout == Layout::nhwc ? channels_
                                               : 16) {}
 
-  // visit(place in the image, place in the matrix, channels that exist, channels stored) for all
-  // pieces of image n.
+  // Calls visit(index in the image, index in the matrix, existing channels, stored channels) for
+  // all pieces of image n.
   template <class Visit>
   void each(std::int64_t n, const Visit& visit) const {
     for (std::int64_t c = 0; c < channels_; c += width_) {
@@ -42,7 +42,7 @@ std::size_t bytes(std::int64_t elements, DataType type) {
   return static_cast<std::size_t>(elements) * size_of(type);
 }
 
-// body(n) for all images, on all threads.
+// Calls body(n) for all images, on all threads.
 template <class Body>
 void each_image(const TensorDesc& image, const Body& body) {
   const std::int64_t images = image.shape[0];
@@ -78,7 +78,7 @@ void unflatten(const Operands& o) {
 
 }  // namespace
 
-// Any type and any layout of images; the matrix is row-major.
+// Accepts any type and any layout of images; the matrix is row-major.
 void add_flatten_rows(KernelTable& table, const Loops& /*loops*/) {
   table.add<Flatten>(
       [](const Flatten&, const Signature& asked) -> std::optional<KernelSpec> {

@@ -72,7 +72,8 @@ void convert(const Operands& o) {
 
 }  // namespace
 
-// From and to f16, which oneDNN converts only on processors that compute in it. No form is packed.
+// Adds Convert from and to f16, which oneDNN supports only on processors that compute in f16. No
+// operand is packed.
 void add_half_convert_rows(KernelTable& table) {
   table.add<Convert>(
       [](const Convert&, const Signature& asked) -> std::optional<KernelSpec> {

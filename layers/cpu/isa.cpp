@@ -22,7 +22,7 @@ constexpr std::array<NamedSet, 5> sets{{{"avx2", &Isa::avx2},
 
 constexpr std::array<const char*, 2> limits{"CNN_MAX_CPU_ISA", "ONEDNN_MAX_CPU_ISA"};
 
-// Empty if it is not set.
+// Returns an empty text if the variable is not set.
 std::string environment(const char* variable) {
   const char* const value = std::getenv(variable);
   return value == nullptr ? "" : value;
@@ -33,15 +33,16 @@ struct Registers {
 };
 
 Registers cpuid(unsigned leaf, unsigned subleaf) {
-  Registers r;  // stays zero where the processor does not know the leaf
+  Registers r;  // stays zero if the processor lacks the leaf
   __get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d);
   return r;
 }
 
 constexpr bool has_bit(unsigned value, unsigned index) { return ((value >> index) & 1U) != 0; }
 
-// XCR0: the register states that the operating system saves. An instruction set whose registers are
-// not saved must not be used, whatever cpuid says. (Inline: the intrinsic needs a compiler flag.)
+// Returns XCR0: the register states that the operating system saves. A program must not use an
+// instruction set whose registers are not saved, even if cpuid reports it. (Inline: the intrinsic
+// needs a compiler flag.)
 std::uint64_t saved_states() {
   if (!has_bit(cpuid(1, 0).c, 27)) {  // OSXSAVE
     return 0;
@@ -72,7 +73,7 @@ Isa hardware_isa() {
 }
 
 std::string to_string(const Isa& isa) {
-  std::string text = "sse2";  // what every x86-64 has
+  std::string text = "sse2";  // the baseline of x86-64
   for (const NamedSet& set : sets) {
     if (isa.*set.has) {
       text.append(" ").append(set.name);

@@ -35,7 +35,7 @@ void add_kernels(KernelTable& table, const KernelChoice& choice) {
   if (choice.isa.avx2 && choice.winograd) {
     add_winograd_rows(table, choice.isa);
   }
-  // Add a line here together with the file that defines the function.
+  // Add a line here with each file that defines such a function.
   add_narrow_dense_rows(table);
   add_half_convert_rows(table);
   add_library_rows(table, choice.isa);

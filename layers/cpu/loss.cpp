@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t exponentials_per_thread = elements_per_thread / 16;
 
-// Before any parallel work: nothing may be thrown from there.
+// Runs before any parallel work, which must not throw.
 void check_labels(std::span<const std::int32_t> labels, std::int64_t classes) {
   for (const std::int32_t label : labels) {
     if (label < 0 || label >= classes) {
@@ -25,8 +25,8 @@ void check_labels(std::span<const std::int32_t> labels, std::int64_t classes) {
   }
 }
 
-// Writes the probabilities of one row and returns -log of the label's. The largest logit is taken
-// off first, so that exp cannot overflow.
+// Writes the probabilities of one row and returns -log of the label's. Subtracts the largest logit
+// first, so that exp cannot overflow.
 double softmax_row(std::span<const float> logits, std::span<float> probabilities,
                    std::size_t label) {
   const double largest = static_cast<double>(*std::ranges::max_element(logits));
@@ -84,8 +84,8 @@ void backward(const TypedLoops& typed, const Operands& o) {
 
 }  // namespace
 
-// Accuracy and SyntheticLabels have no rows: their reference loops take plain operands as they are
-// and cost less than waking a second thread.
+// Accuracy and SyntheticLabels have no rows: their reference loops run on plain operands and cost
+// less than waking a second thread.
 void add_loss_rows(KernelTable& table, const Loops& loops) {
   table.add<SoftmaxCrossEntropy>(
       [](const SoftmaxCrossEntropy&, const Signature& asked) -> std::optional<KernelSpec> {

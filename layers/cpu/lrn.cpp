@@ -11,12 +11,12 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// Sums run across channels, so that pixels are the lanes: a tile is all channels of some pixels of
-// one image, as f32 [C][lanes], whatever the layout of the image.
+// Sums run across channels, so pixels are the vector lanes: a tile is all channels of some pixels
+// of one image, as f32 [C][lanes], for every image layout.
 constexpr std::int64_t lanes = lrn_lanes;
 using Row = LrnRow;
 
-// The tiles are dealt to this many shares at most, each with its own scratch memory.
+// Maximum number of shares of the tiles, each with separate scratch memory.
 constexpr std::int64_t most_shares = 64;
 
 // One tile: image n, `count` pixels from `first`.
@@ -35,7 +35,7 @@ void load(const TensorView& image, const Place& place, const Tile& tile, Row* ro
   }
 }
 
-// Also writes the zeros of a last block that is not full.
+// Also writes the zeros of a partial last block.
 template <class T>
 void store(const TensorView& image, const Place& place, const Tile& tile, const Row* rows) {
   T* data = reinterpret_cast<T*>(image.data);
@@ -57,7 +57,7 @@ class Window {
         beta_(static_cast<float>(a.beta)),
         channels_(channels) {}
 
-  // y = x s^-beta.
+  // Computes y = x s^-beta.
   void forward(const Row* x, Row* y) const {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const Row s = base(x, c);
@@ -67,7 +67,8 @@ class Window {
     }
   }
 
-  // t = dy x s^(-beta-1) for every channel; then dx from the sums of t. g takes dy s^-beta.
+  // Computes t = dy x s^(-beta-1) for every channel; then dx from the sums of t. g receives dy
+  // s^-beta.
   void backward(const Row* x, const Row* dy, Row* g, Row* t, Row* dx) const {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const Row s = base(x, c);
@@ -86,7 +87,7 @@ class Window {
   }
 
  private:
-  // Sum over the neighbours of channel c.
+  // Returns the sum over the neighbours of channel c.
   template <class Term>
   Row summed(std::int64_t c, Term term) const {
     Row sum{};
@@ -120,7 +121,7 @@ std::int64_t shares_of(const Shape& shape) {
   return std::min(most_shares, shape[0] * tiles_per_image(shape));
 }
 
-// visit(tile, scratch) for all tiles, on all threads; scratch: `rows` rows of this share.
+// Calls visit(tile, scratch) for all tiles, on all threads; scratch: `rows` rows of this share.
 template <class Visit>
 void each_tile(const Operands& operands, std::int64_t rows, const Visit& visit) {
   const Shape& shape = operands.out[0].desc.shape;
@@ -162,7 +163,7 @@ void run_backward(const LrnAttributes& a, const Operands& operands) {
   });
 }
 
-// All images as the first one lies: every layout is as good as another.
+// Gives all images the first one's layout: all layouts are equally fast.
 std::optional<KernelSpec> describe(const Signature& asked, std::int64_t rows_per_channel) {
   const TensorDesc& x = asked.in[0];
   if (!is_vectorised(x.type) || x.layout == Layout::packed) {

@@ -7,18 +7,18 @@
 #include "layers/cpu/rows.h"
 #include "layers/lrn.h"
 
-// Channels are the lanes: 16 of them at a time go through an image row by row, of which only the
-// rows that a window covers are kept, as f32, whatever the layout of the image.
+// Channels are the vector lanes: 16 at a time pass through an image row by row. Only the rows that
+// a window covers are kept, as f32, for every image layout.
 namespace cnn::layers::cpu {
 
 namespace {
 
-// The groups of channels are dealt to this many shares at most, each with its own scratch memory.
+// Maximum number of shares of the channel groups, each with separate scratch memory.
 constexpr std::int64_t most_shares_within = 64;
 
 struct WithinSizes {
   std::int64_t images, channels, height, width;
-  std::int64_t kept;  // rows: as high as a window
+  std::int64_t kept;  // number of rows: the window's height
   std::int64_t groups, shares;
 
   WithinSizes(const LrnAttributes& a, const Shape& shape)
@@ -31,7 +31,7 @@ struct WithinSizes {
         shares(std::min(most_shares_within, images * groups)) {}
 };
 
-// The last rows of an image, by their number.
+// The last rows of an image, by row number.
 class KeptRows {
  public:
   KeptRows(LrnRow* data, const WithinSizes& sizes)
@@ -62,7 +62,7 @@ void load_row(const TensorView& image, const Place& place, const ChannelGroup& o
   }
 }
 
-// Also writes the zeros of a last block of channels that is not full.
+// Also writes the zeros of a partial last block of channels.
 template <class T>
 void store_row(const TensorView& image, const Place& place, const ChannelGroup& of,
                std::int64_t row, const LrnRow* from) {
@@ -87,7 +87,7 @@ class WindowOfPixels {
         alpha_(static_cast<float>(a.alpha)),
         beta_(static_cast<float>(a.beta)) {}
 
-  // Row `row` of y = x s^-beta.
+  // Computes row `row` of y = x s^-beta.
   void forward(const KeptRows& x, std::int64_t row, LrnRow* y) const {
     for (std::int64_t w = 0; w < width_; ++w) {
       const LrnRow s = base(x, row, w);
@@ -97,7 +97,7 @@ class WindowOfPixels {
     }
   }
 
-  // Row `row` of g = dy s^-beta and t = dy x s^(-beta-1).
+  // Computes row `row` of g = dy s^-beta and t = dy x s^(-beta-1).
   void terms(const KeptRows& x, std::int64_t row, const LrnRow* dy, LrnRow* g, LrnRow* t) const {
     for (std::int64_t w = 0; w < width_; ++w) {
       const LrnRow s = base(x, row, w);
@@ -108,7 +108,7 @@ class WindowOfPixels {
     }
   }
 
-  // Row `row` of dx, from those.
+  // Computes row `row` of dx from x, g and t.
   void backward(const KeptRows& x, const KeptRows& g, const KeptRows& t, std::int64_t row,
                 LrnRow* dx) const {
     const float factor = 2 * alpha_ * beta_;
@@ -149,7 +149,7 @@ class WindowOfPixels {
   float bias_, alpha_, beta_;
 };
 
-// visit(group, scratch) for all groups of all images, on all threads; scratch: `rows` rows of
+// Calls visit(group, scratch) for all groups of all images, on all threads; scratch: `rows` rows of
 // pixels of this share.
 template <class Visit>
 void each_group(const WithinSizes& sizes, LrnRow* scratch, std::int64_t rows, const Visit& visit) {
@@ -197,7 +197,7 @@ void run_within(const LrnAttributes& a, const Operands& operands) {
   });
 }
 
-// Rows of x are loaded first, their terms follow a radius behind, dx a radius behind those.
+// Loads rows of x first; their terms follow one radius behind, dx one more radius behind.
 template <class T>
 void run_within_backward(const LrnAttributes& a, const Operands& operands) {
   const TensorView &x = operands.in[0], &dy = operands.in[1], &dx = operands.out[0];
@@ -227,7 +227,7 @@ void run_within_backward(const LrnAttributes& a, const Operands& operands) {
   });
 }
 
-// All images as the first one lies: every layout is as good as another.
+// Gives all images the first one's layout: all layouts are equally fast.
 std::optional<KernelSpec> describe_within(const LrnAttributes& a, const Signature& asked,
                                           std::int64_t (*rows)(const WithinSizes&)) {
   const TensorDesc& x = asked.in[0];

@@ -7,7 +7,7 @@
 #include "layers/cpu/simd/max_pool.h"
 #include "layers/pool.h"
 
-// Each pixel of the image is read from memory once; where windows overlap the other reads hit the
+// Reads each pixel of the image from memory once; further reads by overlapping windows hit the
 // caches.
 namespace cnn::layers::cpu {
 namespace {
@@ -16,7 +16,7 @@ constexpr std::int64_t most_indices = 256;  // of u8
 
 using RowLoop = void (*)(const MaxPoolRow& row);
 
-// The channels that only pad the last block of nchw16c have no maximum: their indices are zero.
+// Channels that only pad the last block of nchw16c have no maximum: writes zeros as their indices.
 void clear_padding(const TensorView& indices, std::int64_t image) {
   const Blocks blocks = blocks_of(indices.desc);
   const std::int64_t real = indices.desc.shape[1] - image % blocks.groups * blocks.columns;

@@ -4,9 +4,9 @@
 #include "layers/cpu/rows.h"
 #include "layers/dense.h"
 
-// A dense layer of a few outputs over very many inputs (the `trivial` network: 154,587 -> 1) is a
-// dot product: it is bound by reading the weights, and in f32 it loses digits that a training step
-// magnifies. Sums in double cost nothing here.
+// A dense layer with few outputs and very many inputs (the `trivial` network: 154,587 -> 1) is a
+// dot product: reading the weights limits its speed, and f32 sums lose digits that a training step
+// amplifies. Sums in double cost no extra time here.
 namespace cnn::layers::cpu {
 namespace {
 

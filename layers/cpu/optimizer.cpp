@@ -13,8 +13,8 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// A piece of a tensor. All pieces together are one index space, cut evenly among threads, however
-// the sizes of the tensors differ.
+// A piece of a tensor. All pieces form one index space, divided evenly among threads for any sizes
+// of tensors.
 struct Part {
   std::size_t tensor = 0;
   std::int64_t first = 0, n = 0;
@@ -36,7 +36,7 @@ std::vector<Part> parts_of(std::span<const TensorDesc> tensors) {
   return parts;
 }
 
-// visit(index of the part) for all parts, on all threads.
+// Calls visit(index of the part) for all parts, on all threads.
 template <class Visit>
 void each_part(std::span<const Part> parts, const Visit& visit) {
   if (parts.empty()) {
@@ -58,7 +58,7 @@ void narrow(const float* from, T* to, std::int64_t n, T (*round)(float)) {
   }
 }
 
-// The same piece of a parameter's copy, while the piece is in the cache.
+// Writes the same piece of a parameter's copy while the piece is in the cache.
 void write_copy(const UpdatePiece& piece, const TensorView& copy, std::int64_t first) {
   if (copy.desc.type == DataType::bf16) {
     narrow(piece.w, copy.as<BFloat16>().data() + first, piece.n, to_bf16);
@@ -77,7 +77,7 @@ constexpr std::array rule_loops{
     RuleLoop{Rule::sgd, &Loops::sgd}, RuleLoop{Rule::momentum, &Loops::momentum},
     RuleLoop{Rule::rmsprop, &Loops::rmsprop}, RuleLoop{Rule::adam, &Loops::adam}};
 
-// Null: there is none, the rule's own function serves.
+// Returns null if there is no such loop: the rule's scalar function then serves.
 UpdateLoop loop_of(Rule rule, const Loops& loops) {
   const auto* const found = std::ranges::find(rule_loops, rule, &RuleLoop::rule);
   return found == rule_loops.end() ? nullptr : loops.*found->loop;
@@ -114,7 +114,7 @@ class UpdateBucket {
   }
 
  private:
-  // Adds up the parts of each tensor, in their order.
+  // Sums the parts of each tensor in order.
   void add_up(std::span<const double> squares, std::span<float> halves) const {
     std::size_t part = 0;
     for (std::size_t tensor = 0; tensor < halves.size(); ++tensor) {

@@ -15,8 +15,8 @@ float element(const TensorView& view, std::int64_t i) {
   return view.desc.type == DataType::f32 ? view.as<float>()[at] : to_float(view.as<BFloat16>()[at]);
 }
 
-// An image's pixels x channels, in matrices of 16 columns or, in nhwc, of all. visit(image,
-// first channel, columns stored, channels that exist, offset in elements) for each.
+// An image as matrices of pixels x channels: 16 columns each or, in nhwc, all channels. Calls
+// visit(image, first channel, stored columns, existing channels, offset in elements) for each.
 struct Matrix {
   std::int64_t n = 0, channel = 0, columns = 0, channels = 0, offset = 0, pixels = 0;
 };
@@ -41,7 +41,7 @@ void each_matrix(const TensorDesc& image, const Visit& visit) {
   });
 }
 
-// Scratch for the sums of every image, so that matrices do not share it.
+// Returns the scratch bytes for the sums of every image; matrices do not share scratch.
 std::size_t scratch_bytes(const TensorDesc& image) {
   return static_cast<std::size_t>(image.shape[0] * Place(image).stored_channels()) * sizeof(float);
 }

@@ -13,7 +13,7 @@ void keep_gradients(double decay, const Operands& o) {
     const auto of = [first](const TensorView& view) {
       return reinterpret_cast<float*>(at(view, first));
     };
-    const float* const gradient = of(o.in[0]);  // the late one may lie there
+    const float* const gradient = of(o.in[0]);  // the output may overwrite it
     float* const kept = of(o.in[1]);
     float* const late = of(o.out[0]);
     const float* const parameter = o.in.size() == 3 ? of(o.in[2]) : nullptr;
@@ -31,7 +31,7 @@ void keep_gradients(double decay, const Operands& o) {
 void add_stale_gradient_rows(KernelTable& table) {
   table.add<StaleGradient>(
       [](const StaleGradient& /*op*/, const Signature& asked) -> std::optional<KernelSpec> {
-        return like_input(1, asked);  // which is kept, and so is where it is
+        return like_input(1, asked);  // the state's layout is fixed
       },
       [](const StaleGradient& op, const Signature& /*asked*/) {
         return own_kernel([decay = op.decay](const Operands& o) { keep_gradients(decay, o); });

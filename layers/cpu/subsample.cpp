@@ -11,7 +11,7 @@ namespace cnn::layers::cpu {
 
 namespace {
 
-// Both images as [planes][rows][columns][channels that lie together], in bytes.
+// Both images as [planes][rows][columns][contiguous channels], in bytes.
 struct Planes {
   Planes(const TensorDesc& image, const TensorDesc& kept)
       : height(image.shape[2]),
@@ -26,7 +26,7 @@ struct Planes {
   }
   std::size_t row_bytes() const { return static_cast<std::size_t>(width) * pixel_bytes; }
   std::size_t kept_row_bytes() const { return static_cast<std::size_t>(kept_width) * pixel_bytes; }
-  // Rows that are worth a thread.
+  // Returns the fewest rows that justify a thread.
   std::int64_t grain() const {
     constexpr std::int64_t bytes = elements_per_thread * 4;
     return bytes / static_cast<std::int64_t>(row_bytes()) + 1;
@@ -36,7 +36,7 @@ struct Planes {
   std::size_t pixel_bytes = 0;
 };
 
-// Copies the pixels of a row that are kept, stride apart in `image`, one after another in `kept`.
+// Copies the kept pixels of a row, `stride` apart in `image`, to consecutive pixels of `kept`.
 template <class Copy>
 void each_kept_pixel(const Window& w, const Planes& p, const Copy& copy) {
   const std::int64_t offset = -w.pad_left;
@@ -93,7 +93,7 @@ void spread_gradient(const Window& w, const Operands& o) {
   });
 }
 
-// Any type and any layout of images.
+// Accepts any type and any layout of images.
 std::optional<KernelSpec> describe_pixels(const Signature& asked) {
   const Layout layout = asked.in[0].layout;
   return in_layout(asked, layout == Layout::packed ? channels_together(asked) : layout);

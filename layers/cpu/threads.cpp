@@ -26,9 +26,10 @@ bool bind(std::span<const int> cpus) {
   return mask.bind();
 }
 
-// Subnormal results become zero (bit 15), and subnormal operands count as zero (bit 6): Intel 64
-// and IA-32 Architectures Software Developer's Manual, vol. 1, 10.2.3. An operation on one takes
-// over a hundred cycles otherwise, and the gradient of a confident softmax is full of them.
+// Sets flush-to-zero for subnormal results (bit 15) and denormals-are-zero for operands (bit 6):
+// Intel 64 and IA-32 Architectures Software Developer's Manual, vol. 1, 10.2.3. An operation on a
+// subnormal otherwise takes over a hundred cycles, and the gradient of a confident softmax is full
+// of them.
 void flush_subnormals() {
   constexpr unsigned flush_to_zero = 1U << 15, subnormals_are_zero = 1U << 6;
   _mm_setcsr(_mm_getcsr() | flush_to_zero | subnormals_are_zero);
@@ -39,8 +40,8 @@ std::string_view environment(const char* variable) {
   return value == nullptr ? std::string_view() : value;
 }
 
-// Returns the processors of all places that OpenMP may bind threads to; ascending, empty where it
-// has none.
+// Returns the processors of all places that OpenMP may bind threads to, ascending; empty without
+// places.
 std::vector<int> cpus_of_places() {
   std::vector<int> all;
   for (int place = 0; place < omp_get_num_places(); ++place) {

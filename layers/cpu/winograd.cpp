@@ -6,23 +6,23 @@
 #include "layers/cpu/rows.h"
 #include "layers/cpu/winograd_parts.h"
 
-// The rows of convolutions by Winograd's algorithm, in f32 or between bf16 images. For windows of
-// 3 x 3 it needs at best 4 times fewer products than directly in tiles of 4 x 4 outputs, and 2.25
-// times in tiles of 2 x 2, which cut less at the edges; for 5 x 5 2.8 times, for 7 in one dimension
-// 1.75 times, for 3 in one twice. Weights are row-major.
+// Adds convolutions by Winograd's algorithm, in f32 or between bf16 images. For windows of 3 x 3 it
+// needs at best 4 times fewer products than a direct convolution in tiles of 4 x 4 outputs, and
+// 2.25 times in tiles of 2 x 2, which waste less at the edges; for 5 x 5 2.8 times, for 7 in one
+// dimension 1.75 times, for 3 in one twice. Weights are row-major.
 namespace cnn::layers::cpu {
 namespace {
 
-// How many times fewer products than directly it must need to be the faster, odd edges counted:
-// measured on images of 7 x 7 in tiles of 2 x 2 (1.7 times fewer), and in one dimension, where the
-// transforms are cheaper, on 17 x 17 in tiles of two (1.65 times fewer).
+// The ratio of direct to Winograd products, edges included, above which the algorithm is faster:
+// measured on images of 7 x 7 in tiles of 2 x 2 (ratio 1.7), and in one dimension, where the
+// transforms are cheaper, on 17 x 17 in tiles of two (ratio 1.65).
 constexpr double least_saving = 1.9, least_saving_along_a_line = 1.5,
                  least_saving_of_gradient = 1.5;
 
-// The terms that decide where the algorithm pays.
+// Conditions that decide whether the algorithm is faster.
 struct Terms {
-  bool of_weights = false;  // the direction is that of their gradient
-  bool fast_bf16 = false;   // bf16 products are faster than f32: these save more
+  bool of_weights = false;  // for the gradient of weights
+  bool fast_bf16 = false;   // bf16 products are faster than f32, so fewer saved operations count
 };
 
 // The loops that may be used.
@@ -31,7 +31,8 @@ struct Forms {
   std::optional<WinogradForm> only;  // of these
 };
 
-// Whether the algorithm applies: there must be channels enough to pay for the transforms of images.
+// Returns whether the algorithm applies: the channels must be enough to pay for transforming
+// images.
 bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
              const Terms& terms) {
   constexpr std::int64_t least_channels = 32;
@@ -46,9 +47,10 @@ bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
          fits(x) && fits(y) && x.type == y.type;
 }
 
-// Whether it pays: there must be tiles enough to pay for the transforms of weights too.
+// Returns whether it is faster: the tiles must be enough to pay for transforming weights too.
 bool pays(const WinogradProblem& p, const Terms& terms) {
-  constexpr double least_saved_by_a_point = 240;  // products, by a point of a transformed weight
+  // products saved per point of a transformed weight
+  constexpr double least_saved_by_a_point = 240;
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);
   const auto points = static_cast<double>(p.form.points());
@@ -60,7 +62,7 @@ bool pays(const WinogradProblem& p, const Terms& terms) {
   return direct - needed >= least_saved_by_a_point * points && direct >= saving * needed;
 }
 
-// The form that needs the fewest operations; null: none pays.
+// Returns the form with the fewest operations; null: a direct convolution is faster.
 const WinogradLoops* choose(const Forms& forms, const Window& window, const TensorDesc& x,
                             const TensorDesc& y, const Terms& terms) {
   const WinogradLoops* chosen = nullptr;
@@ -139,7 +141,7 @@ void add_row(KernelTable& table, const Forms& forms, const Terms& terms) {
   table.add<O>(
       [forms, terms](const O& op, Signature asked) -> std::optional<KernelSpec> {
         for (auto* side : {&asked.in, &asked.out}) {
-          for (TensorDesc& desc : *side) {  // as oneDNN's rows do
+          for (TensorDesc& desc : *side) {  // like oneDNN's rows
             desc.type = desc.type == DataType::f16 ? DataType::f32 : desc.type;
           }
         }

@@ -5,11 +5,11 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// With fewer tiles a thread would spend its time in reading weights.
+// With fewer tiles a thread would spend its time reading weights.
 constexpr std::int64_t least_tiles_each = 48;
 
-// Additions and products of the transform of one line, into its points and out of them, as
-// winograd_lines.h does them; the pair of points 1 and -1 needs no products.
+// Additions and products of the transforms of one line, into points and out of them, as in
+// winograd_lines.h; the pair of points 1 and -1 needs no products.
 std::int64_t operations_before(std::int64_t points) {
   const std::int64_t pairs = (points - 2) / 2;
   return points == 1 ? 0 : pairs == 1 ? 4 : pairs * (4 * pairs + 3);
@@ -62,8 +62,8 @@ std::size_t WinogradConvolution::workspace() const {
   return allocator.bytes();
 }
 
-// Threads for which there are not tiles enough take parts of the output channels; those that share
-// tiles transform the same inputs each.
+// If there are too few tiles for all threads, threads split the output channels; threads that share
+// tiles each transform the same inputs.
 WinogradConvolution::Shares WinogradConvolution::shares() const {
   const std::int64_t panels = (problem_.y.shape[1] + loops_->panel - 1) / loops_->panel;
   const std::int64_t across =

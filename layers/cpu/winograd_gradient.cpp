@@ -5,7 +5,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// The most that slabs of whole blocks can be even.
+// Returns the size of the smallest number of nearly equal slabs of whole blocks.
 std::int64_t even_slab(std::int64_t channels, std::int64_t most) {
   const std::int64_t slabs = (channels + most - 1) / most;
   const std::int64_t blocks = channels / winograd_block;

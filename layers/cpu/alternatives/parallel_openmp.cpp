@@ -14,8 +14,8 @@ void run_pieces(std::int64_t count, std::int64_t grain, Piece piece, const void*
     piece(body, 0, count);
     return;
   }
-  // All of the team, even if some have nothing to do: libgomp ends the threads that a smaller team
-  // leaves out, and starts new ones, pinned nowhere, for the next larger one.
+  // Uses the whole team, even if some threads have no work: libgomp ends the threads that a smaller
+  // team omits, and starts new, unpinned ones for the next larger team.
 #pragma omp parallel
   for (int i = omp_get_thread_num(); i < pieces; i += omp_get_num_threads()) {
     piece(body, count * i / pieces, count * (i + 1) / pieces);

@@ -7,13 +7,13 @@
 #include "layers/cpu/rows.h"
 #include "layers/elementwise.h"
 
-// In builds without oneDNN, in place of onednn/library.cpp: convolutions, products and pools are
-// left to whatever the table does otherwise. The reference loops take nchw, our own kernels mostly
-// do not, so conversions between layouts are here.
+// Replaces onednn/library.cpp in builds without oneDNN: convolutions, products and pools fall back
+// to the table's `otherwise`. The reference loops use nchw, most of our kernels do not, so this
+// file adds conversions between layouts.
 namespace cnn::layers::cpu {
 namespace {
 
-// The types that layouts differ for: numbers, and the places that a pool of maxima took them from.
+// Returns whether layouts of the tensor differ: numbers, and the indices of max pools.
 bool is_convertible(const TensorDesc& desc) {
   return (desc.type == DataType::f32 || desc.type == DataType::u8) && desc.layout != Layout::packed;
 }

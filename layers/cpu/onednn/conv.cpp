@@ -18,7 +18,7 @@ using BackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 
 constexpr auto direct = dnnl::algorithm::convolution_direct;
 
-// One convolution as oneDNN sees it, whatever the direction.
+// One convolution in oneDNN's terms, for every direction.
 struct Problem {
   dnnl::memory::desc x, w, y, bias;  // bias: empty without one
   dnnl::memory::dims strides, pad_before, pad_after;
@@ -46,26 +46,26 @@ Forward forward_of(const Problem& p, const dnnl::engine& engine, dnnl::prop_kind
           p.y,    p.strides, p.pad_before, p.pad_after, attributes};
 }
 
-// Describes to oneDNN the forward pass when it plans a backward one.
+// Describes the forward pass as the hint that oneDNN needs for a backward pass.
 Forward hint_of(Problem p, const dnnl::engine& engine, DataType weights) {
   p.w = dnnl::memory::desc(p.w.get_dims(), onednn_type(weights), dnnl::memory::format_tag::any);
   p.bias = {};
   return forward_of(p, engine, dnnl::prop_kind::forward_training, user_scratchpad());
 }
 
-// bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
+// Returns bf16 where it is faster; otherwise f32, with bf16 operands converted in the kernel.
 DataType compute_type(DataType asked, const Isa& isa) {
   return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }
 
-// Operands of one direction: the image that the convolution reads and the one it writes.
+// Operands of one direction: the image that the convolution reads, and the one it writes.
 struct Images {
   TensorDesc x, y;
 };
 
-// The layouts to try, best first. The layout that is asked comes first, so that a spec asked again
-// answers itself. A first convolution reads few channels faster from a plain image than from padded
-// blocks.
+// Returns the layouts to try, best first. The requested layout comes first, so that a spec used as
+// request yields itself. A first convolution reads few channels faster from a plain image than from
+// padded blocks.
 std::vector<Images> candidates(const Images& asked, const Isa& isa) {
   const Layout x = asked.x.layout, y = asked.y.layout;
   std::vector<std::array<Layout, 2>> pairs{{x, y}, {y, y}, {x, x}};
@@ -87,7 +87,7 @@ std::vector<Images> candidates(const Images& asked, const Isa& isa) {
   return result;
 }
 
-// The plan of the first layouts for which oneDNN has a generated kernel, else the first of all.
+// Returns the plan for the first layouts with a generated kernel, else the first plan.
 template <class PlanWith>
 std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
   std::optional<Plan> slow;
@@ -143,7 +143,7 @@ std::optional<Plan> plan_forward(const Conv2d& op, const Signature& s, const Tar
       in.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1});
       asked.in.push_back(images.y);
     }
-    // forward_training promises what a backward pass may need, at no cost for convolutions.
+    // forward_training provides what a backward pass may need, at no cost for convolutions.
     return make_plan(asked,
                      forward_of(problem, target.engine, dnnl::prop_kind::forward_training,
                                 epilogue(a, problem.y)),
@@ -165,8 +165,8 @@ std::optional<Plan> plan_backward_data(const Conv2dBackwardData& op, const Signa
   });
 }
 
-// The gradient in the order in which the forward pass reads the weights, if the same kind of kernel
-// can write it so: then the update needs no conversion.
+// Returns the gradient in the memory order of the forward pass's weights, if the same kind of
+// kernel can write it: then the update needs no conversion.
 BackwardWeights like_forward(const Problem& p, const dnnl::engine& engine, const Forward& forward) {
   const auto with = [&](const dnnl::memory::desc& w) {
     return BackwardWeights(engine, direct, p.x, w, p.bias, p.y, p.strides, p.pad_before,
@@ -181,7 +181,7 @@ BackwardWeights like_forward(const Problem& p, const dnnl::engine& engine, const
     BackwardWeights same = with(wanted);
     return std::string_view(same.impl_info_str()) == best.impl_info_str() ? same : best;
   } catch (const dnnl::error&) {
-    return best;  // this kernel writes no such order
+    return best;  // this kernel cannot write that order
   }
 }
 

@@ -5,7 +5,7 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// The spec answers what was asked: oneDNN reorders anything.
+// The spec equals the request: oneDNN converts between all orders.
 std::optional<Plan> plan_convert(const Convert& /*op*/, const Signature& asked,
                                  const Target& target) {
   return plan_reorder(asked.in[0], asked.out[0], target.engine);

@@ -17,7 +17,7 @@ using BackwardWeights = dnnl::inner_product_backward_weights::primitive_desc;
 // Our w [K, M] is oneDNN's [outputs, inputs] transposed.
 constexpr View transposed = View::transposed;
 
-// bf16 where it pays; elsewhere f32 from bf16 operands, which the kernel converts.
+// Returns bf16 where it is faster; otherwise f32, with bf16 operands converted in the kernel.
 DataType compute_type(DataType asked, const Isa& isa) {
   return asked == DataType::bf16 && multiplies_bf16_fast(isa) ? DataType::bf16 : DataType::f32;
 }

@@ -7,12 +7,11 @@
 #include "layers/cpu/rows.h"
 #include "runtime/error.h"
 
-// The functions that depend on having oneDNN; alternatives/without_onednn.cpp takes this file's
-// place in builds without.
+// Functions that depend on oneDNN; builds without it use alternatives/without_onednn.cpp instead.
 namespace cnn::layers::cpu {
 namespace {
 
-// Instruction sets that a limit of oneDNN's leaves; its enumerators are sets of bits that grow.
+// Returns the instruction sets within a oneDNN limit; its enumerators are growing bit sets.
 Isa allowed_by(dnnl::cpu_isa limit) {
   const auto includes = [limit](dnnl::cpu_isa isa) {
     return (static_cast<unsigned>(limit) & static_cast<unsigned>(isa)) ==
@@ -25,7 +24,7 @@ Isa allowed_by(dnnl::cpu_isa limit) {
           .amx_bf16 = includes(dnnl::cpu_isa::avx512_core_amx)};
 }
 
-// Returns the limit for oneDNN that leaves it no more than these sets.
+// Returns the oneDNN limit that permits at most these sets.
 dnnl::cpu_isa limit_to(const Isa& isa) {
   return isa.amx_bf16      ? dnnl::cpu_isa::isa_default
          : isa.avx512_fp16 ? dnnl::cpu_isa::avx512_core_fp16
@@ -39,7 +38,7 @@ Isa settled_isa() {
     check(dnnl::set_max_cpu_isa(limit_to(*limit)) == dnnl::status::success,
           "CNN_MAX_CPU_ISA: this oneDNN cannot be limited, or was used before it was");
   }
-  // oneDNN looks at the hardware first; unlike cpuid, which a hypervisor traps, asking it is cheap.
+  // oneDNN queries the hardware first; unlike cpuid, which a hypervisor traps, this query is cheap.
   return allowed_by(dnnl::get_effective_cpu_isa());
 }
 
@@ -80,16 +79,17 @@ Isa effective_isa() {
 }
 
 bool multiplies_bf16_fast(const Isa& isa) {
-  // Processors with AVX512_FP16 (Sapphire Rapids and later) do bf16 in tiles; their vector
-  // instruction for it has half the rate of f32: 175 against 350 GFLOP/s in convolutions on two
-  // cores of one whose tiles the hypervisor hides. Those without have a fast one.
+  // Processors with AVX512_FP16 (Sapphire Rapids and later) compute bf16 in tiles; their bf16
+  // vector instruction has half the rate of f32: 175 against 350 GFLOP/s in convolutions on two
+  // cores of such a processor whose hypervisor hides the tiles. Processors without AVX512_FP16 have
+  // a fast one.
   return isa.amx_bf16 || (isa.avx512_bf16 && !isa.avx512_fp16);
 }
 
 bool computes_bf16(const Isa& isa) { return isa.avx512; }
 
 Layout preferred_layout(DataType type, const Isa& isa) {
-  // Tiles read channels innermost: blocked bf16 convolutions do not use them and take four times
+  // Tiles read channels innermost: blocked bf16 convolutions do not use tiles and take four times
   // as long. Without AVX-512 oneDNN blocks by 8, which is none of our layouts.
   if (!isa.avx512 || (type == DataType::bf16 && isa.amx_bf16)) {
     return Layout::nhwc;
@@ -98,7 +98,7 @@ Layout preferred_layout(DataType type, const Isa& isa) {
 }
 
 std::vector<LibraryVersion> library_versions() {
-  effective_isa();  // before oneDNN is asked
+  effective_isa();  // before the first query of oneDNN
   const dnnl::version_t* v = dnnl::version();
   std::string version = std::to_string(v->major);
   version += "." + std::to_string(v->minor) + "." + std::to_string(v->patch);

@@ -33,7 +33,7 @@ Memory::dims dims_of(const Shape& shape, View view) {
   return {shape.begin(), shape.end()};
 }
 
-// Letters are axes, an upper-case one is blocked: see dnnl::memory::format_tag.
+// Letters are axes, upper-case letters are blocked axes: see dnnl::memory::format_tag.
 Memory::format_tag plain_tag(std::size_t rank) {
   using Tag = Memory::format_tag;
   constexpr std::array<Tag, 6> tags{Tag::a, Tag::a, Tag::ab, Tag::abc, Tag::abcd, Tag::abcde};
@@ -51,8 +51,8 @@ Memory::format_tag image_tag(const TensorDesc& desc) {
   return desc.layout == Layout::nhwc ? nhwc.at(rank - 3) : nchw16c.at(rank - 3);
 }
 
-// The packing's tag is "<view> <oneDNN's name of the order>", as in "grouped Abcde16a": with the
-// shape and type of the tensor that is everything.
+// The packing's tag is "<view> <oneDNN's name of the order>", as in "grouped Abcde16a": together
+// with shape and type this describes the memory order completely.
 struct Order {
   View view;
   Memory::format_tag tag;
@@ -80,7 +80,8 @@ Order parse(const TensorDesc& desc) {
   throw Error("onednn: cannot read the packing '" + desc.packing->tag + "'");
 }
 
-// oneDNN does not tell the tag of a descriptor it chose; the tag whose descriptor is equal is it.
+// oneDNN does not report the tag of a descriptor that it chose, so this searches the tag with an
+// equal descriptor.
 std::optional<std::string> name_of_order(const Memory::desc& memory) {
   const Memory::dims dims = memory.get_dims();
   const auto type = static_cast<dnnl_data_type_t>(memory.get_data_type());
@@ -89,7 +90,7 @@ std::optional<std::string> name_of_order(const Memory::desc& memory) {
     if (dnnl_memory_desc_create_with_tag(&candidate, static_cast<int>(dims.size()), dims.data(),
                                          type,
                                          static_cast<dnnl_format_tag_t>(tag)) != dnnl_success) {
-      continue;  // a tag of another rank
+      continue;  // the tag has another rank
     }
     const Memory::desc owner(candidate);
     if (owner == memory) {
@@ -119,7 +120,7 @@ DataType type_of(Memory::data_type type) {
 }  // namespace
 
 dnnl::engine cpu_engine() {
-  effective_isa();  // limits oneDNN, which must not have been used before
+  effective_isa();  // limits oneDNN before its first use
   return {dnnl::engine::kind::cpu, 0};
 }
 
@@ -158,7 +159,7 @@ Memory::desc any_order(const TensorDesc& desc, View view) {
 std::optional<TensorDesc> tensor_desc(const TensorDesc& like, const Memory::desc& memory,
                                       View view) {
   TensorDesc desc{like.shape, type_of(memory.get_data_type()), Layout::nchw, nullptr};
-  // An image of one pixel or one channel lies alike in several layouts: keep the one asked for.
+  // An image of one pixel or one channel is equal in several layouts: keeps the requested one.
   for (const Layout layout : {like.layout, Layout::nchw, Layout::nhwc, Layout::nchw16c}) {
     const bool image = desc.shape.rank() == 4 && view == View::same;
     desc.layout = layout;

@@ -14,7 +14,7 @@ using Backward = dnnl::pooling_backward::primitive_desc;
 constexpr auto maximum = dnnl::algorithm::pooling_max;
 constexpr auto average = dnnl::algorithm::pooling_avg_exclude_padding;
 
-// Both images of a pooling share a layout and a type.
+// Both images of a pooling op share layout and type.
 struct Images {
   TensorDesc x, y;
 };
@@ -49,13 +49,13 @@ Backward backward_of(const Window& w, const Images& images, dnnl::algorithm algo
           user_scratchpad()};
 }
 
-// Bytes decide the time: bf16 wherever oneDNN generates kernels for it.
+// Bandwidth decides the time: uses bf16 wherever oneDNN generates kernels for it.
 DataType compute_type(DataType asked, const Isa& isa) {
   return asked == DataType::bf16 && isa.avx512 ? DataType::bf16 : DataType::f32;
 }
 
-// Tries the layout asked for, then the two that every generated kernel has. Nothing if all that is
-// left are oneDNN's general loops: ours are no slower.
+// Tries the requested layout, then the two layouts of generated kernels. Returns nothing if only
+// oneDNN's general loops remain: ours are as fast.
 template <class PlanWith>
 std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith plan_with) {
   for (const Layout layout : {asked.y.layout, preferred_layout(asked.x.type, isa), Layout::nhwc}) {
@@ -72,10 +72,10 @@ std::optional<Plan> first_fast(const Images& asked, const Isa& isa, PlanWith pla
   return std::nullopt;
 }
 
-// The maximum itself is ours, since oneDNN's passes over a NaN: layers/cpu/max_pool.cpp. oneDNN's
-// workspace of a maximum is our tensor of indices: position in the window, as u8, in the
-// layout of y. Windows of more than 255 pixels make it i32, and other kernels may keep it in other
-// ways: those are not taken.
+// Our loops compute the maximum itself, since oneDNN's ignore a NaN: layers/cpu/max_pool.cpp.
+// oneDNN's workspace of a maximum equals our tensor of indices: the position in the window, as u8,
+// in the layout of y. Windows of more than 255 pixels need i32, and other kernels may use other
+// formats: this file rejects both.
 TensorDesc indices_like(const TensorDesc& y) {
   TensorDesc indices = y;
   indices.type = DataType::u8;

@@ -8,14 +8,14 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// f16 is converted by nodes of its own: oneDNN cannot on every processor.
+// Separate nodes convert f16: oneDNN cannot on every processor.
 bool is_narrow(DataType type) { return type == DataType::bf16; }
 
 bool differs(const TensorDesc& planned, const TensorDesc& asked) {
   return planned.type == DataType::f32 && is_narrow(asked.type);
 }
 
-// Calls visit(operand, planned, asked) for the operands of one side that differ.
+// Calls visit(operand, planned, asked) for each operand of one side whose descriptions differ.
 template <class Visit>
 void each_difference(const std::vector<TensorDesc>& planned, const std::vector<TensorDesc>& asked,
                      const Visit& visit) {

@@ -4,13 +4,13 @@
 #include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
 
-// Everything here is compiled for this instruction set. The vector type, which is local to this
-// file, is an argument of all loop templates, so that no other file can share their code.
+// The compiler flags of this file enable its instruction set. The vector type is local to this file
+// and an argument of all loop templates, so that no other file shares their code.
 namespace cnn::layers::cpu {
 
 namespace {
 
-// Vectors of 8 floats, and what the loop templates ask of them.
+// Vectors of 8 floats with the operations of the loop templates.
 struct Avx2 {
   using Float = __m256;
   using Word = std::uint16_t;  // bf16
@@ -60,7 +60,7 @@ struct Avx2 {
     __builtin_memcpy(to, words, static_cast<std::size_t>(lanes.count) * sizeof(Word));
   }
 
-  // Whole numbers below 256 as bytes.
+  // Stores whole numbers below 256 as bytes.
   static void store(std::uint8_t* to, Float value, All) {
     const std::uint64_t bytes = bytes_of(value);
     __builtin_memcpy(to, &bytes, sizeof(bytes));
@@ -70,7 +70,7 @@ struct Avx2 {
     __builtin_memcpy(to, &bytes, static_cast<std::size_t>(lanes.count));
   }
 
-  // Past the cache, aligned to the vector; fence() before anyone else reads.
+  // Non-temporal store, aligned to the vector; call fence() before other threads read.
   static void stream(float* to, Float value) { _mm256_stream_ps(to, value); }
   static void stream(Word* to, Float value) {
     _mm_stream_si128(reinterpret_cast<__m128i*>(to), narrow(value));
@@ -78,42 +78,42 @@ struct Avx2 {
   static void fence() { _mm_sfence(); }
 
   static Float fma(Float a, Float b, Float c) { return _mm256_fmadd_ps(a, b, c); }
-  // Both return b where a or b is NaN.
+  // Both return b if a or b is NaN.
   static Float max(Float a, Float b) { return _mm256_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm256_min_ps(a, b); }
   static Float sqrt(Float a) { return _mm256_sqrt_ps(a); }
-  // Bit i: lane i of x is above that of bound, or one of them is NaN.
+  // Bit i is set if lane i of x is above that of bound, or one of them is NaN.
   static unsigned bits_above(Float x, Float bound) {
     return static_cast<unsigned>(_mm256_movemask_ps(_mm256_cmp_ps(x, bound, _CMP_NLE_UQ)));
   }
-  // value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
+  // Returns value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
   static Float gated(Float value, unsigned bits) {
     const __m256i lane = _mm256_setr_epi32(1, 2, 4, 8, 16, 32, 64, 128);
     const __m256i chosen = _mm256_and_si256(_mm256_set1_epi32(static_cast<int>(bits)), lane);
     return open_or_zero(value, _mm256_castsi256_ps(_mm256_cmpeq_epi32(chosen, lane)));
   }
-  // value in the lanes where x is above bound or one of them is NaN, else value times zero.
+  // Returns value in the lanes where x is above bound or one of them is NaN, else value times zero.
   static Float gated(Float value, Float x, Float bound) {
     return open_or_zero(value, _mm256_cmp_ps(x, bound, _CMP_NLE_UQ));
   }
   using Mask = __m256;  // all bits of a lane, or none
   static Mask not_nan(Float x) { return _mm256_cmp_ps(x, x, _CMP_ORD_Q); }
-  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at. known:
-  // where best is not NaN.
+  // In lanes where `value` is larger than `best`, or the first NaN: best = value, place = at.
+  // known: lanes where best is not NaN.
   static void take_larger(Float value, Float at, Float& best, Float& place, Mask& known) {
     const Mask larger = _mm256_and_ps(known, _mm256_cmp_ps(value, best, _CMP_NLE_UQ));
     known = _mm256_and_ps(known, not_nan(value));
     best = _mm256_blendv_ps(best, value, larger);
     place = _mm256_blendv_ps(place, at, larger);
   }
-  static bool any_not_finite(Float x) {  // by its exponent: inf or nan
+  static bool any_not_finite(Float x) {  // inf or nan, by the exponent
     const __m256i magnitude =
         _mm256_and_si256(_mm256_castps_si256(x), _mm256_set1_epi32(0x7fffffff));
     const __m256i above = _mm256_cmpgt_epi32(magnitude, _mm256_set1_epi32(0x7f7fffff));
     return _mm256_testz_si256(above, above) == 0;
   }
 
-  // Four doubles; wide_low and wide_high are the halves of a vector.
+  // Four doubles; wide_low and wide_high convert the halves of a vector.
   using Wide = __m256d;
   static constexpr std::int64_t wide_width = 4;
   static Wide wide_zero() { return _mm256_setzero_pd(); }
@@ -139,7 +139,7 @@ struct Avx2 {
   static Float widen(__m128i words) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(words), 16));
   }
-  // Round to nearest even as to_bf16: NaN stays NaN.
+  // Rounds to nearest even like to_bf16: NaN stays NaN.
   static __m128i narrow(Float value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i upper = _mm256_srli_epi32(bits, 16);

@@ -4,13 +4,13 @@
 #include "layers/cpu/simd/pool_loops.h"
 #include "layers/cpu/simd/table.h"
 
-// Everything here is compiled for this instruction set. The vector type, which is local to this
-// file, is an argument of all loop templates, so that no other file can share their code.
+// The compiler flags of this file enable its instruction set. The vector type is local to this file
+// and an argument of all loop templates, so that no other file shares their code.
 namespace cnn::layers::cpu {
 
 namespace {
 
-// Vectors of 16 floats, and what the loop templates ask of them.
+// Vectors of 16 floats with the operations of the loop templates.
 struct Avx512 {
   using Float = __m512;
   using Word = std::uint16_t;  // bf16
@@ -54,7 +54,7 @@ struct Avx512 {
     _mm256_mask_storeu_epi16(to, lanes.mask, narrow(value));
   }
 
-  // Whole numbers below 256 as bytes.
+  // Stores whole numbers below 256 as bytes.
   static void store(std::uint8_t* to, Float value, All) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                      _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(value)));
@@ -63,7 +63,7 @@ struct Avx512 {
     _mm512_mask_cvtepi32_storeu_epi8(to, lanes.mask, _mm512_cvtps_epi32(value));
   }
 
-  // Past the cache, aligned to the vector; fence() before anyone else reads.
+  // Non-temporal store, aligned to the vector; call fence() before other threads read.
   static void stream(float* to, Float value) { _mm512_stream_ps(to, value); }
   static void stream(Word* to, Float value) {
     _mm256_stream_si256(reinterpret_cast<__m256i*>(to), narrow(value));
@@ -71,40 +71,40 @@ struct Avx512 {
   static void fence() { _mm_sfence(); }
 
   static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
-  // Both return b where a or b is NaN.
+  // Both return b if a or b is NaN.
   static Float max(Float a, Float b) { return _mm512_max_ps(a, b); }
   static Float min(Float a, Float b) { return _mm512_min_ps(a, b); }
   static Float sqrt(Float a) { return _mm512_sqrt_ps(a); }
-  // Bit i: lane i of x is above that of bound, or one of them is NaN.
+  // Bit i is set if lane i of x is above that of bound, or one of them is NaN.
   static unsigned bits_above(Float x, Float bound) {
     return _mm512_cmp_ps_mask(x, bound, _CMP_NLE_UQ);
   }
-  // value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
+  // Returns value in the lanes whose bit is set, else value times zero, which is +0 or NaN.
   static Float gated(Float value, unsigned bits) {
     const Float closed = _mm512_fmadd_ps(value, zero(), zero());
     return _mm512_mask_mov_ps(closed, static_cast<__mmask16>(bits), value);
   }
-  // value in the lanes where x is above bound or one of them is NaN, else value times zero.
+  // Returns value in the lanes where x is above bound or one of them is NaN, else value times zero.
   static Float gated(Float value, Float x, Float bound) {
     return gated(value, bits_above(x, bound));
   }
   using Mask = __mmask16;
   static Mask not_nan(Float x) { return _mm512_cmp_ps_mask(x, x, _CMP_ORD_Q); }
-  // In lanes where `value` is larger than `best` or the first NaN: best = value, place = at. known:
-  // where best is not NaN.
+  // In lanes where `value` is larger than `best`, or the first NaN: best = value, place = at.
+  // known: lanes where best is not NaN.
   static void take_larger(Float value, Float at, Float& best, Float& place, Mask& known) {
     const Mask larger = _mm512_mask_cmp_ps_mask(known, value, best, _CMP_NLE_UQ);
     known = _mm512_mask_cmp_ps_mask(known, value, value, _CMP_ORD_Q);
     best = _mm512_mask_mov_ps(best, larger, value);
     place = _mm512_mask_mov_ps(place, larger, at);
   }
-  static bool any_not_finite(Float x) {  // by its exponent: inf or nan
+  static bool any_not_finite(Float x) {  // inf or nan, by the exponent
     const __m512i magnitude =
         _mm512_and_si512(_mm512_castps_si512(x), _mm512_set1_epi32(0x7fffffff));
     return _mm512_cmpge_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000)) != 0;
   }
 
-  // Eight doubles; wide_low and wide_high are the halves of a vector.
+  // Eight doubles; wide_low and wide_high convert the halves of a vector.
   using Wide = __m512d;
   static constexpr std::int64_t wide_width = 8;
   static Wide wide_zero() { return _mm512_setzero_pd(); }
@@ -117,7 +117,7 @@ struct Avx512 {
   static Float widen(__m256i words) {
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(words), 16));
   }
-  // Round to nearest even as to_bf16: NaN stays NaN.
+  // Rounds to nearest even like to_bf16: NaN stays NaN.
   static __m256i narrow(Float value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i upper = _mm512_srli_epi32(bits, 16);
