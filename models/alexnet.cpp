@@ -15,7 +15,7 @@ using layers::lrn;
 using layers::max_pool;
 using layers::Padding;
 
-// Krizhevsky, 2014: the one-column form, without groups and local response normalisation.
+// Krizhevsky, 2014: the one-column version, without groups and local response normalisation.
 Value alexnet(Value images) {
   Value x = conv(images, {.filters = 64, .kernel = 11, .stride = 4, .padding = Padding::valid});
   x = max_pool(x, {.kernel = 3});

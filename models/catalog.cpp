@@ -172,8 +172,8 @@ std::vector<Model> mnist() {
             });
 }
 
-// The task of a network of tf_cnn_benchmarks that is none of image classification; empty for all
-// other names.
+// Returns the task of a tf_cnn_benchmarks network that does not classify images; empty for other
+// names.
 std::string_view other_task(std::string_view name) {
   return name == "ssd300"        ? "object detection"
          : name == "ncf"         ? "recommendation"

@@ -7,7 +7,7 @@
 namespace cnn::models {
 
 // The network of Caffe's example cifar10_full: its pools, strides, widths and initial values. Its
-// first ReLU stands before the pool here, which changes no value. All parameters learn at one rate;
+// first ReLU precedes the pool here, which changes no value. All parameters learn at one rate;
 // Caffe's biases learn twice as fast.
 Value cifar10_full(Value images) {
   // A window of 3 x 3; Caffe divides alpha by its size.

@@ -17,7 +17,7 @@ Value activate(Value x) {
   return layers::relu(layers::batch_norm(x, {.decay = 0.9, .epsilon = 1e-5, .scale = true}));
 }
 
-// He et al., 2015, as if every kernel had nine taps.
+// He et al., 2015, with nine taps assumed for every kernel.
 double stddev(std::int64_t filters) { return std::sqrt(2.0 / 9.0 / static_cast<double>(filters)); }
 
 Value dense_layer(Value x, int growth) {

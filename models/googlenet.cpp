@@ -11,13 +11,13 @@ using layers::Padding;
 
 namespace {
 
-// Widths of the four branches: 1x1; 1x1 and 3x3; 1x1 and 5x5; 1x1 behind a pool.
+// Widths of the four branches: 1x1; 1x1 and 3x3; 1x1 and 5x5; 1x1 after a pool.
 struct Widths {
   int one, reduce3, three, reduce5, five, pool;
 };
 
 Value module(Value x, const Widths& widths) {
-  // Every module's scope carries the number 0: existing checkpoints have it so.
+  // Every module's scope has the number 0, for compatibility with existing checkpoints.
   const NameScope scope(*x.graph, "incept_v10");
   const Value one = conv(x, {.filters = widths.one});
   const Value three =

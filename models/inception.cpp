@@ -1,5 +1,5 @@
-// Szegedy et al., 2015 (v3) and 2016 (v4). All modules of a kind
-// share a scope that ends in 0: existing checkpoints have it so.
+// Szegedy et al., 2015 (v3) and 2016 (v4). All modules of a kind share a scope that ends in 0, for
+// compatibility with existing checkpoints.
 #include <optional>
 
 #include "layers/batch_norm.h"
@@ -152,7 +152,7 @@ Value first_layers(Value images) {
   return unit(valid3x3(valid3x3(images, 32, 2), 32, 1), 64, 3, 3);
 }
 
-// The second classifier's features, from the last map of 17 x 17.
+// Returns the second classifier's features, from the last map of 17 x 17.
 Value auxiliary3(Value x) {
   Value y = layers::average_pool(x, {.kernel = 5, .stride = 3});
   y = unit(y, 128);
@@ -161,7 +161,7 @@ Value auxiliary3(Value x) {
   return layers::spatial_mean(y);
 }
 
-// auxiliary: gets the second classifier's features unless it is null.
+// auxiliary: receives the second classifier's features unless it is null.
 Value build3(Value images, std::optional<Value>* auxiliary) {
   Value x = halve(first_layers(images));
   x = halve(valid3x3(unit(x, 80), 192, 1));

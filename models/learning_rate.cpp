@@ -28,7 +28,7 @@ double rate_of(const StaircaseRate& staircase, std::int64_t step) {
   return std::max(staircase.minimum, staircase.start * factor);
 }
 
-// A tenth of the rate after 30, 60, 80 and 90 epochs.
+// Divides the rate by ten after 30, 60, 80 and 90 epochs.
 PiecewiseRate falling_rate(double rate, double steps_per_epoch) {
   PiecewiseRate piecewise;
   for (const double epoch : {30.0, 60.0, 80.0, 90.0}) {
@@ -40,7 +40,7 @@ PiecewiseRate falling_rate(double rate, double steps_per_epoch) {
   return piecewise;
 }
 
-// No warm-up, and no division by the devices whose gradients are summed.
+// Has no warm-up, and does not divide by devices whose gradients are summed.
 LearningRate official_resnet_rate(double rate_of_32, const RateContext& context) {
   const auto batch = static_cast<double>(context.batch_size);
   return {.schedule = falling_rate(rate_of_32 / 32 * batch, imagenet_examples / batch)};
@@ -85,7 +85,7 @@ LearningRate default_rate(const LearningRateOptions& options, const DefaultRate&
   throw Error("unknown learning-rate rule");
 }
 
-// Whether the text is a number.
+// Parses a number and appends it; returns whether the text is a number.
 template <class Number>
 bool append(std::vector<Number>& to, std::string_view text) {
   Number& value = to.emplace_back();

@@ -10,7 +10,7 @@ using layers::dense;
 using layers::flatten;
 using layers::max_pool;
 
-// LeCun et al., 1998, in the widths of a later tutorial.
+// LeCun et al., 1998, with the widths of a later tutorial.
 Value lenet(Value images) {
   Value x = max_pool(conv(images, {.filters = 32, .kernel = 5}), {});
   x = max_pool(conv(x, {.filters = 64, .kernel = 5}), {});

@@ -12,7 +12,8 @@ using layers::dropout;
 using layers::flatten;
 using layers::max_pool;
 
-// The well-known tutorial network on handwritten digits; its last layer starts as the others do.
+// The well-known tutorial network on handwritten digits; its last layer is initialised like the
+// others.
 Value mnist_deep(Value images) {
   constexpr double stddev = 0.1;
   constexpr double bias = 0.1;

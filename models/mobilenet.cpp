@@ -24,7 +24,7 @@ struct Block {
   std::int64_t expansion, filters, stride;
 };
 
-// Wide inside, narrow and linear outside.
+// An inverted residual block: wide inside, narrow and linear outside.
 Value inverted_residual(Value x, const Block& block) {
   const std::int64_t channels = x.desc().shape[1];
   const std::int64_t width = block.expansion * channels;
@@ -39,8 +39,8 @@ Value inverted_residual(Value x, const Block& block) {
 
 }  // namespace
 
-// Sandler et al., 2018 (v2), width multiplier 1. It brings its own classifier, so the catalog's
-// last layer is a second one, from classes to classes: tf_cnn_benchmarks has it so.
+// Sandler et al., 2018 (v2), width multiplier 1. It has its own classifier, so the catalog's last
+// layer is a second one, from classes to classes, as in tf_cnn_benchmarks.
 Value mobilenet(Value images) {
   constexpr std::int64_t classes = 1001;
   struct Stage {

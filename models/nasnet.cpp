@@ -1,6 +1,6 @@
-// Zoph et al., 2017: NASNet-A, as tf_cnn_benchmarks builds it. It leaves the defaults of TF-Slim in
-// place, so that every convolution has a bias and a ReLU before its batch norm, and norms have no
-// gamma but decay.
+// Zoph et al., 2017: NASNet-A, as tf_cnn_benchmarks builds it. It keeps the defaults of TF-Slim, so
+// every convolution has a bias and a ReLU before its batch norm, and norms have no gamma but weight
+// decay.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -32,9 +32,9 @@ struct Nasnet {
   std::int64_t filters = 0;  // of the first normal cells; they double at each reduction
   std::int64_t stem_filters = 0;
   bool imagenet_stem = true;           // ends in two reduction cells
-  bool skips_reduction_input = false;  // a cell after a reduction sees what that one saw
-  double drop_path = 0;                // share of examples that the last cell drops in the end
-  std::int32_t drop_path_steps = 1;    // until then
+  bool skips_reduction_input = false;  // a cell after a reduction takes the reduction's input
+  double drop_path = 0;                // final fraction of examples that the last cell drops
+  std::int32_t drop_path_steps = 1;    // steps until that fraction is reached
 
   int reduction(int index) const { return (index + 1) * cells / 3; }
   int auxiliary_cell() const { return reduction(1) - 1; }
@@ -79,7 +79,7 @@ Value slim_norm(Value x, std::string_view layer) {
   return layers::batch_norm(x, {.decay_parameters = true, .layer = layer});
 }
 
-// A depthwise convolution and a 1x1 one, with one bias and a ReLU behind both.
+// A depthwise convolution and a 1x1 one, followed by one bias and a ReLU.
 Value slim_separable(Value x, const ConvSize& size, std::string_view layer) {
   const Value y = layers::conv(x, {.kernel = size.kernel,
                                    .stride = size.stride,
@@ -93,8 +93,8 @@ Value slim_separable(Value x, const ConvSize& size, std::string_view layer) {
       y, {.filters = size.filters, .glorot = true, .layer = layer, .weights = "pointwise_weights"});
 }
 
-// Halves an image without losing every other pixel: half of the filters see those at even places,
-// the others those at odd ones.
+// Halves an image without losing every other pixel: half of the filters read the even pixels, the
+// others the odd ones.
 Value factorized_reduction(Value x, std::int64_t filters, std::int64_t stride) {
   if (stride == 1) {
     return slim_norm(slim_conv(x, {filters}, "path_conv"), "path_bn");
@@ -136,10 +136,10 @@ bool is_separable(Operation operation) {
 // One operation on an earlier state of a cell.
 struct Branch {
   Operation operation = Operation::none;
-  std::size_t state = 0;  // 0: the cell's input, 1: the cell before that
+  std::size_t state = 0;  // 0: the cell's input, 1: the previous cell's input
 };
 
-// Each of five steps adds the sum of two branches to the states; those that nobody reads are the
+// Each of five steps adds the sum of two branches to the states; states without readers form the
 // cell's output.
 struct CellPlan {
   std::array<std::pair<Branch, Branch>, 5> steps;
@@ -167,7 +167,7 @@ constexpr CellPlan reduction_cell{{{{{separable_5x5, 0}, {separable_7x7, 1}},
 // Builds one cell.
 class Cell {
  public:
-  // drop: share of examples that every branch of this cell drops at `steps`.
+  // drop: fraction of examples that every branch of this cell drops at `steps`.
   Cell(const CellPlan& plan, std::int64_t filters, double drop, std::int32_t drop_steps)
       : plan_(plan), filters_(filters), drop_(drop), drop_steps_(drop_steps) {}
 
@@ -185,7 +185,7 @@ class Cell {
   }
 
  private:
-  // The ReLU of a state, which several branches begin with.
+  // Returns the ReLU of a state, shared by the branches that begin with it.
   Value rectified(Value x) {
     const auto [found, is_new] = rectified_.try_emplace(x.id, Value{});
     if (is_new) {
@@ -194,7 +194,7 @@ class Cell {
     return found->second;
   }
 
-  // The output of an earlier cell in the size and width of this one.
+  // Returns the output of an earlier cell in the size and width of this one.
   Value fitted(Value before, Value x) {
     if (before.desc().shape[3] != x.desc().shape[3]) {
       return factorized_reduction(rectified(before), filters_, 2);
@@ -222,7 +222,7 @@ class Cell {
     return slim_norm(slim_conv(x, {.filters = filters_, .stride = stride}, "1x1"), "bn_1");
   }
 
-  // Two separable convolutions, the first of which has the stride.
+  // Appends two separable convolutions, the first with the stride.
   Value separable(Value x, Operation operation, std::int64_t stride) {
     const std::int64_t kernel = kernel_of(operation);
     const std::string size = std::to_string(kernel) + "x" + std::to_string(kernel);
@@ -276,13 +276,13 @@ class Cell {
   std::map<std::pair<Operation, std::size_t>, Value> pooled_;  // without drop path
 };
 
-// A second classifier's features.
+// Returns the second classifier's features.
 Value auxiliary_features(Value x, int cell) {
   const NameScope outer(*x.graph, "aux_" + std::to_string(cell));
   const NameScope inner(*x.graph, "aux_logits");
   Value y = layers::average_pool(layers::relu(x), {.kernel = 5, .stride = 3});
   y = layers::relu(slim_norm(slim_conv(y, {128}, "proj"), "aux_bn0"));
-  // A window as large as the map.
+  // The window is as large as the map.
   y = slim_conv(y, {.filters = 768, .kernel = y.desc().shape[2], .padding = Padding::valid},
                 "Conv");
   return layers::spatial_mean(layers::relu(slim_norm(y, "aux_bn1")));
@@ -293,7 +293,7 @@ class Builder {
  public:
   Builder(const Nasnet& settings, Value images) : settings_(settings), x_(images) {}
 
-  // Returns the features; `auxiliary`, unless null, gets those of the second classifier.
+  // Returns the features; `auxiliary`, unless null, receives the second classifier's.
   Value build(std::optional<Value>* auxiliary) {
     build_stem();
     std::int64_t filters = settings_.filters;

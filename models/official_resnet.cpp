@@ -1,6 +1,6 @@
-// He et al., 2015 (v1, its stride on the 3x3 convolution) and 2016 (v2), as TensorFlow's official
-// models build them: a projection in the first block of every stage, batch norms whose parameters
-// decay, and layers numbered by kind under "resnet_model".
+// He et al., 2015 (v1, its stride on the 3x3 convolution) and 2016 (v2), as in TensorFlow's
+// official models: a projection in the first block of every stage, batch norms with weight decay,
+// and layers numbered by kind under "resnet_model".
 #include <string>
 #include <vector>
 
@@ -42,7 +42,7 @@ class OfficialLayers {
   }
 
  private:
-  // "conv2d", "conv2d_1", "conv2d_2", ...
+  // Returns "conv2d", "conv2d_1", "conv2d_2", ...
   static std::string numbered(const std::string& kind, int index) {
     return index == 0 ? kind : kind + "_" + std::to_string(index);
   }
@@ -82,7 +82,7 @@ Value block_v1(OfficialLayers& make, Value x, const Block& block, bool bottlenec
   return relu(add(y, shortcut));
 }
 
-// Activations come before the convolutions, and the projection takes the first of them.
+// Activations come before the convolutions, and the projection takes the first activation.
 Value block_v2(OfficialLayers& make, Value x, const Block& block, bool bottleneck) {
   const std::vector<Step> steps = steps_of(block, bottleneck);
   Value y = relu(make.norm(x));

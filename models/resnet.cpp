@@ -27,8 +27,8 @@ Value bare(Value x, ConvOptions options) {
   return layers::conv(x, options);
 }
 
-// Before the blocks of v2 and after its last one. Its batch norm has no gamma and other constants
-// than those behind convolutions; the networks this reproduces have it so.
+// Precedes the blocks of v2 and follows its last one. Its batch norm has no gamma and other
+// constants than norms after convolutions, as in the reproduced networks.
 Value preactivate(Value x) { return relu(layers::batch_norm(x, {})); }
 
 struct Block {
@@ -77,7 +77,7 @@ Value bottleneck(Value x, ResnetVersion version, const Block& block, int index) 
   return bottleneck_v1(x, block, v1);
 }
 
-// Drops pixels and adds zero channels on both sides: a shortcut without parameters.
+// A shortcut without parameters: drops pixels and adds zero channels on both sides.
 Value plain_shortcut(Value x, const Block& block) {
   const std::int64_t missing = block.filters - x.desc().shape[1];
   if (missing == 0) {

@@ -3,7 +3,7 @@
 
 namespace cnn::models {
 
-// One unit and then 4096 of them: nearly no work, to time everything but the network.
+// One unit, then 4096: almost no work, to time everything except the network.
 Value trivial(Value images) {
   const Value x = layers::dense(layers::flatten(images), {.units = 1});
   return layers::dense(x, {.units = 4096});
