@@ -9,7 +9,7 @@ namespace cnn::data {
 namespace {
 
 struct Crop {
-  int down = 0, right = 0;  // offset of the cut in the original; negative: starts in the padding
+  int down = 0, right = 0;  // offset of the crop in the original; negative: starts in the padding
   bool mirrored = false;
 };
 

@@ -11,8 +11,8 @@
 namespace cnn::data {
 namespace {
 
-// In the order in which a path is searched for their names. cifar10 has upstream's 11 classes: the
-// last one never occurs.
+// Ordered as a path is searched for their names. cifar10 has upstream's 11 classes; the last one
+// never occurs.
 constexpr std::array<Row, 6> rows{
     {{.name = "imagenet",
       .in_path = "imagenet",
@@ -43,7 +43,7 @@ constexpr std::array<Row, 6> rows{
       .has_networks = true,
       .scale = 1.0F / 255,
       .open = open_mnist},
-     // Whatever --tensors_as says they are.
+     // --tensors_as defines their data set.
      {.name = "tensors", .in_path = ".safetensors", .open = open_tensors}}};
 
 }  // namespace

@@ -18,21 +18,21 @@ fs::path with_extension(const fs::path& path) {
              : fs::path(path.string().append(checkpoint_extension));
 }
 
-// The contents of a folder's index.
+// The content of a folder's index.
 struct Index {
-  std::optional<fs::path> checkpoint;  // the file that it names, which is there
-  std::string problem;                 // otherwise why it is of no use; empty: there is no index
+  std::optional<fs::path> checkpoint;  // an existing file that the index names
+  std::string problem;  // otherwise why the index is unusable; empty: there is no index
 };
 
-// An index that cannot even be looked at may stand for training that the user does not want to
-// lose: a file system that is not mounted, for example. So the run ends.
+// An index that cannot be read may represent valuable training, for example on a file system that
+// is not mounted. So the run ends.
 [[noreturn]] void refuse_index(const fs::path& index, const std::string& problem) {
   throw Error(index.string() + " " + problem +
               ": repair it, or delete it to go on from the checkpoint with the highest step in " +
               index.parent_path().string() + ", or from step 0 if there is none");
 }
 
-// False: there is no index. Throws Error if something other than a file is in its place.
+// Returns false if there is no index. Throws Error if it is not a file.
 bool has_index(const fs::path& index) {
   std::error_code error;
   if (fs::symlink_status(index, error).type() == fs::file_type::not_found) {
@@ -50,7 +50,7 @@ bool has_index(const fs::path& index) {
   refuse_index(index, "is no regular file");
 }
 
-// The index says `model_checkpoint_path: "NAME"`, or just NAME.
+// The index contains `model_checkpoint_path: "NAME"`, or just NAME.
 std::string first_name(const fs::path& index) {
   const std::vector<std::byte> bytes = read_whole(index);
   std::string_view line(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -94,8 +94,7 @@ Index read_index(const fs::path& folder) {
   return {.checkpoint = path, .problem = {}};
 }
 
-// Checkpoints that TensorFlow wrote cannot be read: starting afresh beside them would be a
-// surprise.
+// Checkpoints by TensorFlow are not readable: a fresh start beside them would surprise the user.
 void refuse_tensorflow(const fs::path& folder) {
   for (const fs::path& path : entries_of(folder)) {
     const std::string name = path.filename().string();
@@ -106,7 +105,8 @@ void refuse_tensorflow(const fs::path& folder) {
   }
 }
 
-// A folder of checkpoints none of which can be used is no folder to start from step 0 in.
+// Throws Error for a folder with checkpoints of which none is usable, instead of starting from step
+// 0.
 void refuse_unusable(const fs::path& folder) {
   for (const fs::path& path : entries_of(folder)) {
     const std::string name = path.filename().string();
@@ -167,11 +167,11 @@ std::optional<std::filesystem::path> find_whole_before(const std::filesystem::pa
   for (const fs::path& path : checkpoints_in(folder)) {
     try {
       if (step_of(path) < limit) {
-        SafetensorsFile whole(path);  // its header says how many bytes there must be
+        SafetensorsFile whole(path);  // its header states the size
         return path;
       }
     } catch (const Error&) {
-      continue;  // damaged too
+      continue;  // also damaged
     }
   }
   return std::nullopt;

@@ -28,7 +28,7 @@ bool contains(const std::array<std::string_view, n>& names, std::string_view nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Upstream calls the variables of its modes v/... or v0/...; here they are the same.
+// Upstream names variables v/... or v0/... by mode; here both are equal.
 std::string unified(std::string_view name) {
   constexpr std::string_view replicated = "v0/";
   return name.starts_with(replicated) ? std::string("v/").append(name.substr(replicated.size()))
@@ -46,7 +46,7 @@ ByName entries_by_unified_name(const SafetensorsFile& file) {
   return entries;
 }
 
-// A scalar, or one element, of any integer or floating type.
+// Reads a scalar, or one element, of any integer or floating type.
 std::int64_t read_step(const SafetensorsFile& file, const Entry& entry) {
   check(entry.tensor.shape.elements() == 1, "its global_step is no scalar");
   if (entry.tensor.type == StoredType::i64) {
@@ -61,7 +61,7 @@ std::int64_t read_step(const SafetensorsFile& file, const Entry& entry) {
   return static_cast<std::int64_t>(step);
 }
 
-// One, if the file does not say it.
+// Returns one if the file does not state a number.
 int ranks_of(const SafetensorsFile& file) {
   const auto said = file.metadata().find("ranks");
   int ranks = 1;
@@ -72,7 +72,7 @@ int ranks_of(const SafetensorsFile& file) {
   return ranks;
 }
 
-// The kind of slot, if the name is that of a wanted variable followed by one.
+// Returns the kind of slot if the name is a wanted variable followed by one.
 std::string_view slot_kind(std::string_view name, const std::set<std::string>& variables) {
   const std::size_t slash = name.rfind('/');
   if (slash == std::string_view::npos || !contains(slot_kinds, name.substr(slash + 1)) ||
@@ -82,7 +82,7 @@ std::string_view slot_kind(std::string_view name, const std::set<std::string>& v
   return name.substr(slash + 1);
 }
 
-// Throws at the first tensor that nobody knows. Returns the kinds of slots that nobody wants.
+// Throws Error at the first unknown tensor. Returns the kinds of unused slots.
 std::set<std::string> examine_extras(const ByName& entries, std::span<const NamedTensor> model) {
   std::set<std::string> wanted;
   std::set<std::string> variables;
@@ -115,7 +115,7 @@ std::string notice_of(const std::set<std::string>& kinds, const std::string& pat
 }
 
 struct Found {
-  std::size_t index = 0;  // of what is wanted
+  std::size_t index = 0;  // in `wanted`
   const Entry* entry = nullptr;
 };
 
@@ -138,7 +138,7 @@ std::vector<Found> match(const ByName& entries, std::span<const NamedTensor> wan
   return found;
 }
 
-// Throws Error; where the file is damaged, it names the newest of the others that is whole.
+// Throws Error; if the file is damaged, the message names the newest complete checkpoint.
 SafetensorsFile open_checkpoint(const std::filesystem::path& path) {
   try {
     return SafetensorsFile(path);
@@ -154,10 +154,10 @@ std::int64_t count_non_finite(std::span<const float> values) {
   return std::ranges::count_if(values, [](float value) { return !std::isfinite(value); });
 }
 
-// Tensors that hold NaN or infinities: the first one, and how many there are.
+// Tensors with NaN or infinities: the first one, and their number.
 struct Damaged {
   std::string first;
-  std::int64_t count = 0, elements = 0;  // of the first
+  std::int64_t count = 0, elements = 0;  // of the first tensor
   std::size_t tensors = 0;
 };
 
@@ -172,7 +172,7 @@ std::string notice_of(const Damaged& damaged, const std::string& path) {
          ": use an earlier checkpoint, or train again at a lower rate";
 }
 
-// Returns what is not finite. The scratch is as large as the largest tensor.
+// Returns the non-finite tensors. The scratch is as large as the largest tensor.
 Damaged read_values(const SafetensorsFile& file, std::span<const Found> found,
                     std::span<const NamedTensor> wanted, const ValueSink& sink) {
   std::size_t largest = 0;

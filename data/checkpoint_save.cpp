@@ -11,13 +11,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A writer that was killed leaves its temporary files.
+// Removes temporary files of killed writers.
 void remove_leftovers(const fs::path& folder) {
   for (const fs::path& path : entries_of(folder)) {
     const bool temporary = path.extension() == AtomicFile::suffix && is_file(path);
     const std::string target = path.stem().string();
     if (temporary && (target == checkpoint_index || step_in_name(target))) {
-      std::error_code ignored;  // a file in the way shows when we write
+      std::error_code ignored;  // an obstructing file shows when we write
       fs::remove(path, ignored);
     }
   }
@@ -59,7 +59,7 @@ std::filesystem::path save(const SaveOptions& options, std::span<const NamedTens
     return index == 0 ? std::as_bytes(std::span(&options.global_step, 1))
                       : std::as_bytes(source(index - 1));
   };
-  Metadata of_several;  // a file that does not say it is of one rank
+  Metadata of_several;  // a file without it is from one rank
   if (options.ranks > 1) {
     of_several["ranks"] = std::to_string(options.ranks);
   }

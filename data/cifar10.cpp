@@ -20,15 +20,15 @@ constexpr std::size_t plane = 1024;
 constexpr std::size_t image_bytes = 3 * plane;
 constexpr int largest_label = 9;
 constexpr int training_files = 5;
-constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;  // the original's have 31 MB
+constexpr std::uint64_t largest_file = std::uint64_t{1} << 30;  // upstream's have 31 MB
 
 struct Examples {
   std::vector<std::byte> images;  // channels innermost
   std::vector<std::int32_t> labels;
 };
 
-// Both file forms store an image as its red, green and blue plane; `step` is the distance of one
-// pixel from the next.
+// Both file formats store an image as its red, green and blue plane; `step` is the distance between
+// pixels.
 void append(Examples& examples, std::int64_t label, const std::byte* image, std::size_t step) {
   check(label >= 0 && label <= largest_label,
         "label " + std::to_string(label) + " is none of 0 to 9");
@@ -40,7 +40,7 @@ void append(Examples& examples, std::int64_t label, const std::byte* image, std:
   }
 }
 
-// Records of a label byte and an image.
+// Appends records of a label byte and an image.
 void append_binary(const fs::path& path, Examples& examples) {
   constexpr std::size_t record = 1 + image_bytes;
   const std::vector<std::byte> bytes = read_whole(path);
@@ -51,7 +51,8 @@ void append_binary(const fs::path& path, Examples& examples) {
   }
 }
 
-// How the pixels lie in the value of `data`: N x 3072 as an array of unsigned bytes, or just bytes.
+// The layout of pixels in the value of `data`: N x 3072 as an array of unsigned bytes, or plain
+// bytes.
 struct Pixels {
   std::span<const std::byte> bytes;
   std::size_t count = 0;
@@ -100,7 +101,7 @@ void append_file(const fs::path& path, Examples& examples) {
   }
 }
 
-// The file under either name; an empty path: there is none. The binary form loads faster.
+// Returns the file under either name; empty if there is none. The binary format loads faster.
 fs::path find_file(const fs::path& dir, const std::string& name) {
   for (const char* extension : {".bin", ""}) {
     fs::path path = dir / (name + extension);
@@ -119,7 +120,7 @@ std::vector<fs::path> find_files(const Options& options) {
   for (int number = 1; number <= training_files; ++number) {
     paths.push_back(find_file(options.dir, "data_batch_" + std::to_string(number)));
   }
-  // A part of the set is fine for trying out, but a hole in it is a download that failed.
+  // Part of the set is useful for trials, but a gap in it is a failed download.
   while (paths.size() > 1 && paths.back().empty()) {
     paths.pop_back();
   }

@@ -13,7 +13,8 @@
 namespace cnn::data {
 namespace {
 
-// Examples that a thread takes at once: few locks for small images, no idle threads for large ones.
+// Bytes of examples per piece: few lock operations for small images, no idle threads for large
+// ones.
 constexpr std::size_t piece_bytes = 256U << 10;
 
 Buffer plain_memory(std::size_t bytes) {
@@ -25,7 +26,8 @@ Buffer plain_memory(std::size_t bytes) {
 // For ranks that share the runs of a large set.
 constexpr std::int64_t own_records_ahead = 256;
 
-// Where an example stands in the sequence of all ranks; examples count from this feeder's first.
+// Returns the position of an example in the sequence of all ranks; `example` counts from this
+// feeder's first.
 std::int64_t position_of(const FeederOptions& options, std::int64_t example) {
   const std::int64_t step = options.first_step + example / options.batch;
   return (step * options.shards + options.shard) * options.batch + example % options.batch;
@@ -37,7 +39,7 @@ FeederOptions checked(FeederOptions options) {
   check(options.buffers >= 1, "a feeder needs at least one buffer");
   check(options.shard >= 0 && options.shard < options.shards, "a feeder's shard does not exist");
   check(options.first_step >= 0, "the global step cannot be negative");
-  // Positions are 64-bit numbers; half of them is left for the run.
+  // Positions are 64-bit numbers; half of the range remains for the run.
   std::int64_t position = 0;
   const bool fits =
       !__builtin_mul_overflow(options.batch, std::int64_t{options.shards}, &position) &&
@@ -129,7 +131,7 @@ const Batch& Feeder::next() {
 
 bool Feeder::has_next() {
   const std::lock_guard lock(mutex_);
-  // With one buffer the next batch goes where the caller's is.
+  // With one buffer the next batch overwrites the caller's.
   const bool apart = delivered_ - given_back_ < options_.buffers;
   const Slot& slot = slot_of(delivered_);
   return apart && slot.filled == options_.batch && slot.error == nullptr;
@@ -147,7 +149,7 @@ void Feeder::work(const std::stop_token& stop) {
     }
     const std::lock_guard lock(mutex_);
     Slot& slot = slot_of(piece.begin / options_.batch);
-    // Keeps the first of several errors in order, so that a run fails the same way every time.
+    // Keeps the first error in order, so that every run fails the same way.
     if (error != nullptr && (slot.error == nullptr || piece.begin < slot.failed_example)) {
       slot.error = error;
       slot.failed_example = piece.begin;
@@ -178,11 +180,11 @@ bool Feeder::take(const std::stop_token& stop, Piece& piece) {
 }
 
 void Feeder::read_ahead(const std::stop_token& stop) {
-  // Each of several ranks needs a part of every run, which may lie on another host's disk: they
-  // have their own records read, and only those of the next batches.
+  // Each of several ranks needs a part of every run, which may be on another host's disk: ranks
+  // prefetch only their own records of the next batches.
   const bool whole_runs = options_.shards == 1;
   const std::int64_t lead = whole_runs ? WindowedPermutation::window : own_records_ahead;
-  std::int64_t done = 0;  // examples that have been asked for
+  std::int64_t done = 0;  // examples already prefetched
   while (!stop.stop_requested()) {
     {
       std::unique_lock lock(mutex_);
@@ -197,7 +199,7 @@ void Feeder::read_ahead(const std::stop_token& stop) {
     try {
       dataset_.read_ahead(run.first, run.count);
     } catch (const Error&) {
-      return;  // whoever reads the lost file says so
+      return;  // the reading thread reports the file
     }
     done += run.count;
   }

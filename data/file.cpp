@@ -13,7 +13,7 @@
 namespace cnn::data {
 namespace {
 
-// Linux moves at most 2 GiB - 4 KiB in one call anyway.
+// Linux transfers at most 2 GiB - 4 KiB per call.
 constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& what, const std::filesystem::path& path) {
@@ -24,7 +24,7 @@ constexpr std::size_t largest_transfer = std::size_t{1} << 30;
 }  // namespace
 
 InputFile::InputFile(std::filesystem::path path) : path_(std::move(path)) {
-  // Non-blocking, so that a named pipe is refused below instead of waited for.
+  // Non-blocking, so that a named pipe is rejected below instead of blocking here.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) {
     fail("cannot open", path_);
@@ -76,7 +76,7 @@ std::vector<std::byte> read_whole(const std::filesystem::path& path) {
 
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)), temporary_(path_.string() + suffix) {
-  ::unlink(temporary_.c_str());  // what a killed writer left; O_EXCL then never follows a link
+  ::unlink(temporary_.c_str());  // left by a killed writer; O_EXCL then never follows a link
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
     fail("cannot create", temporary_);
@@ -117,8 +117,8 @@ void AtomicFile::commit() {
     fail("cannot rename to", path_);
   }
   close();
-  // The name itself is on the disk only after its folder is. Some file systems cannot sync a
-  // folder: then this is the best there is, and the file is complete in any case.
+  // The name is durable only after its folder is synced. Some file systems cannot sync a folder;
+  // the file is then complete, but its name may be lost in a crash.
   const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
   const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory >= 0) {

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 std::string reason() { return std::generic_category().message(errno); }
 
-// Returns what the process that has the lock wrote there; it may not have come to it yet.
+// Returns the text written by the process that holds the lock; it may not have written it yet.
 std::string owner(int descriptor) {
   std::array<char, 16> digits{};
   const ssize_t got = ::pread(descriptor, digits.data(), digits.size(), 0);
@@ -47,7 +47,7 @@ FolderLock::FolderLock(const fs::path& folder) {
     throw Error("cannot train in " + folder.string() + ": " + why);
   }
   const std::string text = std::to_string(::getpid()) + "\n";
-  // Only who is refused reads it, so a full disk is no reason to end.
+  // Only refused processes read it, so a full disk is not an error.
   [[maybe_unused]] const bool written =
       ::ftruncate(descriptor, 0) == 0 && ::pwrite(descriptor, text.data(), text.size(), 0) > 0;
   descriptor_ = descriptor;

@@ -11,7 +11,7 @@ namespace cnn::data {
 
 struct GzipReader::State {
   z_stream stream{};
-  std::span<const std::byte> rest;  // not yet handed to zlib, which counts in 32 bits
+  std::span<const std::byte> rest;  // not yet passed to zlib, which counts in 32 bits
   bool ended = false;
 };
 
@@ -23,7 +23,7 @@ GzipReader::GzipReader(std::span<const std::byte> packed) : state_(std::make_uni
 
 GzipReader::~GzipReader() { inflateEnd(&state_->stream); }
 
-// Less than asked for only at the end.
+// Returns fewer bytes than requested only at the end.
 std::size_t GzipReader::inflate_into(std::span<std::byte> into) {
   z_stream& stream = state_->stream;
   stream.next_out = reinterpret_cast<Bytef*>(into.data());
@@ -31,7 +31,7 @@ std::size_t GzipReader::inflate_into(std::span<std::byte> into) {
   while (stream.avail_out > 0 && !state_->ended) {
     if (stream.avail_in == 0) {
       const std::size_t piece = std::min<std::size_t>(state_->rest.size(), 1U << 30);
-      // zlib's interface is older than const; it only reads.
+      // zlib's interface lacks const; it only reads.
       stream.next_in =
           const_cast<Bytef*>(reinterpret_cast<const Bytef*>(state_->rest.data()));  // NOLINT
       stream.avail_in = static_cast<uInt>(piece);
@@ -39,7 +39,7 @@ std::size_t GzipReader::inflate_into(std::span<std::byte> into) {
     }
     const int status = inflate(&stream, Z_NO_FLUSH);
     if (status == Z_STREAM_END) {
-      // The format allows several streams in one file; bgzip writes such.
+      // The format permits several streams in one file, as bgzip writes.
       const bool more = stream.avail_in > 0 || !state_->rest.empty();
       state_->ended = !more;
       check(!more || inflateReset(&stream) == Z_OK, "zlib does not restart");

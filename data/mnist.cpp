@@ -28,7 +28,7 @@ std::int64_t big_endian(std::span<const std::byte> bytes) {
   return number;
 }
 
-// Bytes from a plain or a compressed file, in order.
+// Reads bytes in order from a plain or a compressed file.
 class Source {
  public:
   explicit Source(const fs::path& path) : file_(path) {
@@ -43,7 +43,7 @@ class Source {
     if (gzip_) {
       return gzip_->read(bytes);
     }
-    // Before memory is taken: the number comes from the file and may be anything.
+    // Checked before the allocation: the number comes from the file and may be arbitrary.
     check(bytes <= file_.size() - position_, "it holds less than its header promises");
     std::vector<std::byte> result(bytes);
     file_.read(position_, result);
@@ -65,8 +65,8 @@ class Source {
 };
 
 // An idx file: two zero bytes, the element type (8: unsigned byte), the number of dimensions, the
-// dimensions as big-endian 32-bit numbers, the elements. Only the header is read when it is opened:
-// a packed file of a few megabytes may promise any number of examples.
+// dimensions as big-endian 32-bit numbers, the elements. Opening reads only the header: a
+// compressed file of a few megabytes may promise any number of examples.
 class IdxFile {
  public:
   IdxFile(fs::path path, std::size_t rank) : path_(std::move(path)) {

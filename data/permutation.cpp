@@ -8,8 +8,8 @@
 namespace cnn::data {
 namespace {
 
-// Four make a strong pseudo-random permutation with ideal rounds (Luby and Rackoff, 1988); more,
-// because a round of a small side has few bits.
+// Four ideal rounds make a strong pseudo-random permutation (Luby and Rackoff, 1988); more are
+// needed because a round on a small side has few bits.
 constexpr int rounds = 8;
 
 std::uint64_t side_of(std::uint64_t size) {

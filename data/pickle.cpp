@@ -22,7 +22,7 @@ struct FunctionRow {
   std::string_view module, name;
   Function function;
 };
-// numpy before version 2, and since.
+// Module names of numpy before version 2, and since.
 constexpr std::array<FunctionRow, 6> functions{
     {{"numpy.core.multiarray", "_reconstruct", Function::reconstruct},
      {"numpy._core.multiarray", "_reconstruct", Function::reconstruct},
@@ -31,29 +31,29 @@ constexpr std::array<FunctionRow, 6> functions{
      {"numpy.core.numeric", "_frombuffer", Function::from_buffer},
      {"numpy._core.numeric", "_frombuffer", Function::from_buffer}}};
 
-// The stack machine that a pickle is a program for, by the description in Python's pickletools.
+// The stack machine that executes a pickle, as documented in Python's pickletools.
 class Machine {
  public:
   explicit Machine(std::span<const std::byte> file) : file_(file) {}
 
-  Id run();  // the root
+  Id run();  // returns the root
   std::vector<PickleValue> take_values() { return std::move(values_); }
 
  private:
-  // Each does what it knows of the opcode; false: it is not one of these.
+  // Each handles its opcodes; false: the opcode belongs to another function.
   bool run_number(unsigned char code);
   bool run_text(unsigned char code);
   bool run_container(unsigned char code);
   bool run_memo(unsigned char code);
   bool run_object(unsigned char code);
 
-  // The file: every read is checked against its end.
+  // Reading the file, with every read checked against its end.
   std::span<const std::byte> take(std::uint64_t bytes);
   std::uint64_t take_number(std::size_t bytes);  // little endian, at most 8
   std::string_view take_line();
 
-  // The stack.
-  bool push_new(PickleValue value);  // true, for the callers' sake
+  // Stack operations.
+  bool push_new(PickleValue value);  // always true, for the callers
   bool push_integer(std::int64_t number) {
     return push_new({.kind = Kind::integer, .integer = number});
   }
@@ -70,7 +70,7 @@ class Machine {
   bool remember(std::uint64_t slot);
   bool recall(std::uint64_t slot);
 
-  // The few functions, as data.
+  // The few known functions, as data.
   bool reduce();
   bool build();
   PickleValue type_of(std::span<const Id> arguments) const;
@@ -80,7 +80,7 @@ class Machine {
   std::size_t position_ = 0;
   std::vector<PickleValue> values_;
   std::vector<Id> stack_;
-  std::vector<std::size_t> marks_;  // heights of the stack
+  std::vector<std::size_t> marks_;  // stack heights
   std::unordered_map<std::uint64_t, Id> memo_;
 };
 
@@ -194,7 +194,7 @@ bool Machine::run_object(unsigned char code) {
     case 0x80:
       check(take_number(1) <= 5, "unknown pickle protocol");
       return true;
-    case 0x95:  // a frame promises how much follows; it starts no scope
+    case 0x95:  // a frame states its length; it opens no scope
       check(take_number(8) <= file_.size() - position_, "a frame is longer than the file");
       return true;
     case 'c': {
@@ -254,7 +254,7 @@ bool Machine::push_long(std::uint64_t bytes) {
   if (bytes == 0) {
     return push_integer(0);
   }
-  // Two's complement of that many bytes: move its sign bit to the top, then back arithmetically.
+  // Two's complement of that many bytes: shifts the sign bit to the top, then back arithmetically.
   const auto unused = static_cast<int>(8 * (8 - bytes));
   const std::uint64_t number = take_number(bytes);
   return push_integer(static_cast<std::int64_t>(number << unused) >> unused);
@@ -339,7 +339,7 @@ bool Machine::reduce() {
   if (called == Function::dtype) {
     return push_new(type_of(given));
   }
-  if (called == Function::reconstruct) {  // an array of no elements, which BUILD fills
+  if (called == Function::reconstruct) {  // an empty array, which BUILD fills
     return push_new({.kind = Kind::array, .shape = {0}});
   }
   check(called == Function::from_buffer,
@@ -352,12 +352,12 @@ bool Machine::reduce() {
   return push_new(std::move(array));
 }
 
-// An array's state is version, shape, type, whether the first axis is fastest, content.
+// An array's state is version, shape, type, Fortran order, content.
 bool Machine::build() {
   const Id state = pop();
   const std::span<const Id> items = expect(state, Kind::tuple, "the state of an object").items;
   if (values_[last()].kind != Kind::array) {
-    // The rest of a type is byte order and fields: one-byte elements have none.
+    // The rest of a type is byte order and fields: one-byte elements have neither.
     expect(last(), Kind::type, "an object with a state");
     return true;
   }
@@ -410,7 +410,7 @@ const PickleValue* Pickle::find(const PickleValue& dict, std::string_view key) c
   for (std::size_t i = 0; dict.kind == Kind::dict && i + 1 < dict.items.size(); i += 2) {
     const PickleValue& candidate = at(dict.items[i]);
     if (candidate.kind == Kind::text && candidate.text() == key) {
-      found = &at(dict.items[i + 1]);  // a later one replaces an earlier one
+      found = &at(dict.items[i + 1]);  // a later entry replaces an earlier one
     }
   }
   return found;

@@ -31,7 +31,7 @@ void append_chunk(std::vector<std::byte>& to, std::string_view type,
   append_big_endian(to, static_cast<std::uint32_t>(checksum));
 }
 
-// Rows behind a byte that says "no filter", deflated.
+// Returns the rows, each after a byte for "no filter", deflated.
 std::vector<std::byte> deflated_rows(std::int64_t height, std::int64_t width,
                                      std::span<const std::uint8_t> pixels) {
   const auto row_bytes = static_cast<std::size_t>(width * channels);

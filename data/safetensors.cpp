@@ -18,7 +18,7 @@ using nlohmann::json;
 
 static_assert(std::endian::native == std::endian::little, "files and memory are little endian");
 
-// A network of 2000 tensors needs 0.3 MB; more than this is an attack on the parser's memory.
+// A network of 2000 tensors needs 0.3 MB; a larger header is an attack on the parser's memory.
 constexpr std::uint64_t largest_header = 16U << 20;
 constexpr const char* metadata_name = "__metadata__";
 constexpr int deepest_nesting = 4;  // {name: {shape: [..]}} is 3
@@ -46,7 +46,8 @@ StoredType parse_type(const std::string& name) {
               " is not read; convert it to F32, F16, BF16, F64, I8, U8, I32 or I64");
 }
 
-// Rejects what a document object would hide or what would cost memory: deep nesting, a name twice.
+// Rejects input that a document object would hide or that costs memory: deep nesting, duplicate
+// names.
 json parse_bounded(const std::string& text) {
   std::set<std::string> names;
   const auto examine = [&names](int depth, json::parse_event_t event, json& value) {
@@ -155,7 +156,7 @@ std::string_view name_of(StoredType type) { return types.at(static_cast<std::siz
 std::uint64_t StoredTensor::bytes() const {
   std::uint64_t product = size_of(type);
   for (const std::int64_t dim : shape) {
-    // A zero anywhere makes the product zero, but not the overflow of the others harmless.
+    // A zero dimension makes the product zero, but an overflow of the others is still an error.
     check(!__builtin_mul_overflow(product, static_cast<std::uint64_t>(dim), &product) &&
               product <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()),
           "shape " + to_string(shape) + " has too many elements");
@@ -238,7 +239,7 @@ void SafetensorsFile::read_f32(const Entry& entry, std::span<float> into) const 
   if (type == StoredType::f32) {
     return read(entry, 0, std::as_writable_bytes(into));
   }
-  // In pieces, so that a 16-bit model of any size is converted in constant memory.
+  // Converts in pieces, so that a 16-bit model of any size needs constant memory.
   constexpr std::size_t piece = 65536;
   std::vector<std::byte> raw(std::min(piece, into.size()) * size_of(type));
   for (std::size_t done = 0; done < into.size(); done += piece) {
@@ -268,7 +269,7 @@ void write_safetensors(const std::filesystem::path& path, std::span<const Stored
     offset = end;
   }
   std::string text = header.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  text.append((8 - text.size() % 8) % 8, ' ');  // the tensors start at a multiple of 8
+  text.append((8 - text.size() % 8) % 8, ' ');  // aligns the tensors to 8 bytes
   const std::uint64_t length = text.size();
 
   AtomicFile file(path);

@@ -13,8 +13,8 @@ namespace {
 
 using Entry = SafetensorsFile::Entry;
 
-// Pre-processed examples, for comparing numbers with another framework: used as they are, in file
-// order. Labels are kept in memory; an image is read from the file when it is needed.
+// Pre-processed examples, for numerical comparison with another framework: used unchanged, in file
+// order. Labels stay in memory; images are read from the file on demand.
 class Tensors final : public Dataset {
  public:
   Tensors(const std::filesystem::path& path, int classes) : file_(path), classes_(classes) {

@@ -9,7 +9,7 @@
 namespace cnn::data {
 namespace {
 
-// Keys of the three random choices, which must not depend on each other.
+// Keys of the three random choices, which must be independent.
 constexpr std::uint64_t offset_key = 1, run_key = 2, window_key = 3;
 
 }  // namespace
@@ -24,7 +24,7 @@ WindowedPermutation::WindowedPermutation(std::int64_t size, std::uint64_t seed, 
 
 std::int64_t WindowedPermutation::in_runs(std::int64_t place) const {
   const std::int64_t whole_runs = size_ / run;
-  std::int64_t element = place;  // behind the last whole run
+  std::int64_t element = place;  // after the last whole run
   if (place < whole_runs * run) {
     const Permutation runs(whole_runs, random_bits(seed_, run_key), epoch_);
     element = runs(place / run) * run + place % run;

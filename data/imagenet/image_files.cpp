@@ -24,7 +24,7 @@ bool is_image_name(const fs::path& path) {
   return ending == ".jpg" || ending == ".jpeg" || ending == ".png";
 }
 
-// The sorted names of a folder's entries for which `wanted` is true.
+// Returns the sorted names of a folder's entries for which `wanted` is true.
 template <class Wanted>
 std::vector<std::string> names_in(const fs::path& folder, const Wanted& wanted) {
   std::vector<std::string> names;

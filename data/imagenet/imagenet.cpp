@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Broken examples in a row after which a set is taken for no set of images at all.
+// Consecutive broken examples after which the set is rejected as not containing images.
 constexpr int most_broken_in_a_row = 1000;
 
 struct Scratch {
@@ -26,7 +26,7 @@ struct Scratch {
   PreprocessScratch images;
 };
 
-// As many as threads read at once, kept for those that follow.
+// A pool of scratch buffers, as many as threads read concurrently.
 class ScratchPool {
  public:
   std::unique_ptr<Scratch> take() {

@@ -10,7 +10,7 @@
 namespace cnn::data {
 namespace {
 
-// A source that stands before another one.
+// A decorator of another source.
 class Wrapper : public ImageSource {
  public:
   explicit Wrapper(std::unique_ptr<ImageSource> source) : source_(std::move(source)) {}

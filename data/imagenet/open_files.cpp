@@ -12,7 +12,7 @@ std::shared_ptr<const InputFile> OpenFiles::get(std::size_t number,
       return files_[number];
     }
   }
-  // Outside of the lock: a slow disk must not stop those who read other files.
+  // Opens outside of the lock: a slow disk must not block readers of other files.
   auto opened = std::make_shared<const InputFile>(path);
   const std::lock_guard lock(mutex_);
   if (files_[number] == nullptr) {

@@ -33,7 +33,7 @@ bool subtracts_means(const ImageOptions& options) {
   return options.ml_perf || options.preprocessor == Preprocessor::official_models;
 }
 
-// From values that reach up to `white` to what networks see.
+// Returns the transform from values up to `white` to the network's input range.
 PixelTransform normalisation(const ImageOptions& options, float white) {
   if (subtracts_means(options)) {
     return {.scale = 255 / white,
@@ -42,7 +42,7 @@ PixelTransform normalisation(const ImageOptions& options, float white) {
   return {.scale = 2 / white, .shift = {-1, -1, -1}};
 }
 
-// The region that is decoded and how it becomes the image.
+// The region to decode, and its resize to the final image.
 struct Geometry {
   Region region;
   ResizeAxis rows, columns;
@@ -61,12 +61,13 @@ Geometry training_geometry(const ImageSize& size, const EncodedImage& image,
           .mirrored = random.bits() % 2 == 0};
 }
 
-// At the edge of what is decoded, libjpeg interpolates colours without the neighbours outside.
-// TensorFlow decodes whole images in evaluation, so a few pixels more than needed give its values.
+// Extra pixels around the decoded region. At its edge, libjpeg interpolates colours without the
+// pixels outside; TensorFlow decodes whole images in evaluation, and the margin yields the same
+// values.
 constexpr int margin = 2;
 
-// Lets the sources of an axis count from the first pixel of the range that is decoded, which it
-// returns. pixels: of the image along that axis.
+// Makes the sources of an axis relative to the first decoded pixel and returns the decoded range.
+// pixels: of the image along that axis.
 SourceRange rebase(ResizeAxis& axis, int pixels) {
   const SourceRange needed = source_range(axis);
   const SourceRange range{.begin = std::max(0, needed.begin - margin),

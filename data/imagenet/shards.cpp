@@ -35,7 +35,7 @@ class Shards final : public ImageSource {
   std::uint64_t bytes() const override { return index_.bytes(); }
   bool likes_runs() const override { return true; }
   void read_ahead(std::int64_t first, std::int64_t count) const override {
-    // Runs end with their shard: the next one begins elsewhere on the disk anyway.
+    // Runs end with their shard: the next shard begins elsewhere on the disk.
     const RecordPlace begin = index_[first];
     std::uint64_t end = begin.offset;
     for (std::int64_t i = first; i < first + count && i < size(); ++i) {

@@ -37,7 +37,7 @@ void change_brightness(std::span<float> pixels, float delta) {
   }
 }
 
-// Moves every value away from the mean of its channel, or towards it.
+// Scales the distance of every value from the mean of its channel.
 void change_contrast(std::span<float> pixels, float factor) {
   std::array<double, 3> sum{};
   for (std::size_t i = 0; i < pixels.size(); i += 3) {

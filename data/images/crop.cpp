@@ -17,15 +17,15 @@ constexpr int attempts = 100;
 constexpr float coverage_factor = 1.145F;
 constexpr int official_shorter_side = 256;
 
-// Sides of images after a resize that nobody holds in memory as a whole.
+// Longest side after a resize, which is never in memory as a whole.
 constexpr float longest_side = 0x1p30F;
 
 int as_side(float value) { return static_cast<int>(std::clamp(value, 1.0F, longest_side)); }
 
 int rounded(float value) { return static_cast<int>(std::lrint(value)); }
 
-// A box in pixels. Records may hold anything: edges outside of the image are cut, and those that
-// are no numbers count as 0.
+// Returns a box in pixels. Records may contain anything: edges outside of the image are clipped,
+// and NaN edges count as 0.
 Region in_pixels(const Box& box, const ImageSize& image) {
   const auto share = [](float edge) { return edge >= 0 ? std::min(edge, 1.0F) : 0.0F; };
   const auto at = [&](float edge, int side) {
@@ -58,7 +58,8 @@ bool covers_one(const Region& crop, std::span<const Region> boxes) {
   });
 }
 
-// A rectangle of that aspect with a random height whose area is allowed; false: there is none.
+// Draws a rectangle of that aspect ratio with a random height and a permitted area; false: there is
+// none.
 bool draw_size(const ImageSize& image, float aspect, RandomStream& random, Region& crop) {
   const float whole = static_cast<float>(image.height) * static_cast<float>(image.width);
   const float least = least_area * whole, most = most_area * whole;
@@ -77,7 +78,7 @@ bool draw_size(const ImageSize& image, float aspect, RandomStream& random, Regio
   }
   const auto width_of = [aspect](int h) { return rounded(static_cast<float>(h) * aspect); };
   const auto area = [&](int h) { return static_cast<float>(h) * static_cast<float>(width_of(h)); };
-  // Rounding alone must not make a crop fail.
+  // Rounding alone must not reject a crop.
   if (area(height) < least) {
     ++height;
   }

@@ -15,7 +15,7 @@ struct Tap {
 };
 using Taps = std::vector<Tap>;
 
-// Keys' cubic with TensorFlow's parameter and its table of 1024 steps.
+// Keys' cubic with TensorFlow's parameter and table of 1024 steps.
 constexpr float cubic = -0.75F;
 constexpr float cubic_steps = 1024;
 
@@ -32,7 +32,7 @@ void bicubic_taps(float position, Taps& taps) {
           {base + 2, far_cubic(2 - x)}};
 }
 
-// The share of each input pixel in the interval [begin, end).
+// Computes the share of each input pixel in the interval [begin, end).
 void area_taps(float begin, float end, float scale, Taps& taps) {
   taps.clear();
   const int last = static_cast<int>(std::ceil(end));
@@ -111,7 +111,7 @@ SourceRange source_range(const ResizeAxis& axis) {
   return {.begin = least, .end = most + 1};
 }
 
-// Source rows are resized along x once each; consecutive output rows share them.
+// Resizes each source row along x once; consecutive output rows share it.
 const float* Resizer::resized_row(const Pixels& from, int row) {
   const std::size_t slot = static_cast<std::size_t>(row) % cached_.size();
   float* const resized = cache_.data() + slot * stride_;
@@ -133,7 +133,7 @@ void Resizer::prepare(const Pixels& from, const Request& request) {
   const ResizeAxis& columns = request.columns;
   values_ = 3 * columns.outputs;
   taps_ = columns.taps;
-  // The loop for two taps takes pixels, the general one single values.
+  // The loop for two taps processes pixels, the general loop single values.
   const std::size_t copies = taps_ == 2 ? 1 : 3;
   sources_.resize(copies * columns.source.size());
   weights_.resize(sources_.size());

@@ -8,7 +8,7 @@ namespace {
 
 constexpr int deepest_nesting = 64;  // a result file has 7 levels
 
-// "line 3, column 5" of the byte at that offset, both counted from 1.
+// Returns "line 3, column 5" for the byte at that offset, both counted from 1.
 std::string position_text(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, std::min(offset, text.size()));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
@@ -17,7 +17,7 @@ std::string position_text(std::string_view text, std::size_t offset) {
          std::to_string(before.size() - line_start + 1);
 }
 
-// The parser's reason without its own prefix, as one short line: it may quote the file.
+// Returns the parser's reason without its prefix, as one short line: it may quote the file.
 std::string reason_of(const std::exception& problem) {
   constexpr std::size_t longest = 160;
   std::string_view text = problem.what();
@@ -56,7 +56,7 @@ void check_nesting(std::string_view text) {
   }
 }
 
-// The parser does not say where a number is that is too large, but quotes it.
+// The parser does not report the position of a number that is too large, but quotes it.
 std::size_t offset_of_quoted(std::string_view text, std::string_view message) {
   const std::size_t open = message.find('\''), close = message.rfind('\'');
   return open < close ? text.find(message.substr(open + 1, close - open - 1)) : 0;

@@ -15,8 +15,8 @@ using WireType = ProtobufReader::WireType;
 using Field = ProtobufReader::Field;
 using Bytes = std::span<const std::byte>;
 
-// Field numbers of tensorflow/core/example: Example.features, Features.feature (a map), its
-// entries' key and value, the three kinds of Feature, and their list of values.
+// Field numbers of tensorflow/core/example: Example.features, Features.feature (a map), key and
+// value of its entries, the three kinds of Feature, and their list of values.
 constexpr std::uint64_t features_field = 1, feature_field = 1, key_field = 1, value_field = 2;
 constexpr std::uint64_t bytes_kind = 1, float_kind = 2, int64_kind = 3, list_field = 1;
 
@@ -29,7 +29,7 @@ Bytes bytes_of(const Field& field, std::string_view what) {
   return field.bytes;
 }
 
-// The list inside a Feature of the kind that is expected; nothing if the feature is empty.
+// Returns the list of the expected kind in a Feature; nothing if the feature is empty.
 std::optional<Bytes> list_of(Bytes feature, std::uint64_t kind, std::string_view name) {
   ProtobufReader reader(feature);
   std::optional<Bytes> list;

@@ -32,7 +32,7 @@ class IndexWriter {
   std::vector<std::byte> bytes_;
 };
 
-// Every count is checked against the bytes that are left before memory is taken for it.
+// Checks every count against the remaining bytes before it allocates.
 class IndexReader {
  public:
   explicit IndexReader(std::span<const std::byte> bytes) : left_(bytes) {}
@@ -105,7 +105,7 @@ std::optional<std::vector<Shard>> load_index(const std::filesystem::path& file,
     check(InputFile(file).size() <= largest_index, "an index of more than 4 GiB");
     return parse_index(read_whole(file), shards);
   } catch (const Error&) {
-    return std::nullopt;  // the index is built again and replaces this one
+    return std::nullopt;  // the index is rebuilt and replaces this file
   }
 }
 
@@ -123,7 +123,7 @@ bool save_index(const std::filesystem::path& file, std::span<const Shard> shards
   }
   const std::uint32_t crc = crc32c(writer.bytes());
   writer.append(std::as_bytes(std::span(&crc, 1)));
-  // Ranks may save the same index at the same time, so each writes under a name of its own.
+  // Ranks may save the same index concurrently, so each writes under a separate name.
   const std::filesystem::path own = file.string() + "." + std::to_string(::getpid());
   try {
     AtomicFile output(own);

@@ -32,7 +32,8 @@ bool header_is_valid(std::span<const std::byte> header) {
   return number_at<std::uint32_t>(header, 8) == masked(crc32c(header.first(8)));
 }
 
-// Why a record of this header cannot start where `left` bytes of the file are left; empty: it can.
+// Returns why no record with this header can start with `left` bytes left in the file; empty: one
+// can.
 std::string problem_of(std::span<const std::byte> header, std::uint64_t left) {
   if (!header_is_valid(header)) {
     return "the checksum of its length does not match";
@@ -86,7 +87,7 @@ RecordLengths scan_records(const InputFile& file) {
 std::span<const std::byte> read_record(const InputFile& file, std::uint64_t offset,
                                        std::uint32_t bytes, std::vector<std::byte>& buffer) {
   const std::uint64_t whole = bytes + record_frame_bytes;
-  // Against the file's size first: what asks for the bytes may be a damaged index.
+  // Checks the file's size first: the requested bytes may come from a damaged index.
   check_record(offset <= file.size() && whole <= file.size() - offset, file, offset,
                "the file ends within it");
   if (buffer.size() < whole) {

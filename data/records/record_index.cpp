@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 constexpr unsigned threads_per_processor = 4, most_threads = 32;
 constexpr std::int64_t most_shards = 1 << 20;
 
-// The number after the last "-of-" of a shard's name; 0 if there is none.
+// Returns the number after the last "-of-" of a shard's name; 0 if there is none.
 std::int64_t promised_shards(std::string_view name) {
   const std::size_t at = name.rfind("-of-");
   if (at == std::string_view::npos) {
@@ -80,7 +80,7 @@ std::string broken_end_text(const Shard& shard, const RecordLengths& found) {
          " of " + std::to_string(shard.bytes) + ", where a record is broken: " + found.problem;
 }
 
-// Scans shards by several threads; the first failed shard in their order decides the error.
+// Scans shards with several threads; the first failed shard in order decides the error.
 class Scan {
  public:
   Scan(std::vector<Shard>& shards, bool skip_broken)
@@ -235,7 +235,7 @@ OpenedIndex open_record_index(const IndexOptions& options) {
   if (was_built) {
     const std::vector<std::string> broken = Scan(shards, options.skip_broken).run();
     notices.insert(notices.end(), broken.begin(), broken.end());
-    if (broken.empty()) {  // else a run without skip_broken would not learn of the broken record
+    if (broken.empty()) {  // else a run without skip_broken would miss the broken record
       save(options, shards);
     }
     known = std::move(shards);

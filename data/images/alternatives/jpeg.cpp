@@ -13,14 +13,15 @@ namespace cnn::data {
 namespace {
 
 // Bounds for hostile files. A block of 64 pixels takes at least one bit, and each scan of a
-// progressive file is a pass over all coefficients; encoders write about ten.
+// progressive file is a pass over all coefficients; encoders write about ten scans.
 constexpr std::int64_t most_pixels_per_byte = 4096;
 constexpr int most_scans = 100;
 constexpr long most_library_memory = 1L << 30;
 
-// libjpeg reports errors through callbacks that must not return; it is C, so they jump.
+// libjpeg reports errors through callbacks that must not return; as it is C, the callbacks use
+// longjmp.
 struct ErrorManager {
-  jpeg_error_mgr base{};  // first: the library knows this part only
+  jpeg_error_mgr base{};  // first member: the library knows only this part
   std::jmp_buf back{};
   std::array<char, JMSG_LENGTH_MAX> message{};
 };
@@ -47,7 +48,7 @@ void on_progress(j_common_ptr info) {
   }
 }
 
-// How the inks of print files lie: Adobe's programs write them inverted.
+// Converts ink values of print files: Adobe's programs write them inverted.
 void inks_to_rgb(const JSAMPLE* cmyk, bool inverted, int pixels, std::uint8_t* rgb) {
   for (int x = 0; x < pixels; ++x, cmyk += 4, rgb += 3) {
     const int black = inverted ? cmyk[3] : 255 - cmyk[3];
@@ -104,7 +105,7 @@ class Jpeg final : public Codec {
     throw Error("the JPEG file is damaged: " + std::string(errors_.message.data()));
   }
 
-  // In the next two no object with a destructor may live: errors jump out of them.
+  // No object with a destructor may live in the next two functions: errors longjmp out of them.
   bool read_header(std::span<const std::byte> encoded) {
     if (setjmp(errors_.back) != 0) {  // NOLINT
       return false;
@@ -120,7 +121,7 @@ class Jpeg final : public Codec {
     }
     const bool inks = info_.jpeg_color_space == JCS_CMYK || info_.jpeg_color_space == JCS_YCCK;
     info_.out_color_space = inks ? JCS_CMYK : JCS_RGB;
-    info_.dct_method = JDCT_IFAST;  // as the original asks for
+    info_.dct_method = JDCT_IFAST;  // as upstream requests
     jpeg_start_decompress(&info_);
     JDIMENSION first = static_cast<JDIMENSION>(region.left);
     JDIMENSION columns = static_cast<JDIMENSION>(region.width);

@@ -8,10 +8,10 @@
 namespace cnn::data {
 namespace {
 
-// Deflate packs at most about 1030 to 1, and a byte holds at most eight pixels.
+// Deflate compresses at most about 1030 to 1, and a byte holds at most eight pixels.
 constexpr std::int64_t most_pixels_per_png_byte = 8800;
 
-// PNG files are rare (ImageNet has one), so each is decoded as a whole.
+// PNG files are rare (ImageNet has one), so each is decoded completely.
 class Png final : public Codec {
  public:
   Png() = default;

@@ -8,14 +8,14 @@ namespace {
 
 struct Avx2 {};
 
-// Four bytes as floats: a pixel, and a byte that does not matter.
+// Returns four bytes as floats: a pixel, and an unused byte.
 __m128 pixel_at(const std::uint8_t* row, std::int32_t offset) {
   std::int32_t bytes = 0;
   std::memcpy(&bytes, row + offset, sizeof(bytes));
   return _mm_cvtepi32_ps(_mm_cvtepu8_epi32(_mm_cvtsi32_si128(bytes)));
 }
 
-// Each pixel writes four values, the last of which the next pixel overwrites.
+// Each pixel writes four values; the next pixel overwrites the last of them.
 void bilinear(const std::uint8_t* row, const std::int32_t* source, const float* weight, float* out,
               std::size_t pixels) {
   const std::int32_t* const second = source + pixels;
