@@ -49,7 +49,7 @@ bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
 
 // Returns whether it is faster: the tiles must be enough to pay for transforming weights too.
 bool pays(const WinogradProblem& p, const Terms& terms) {
-  // products saved per point of a transformed weight
+  // Products saved per point of a transformed weight.
   constexpr double least_saved_by_a_point = 240;
   const Shape& y = p.y.shape;
   const auto direct = static_cast<double>(p.form.taps() * y[0] * y[2] * y[3]);

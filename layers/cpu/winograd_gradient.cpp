@@ -5,7 +5,8 @@
 namespace cnn::layers::cpu {
 namespace {
 
-// Returns the size of the smallest number of nearly equal slabs of whole blocks.
+// Returns the channels per slab for the fewest slabs of at most `most` channels, as equal as whole
+// blocks permit.
 std::int64_t even_slab(std::int64_t channels, std::int64_t most) {
   const std::int64_t slabs = (channels + most - 1) / most;
   const std::int64_t blocks = channels / winograd_block;
