@@ -33,7 +33,7 @@ void keep_pitches(std::vector<TensorDesc>& answers, const std::vector<TensorDesc
   }
 }
 
-// The gate of a ReLU is one byte for eight channels of 16 bits.
+// A ReLU mask has one byte for eight channels of 16 bits.
 bool has_gate_bytes(const TensorDesc& image) {
   return is_half(image.type) && image.shape[1] % 8 == 0;
 }
@@ -56,7 +56,7 @@ Spec norm_gradient(const layers::BatchNormBackward& op, const Signature& asked) 
   return spec;
 }
 
-// Its pixels may lie apart as asked: of the operands that it reads, or that it writes.
+// Keeps the requested pitch of read operands, or of written ones.
 template <class Op>
 Spec reads_apart(const Op& /*op*/, const Signature& asked) {
   KernelSpec spec = layers::in_nhwc(asked);
@@ -70,13 +70,13 @@ Spec writes_apart(const Op& /*op*/, const Signature& asked) {
   return spec;
 }
 
-// Between steps of a node: written by one and read by the next.
+// Counts bytes between passes of a node: one pass writes them and the next reads them.
 void pass_on(KernelSpec& spec, std::size_t bytes, bool in_workspace) {
   spec.extra_traffic += 2 * bytes;
   spec.workspace += in_workspace ? bytes : 0;
 }
 
-// Pixels of three 16-bit channels can be loaded in no useful unit, so that they and the filters are
+// Three 16-bit channels per pixel do not fill a vector load, so that the image and the filters are
 // padded first.
 void pad_image(KernelSpec& spec, const TensorDesc& w, std::int64_t channels) {
   if (!is_half(spec.in[0].type) || spec.in[0].shape[1] != 3) {
@@ -90,7 +90,7 @@ void pad_image(KernelSpec& spec, const TensorDesc& w, std::int64_t channels) {
   }
 }
 
-// Weights, and a bias that the engine adds, are of the images' type. An engine adds a bias, with or
+// Weights, and a bias that the engine adds, have the images' type. An engine adds a bias, with or
 // without a ReLU, and nothing else.
 Spec convolution(const layers::Conv2d& op, const Signature& asked) {
   KernelSpec spec = layers::in_nhwc(asked);
@@ -117,7 +117,7 @@ Spec data_gradient(const layers::Conv2dBackwardData& /*op*/, const Signature& as
   return spec;
 }
 
-// An engine makes it in the images' type, and it is widened.
+// An engine writes it in the images' type, and a conversion widens it.
 Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signature& asked) {
   KernelSpec spec = layers::in_nhwc(asked);
   keep_pitches(spec.in, asked.in);
@@ -128,7 +128,7 @@ Spec weight_gradient(const layers::Conv2dBackwardWeights& /*op*/, const Signatur
   return spec;
 }
 
-constexpr std::size_t product_workspace = std::size_t{32} << 20U;  // of every product by cuBLAS
+constexpr std::size_t product_workspace = std::size_t{32} << 20U;  // of every cuBLAS product
 
 template <class Op>
 Spec product(const Op& /*op*/, const Signature& asked) {
@@ -156,7 +156,7 @@ Spec update(const layers::Update& op, const Signature& asked) {
   return layers::like_parameters(op, asked);
 }
 
-// Its terms lie in the workspace.
+// The workspace holds its terms.
 Spec window_gradient(const layers::WithinLrnBackward& /*op*/, const Signature& asked) {
   return layers::in_nhwc(asked, aligned(asked.in[0].shape.elements() * sizeof(float)));
 }
@@ -166,7 +166,7 @@ bool is_any_of(const Op& op) {
   return ((dynamic_cast<const Ops*>(&op) != nullptr) || ...);
 }
 
-// All else but what only engines of cuDNN do, and norms whose row has refused them.
+// All other ops, except those that only cuDNN's engines compute, and norms that their row rejected.
 Spec other(const Op& op, const Signature& asked) {
   using namespace layers;
   const bool refused = is_any_of<FusedConv, FusedConvBackwardWeights, ConvBackwardDataNorm,

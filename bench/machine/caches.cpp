@@ -33,7 +33,7 @@ std::int64_t parse_cache_size(std::string_view text) {
 
 std::vector<std::int64_t> cache_bytes(std::span<const int> cpus, const path& root) {
   std::map<std::string, std::int64_t> by_level;
-  std::set<std::pair<std::string, std::string>> seen;  // level, who shares it
+  std::set<std::pair<std::string, std::string>> seen;  // level, sharing processors
   for (const int cpu : cpus) {
     const path folder = root / "sys/devices/system/cpu" / ("cpu" + std::to_string(cpu)) / "cache";
     for (int index = 0; std::filesystem::exists(folder / ("index" + std::to_string(index)));

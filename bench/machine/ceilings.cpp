@@ -21,7 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double mib = 1024 * 1024;
 
-// One op with its operands in memory of its own, ready to be run again and again.
+// One op with its own operands, ready to run repeatedly.
 class Bench {
  public:
   Bench(const Backend& backend, const Op& op, const std::vector<TensorDesc>& in, Layout image)
@@ -44,7 +44,8 @@ class Bench {
     operands_.workspace = {workspace.data, spec->workspace};
   }
 
-  // Bytes of an operand as the kernel takes it, which may be of a smaller type than was asked.
+  // Returns the bytes of an operand as the kernel takes it, which may have a smaller type than
+  // requested.
   double input_bytes(std::size_t input) const {
     return static_cast<double>(operands_.in[input].desc.bytes());
   }
@@ -54,9 +55,9 @@ class Bench {
     double seconds = 0;
     bool agreed = false;
   };
-  // The best seconds of one run: at least until two agree, or the budget is spent.
+  // Returns the best seconds of one run: repeats until two runs agree, or the budget is spent.
   Best best(double budget_seconds) {
-    constexpr double least_seconds = 1e-3;  // between waits for the device
+    constexpr double least_seconds = 1e-3;  // between two waits for the device
     run(1);
     const int times = static_cast<int>(std::clamp(least_seconds / run(1), 1.0, 1000.0));
     const Clock::time_point start = Clock::now();
@@ -78,8 +79,8 @@ class Bench {
     return seconds_since(start) / times;
   }
 
-  // Random values in (-1, 1) whatever the layout: the exponent bits of each 16-bit half are
-  // bounded. They repeat, as making them takes longer than copying.
+  // Returns random values in (-1, 1) for every layout: the exponent bits of each 16-bit half are
+  // bounded. The values repeat, as generating them takes longer than copying.
   TensorView view(Device& device, const TensorDesc& desc) {
     const std::size_t bytes = std::max<std::size_t>(desc.bytes(), 64);
     buffers_.push_back(device.allocate(bytes));
@@ -103,7 +104,7 @@ class Bench {
   Operands operands_;
 };
 
-// One measurement of all.
+// All measurements of a device.
 class Measurement {
  public:
   Measurement(const Backend& backend, DataType compute) : backend_(backend), compute_(compute) {}
@@ -155,8 +156,8 @@ class Measurement {
     return seconds(bench, budget);
   }
 
-  // Returns the rate of a product whose matrices fit in that memory, and that does not take all the
-  // time there is with kernels that are slow.
+  // Returns the rate of a product whose matrices fit in that memory, small enough not to exhaust
+  // the time budget with slow kernels.
   double flops_per_second(double memory) {
     constexpr std::int64_t small = 256;
     constexpr double longest = 0.08;
@@ -168,7 +169,7 @@ class Measurement {
     return 2.0 * static_cast<double>(side * side * side) / product_seconds(side, 0.2);
   }
 
-  // The better of copying and of reading weights for a product with one row.
+  // Returns the better rate of copying and of reading weights for a product with one row.
   double bytes_per_second(double set) {
     constexpr double budget = 0.06;
     const Layout layout = backend_.preferred_layout(compute_);

@@ -34,15 +34,15 @@ std::string processor_name() {
   return "unknown";
 }
 
-// The threads that run kernels, and the processors that they may run on.
+// The threads that run kernels, and their permitted processors.
 struct Team {
   int threads = 0;
   std::vector<int> cpus;
-  bool pinned = false;  // thread i to cpus[i]; else wherever OpenMP's variables or the system want
+  bool pinned = false;  // thread i to cpus[i]; else as OpenMP's variables or the system decide
 };
 
-// As many threads as --num_intra_threads asks for, else OMP_NUM_THREADS, else one for each of the
-// processors that the process may use.
+// Uses the threads of --num_intra_threads, else of OMP_NUM_THREADS, else one for each processor
+// that the process may use.
 Team chosen_team(const Config& config) {
   Team team{.cpus = layers::cpu::affinity_cpus()};
   const auto available = static_cast<int>(team.cpus.size());
@@ -84,8 +84,8 @@ CpuOptions device_options(const Team& team) {
   return options;
 }
 
-// Returns the instruction sets to compute with. Throws Error where that is too little, saying what
-// limits it.
+// Returns the instruction sets to compute with. Throws Error if they do not suffice, with the
+// limit.
 layers::cpu::Isa usable_isa() {
   const layers::cpu::Isa isa = layers::cpu::effective_isa();
   if (!isa.avx2) {
@@ -107,7 +107,7 @@ DataType compute_type(const Config& config) {
   return DataType::f32;
 }
 
-// out[,in[,both]] in 10^9 bytes a second; without a value copies are as fast as memory is.
+// Parses out[,in[,both]] in 10^9 bytes per second; without a value copies run at memory speed.
 Link emulated_link(const Config& config) {
   const std::vector<double>& rates = config.lms.emulate_link_gbps;
   check(rates.size() <= 3 && std::ranges::all_of(rates, [](double rate) { return rate > 0; }),
@@ -120,9 +120,9 @@ Link emulated_link(const Config& config) {
           .both = rates.size() > 2 ? 1e9 * rates[2] : 0};
 }
 
-// The part of the memory that it plays is taken from the rest, which is its host then.
+// Reserves a part of the memory as device memory; the rest is its host memory.
 void play_device(Backend& backend, int megabytes, const Link& link) {
-  constexpr double copies = 4e9;  // bytes a second, one core beside another that computes
+  constexpr double copies = 4e9;  // bytes per second, one core beside another that computes
   const std::size_t device = static_cast<std::size_t>(megabytes) << 20U;
   check(device <= backend.memory.device,
         fmt::format("--device_memory_mb={} is more than the {} MiB that are free", megabytes,
@@ -134,8 +134,8 @@ void play_device(Backend& backend, int megabytes, const Link& link) {
 
 Backend for_rank(const Config& config, int rank, int ranks);
 
-// --use_numa_affinity keeps the only device of a process on one NUMA node, as TensorFlow does.
-// Returns what to tell the user; nothing where all processors are on that node.
+// Implements --use_numa_affinity: keeps the only device of a process on one NUMA node, as
+// TensorFlow does. Returns a note for the user; nothing if all processors are on that node.
 std::optional<std::string> stay_on_numa_node(const Config& config) {
   const bool alone = config.num_gpus == 1 && !config.comm.launched;
   const std::vector<int> all = usable_processors();
@@ -207,8 +207,8 @@ Backend make(const Config& config) {
   return backend;
 }
 
-// Computes on the rank's part of the processors that the program may use, or on one of them where
-// ranks are more. Threads that this one starts inherit the processors.
+// Makes the backend on the rank's part of the processors that the program may use, or on one of
+// them if there are more ranks. Threads that this thread starts inherit the processors.
 Backend for_rank(const Config& config, int rank, int ranks) {
   stay_on(part_of(usable_processors(), rank, ranks));
   return make(config);

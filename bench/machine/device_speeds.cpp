@@ -12,9 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t bytes = std::size_t{64} << 20U;  // some milliseconds of a link
+constexpr std::size_t bytes = std::size_t{64} << 20U;  // some milliseconds on a link
 
-// The least seconds of a few runs, after one that nobody times: memory is then where it belongs.
+// Returns the minimum seconds of a few runs, after an untimed run that places the memory.
 template <class Copies>
 double best_seconds(const Copies& copies) {
   constexpr int runs = 3;
@@ -53,7 +53,7 @@ std::optional<Link> measure_link(Device& device) {
     });
     const auto amount = static_cast<double>(bytes);
     Link link{.out = amount / out_seconds, .in = amount / in_seconds};
-    constexpr double shared = 1.1;  // copies beside each other take longer than the longer one
+    constexpr double shared = 1.1;  // concurrent copies take longer than the longer one alone
     if (both_seconds > shared * std::max(out_seconds, in_seconds)) {
       link.both = 2 * amount / both_seconds;
     }

@@ -8,13 +8,13 @@
 namespace cnn::bench {
 namespace {
 
-constexpr double share_that_disturbs = 0.05;  // of a step, and of the steps
+constexpr double share_that_disturbs = 0.05;  // minimum share of a step, and of the steps
 constexpr double tick = 1 / ticks_per_second;
 
 struct Sums {
   double steal = 0, others = 0;
   std::int64_t switches = 0;
-  std::array<std::int64_t, cause_count> steps{};  // with each cause
+  std::array<std::int64_t, cause_count> steps{};  // steps with each cause
 };
 
 Sums sums_of(std::span<const Disturbance> steps) {
@@ -44,8 +44,8 @@ std::string amount(Cause cause, const Sums& sums) {
   return "";
 }
 
-// Judges the cores of a window that the counters cover: a system that shows processors but does not
-// count has all zeros.
+// Judges the cores of a window if the counters cover it: some systems list processors but keep all
+// counters at zero.
 void judge_cores(const CounterWindow& window, Disturbance& result) {
   double idle = 0, steal = 0, worst = 0, counted = 0;
   for (std::size_t i = 0; i < window.before.size(); ++i) {
@@ -65,7 +65,7 @@ void judge_cores(const CounterWindow& window, Disturbance& result) {
   if (worst >= std::max(share_that_disturbs * window.seconds, 2 * tick)) {
     result.causes.add(Cause::steal);
   }
-  // Idle time is exact, busy time is often but a sample: what is not idle is busy.
+  // Idle time is exact, while busy time is often only sampled: all time that is not idle is busy.
   const double others = window.seconds * cores - idle - steal - window.cpu_seconds;
   result.others_seconds = std::max(others, 0.0);
   if (others >= std::sqrt(cores) * std::max(share_that_disturbs * window.seconds, 2 * tick)) {

@@ -8,7 +8,7 @@ namespace {
 
 constexpr auto window = std::chrono::milliseconds(500);
 
-// The share of a step in a window's sum.
+// Returns the share of a step in a window's sum.
 std::optional<double> part(const std::optional<double>& whole, double share) {
   return whole ? std::optional(*whole * share) : std::nullopt;
 }
@@ -18,7 +18,7 @@ std::optional<double> part(const std::optional<double>& whole, double share) {
 DisturbanceWatch::DisturbanceWatch(SystemCounters counters, std::int64_t expected_steps,
                                    std::function<std::optional<std::uint64_t>()> throttled)
     : counters_(std::move(counters)), throttled_(std::move(throttled)) {
-  constexpr std::int64_t most = 1 << 20;  // who runs more may wait for a copy
+  constexpr std::int64_t most = 1 << 20;  // longer runs may pause for a reallocation
   const auto steps = static_cast<std::size_t>(std::clamp<std::int64_t>(expected_steps, 0, most));
   steps_.reserve(steps);
   seconds_.reserve(steps);

@@ -17,7 +17,7 @@ fs::path module_path() {
   return fs::read_symlink("/proc/self/exe", ignored).parent_path() / "cnn_gpu.so";
 }
 
-// A portable program has the entry itself.
+// A portable program contains the entry itself.
 void* entry_of_program() { return ::dlsym(RTLD_DEFAULT, gpu_entry_name); }
 
 bool has_module() {
@@ -30,7 +30,8 @@ std::string last_problem() {
   return problem == nullptr ? "unknown reason" : problem;
 }
 
-// Stays open for as long as the program runs: kernels and devices are code of it.
+// The module stays open for the life of the program, since it contains the code of kernels and
+// devices.
 const GpuBackend& open_module() {
   void* entry = entry_of_program();
   if (entry == nullptr) {
@@ -50,7 +51,7 @@ const GpuBackend& open_module() {
   return *reinterpret_cast<GpuEntry>(entry)();
 }
 
-// Where there is no driver, nothing else need be looked at.
+// Without a driver, no further check is needed.
 bool has_driver() {
   void* driver = ::dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
   if (driver != nullptr) {

@@ -25,7 +25,7 @@ std::string lower(std::string_view text) {
   return result;
 }
 
-// An object of a profile, whose errors say where in the file they are.
+// An object of a profile, whose errors state the position in the file.
 class Section {
  public:
   Section(const json& object, std::string path, std::string_view file)
@@ -45,7 +45,7 @@ class Section {
     }
     return value.get<std::string>();
   }
-  // More than 0.
+  // Returns a positive number.
   double number(std::string_view key) const {
     const json& value = required(key);
     if (!value.is_number() || !(value.get<double>() > 0)) {
@@ -66,7 +66,7 @@ class Section {
   }
   std::string dump(std::string_view key) const { return section(key).object_.dump(); }
 
-  // Refuses other keys, so that a slip of the pen is not taken for a key left out.
+  // Rejects other keys, so that a misspelt key does not pass for an omitted one.
   void allow(std::initializer_list<std::string_view> keys) const {
     for (const auto& [key, value] : object_.items()) {
       if (std::ranges::find(keys, key) == keys.end()) {

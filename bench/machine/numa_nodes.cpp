@@ -15,7 +15,7 @@ using std::filesystem::path;
 
 constexpr int most_cpus = 1 << 16;
 
-// Takes a number from the front of the text; nothing if there is none, or one that is no processor.
+// Takes a number from the front of the text; nothing if there is no valid processor number.
 std::optional<int> take_number(std::string_view& text) {
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -32,7 +32,7 @@ bool take(std::string_view& text, char wanted) {
   return is_there;
 }
 
-// The number of a folder "node12"; nothing for other names.
+// Returns the number of a folder "node12"; nothing for other names.
 std::optional<int> node_number(const path& folder) {
   const std::string name = folder.filename().string();
   std::string_view rest(name);
@@ -44,7 +44,7 @@ std::optional<int> node_number(const path& folder) {
   return rest.empty() ? number : std::nullopt;
 }
 
-// The processors of each NUMA node of the machine.
+// Returns the processors of each NUMA node of the machine.
 std::map<int, std::vector<int>> numa_nodes(const path& root) {
   std::map<int, std::vector<int>> nodes;
   std::error_code ignored;
@@ -59,7 +59,7 @@ std::map<int, std::vector<int>> numa_nodes(const path& root) {
   return nodes;
 }
 
-// Those of the first list that are in the second one too, in the order of the first.
+// Returns the intersection of both lists, in the order of the first.
 std::vector<int> shared_processors(std::span<const int> cpus, std::span<const int> others) {
   std::vector<int> shared;
   std::ranges::copy_if(cpus, std::back_inserter(shared),

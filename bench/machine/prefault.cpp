@@ -13,9 +13,10 @@ namespace cnn::bench {
 namespace {
 
 constexpr std::size_t page = 4096;
-constexpr std::size_t block = std::size_t{2} << 20U;    // a huge page
-constexpr std::size_t stretch = std::size_t{1} << 28U;  // bytes between two looks at what is left
-// Threads take blocks in turn, so that memory of several nodes is shared out evenly.
+constexpr std::size_t block = std::size_t{2} << 20U;  // a huge page
+// bytes between two checks of available memory
+constexpr std::size_t stretch = std::size_t{1} << 28U;
+// Threads take blocks round-robin, so that pages spread evenly over NUMA nodes.
 void touch(std::span<std::byte> memory) {
   const auto blocks = static_cast<std::int64_t>((memory.size() + block - 1) / block);
   const std::int64_t threads = layers::cpu::team_size();
@@ -38,7 +39,7 @@ void touch(std::span<std::byte> memory) {
 std::size_t host_memory_available() { return available_memory(); }
 
 void prefault(std::span<std::byte> memory, const std::function<std::size_t()>& available) {
-  // Half of what the plan kept: the rest of the program takes some of it.
+  // Half of kept_free(): the rest of the program uses some of it.
   const std::size_t least_free = kept_free(std::max(available(), memory.size())) / 2;
   for (std::size_t done = 0; done < memory.size(); done += stretch) {
     const std::size_t next = std::min(stretch, memory.size() - done);

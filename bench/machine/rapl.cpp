@@ -10,7 +10,7 @@
 namespace cnn::bench {
 namespace {
 
-// A counter in microjoules that starts again at 0 after `highest`, at full power within a minute.
+// A counter in microjoules that wraps to 0 after `highest`, at full power within a minute.
 struct Package {
   OpenFile counter;
   std::uint64_t highest = 0;
@@ -41,11 +41,11 @@ class RaplSource final : public TelemetrySource {
 
  private:
   std::vector<Package> packages_;
-  std::uint64_t microjoules_ = 0;  // since this was opened
+  std::uint64_t microjoules_ = 0;  // since the object was opened
 };
 
-// "intel-rapl:0" is a package or the whole board, "intel-rapl:0:1" a part of a package; processors
-// of other makers have the same names.
+// Returns whether a zone is a package: "intel-rapl:0" is a package or the whole board,
+// "intel-rapl:0:1" a part of a package; processors of other vendors use the same names.
 bool is_package(const std::filesystem::path& zone) {
   const std::string folder = zone.filename().string();
   std::ifstream file(zone / "name");

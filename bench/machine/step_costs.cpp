@@ -12,14 +12,15 @@ double bytes_of(const Graph& graph, TensorId id) {
   return static_cast<double>(graph.info(id).desc.bytes());
 }
 
-// Returns the bytes of what lies inside another operand of the node, to be joined to it or taken
-// from it: nothing moves.
+// Returns the bytes of operands that lie inside another operand of the node, as parts of a concat
+// or split: they do not move.
 double bytes_in_place(const Graph& graph, const Node& node) {
   double bytes = 0;
   const auto count = [&](const std::vector<TensorId>& parts, const std::vector<TensorId>& wholes) {
     for (auto part = parts.begin(); part != parts.end(); ++part) {
       const auto& alias = graph.info(*part).alias;
-      const bool first = std::find(parts.begin(), part, *part) == part;  // again: it is copied
+      // a repeated part is copied
+      const bool first = std::find(parts.begin(), part, *part) == part;
       if (alias && first && std::ranges::find(wholes, alias->root) != wholes.end()) {
         bytes += 2 * bytes_of(graph, *part);  // neither read nor written
       }

@@ -13,7 +13,7 @@ namespace {
 
 using std::filesystem::path;
 
-// Takes the next line of a text off.
+// Removes and returns the first line of a text.
 std::string_view take_line(std::string_view& text) {
   const std::size_t end = text.find('\n');
   const std::string_view line = text.substr(0, end);
@@ -21,7 +21,7 @@ std::string_view take_line(std::string_view& text) {
   return line;
 }
 
-// Takes a number and the blanks before it off; nothing if there is none.
+// Removes and returns a number and the blanks before it; nothing if there is none.
 std::optional<std::int64_t> take_number(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   std::int64_t value = 0;
@@ -33,7 +33,7 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
   return value;
 }
 
-// user nice system idle iowait irq softirq steal; what follows is in these already
+// Columns: user nice system idle iowait irq softirq steal; later columns are included in these.
 std::optional<CoreTimes> take_times(std::string_view line) {
   constexpr std::size_t idle = 3, waiting = 4, steal = 7;
   std::array<std::int64_t, 8> ticks{};

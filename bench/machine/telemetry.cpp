@@ -27,7 +27,7 @@ std::string throttle_text(const std::vector<Telemetry::Throttle>& throttled) {
   return text + " of samples";
 }
 
-// The energy tells more than the samples: a device may report its power as a mean over seconds.
+// Energy is more exact than samples: a device may report its power as a mean over seconds.
 std::optional<double> mean_watts(const Telemetry& telemetry) {
   if (telemetry.joules && telemetry.seconds > 0) {
     return *telemetry.joules / telemetry.seconds;
@@ -83,7 +83,7 @@ void TelemetryTotals::add(const Reading& reading, double seconds) {
   } else {
     integral_whole_ = false;
   }
-  // A counter that goes back was set to 0 in between.
+  // A decreasing counter was reset in between.
   if (reading.joules && last_.joules && *reading.joules >= *last_.joules) {
     counted_joules_ += *reading.joules - *last_.joules;
   } else {
@@ -111,7 +111,7 @@ Telemetry TelemetryTotals::summary(TelemetryFacts facts, double images) const {
       }
     }
   }
-  // Counters tick several times a second at best: one that did not tick tells nothing.
+  // Counters tick several times per second at best: a counter without a tick is no measurement.
   telemetry.joules_counted = count_whole_ && counted_joules_ > 0;
   if (telemetry.joules_counted) {
     telemetry.joules = counted_joules_;

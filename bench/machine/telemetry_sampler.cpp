@@ -52,7 +52,7 @@ void TelemetrySampler::pause() {
       return;
     }
     running_ = false;
-    const double end = seconds();  // reading takes milliseconds that are no step's
+    const double end = seconds();  // excludes the milliseconds of the reading
     totals_.add(read(), end);
   }
   changed_.notify_all();
