@@ -14,10 +14,10 @@
 namespace cnn::bench {
 namespace {
 
-constexpr mode_t line_file_mode = 0666;  // less the umask
+constexpr mode_t line_file_mode = 0666;  // before the umask
 
-// 0, or the errno of the problem. Where the file system has no locks, one write of an appended line
-// is whole anyway on local disks.
+// Returns 0, or the errno of the problem. Without locks in the file system, a single appending
+// write is still atomic on local disks.
 int append_locked(int descriptor, std::string_view line) {
   std::ignore = flock(descriptor, LOCK_EX);
   const off_t size = lseek(descriptor, 0, SEEK_END);

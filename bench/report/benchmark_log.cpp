@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view flag = "--benchmark_log_dir";
 
-// One run parameter: the key of the value tells its type, and switches are text.
+// Returns one run parameter: the key of the value states its type, and switches are text.
 Json parameter(std::string_view name, const char* key, Json value) {
   return {{"name", name}, {key, std::move(value)}};
 }
@@ -22,7 +22,7 @@ Json parameters(const Header& header) {
   const auto text = [](std::string_view name, std::string_view value) {
     return parameter(name, "string_value", value);
   };
-  // Sorted by name. rewrite_config and session_config are objects of TensorFlow.
+  // Sorted by name. rewrite_config and session_config are objects of TensorFlow and omitted.
   return {parameter("batch_size", "long_value", header.global_batch),
           parameter("batch_size_per_device", "long_value", header.per_device_batch),
           text("data_format", header.data_format),
@@ -99,7 +99,7 @@ void write_run_log(const std::string& folder, const RunDescription& run) {
   const std::string path = folder + "/benchmark_run.log";
   make_folder_of(path);
   OutputFile(flag, path).write(dump(run_log(run)) + "\n");
-  append_metrics(folder, {}, run.date);  // shows that it can be written
+  append_metrics(folder, {}, run.date);  // tests that the file is writable
 }
 
 void append_metrics(const std::string& folder, const std::vector<Metric>& metrics,

@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// A failure to write to stderr cannot be told at all.
+// A failed write to stderr cannot be reported.
 void write_to_stderr(std::string_view text) { std::ignore = write_all(STDERR_FILENO, text); }
 
 }  // namespace
@@ -73,7 +73,7 @@ void guard_standard_streams() {
   make_file_limit_an_error();
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) < 0) {
-      open("/dev/null", O_RDONLY);  // takes that number; what is written to it fails
+      open("/dev/null", O_RDONLY);  // takes the closed descriptor; writes to it fail
     }
   }
 }

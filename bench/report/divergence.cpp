@@ -32,7 +32,7 @@ void DivergenceWatch::step_finished(const FinishedStep& step) {
   }
 }
 
-// Between timed steps, since reading tensors back takes time.
+// Runs between timed steps, since reading tensors back takes time.
 Next DivergenceWatch::work(const FinishedStep& /*step*/) {
   tell();
   tell_checked();

@@ -22,9 +22,9 @@ namespace {
 
 constexpr std::string_view name_prefix = "events.out.tfevents.";
 constexpr std::string_view format_version = "brain.Event:2";
-constexpr mode_t event_file_mode = 0666;  // less the umask
+constexpr mode_t event_file_mode = 0666;  // before the umask
 
-// Numbers of the fields of TensorFlow's messages.
+// Field numbers of TensorFlow's messages.
 namespace event_field {
 constexpr std::uint64_t wall_time = 1, step = 2, file_version = 3, graph_def = 4, summary = 5,
                         session_log = 7;
@@ -51,7 +51,7 @@ data::ProtobufWriter new_event(std::int64_t step) {
   return event;
 }
 
-// The second in the name of an event file; 0 of another file.
+// Returns the seconds in the name of an event file; 0 for another file.
 std::int64_t second_of(std::string_view name) {
   std::int64_t second = 0;
   if (name.starts_with(name_prefix)) {

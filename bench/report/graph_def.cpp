@@ -16,7 +16,7 @@ namespace {
 
 using data::ProtobufWriter;
 
-// Numbers of the fields of TensorFlow's messages.
+// Field numbers of TensorFlow's messages.
 namespace graph_field {
 constexpr std::uint64_t node = 1, versions = 4;
 }
@@ -68,7 +68,7 @@ void add_shape(ProtobufWriter& shapes, const Shape& shape) {
   shapes.bytes_field(list_shape_field, message.message());
 }
 
-// The attributes that TensorBoard shows: the type of the first result and the shapes of all.
+// Adds the attributes that TensorBoard shows: the type of the first result and the shapes of all.
 void add_results(ProtobufWriter& node, const Graph& graph, std::span<const TensorId> results) {
   if (results.empty()) {
     return;
@@ -89,8 +89,8 @@ std::string name_of_node(const Graph& graph, NodeId node) {
   return to_string(graph, Compute{node});
 }
 
-// Returns the name under which a node reads a tensor; nothing for one that other tensors lie
-// inside, which whoever makes these makes.
+// Returns the name under which a node reads a tensor; nothing for a tensor that contains others,
+// which have their own producers.
 std::optional<std::string> edge_name(const Graph& graph, TensorId tensor) {
   const std::optional<NodeId> maker = graph.producer(tensor);
   if (!maker) {

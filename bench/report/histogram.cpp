@@ -29,7 +29,7 @@ std::span<const double> all_limits() {
   return limits;
 }
 
-// A bucket holds the values below its limit and not below the limit before it.
+// A bucket holds values below its limit and at or above the previous limit.
 std::size_t bucket_of(std::span<const double> limits, double value) {
   const auto limit = std::ranges::upper_bound(limits, value);
   return limit == limits.end() ? limits.size() - 1

@@ -6,7 +6,7 @@
 namespace cnn::bench {
 namespace {
 
-// Below this share of the steps' time a wait is noise.
+// Waits below this share of the steps' time are noise.
 constexpr double notable_share = 0.02;
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double most_of_the_time = 0.5;
 
-// Seconds of all reading threads together.
+// Returns the seconds of all reading threads together.
 double thread_seconds(const InputUse& use) { return use.seconds * use.threads; }
 
 double share(double part, double whole) {
@@ -26,8 +26,7 @@ double idle_share(const InputUse& use) {
   return 1 - share(busy, thread_seconds(use));
 }
 
-// The time that the wall clock gives for threads is the processors' only where each has one of its
-// own.
+// Uses CPU time: wall time counts for a thread only if the thread has a processor to itself.
 double images_per_cpu_second(const InputUse& use) {
   return use.cpu_seconds > 0 ? static_cast<double>(use.images) / use.cpu_seconds : 0;
 }

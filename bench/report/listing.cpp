@@ -25,7 +25,8 @@ std::string backend_line(const BackendKind& kind) {
       libraries.empty() ? "no libraries" : fmt::format("{}", fmt::join(libraries, ", ")));
 }
 
-// Counts the network at its own image size; a parameter's shape does not depend on the batch.
+// Counts the network's parameters at its default image size; their shapes do not depend on the
+// batch.
 std::int64_t trainable_parameters(const models::Model& model) {
   Graph graph;
   const Shape shape{1, model.channels, model.image_size, model.image_size};

@@ -18,9 +18,9 @@
 namespace cnn::bench {
 namespace {
 
-constexpr mode_t read_and_write = 0666;  // less the umask
+constexpr mode_t read_and_write = 0666;  // before the umask
 constexpr mode_t permission_bits = 07777;
-constexpr int most_links = 40;  // as Linux
+constexpr int most_links = 40;  // as in Linux
 
 std::optional<struct stat> look(const std::string& path) {
   struct stat found {};
@@ -31,7 +31,7 @@ bool is_same(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// stdout or stderr, if that is the file: to replace it would take the printed lines away.
+// Returns stdout or stderr if the file is one of them: replacing it would remove the printed lines.
 std::optional<int> standard_stream(const struct stat& file) {
   for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat stream {};
@@ -42,17 +42,17 @@ std::optional<int> standard_stream(const struct stat& file) {
   return std::nullopt;
 }
 
-// Where the links from a path end, also where nothing is there yet.
+// Returns the target of the links of a path, even if nothing exists there yet.
 std::filesystem::path end_of_links(std::filesystem::path path) {
   std::error_code problem;
   for (int i = 0; i < most_links && std::filesystem::is_symlink(path, problem); ++i) {
     const std::filesystem::path next = std::filesystem::read_symlink(path, problem);
-    path = path.parent_path() / next;  // an absolute one stands alone
+    path = path.parent_path() / next;  // an absolute path replaces it
   }
   return path;
 }
 
-// As write_all, and closes the descriptor; a descriptor below 0 is one that could not be opened.
+// Like write_all, and closes the descriptor; a negative descriptor means a failed open.
 int write_and_close(int descriptor, std::string_view text) {
   if (descriptor < 0) {
     return errno;
@@ -69,7 +69,7 @@ int open_new(const std::string& path) {
   return open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, read_and_write);
 }
 
-// 0 if a file can be made beside the target, else errno.
+// Returns 0 if a file can be created beside the target, else errno.
 int try_beside(const std::string& target) {
   const std::string temporary = temporary_beside(target);
   const int problem = write_and_close(open_new(temporary), "");
@@ -98,7 +98,7 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path)
   }
   const std::string end = end_of_links(path).string();
   const std::optional<struct stat> at_end = look(end);
-  // Links in /proc do not always say where they lead: to a file without a name, say.
+  // Links in /proc do not always name their target, such as a file without a name.
   const bool reached = there ? at_end && is_same(*there, *at_end) : true;
   if (reached && (!there || S_ISREG(there->st_mode))) {
     target_ = end;
@@ -150,7 +150,7 @@ void OutputFile::replace(std::string_view text) const {
   }
   if (problem != 0) {
     unlink(temporary.c_str());
-    if (problem == EBUSY) {  // a file that is mounted by itself, as containers do
+    if (problem == EBUSY) {  // a file that is a mount point, as in containers
       write_in_place(text);
       return;
     }

@@ -24,14 +24,14 @@ void add_batch_lines(const Header& header, std::vector<std::string>& lines) {
   lines.push_back(labelled("Batch size:", fmt::format("{} global", header.global_batch)));
   lines.push_back(labelled("", fmt::format("{} per device", header.per_device_batch)));
   if (header.batch_group_size > 1) {
-    // The misspelling is the original's, and tools look for it.
+    // The misspelling is upstream's, and tools search for it.
     lines.push_back(
         labelled("", fmt::format("{} batches per prepocessing group", header.batch_group_size)));
   }
 }
 
 void add_length_lines(const Header& header, std::vector<std::string>& lines) {
-  if (header.min_time > 0) {  // the original has no such run
+  if (header.min_time > 0) {  // upstream has no such run
     lines.push_back(
         labelled("Num batches:", fmt::format("as many as take {:g} s", header.min_time)));
     return;

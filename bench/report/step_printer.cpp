@@ -86,7 +86,7 @@ void StepPrinter::print_totals(const RunEnd& end) {
   if (!options_.totals) {
     console_.print(done_training_line);
   } else if (options_.own_batch) {
-    // One write, so that the lines of other processes stay outside of the block.
+    // One write keeps the lines of other processes outside of the block.
     console_.print_own(fmt::format("{}", fmt::join(total_lines(end.images_per_sec), "\n")));
   } else {
     console_.print(total_lines(end.images_per_sec));

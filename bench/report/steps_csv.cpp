@@ -25,7 +25,7 @@ std::string steps_csv(const Json& result) {
     std::string line;
     for (const char* column : columns) {
       const auto found = step.find(column);
-      const std::string told = found == step.end() ? "null" : found->dump();  // of a nan: null
+      const std::string told = found == step.end() ? "null" : found->dump();  // nan becomes null
       line += (column == columns.front() ? "" : ",") + (told == "null" ? std::string() : told);
     }
     text += line + '\n';

@@ -11,7 +11,7 @@ int write_all(int descriptor, std::string_view text) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written >= 0) {
       text.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {  // a pipe that somebody made non-blocking
+    } else if (errno == EAGAIN) {  // a pipe in non-blocking mode
       pollfd room{.fd = descriptor, .events = POLLOUT, .revents = 0};
       poll(&room, 1, -1);
     } else if (errno != EINTR) {
