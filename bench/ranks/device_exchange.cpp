@@ -18,7 +18,7 @@ namespace {
 
 namespace nccl = allreduce::nccl;
 
-// The message of rank 0 to all.
+// The message from rank 0 to all ranks.
 struct Invitation {
   int version = 0;       // of NCCL; 0: the exchange goes by way of the host
   bool refused = false;  // rank 0 cannot open the NCCL that the flags insist on
@@ -29,7 +29,7 @@ static_assert(std::is_trivially_copyable_v<Invitation>);
 struct Invited {
   std::optional<nccl::Library> library;
   Invitation invitation;
-  std::string why_not;  // NCCL
+  std::string why_not;  // reason against NCCL
 };
 
 Invited open_first(const CommFlags& flags, bool wanted, OpenNccl open) {
@@ -84,7 +84,7 @@ Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl
   return invited;
 }
 
-// NCCL does not tell for whom it waits.
+// NCCL does not report which rank it waits for.
 void check_peers(allreduce::Transport& transport, bool waiting) {
   if (waiting) {
     transport.idle(allreduce::any_rank);
@@ -93,8 +93,8 @@ void check_peers(allreduce::Transport& transport, bool waiting) {
   }
 }
 
-// NCCL takes buffers on the device when it starts, and more when it first sums so many numbers by
-// an algorithm. All of them are taken here, before anything is planned by the memory that is free.
+// NCCL allocates device buffers when it starts, and more at the first sum of a size by an
+// algorithm. Allocates all of them now, before anything is planned with the free memory.
 void take_memory(Device& device, nccl::Communicator& communicator) {
   constexpr std::size_t largest = std::size_t{16} << 20U;
   const auto memory = std::make_shared<Buffer>(device.allocate(largest));

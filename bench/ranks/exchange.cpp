@@ -109,7 +109,7 @@ Json json_of(const allreduce::Limits& limits) {
           {"hop_seconds", limits.hop}};
 }
 
-// The least that a plan's table may name: no prediction of its rows is below it.
+// Returns the lower bound for a plan's table: no prediction of its rows is below it.
 allreduce::Bound plan_bound(const Settings& settings, std::size_t elements) {
   const double bytes = static_cast<double>(elements * size_of(settings.wire));
   const double of_links =
@@ -121,7 +121,7 @@ allreduce::Bound plan_bound(const Settings& settings, std::size_t elements) {
   return bound;
 }
 
-// "bucket 3", "buckets 1-4".
+// Returns "bucket 3" or "buckets 1-4".
 std::string numbers_text(std::size_t first, std::size_t last) {
   return first == last ? fmt::format("bucket {}", first)
                        : fmt::format("buckets {}-{}", first, last);
@@ -225,7 +225,8 @@ void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport&
   if (first && flags.calibration_file && flags.calibrate != LinkCalibration::off) {
     known = load_links(*flags.calibration_file, settings.topology);
   }
-  // Rank 0 says whether all measure: a link that cannot be stands for it.
+  // Rank 0 decides whether all ranks measure: an unmeasurable link could otherwise make them
+  // differ.
   LinkSpeeds mine = known.value_or(LinkSpeeds{.links = settings.links});
   if (measures(flags, known)) {
     mine.links.rank = 0;

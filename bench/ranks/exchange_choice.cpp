@@ -15,7 +15,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr int most_chunks = 64;  // as many as ranks have channels
+constexpr int most_chunks = 64;  // the number of channels of ranks
 
 // The requirements of an exchange.
 struct Request {
@@ -36,13 +36,13 @@ bool is_possible(const Config& config, const Request& request) {
   }
 }
 
-// One flag as the user could give it instead.
+// One flag value that the user could give instead.
 struct FlagValue {
   std::string text;
   std::function<void(Config&)> apply;
 };
 
-// All other values of one flag, the nearest first.
+// All other values of one flag, nearest first.
 using Alternatives = std::vector<FlagValue>;
 
 std::string spec_text(const std::vector<ReduceWay>& ways) {
@@ -59,7 +59,7 @@ std::string spec_text(const std::vector<ReduceWay>& ways) {
   return text;
 }
 
-// Smaller numbers than this one, from 1 on, the nearest first.
+// Returns the numbers from 1 below this one, nearest first.
 std::vector<int> smaller(int now) {
   std::vector<int> all;
   if (now > 1 && now - 1 <= most_chunks) {
@@ -73,8 +73,8 @@ std::vector<int> smaller(int now) {
   return all;
 }
 
-// Fewer shards or chunks, the dimensions of the hosts, an algorithm that keeps every order, and
-// what fits any ranks.
+// Returns specs with fewer shards or chunks, the dimensions of the hosts, an algorithm that keeps
+// every order, and one that fits any ranks.
 std::vector<ReduceWay> ways_near(const ReduceWay& way, const Request& request) {
   std::vector<ReduceWay> near;
   const auto with = [&](const auto& change) { change(near.emplace_back(way)); };
@@ -99,7 +99,7 @@ FlagValue spec_value(const std::vector<ReduceWay>& ways) {
   return {"--all_reduce_spec=" + text, [text](Config& config) { config.comm.spec = text; }};
 }
 
-// One part is changed, or all of them are replaced.
+// Returns specs with one part changed, or all of them replaced.
 Alternatives specs_near(const std::string& spec, const Request& request) {
   Alternatives all;
   const std::vector<ReduceWay> ways = parse_reduce_spec(spec);
@@ -135,7 +135,7 @@ Alternatives topologies(const Request& request) {
   return all;
 }
 
-// As large as a bucket needs that travels in so many chunks.
+// Returns the sizes that a bucket needs to be exchanged in so many chunks.
 Alternatives larger_chunks(int now, const Request& request) {
   Alternatives all;
   for (int chunks = most_chunks; chunks > 0; chunks /= 2) {
@@ -150,8 +150,8 @@ Alternatives larger_chunks(int now, const Request& request) {
   return all;
 }
 
-// Flags that say how an exchange is made, before those that say what its sums are like: a user
-// would rather have other rings than other bits.
+// Returns alternatives to the flags of the algorithm before those of the sums: a user prefers other
+// rings to other bits.
 std::vector<Alternatives> alternatives(const Config& config, const Request& request) {
   const CommFlags& flags = config.comm;
   std::vector<Alternatives> all;
@@ -188,7 +188,7 @@ std::vector<Alternatives> alternatives(const Config& config, const Request& requ
   return all;
 }
 
-// Looks for `flags` flags, from one on, that make it possible once they are changed together.
+// Searches for a change of `flags` flags, from index `first` on, that makes the exchange possible.
 std::optional<std::string> found_with(const Config& config, const std::vector<Alternatives>& all,
                                       std::size_t first, int flags, const Request& request) {
   for (std::size_t i = first; i < all.size(); ++i) {
@@ -208,7 +208,7 @@ std::optional<std::string> found_with(const Config& config, const std::vector<Al
 }
 
 std::optional<std::string> nearest_setting(const Config& config, const Request& request) {
-  constexpr int most = 3;  // flags at once
+  constexpr int most = 3;  // flags changed together
   const std::vector<Alternatives> all = alternatives(config, request);
   for (int flags = 1; flags <= most; ++flags) {
     if (std::optional<std::string> found = found_with(config, all, 0, flags, request)) {
@@ -218,7 +218,7 @@ std::optional<std::string> nearest_setting(const Config& config, const Request& 
   return std::nullopt;
 }
 
-// The flags that leave no algorithm, as they were given.
+// Returns the flags that leave no algorithm, as given.
 std::string asked_text(const Config& config) {
   const CommFlags& flags = config.comm;
   std::string text;
@@ -238,9 +238,9 @@ std::string asked_text(const Config& config) {
   return text;
 }
 
-// Elements of a bucket as the flags cut them, if no tensor is larger.
+// Returns the elements of a bucket for the flags, if no tensor is larger.
 std::size_t usual_bucket(const CommFlags& flags) {
-  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes, where all gradients are one bucket
+  constexpr std::size_t most = std::size_t{1} << 30U;  // bytes, if all gradients are one bucket
   return std::min(bucket_sizes(flags).others, most) / sizeof(float);
 }
 
@@ -252,7 +252,7 @@ std::string hosts_text(int hosts) {
 
 Exchange possible_exchange(const Config& config, const allreduce::Topology& topology,
                            bool peers_memory, std::size_t elements) {
-  // A suggestion made before the buckets are known has to serve them too.
+  // A suggestion made before the buckets are known must work for them too.
   const Request request{topology, peers_memory,
                         elements > 0 ? elements : usual_bucket(config.comm)};
   std::string why;

@@ -19,15 +19,14 @@
 namespace cnn::bench {
 namespace {
 
-// Messages within a process are copies; sums over the memory of all have none.
-// Between hosts as over 10 Gbit/s.
-// Memory of another NUMA node as over the link between two sockets.
+// Assumed links: messages within a process are copies; sums over peers' memory have no messages.
+// Links between hosts have 10 Gbit/s, and memory of another NUMA node the speed of a socket link.
 constexpr allreduce::Links within_host{
     .latency = 5e-7, .rank = 4e9, .memory = 20e9, .remote_memory = 10e9};
 constexpr allreduce::Links between_hosts{
     .latency = 2e-5, .rank = 4e9, .host = 1.2e9, .memory = 20e9, .remote_memory = 10e9};
 
-// Ranks as hosts hold them.
+// The ranks and their hosts.
 struct Places {
   int ranks = 1, hosts = 1;
 
@@ -42,10 +41,10 @@ Places places_of(const allreduce::Topology& topology) {
 
 struct Chosen {
   std::string_view algorithm;  // of the catalog; empty: the fastest
-  bool sides = false;          // shards are rings or owners, not chunks
+  bool sides = false;          // shards are rings or owners instead of chunks
 };
 
-// x/y: x in a host, then y between hosts.
+// x/y: algorithm x within a host, then y between hosts.
 Chosen two_levels(std::string_view inside, std::string_view across, const Places& places) {
   if (places.one_host()) {
     return inside == "nccl" ? Chosen{} : Chosen{"shuffle", true};
@@ -60,7 +59,7 @@ Chosen two_levels(std::string_view inside, std::string_view across, const Places
   return {rings ? "multi_ring" : "direct", rings};
 }
 
-// Returns the algorithm of the names that need nothing else; empty: the fastest.
+// Returns the algorithm for names without further parameters; empty: the fastest.
 std::string_view algorithm_of(std::string_view name) {
   using Row = std::pair<std::string_view, std::string_view>;
   constexpr std::array<Row, 5> rows{{{"rd", "doubling"},
@@ -107,7 +106,7 @@ void note_substitutes(const ReduceWay& way, const Places& places, std::vector<st
   }
 }
 
-// Shards are side by side: rings, owners of what is summed, else chunks.
+// Shards are parallel parts: rings, owners of sums, otherwise chunks.
 allreduce::Rule rule_of(const ReduceWay& way, const Places& places) {
   constexpr int window = 8;
   const Chosen chosen = chosen_for(way, places);
@@ -147,7 +146,7 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
     check(places.ranks % 2 == 0,
           fmt::format("--hierarchical_copy has two halves of devices, but there are {}",
                       places.ranks));
-    if (places.ranks > 2) {  // halves of one have nothing to do in themselves
+    if (places.ranks > 2) {  // halves of one rank have no inner work
       rules.push_back({.algorithm = &allreduce::find("grid_of_direct"),
                        .options = {.dims = {places.ranks / 2, 2}}});
     } else {
@@ -157,7 +156,7 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
   return rules;
 }
 
-// Chunks hide one dimension under another.
+// Chunks overlap one dimension with another.
 std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& places,
                                        std::vector<std::string>& notes) {
   const DdlMode mode = read_ddl_options(text, places.ranks, notes);
@@ -179,8 +178,8 @@ std::vector<allreduce::Rule> ddl_rules(const std::string& text, const Places& pl
            .options = {.dims = mode.dims, .chunks = chunks, .window = chunks}}};
 }
 
-// A run that computes in 16 bits sends them; inside a host nothing is sent that sums cannot read in
-// place.
+// A run that computes in 16 bits sends 16 bits; inside a host, ranks send nothing that sums can
+// read in place.
 allreduce::Wire wire_of(const Config& config, const Places& places) {
   if (config.comm.wire) {
     return *config.comm.wire;
@@ -192,8 +191,8 @@ allreduce::Wire wire_of(const Config& config, const Places& places) {
                                                   : allreduce::Wire::f32;
 }
 
-// Where nothing asks for messages, ranks of one host sum in f32 where their gradients lie, which is
-// faster than any message and more exact.
+// If no flag requires messages, ranks of one host sum in f32 in place, which is faster than any
+// message and more exact.
 void drop_wire_in_memory(const Places& places, Exchange& exchange) {
   const allreduce::Settings& settings = exchange.settings;
   const auto names_one = [](const allreduce::Rule& rule) { return rule.algorithm != nullptr; };
@@ -249,7 +248,7 @@ allreduce::Shape shape_of(const CommFlags& flags, const Places& places) {
 }
 
 // Returns at most 31 years: clocks count nanoseconds in 64 bits, and a longer time would overflow
-// to one that is already over.
+// to one in the past.
 std::chrono::milliseconds milliseconds(double seconds) {
   constexpr double thousand = 1000, most = 1e9;
   return std::chrono::milliseconds(static_cast<std::int64_t>(thousand * std::min(seconds, most)));

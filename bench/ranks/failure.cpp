@@ -36,7 +36,7 @@ void tell_wrong_flags(const std::exception& error, Console& console) {
   std::unique_ptr<allreduce::World> world;
   try {
     world = open_world(*by, {}, console);
-  } catch (const std::exception&) {  // no MPI: the flags are what the user has to mend first
+  } catch (const std::exception&) {  // no MPI: the user must correct the flags first
     console.note_own(error.what());
     return;
   }

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::array<std::pair<int, std::string_view>, 3> signals{
     {{SIGINT, "SIGINT"}, {SIGTERM, "SIGTERM"}, {SIGHUP, "SIGHUP"}}};
-// timeout(1) sends its signal to the process and then to its whole group: that is one request.
+// timeout(1) signals the process and then its whole group: both count as one request.
 constexpr std::int64_t same_request = 50'000'000;  // nanoseconds
 constexpr std::chrono::milliseconds moment{50};
 
-// The state that a signal handler can reach: it gets nothing but a number.
+// The state of the signal handler, which receives only a number.
 struct Caught {
   std::atomic<int> signal{0};
   std::atomic<std::int64_t> when{0};  // of the first, in nanoseconds
@@ -50,7 +50,7 @@ void on_signal(int number) {
   }
 }
 
-// The SIGTERM that follows is still the first request.
+// The SIGTERM that follows still counts as the first request.
 void on_continue(int /*number*/, siginfo_t* info, void* /*context*/) {
   Caught& state = caught();
   if (info->si_pid != 0 && info->si_pid == state.announcer) {
@@ -141,7 +141,7 @@ void Interruption::wait(std::chrono::seconds time) const {
 void end_by_signal(int number) {
   std::signal(number, SIG_DFL);
   std::raise(number);
-  std::abort();  // not reached: the default of these signals is to end the process
+  std::abort();  // not reached: the default action of these signals ends the process
 }
 
 }  // namespace cnn::bench

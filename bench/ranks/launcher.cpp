@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The variables by which launchers tell the processes that they start.
+// The environment variables that launchers set for their processes.
 struct LauncherNames {
   std::string_view name;
   const char* rank;
@@ -32,7 +32,8 @@ constexpr std::array<LauncherNames, 4> launchers{
      {"mpiexec", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
      {"a PMIx launcher", "PMIX_RANK", "PMIX_SIZE"}}};
 
-// srun sets it for each task of a step. Batch scripts, where SLURM_NTASKS is set, have it not.
+// srun sets this variable for each task of a step. Batch scripts have SLURM_NTASKS, but not this
+// one.
 constexpr const char* slurm_tasks = "SLURM_STEP_NUM_TASKS";
 
 std::optional<int> number_of(const char* variable) {
@@ -60,8 +61,8 @@ std::string_view text_of(const char* variable) {
   return text == nullptr ? std::string_view() : text;
 }
 
-// Stays open: transports are code of it. Its symbols are for all: MPI opens modules of its own,
-// which look for MPI's among them.
+// The module stays open, since it contains the transports' code. Its symbols are global: MPI opens
+// its own modules, which resolve MPI's symbols.
 const allreduce::WorldEntry& open_module(std::string_view launcher) {
   std::error_code ignored;
   const fs::path path = fs::read_symlink("/proc/self/exe", ignored).parent_path() / "cnn_mpi.so";
@@ -131,8 +132,8 @@ std::optional<KillDelay> kill_delay() {
   return KillDelay{.seconds = announcing_process() ? 2 * seconds : seconds};
 }
 
-// A launcher starts each rank as a process group of its own. If it hands job control on to the
-// ranks, SIGCONT only ends a pause.
+// A launcher starts each rank in a separate process group. If it forwards job control to the ranks,
+// SIGCONT only ends a pause.
 std::optional<int> announcing_process() {
   const std::optional<Launched> by = launched();
   if (!by || by->by != launchers.front().name ||

@@ -27,7 +27,7 @@ struct Told {
 };
 static_assert(std::is_trivially_copyable_v<Told>);
 
-// Two texts with equal digests are taken for equal.
+// Texts with equal digests count as equal.
 struct Digest {
   std::uint64_t hash = 0;
   std::size_t size = 0;
@@ -38,7 +38,7 @@ Digest digest_of(std::string_view text) {
   return {.hash = layers::fnv1a(text), .size = text.size()};
 }
 
-// The processors that a process may use, of its host.
+// The processors of its host that a process may use.
 struct Affinity {
   std::string kernel;
   std::vector<int> processors;
@@ -131,8 +131,8 @@ int Peers::place_on_host() const {
 
 std::size_t Peers::least(std::size_t mine) { return std::ranges::min(all_gather(mine)); }
 
-// Each measured what is free before any took of it. A plan of --lms is one for all: it is made for
-// the least that a rank has.
+// Each rank measured the free memory before any rank allocated. All ranks share one --lms plan,
+// made for the smallest memory of a rank.
 MemoryLimits Peers::divided_memory(const Backend& backend) {
   std::size_t bytes = divisible_bytes(backend, backend.memory);
   const std::vector<std::size_t> all = all_gather(bytes);
@@ -153,7 +153,7 @@ MemoryLimits Peers::divided_memory(const Backend& backend) {
   return memory;
 }
 
-// Whole texts travel only where they differ, which ends the run.
+// Sends whole texts only if they differ, which ends the run.
 void Peers::compare(const std::string& text) {
   const std::vector<Digest> digests = all_gather(digest_of(text));
   if (std::ranges::count(digests, digests.front()) == ranks()) {
@@ -194,7 +194,7 @@ RankContext Peers::exchanging(RankContext context) {
   RankContext served =
       exchanges_gradients(config_) ? exchange_->serve(std::move(context)) : std::move(context);
   if (served.backend.device_exchange != nullptr && config_.lms.enabled) {
-    served.memory.device = least(served.memory.device);  // of what the exchange has left
+    served.memory.device = least(served.memory.device);  // after the exchange's allocations
   }
   return served;
 }

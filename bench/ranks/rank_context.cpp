@@ -18,7 +18,7 @@ std::size_t divisible_bytes(const Backend& backend, const MemoryLimits& memory) 
 MemoryLimits share_of_memory(const Backend& backend, std::size_t bytes, std::size_t ranks) {
   const std::size_t share = bytes / ranks;
   MemoryLimits memory = backend.memory;
-  if (backend.device_exchange != nullptr) {  // each rank has a device of its own
+  if (backend.device_exchange != nullptr) {  // each rank has its own device
     memory.host = share;
     return memory;
   }

@@ -14,7 +14,7 @@
 namespace cnn::bench {
 namespace {
 
-// Not by a library.
+// Returns whether our plans reduce, not a library.
 bool is_by_plans(const Config& config) {
   const CommBackend backend = config.comm.backend;
   return backend == CommBackend::own ||
@@ -32,7 +32,7 @@ Exchange rules_for(allreduce::Transport& transport, const allreduce::Topology& t
   return rules;
 }
 
-// That this thread has taken of a processor.
+// Returns the CPU time of this thread, in seconds.
 double thread_seconds() {
   timespec time{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -74,7 +74,7 @@ void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<floa
   cpu_seconds_ += thread_seconds() - cpu_start;
 }
 
-// MPI takes one row of numbers.
+// MPI takes a contiguous buffer.
 void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span<float>> pieces,
                                    float factor) {
   joined_.clear();
@@ -121,7 +121,7 @@ RankContext RankExchange::serve(RankContext context) {
   context.backend.add_exchange(context.kernels, *this);
   context.shared_memory = [this](std::size_t bytes) {
     const allreduce::Bytes room = transport_.allocate_shared(bytes);
-    return Buffer(room.data(), room.size(), [](std::byte*) {});  // goes with the transport
+    return Buffer(room.data(), room.size(), [](std::byte*) {});  // the transport owns it
   };
   return context;
 }

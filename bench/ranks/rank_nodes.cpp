@@ -15,7 +15,7 @@
 namespace cnn::bench {
 namespace {
 
-// "0-3,5" of ascending numbers.
+// Returns "0-3,5" for ascending numbers.
 std::string ranges_text(std::span<const int> numbers) {
   std::string text;
   for (std::size_t first = 0, next = 0; first < numbers.size(); first = next) {

@@ -46,7 +46,7 @@ std::string way_text(const allreduce::Candidate& way) {
   return way.options.chunks > 1 ? fmt::format("{} in {}", text, way.options.chunks) : text;
 }
 
-// When the last gradient of each bucket is there, and the last of all.
+// Computes when the last gradient of each bucket is ready, and returns the last of all.
 double last_ready(const StepPlan& plan, const Timeline& timeline,
                   std::span<const ExchangeNode> exchanges) {
   double last = 0;
@@ -60,7 +60,7 @@ double last_ready(const StepPlan& plan, const Timeline& timeline,
   return last;
 }
 
-// A step whose exchange takes no time.
+// The step with exchanges that take no time.
 struct Undisturbed {
   const StepPlan& plan;
   std::span<const ExchangeNode> exchanges;
