@@ -16,7 +16,7 @@ bool holds_real_numbers(const WrittenTensor& tensor) {
          type != DataType::u8;
 }
 
-// The one that the fault names, or an output in the middle of the step.
+// Returns the tensor that the fault names, or an output in the middle of the step.
 const WrittenTensor& choose(const FaultSpec& fault, const WrittenTensors& tensors) {
   if (!fault.tensor.empty()) {
     const WrittenTensor& named = tensors.all()[tensors.find(fault.tensor)];
@@ -38,14 +38,14 @@ const WrittenTensor& choose(const FaultSpec& fault, const WrittenTensors& tensor
 BitFlip::BitFlip(const FaultSpec& fault, const WrittenTensors& tensors, Device& device)
     : step_(fault.step), tensor_(choose(fault, tensors)), byte_(device.allocate_host(alignment)) {}
 
-// The first byte of a tensor belongs to its first element in every layout; a copy there and back
-// reaches it on any device.
+// The first byte of a tensor belongs to its first element in every layout; a copy to the host and
+// back reaches it on any device.
 void BitFlip::enqueued(NodeId node, const Operands& operands, Lane /*lane*/, Stream& stream) {
   constexpr std::byte bit{0x10};
   if (!due_ || node != tensor_.node) {
     return;
   }
-  due_ = false;  // a node that runs again computes the right value
+  due_ = false;  // a recomputation computes the right value
   std::byte* const there = tensor_.view(operands).data;
   stream.copy(byte_.data(), there, 1);
   stream.host([byte = byte_.data()] { *byte ^= bit; });

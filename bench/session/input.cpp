@@ -21,7 +21,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int other_buffers = 2;  // the batch in use, and the one that is being filled
+constexpr int other_buffers = 2;  // the batch in use, and the one being filled
 
 double cpu_seconds() {
   rusage usage{};
@@ -43,7 +43,7 @@ Phase phase_of(const Job& job) {
   }
 }
 
-// The part of each global batch that one device takes.
+// The part of each global batch for one device.
 struct Part {
   int number = 0, parts = 1;
 };
@@ -67,15 +67,15 @@ std::unique_ptr<data::Feeder> feeder_of(const Job& job, const RankContext& conte
       .shard = part.number,
       .shards = part.parts,
       .device = context.backend.device.get()};
-  // Image files are distorted while they are read.
+  // Image files are distorted as they are read.
   if (config.data.distortions && phase == Phase::training && !config.data.row().has_image_files) {
     options.transform = dataset->distortions(seed);
   }
   return std::make_unique<data::Feeder>(*dataset, std::move(options));
 }
 
-// Takes batches in turn from the feeders of all devices until `steps` of them are through or the
-// seconds are over. Returns the number of steps.
+// Takes batches in turn from the feeders of all devices for `steps` steps or so many seconds.
+// Returns the number of steps.
 std::int64_t take(std::vector<std::unique_ptr<data::Feeder>>& feeders, std::int64_t steps,
                   double seconds, const Interruption& interruption) {
   const Clock::time_point start = Clock::now();
@@ -94,16 +94,16 @@ std::int64_t take(std::vector<std::unique_ptr<data::Feeder>>& feeders, std::int6
 
 }  // namespace
 
-// On a processor that computes, half of its threads read, since steps wait for the slowest of
-// their own; beside a GPU all that the rank's share of the host has, less one that launches kernels
-// and one that copies.
+// Returns the reader threads. If the processor computes: half of its threads, since steps wait for
+// the slowest compute thread. Beside a GPU: all processors of the rank's share of the host, except
+// one that launches kernels and one that copies.
 int input_threads(const Job& job, const RankContext& context) {
   const DataOptions& data = job.config->data;
   if (data.threads.value_or(0) > 0) {
     return *data.threads;
   }
   if (!data.row().has_image_files) {
-    return 1;  // examples lie in memory
+    return 1;  // examples are in memory
   }
   const auto cores = static_cast<int>(std::thread::hardware_concurrency());
   if (data.input_only) {
@@ -148,7 +148,7 @@ void report_input(const Job& job, const RankContext& context, const Interruption
                      .threads = input_threads(job, context) * job.config->num_gpus,
                      .cores = static_cast<int>(std::thread::hardware_concurrency()),
                      .seconds = seconds,
-                     .waited = seconds,  // nothing else is done
+                     .waited = seconds,  // no other work
                      .cpu_seconds = cpu_seconds() - cpu_before};
   result["input"] = input_json(use);
   console.print(total_lines(static_cast<double>(use.images) / seconds));

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::size_t most_named = 12;  // tensors
 
-// Live bytes by StepId. A tensor that is made in place shares its bytes for a step with what was
-// there: the union counts them once where sums would not.
+// Returns live bytes by StepId. An in-place output shares bytes with its input for a step: the
+// union counts them once, unlike a sum.
 std::vector<std::size_t> live_bytes(const StepPlan& plan) {
   std::vector<std::size_t> live(plan.schedule.steps.size(), 0);
   for (const Block& block : plan.memory.blocks) {

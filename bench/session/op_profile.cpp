@@ -57,7 +57,7 @@ Json lanes_json(const StepPlan& plan, const Timeline& measured, const Timeline* 
 }
 
 void MeasuredProfile::add(const Timeline& timeline) {
-  if (seconds.size() != timeline.size()) {  // the first one, or the plan changed
+  if (seconds.size() != timeline.size()) {  // first step, or a new plan
     seconds.assign(timeline.size(), 0);
     steps = 0;
   }

@@ -11,8 +11,8 @@
 namespace cnn::bench {
 namespace {
 
-// The tensor for which memory runs out, in the order of the step. The largest one where the arena
-// has no place even for that: the first of the step would be a scalar, which tells nothing.
+// Returns the tensor for which memory runs out, in the order of the step. Returns the largest one
+// if the arena cannot hold even that: the step's first tensor would be an uninformative scalar.
 TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
   const std::vector<LiveInterval> intervals = live_intervals(*plan.graph, plan.schedule);
   const auto bytes_of = [&](const LiveInterval& interval) {
@@ -27,7 +27,7 @@ TensorId first_beyond(const StepPlan& plan, std::size_t arena_bytes) {
     leaving[index_of(interval.last) + 1] += bytes_of(interval);
   }
   std::size_t live = 0, left = 0;
-  for (const LiveInterval& interval : intervals) {  // in the order in which they begin
+  for (const LiveInterval& interval : intervals) {  // in order of their start
     for (; left <= index_of(interval.first); ++left) {
       live -= leaving[left];
     }

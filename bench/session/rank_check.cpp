@@ -16,12 +16,12 @@ bool wants_hashes(const Config& config, bool is_first) {
   return repeats_on_all_ranks(config) || (is_first && config.report.hash_file);
 }
 
-// Ranks by what they have computed, and the first of the step's hashes in which they differ.
+// Groups of ranks by their results, and the first hash of the step in which they differ.
 struct Difference {
-  std::size_t place = 0;  // in the list of hashes
+  std::size_t place = 0;  // index in the list of hashes
   std::map<std::uint64_t, std::vector<std::size_t>> ranks;
-  std::size_t count = 0;  // hashes that differ
-  std::size_t of = 0;     // hashes
+  std::size_t count = 0;  // differing hashes
+  std::size_t of = 0;     // all hashes
 };
 
 Difference find_difference(std::span<const std::vector<TensorHash>> of_ranks) {
@@ -88,7 +88,7 @@ RankCheck::RankCheck(const Config& config, const RankContext& context, bool is_f
   }
   if (wants_hashes(config, is_first)) {
     hashes_.emplace(runner.plan(), context.backend);
-    runner.observe(*hashes_);  // behind the flip: hashes see it
+    runner.observe(*hashes_);  // after the flip, so that hashes include it
   }
   if (finite_step_) {
     finite_.emplace(runner.plan(), context.backend);

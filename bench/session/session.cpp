@@ -21,8 +21,8 @@
 namespace cnn::bench {
 namespace {
 
-// The variables that a checkpoint holds, by name: their order in a step goes by how updates are
-// joined, which the memory decides.
+// Returns the variables of a checkpoint by name: their order in a step depends on how updates are
+// joined, which depends on the memory.
 std::vector<const Variable*> saved_variables(const Variables& variables) {
   std::vector<const Variable*> saved;
   for (const Variable& variable : variables.all()) {
@@ -36,7 +36,7 @@ std::vector<const Variable*> saved_variables(const Variables& variables) {
   return saved;
 }
 
-// Running averages of what a rank's own batches are like.
+// Returns whether the variable is a running average of a rank's own batches.
 bool is_statistic(const Variable& variable) {
   const std::string& name = variable.info.name;
   return name.ends_with("/moving_mean") || name.ends_with("/moving_variance");
@@ -57,7 +57,7 @@ std::vector<data::NamedTensor> named(std::span<const Variable* const> variables)
   return tensors;
 }
 
-// Returns the sizes of the plan, if there is one.
+// Returns the sizes of the plan if there is one.
 Sizes sizes_by(const Job& job, const std::string& plan) {
   const Sizes sizes = sizes_of(job);
   return plan.empty() ? sizes : with_plan(sizes, read_plan_sizes(plan));
@@ -86,7 +86,7 @@ Session::Session(const Job& job, const RankContext& context, const std::string& 
   }
   check_memory();
   reserved_arena_ = memory_.arena;
-  // The first of several ranks may have a file that the others do not have: all take the same.
+  // Only the first of several ranks may have a plan file: all ranks reserve the same arena.
   if (lms_ && lms_->report().necessary && (lms_->report().file.empty() || job.ranks > 1)) {
     reserved_arena_ = std::max(reserved_arena_, lms_->limits().device);
   }
@@ -116,7 +116,7 @@ void Session::plan_lms(const std::string& plan_of_first) {
   const StepPlan& plan = programs_.main.value().plan;
   variables_.emplace(programs_.variables());
   memory_ = device_memory(programs_, context_);
-  // An evaluation and the transfer of variables take turns in the same arena.
+  // Evaluation and transfers of variables reuse the same arena.
   if (!lms_->report().fits || memory_.total() > lms_->budget()) {
     throw DoesNotFit(fmt::format(
         "{}\n{} with --batch_size={} does not fit with --lms: {}{}{}",
@@ -422,7 +422,7 @@ void Session::start(std::int64_t global_step) {
   prepare();
 }
 
-// Variables were written from outside of the steps.
+// Called after variables were written outside of the steps.
 void Session::prepare() {
   for (std::optional<StepRunner>* runner : {&main_, &evaluation_}) {
     if (*runner) {

@@ -157,7 +157,7 @@ double StepRunner::feed(std::int64_t global_step, double learning_rate) {
   const std::span<const TensorView> here = stage_->take();
   const double waited = seconds_since(start);
   if (feeder_->has_next()) {
-    stage_next();  // beside the step that is about to run
+    stage_next();  // overlaps the next step
   }
   for (std::size_t i = 0; i < staged_.size(); ++i) {
     inputs_[staged_[i]] = here[i];

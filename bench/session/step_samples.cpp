@@ -20,7 +20,7 @@ const layers::Update* update_of(const Node& node) {
   return dynamic_cast<const layers::Update*>(node.op.get());
 }
 
-// The images of a step: an input, or a state where they are synthetic.
+// Returns the images of a step: an input, or a state if they are synthetic.
 std::optional<TensorId> find_images(const Graph& graph) {
   const std::optional<TensorId> found = graph.find("images");
   const bool is_image =
@@ -34,7 +34,7 @@ std::size_t bytes_of_first_images(const TensorDesc& desc) {
   return desc.bytes() / examples * std::min<std::size_t>(examples, most_images);
 }
 
-// Where an element lies, counted in elements.
+// Returns the index of an element in memory.
 std::size_t place_in(const TensorDesc& desc, const std::array<std::int64_t, 4>& at) {
   const auto [n, c, y, x] = at;
   const Shape& shape = desc.shape;
@@ -69,8 +69,8 @@ double value_at(const std::byte* data, std::size_t place, DataType type) {
   return 0;
 }
 
-// Bytes stay; other values are scaled as TensorFlow does it: 0 stays black, or becomes grey where
-// there are negative values, and the largest magnitude takes the whole range.
+// Bytes stay unchanged; other values are scaled like in TensorFlow: 0 stays black, or becomes grey
+// if there are negative values, and the largest magnitude takes the whole range.
 struct ToByte {
   double scale = 1, shift = 0;
 
@@ -103,7 +103,7 @@ StepSamples::Image image_of(const TensorDesc& desc, const std::byte* data, std::
   for (std::int64_t y = 0; y < shape[2]; ++y) {
     for (std::int64_t x = 0; x < shape[3]; ++x) {
       for (std::int64_t c = 0; c < colours; ++c) {
-        const std::int64_t channel = std::min(c, channels - 1);  // of a grey image always the one
+        const std::int64_t channel = std::min(c, channels - 1);  // a grey image has one
         values.push_back(value_at(data, place_in(desc, {example, channel, y, x}), desc.type));
       }
     }
@@ -190,7 +190,7 @@ void StepSamples::sample_gradients(const Node& update, const Operands& operands,
     work.parameter = graph_->info(parameter).name;
     work.view = gradient;
     if (op.attributes.automatic_loss_scale) {
-      constexpr std::size_t loss_scale = 1;  // its place among the inputs of an update
+      constexpr std::size_t loss_scale = 1;  // index among the inputs of an update
       work.variable = reinterpret_cast<const float*>(
           on_host(operands.in[loss_scale], sizeof(float), copy, stream));
     } else {
@@ -214,7 +214,7 @@ void StepSamples::count(Work& work) const {
       work.values.add(value);
     }
   }
-  if (detail_ == Detail::all) {  // the padding of packed weights is 0
+  if (detail_ == Detail::all) {  // padding of packed weights is 0
     work.values.remove_zeros(static_cast<std::int64_t>(elements.size()) -
                              work.view.desc.shape.elements());
   }

@@ -73,7 +73,7 @@ void Team::start_ranks() {
     return static_cast<int>(place - ranks_.begin());
   };
   each([&](Rank& rank) { build(rank, number_of(rank)); });
-  // A rank that has no device has failed by now: nobody waits for it to connect.
+  // A rank without a device has failed by now, so no other rank waits for it to connect.
   if (exchanges_gradients(*job_.config)) {
     each([&](Rank& rank) { connect(rank, number_of(rank)); });
   }
@@ -114,7 +114,7 @@ void Team::build(Rank& rank, int number) {
                   .kernels = backend.kernels});
 }
 
-// A plan of --lms is one for all: it is made for the least that a rank has.
+// All ranks share one --lms plan, made for the smallest memory of a rank.
 void Team::level_memory() {
   std::size_t device = std::numeric_limits<std::size_t>::max(), host = device;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
@@ -154,8 +154,8 @@ void Team::each(const std::function<void(Rank&)>& work) {
   }
   for (const std::unique_ptr<Rank>& rank : ranks_) {
     rank->thread->start([&work, &of = *rank] {
-      // The others may wait for a device that waits for this rank, which no message ends: they look
-      // whom a rank that has given up blames.
+      // Other ranks may wait for a device that waits for this rank, which no message ends: they
+      // check whom a failed rank blames.
       try {
         work(of);
       } catch (const allreduce::PeerLost& lost) {
@@ -208,7 +208,7 @@ std::optional<Restored> Team::restore(const std::string& folder_or_path) {
 
 void Team::spread(Spread what) {
   const auto which = what == Spread::all ? Session::Which::all : Session::Which::statistics;
-  std::vector<float> values;  // of the first rank of this process, one after another
+  std::vector<float> values;  // of the first rank of this process, contiguous
   only(*ranks_.front(), [&](Rank& rank) {
     rank.session->change_saved(which, [&](std::span<float> some) {
       if (peers_ != nullptr) {

@@ -1,4 +1,4 @@
-// The part of Team that checks what its ranks compute.
+// The part of Team that checks the results of its ranks.
 #include <algorithm>
 #include <fmt/format.h>
 
@@ -105,7 +105,7 @@ std::uint64_t Team::own_word() const {
   return word;
 }
 
-// All processes learn in merged() whether all words are equal, so that all come to one conclusion.
+// All processes learn in merged() whether all words are equal, so all reach the same conclusion.
 void Team::compare_hashes(std::int64_t global_step) {
   if (!repeats_on_all_ranks(*job_.config) || hashes() == nullptr) {
     return;

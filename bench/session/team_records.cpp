@@ -1,4 +1,4 @@
-// Gathers what the ranks of a team report when a run ends.
+// Gathers the reports of a team's ranks at the end of a run.
 #include <fmt/format.h>
 
 #include "bench/flags/conditions.h"

@@ -1,5 +1,4 @@
-// The part of Team that makes the sessions of its ranks, so that all go by the choices of the
-// first.
+// The part of Team that makes the sessions of its ranks, with the first rank's choices.
 #include <algorithm>
 #include <fmt/format.h>
 #include <iterator>
@@ -33,9 +32,9 @@ const RankContext& Team::context_of(const Rank& rank) const {
   return rank.context ? *rank.context : context_;
 }
 
-// Gradients that ranks exchange lie at the same places with all of them: with --lms they go by one
-// plan, and where kernels are chosen, perhaps by time, by one choice, since each kernel wants a
-// workspace of its own.
+// Exchanged gradients have the same addresses on all ranks: with --lms all ranks use one plan, and
+// if kernels are chosen, perhaps by timing, one choice, since each kernel needs a different
+// workspace.
 void Team::make_sessions() {
   const bool one_plan = job_.config->lms.enabled && job_.trains() && job_.ranks > 1;
   const bool one_choice = context_of(*ranks_.front()).backend.tuning.adopt && job_.ranks > 1;
@@ -55,7 +54,7 @@ void Team::make_sessions() {
   check_plans();
 }
 
-// Compares the ranks of this process; processes compare theirs when all are made.
+// Compares the ranks of this process; processes compare theirs when all sessions exist.
 void Team::check_plans() {
   std::vector<std::string> plans;
   for (const std::unique_ptr<Rank>& rank : ranks_) {
@@ -66,7 +65,7 @@ void Team::check_plans() {
   check(difference.empty(), difference);
 }
 
-// Makes the session of the first rank of all, and tells the others what they go by.
+// Makes the session of the first rank of all, and broadcasts what the others adopt.
 Team::FirstRank Team::first_rank(bool one_plan) {
   FirstRank first;
   Rank& mine = *ranks_.front();
@@ -79,7 +78,7 @@ Team::FirstRank Team::first_rank(bool one_plan) {
         const KernelTuning& tuning = context.backend.tuning;
         first.choices = tuning.choices ? tuning.choices() : std::string();
       });
-    } catch (const DoesNotFit& problem) {  // for none of the ranks
+    } catch (const DoesNotFit& problem) {  // fits none of the ranks
       first.failure = problem.what();
     } catch (const lms::PlanningStopped&) {  // the others wait for the plan
       if (peers_ == nullptr) {

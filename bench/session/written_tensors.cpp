@@ -14,7 +14,7 @@
 namespace cnn::bench {
 namespace {
 
-// A conversion that changes nothing but the layout has the key of what it converts.
+// Returns whether a node only converts the layout: its output then has the key of its input.
 bool keeps_values(const Graph& graph, const Node& node) {
   if (dynamic_cast<const layers::Convert*>(node.op.get()) == nullptr) {
     return false;
@@ -22,7 +22,7 @@ bool keeps_values(const Graph& graph, const Node& node) {
   return graph.info(node.inputs.front()).desc.type == graph.info(node.outputs.front()).desc.type;
 }
 
-// Keys by TensorId: the way in which each tensor is computed from inputs and variables.
+// Keys by TensorId: how each tensor is computed from inputs and variables.
 class Keys {
  public:
   explicit Keys(const Graph& graph) : keys_(graph.tensors().size()) {
@@ -39,11 +39,11 @@ class Keys {
   std::uint64_t of(TensorId tensor) const { return keys_[index_of(tensor)]; }
 
  private:
-  // Tells nodes apart that are equal, such as two pools of one tensor, by their order.
+  // Distinguishes equal nodes, such as two pools of one tensor, by their order.
   std::uint64_t distinct(std::uint64_t key) { return combine_hash(key, equal_[key]++); }
 
-  // A copy of a variable in another layout holds the same values. One of another type is rounded:
-  // it has the key of what a node that converts the variable writes.
+  // A copy of a variable in another layout holds the same values. A copy of another type is
+  // rounded: its key is that of the output of a node that converts the variable.
   std::uint64_t key_of_source(const TensorInfo& info) {
     const std::string_view name = info.name;
     if (info.role != Role::derived) {
