@@ -15,7 +15,8 @@ void Checkpoints::start(const RunStart& /*run*/) { last_save_ = Clock::now(); }
 
 void Checkpoints::step_finished(const FinishedStep& step) {
   ++steps_;
-  if (steps_ > 1 && saver_ == nullptr && options_.kill_delay) {  // the first step is no measure
+  // the first step is not representative
+  if (steps_ > 1 && saver_ == nullptr && options_.kill_delay) {
     guard_against_kill(step.values.seconds);
   }
   if (saver_ != nullptr && Clock::now() >= next_snapshot_) {
@@ -23,8 +24,8 @@ void Checkpoints::step_finished(const FinishedStep& step) {
   }
 }
 
-// Once a step takes more than half the time that the launcher leaves: the other half is for writing
-// the checkpoint.
+// Takes effect once a step takes more than half the time that the launcher leaves: the other half
+// is for writing the checkpoint.
 void Checkpoints::guard_against_kill(double step_seconds) {
   const KillDelay& delay = *options_.kill_delay;
   if (2 * step_seconds <= delay.seconds) {
@@ -51,8 +52,8 @@ void Checkpoints::guard_against_kill(double step_seconds) {
   saver_ = std::make_unique<StopSaver>(options_.asked_to_end);
 }
 
-// A tenth of the time at most goes into snapshots. The first one, for which memory is new, is no
-// measure of the others.
+// Spends at most a tenth of the time on snapshots. The first one, which allocates memory, is not
+// representative.
 void Checkpoints::take_snapshot(std::int64_t global_step) {
   constexpr int share = 10;
   const Clock::time_point before = Clock::now();

@@ -17,7 +17,7 @@
 namespace cnn::bench {
 namespace {
 
-// Returns the quantile of sorted values: a share of this size is not larger.
+// Returns the quantile of sorted values at `share`.
 double at_share(std::span<const double> sorted, double share) {
   const double place = std::ceil(share * static_cast<double>(sorted.size())) - 1;
   return sorted[static_cast<std::size_t>(std::max(0.0, place))];
@@ -34,7 +34,7 @@ std::size_t place_of_largest(std::span<const RankWindow> ranks, double RankWindo
   return static_cast<std::size_t>(found - ranks.begin());
 }
 
-// The places of those that take longest, ascending.
+// Returns the indices of the longest times, ascending.
 std::vector<std::size_t> longest_of(std::span<const WaitAndTransfer> times) {
   constexpr std::size_t most = 16;
   std::vector<std::size_t> places(times.size());
@@ -50,7 +50,7 @@ std::vector<std::size_t> longest_of(std::span<const WaitAndTransfer> times) {
 // The report of a rank on a window of steps.
 struct RankReport {
   RankWindow window;
-  std::vector<ReductionTime> reductions;  // by the clock of the first process
+  std::vector<ReductionTime> reductions;  // on the first process's clock
 
   static auto fields(auto& self) { return std::tie(self.window, self.reductions); }
 };
@@ -70,7 +70,7 @@ RankWindow window_of(std::vector<double> seconds) {
 StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange& exchange) {
   const allreduce::Settings& settings = exchange.settings;
   StepExchange step;
-  double longest = 0;  // bound of a bucket
+  double longest = 0;  // largest bound of a bucket
   std::vector<std::pair<std::string, int>> ways;
   for (const std::size_t elements : buckets) {
     const auto bytes = static_cast<double>(elements * size_of(settings.wire));
@@ -134,7 +134,7 @@ WaitTable wait_table(std::span<const std::vector<ReductionTime>> reductions, std
     WaitAndTransfer most;
     for (std::size_t rank = 0; rank < reductions.size(); ++rank) {
       const ReductionTime& own = reductions[rank][i];
-      // A clock that is a little ahead must not make a time negative.
+      // A clock that is slightly ahead must not make a time negative.
       const double begun = std::clamp(latest, own.start, own.end);
       const WaitAndTransfer part{(begun - own.start) / count, (own.end - begun) / count};
       table.of_rank[rank].wait += part.wait;
@@ -174,7 +174,7 @@ CommDump::CommDump(Team& team, Console& console, int every)
 
 void CommDump::timing_starts() {
   before_ = team_.exchange_seconds();
-  std::ranges::fill(before_, 0);  // the team forgets them
+  std::ranges::fill(before_, 0);  // the team resets them
   seconds_.assign(before_.size(), {});
   exchanged_ = step_exchange(buckets_of(team_.first().plan()), *team_.exchange());
   clock_ahead_ = team_.clock_ahead();

@@ -32,8 +32,8 @@ Json to_json(const EvaluationResult& result) {
 
 namespace {
 
-// Null: this run writes no events of evaluations. The default folder belongs to whoever made it
-// first: that others cannot write there ends no evaluation.
+// Returns null if this run writes no events of evaluations. Another user may own the default
+// folder: a failure to write there does not end the evaluation.
 std::shared_ptr<EventFile> open_events(const Config& config, Console& console) {
   const std::string& folder = config.report.summaries.eval_dir;
   const bool wanted = config.mode.eval || writes_summaries(config);
@@ -71,7 +71,7 @@ EvaluationResult Evaluator::evaluate(std::int64_t global_step) {
   std::int64_t done = 0;
   team_.begin_evaluation();
   while (done < job_.eval_length.batches && !interruption_.requested()) {
-    // Evaluation draws its own synthetic labels: they depend on the step's number.
+    // Evaluation draws different synthetic labels: they depend on the step number.
     const StepValues values = team_.evaluation_step(done);
     ++done;
     seconds += values.seconds;

@@ -13,7 +13,7 @@ std::string_view mode_text(const Job& job) {
   return job.mode == Mode::forward_only ? "forward_only" : "training";
 }
 
-// Describes the run; result_text() would break the line.
+// Describes the run in one line; result_text() would break the line.
 std::string run_line(const Job& job, const Json& result) {
   Json run = {{"mode", mode_text(job)},
               {"batch_size", job.batch.per_device},
@@ -56,7 +56,7 @@ void HashFile::step_finished(const FinishedStep& step) {
 }
 
 void HashFile::failed(const RunEnd& end, std::string_view /*what*/) {
-  if (runs_) {  // the run may count the step already: an observer before this one failed in it
+  if (runs_) {  // the run may count the step already, if an observer before this one failed
     write(finished_.value_or(end.global_step) + 1);
   }
 }
@@ -75,7 +75,7 @@ void HashFile::write(std::int64_t global_step) {
   append(text);
 }
 
-// Lines that are in the file stay, however the run ends.
+// Written lines persist, however the run ends.
 void HashFile::append(const std::string& text) const {
   if (file_.replaceable()) {
     append_to_file(flag, path_, text);

@@ -14,14 +14,15 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t timed_of_warm_up = 5;  // steps at most
+constexpr std::int64_t timed_of_warm_up = 5;  // maximum number of steps
 constexpr std::int64_t timed_at_end = 2;
 
 std::string moved_text(double bytes, const std::optional<double>& rate) {
   if (rate) {
     return fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate);
   }
-  return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";  // too few to tell a rate
+  // too few bytes for a rate
+  return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";
 }
 
 }  // namespace
@@ -54,7 +55,7 @@ void MeasuredCosts::add(const StepPlan& plan, const Timeline& timeline) {
 }
 
 std::optional<double> MeasuredCosts::Copies::rate() const {
-  constexpr double enough = 1 << 20U;  // bytes: less is all latency
+  constexpr double enough = 1 << 20U;  // bytes; below, latency dominates
   return bytes > enough && seconds > 0 ? std::optional(bytes / seconds) : std::nullopt;
 }
 
@@ -105,7 +106,7 @@ void LmsObserver::timing_starts() {
   for (const std::string& line : lms_lines(*session_.lms(), -1)) {
     console_.note(line);
   }
-  result_["plan"] = session_.plan_json();  // the new plan may take more of the arena
+  result_["plan"] = session_.plan_json();  // the new plan may use more of the arena
 }
 
 void LmsObserver::end(const RunEnd& end) {

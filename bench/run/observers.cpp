@@ -76,7 +76,7 @@ void add_lms_observers(const Observed& run, Observers& all) {
   }
 }
 
-// Tells the user what comes up in steps: mostly in the first two.
+// Prints notes that arise in steps, mostly in the first two.
 class LateNotes final : public Observer {
  public:
   LateNotes(Team& team, Console& console) : team_(team), console_(console) {}
@@ -150,7 +150,7 @@ std::unique_ptr<Observer> summaries_observer(const Observed& run) {
       std::make_unique<EventFile>("--train_dir", *run.job.config->checkpoint.train_dir));
 }
 
-// Records of every step, and of what the machine did meanwhile.
+// Adds records of every step, and of the machine's state meanwhile.
 void add_step_records(const Observed& run, const StepRecord::Options& options, Observers& all) {
   std::function<std::optional<std::uint64_t>()> throttled;
   if (run.context.backend.telemetry) {

@@ -13,10 +13,9 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::size_t shown_kinds = 20;  // as the original prints
+constexpr std::size_t shown_kinds = 20;  // as upstream prints
 
-// Returns a timeline for a plan that nobody predicted: each node at its roofline, copies for
-// nothing.
+// Returns a timeline for a plan without a prediction: each node at its roofline, copies at no cost.
 Timeline at_best(const StepPlan& plan, const Ceilings& ceilings) {
   Costs costs;
   for (std::size_t i = 0; i < plan.specs.size(); ++i) {

@@ -42,7 +42,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// As the original names them. rank: of all ranks of all processes.
+// Returns a device name as upstream prints it. rank: among all ranks of all processes.
 std::string device_text(const Config& config, int processes, int rank) {
   const std::string_view device = word_of(config.device);
   const int process = rank / config.num_gpus, number = rank % config.num_gpus;
@@ -63,7 +63,7 @@ std::string device_text(const Config& config, int processes, int rank) {
 Header header_for(const Job& job, int processes) {
   Header header = header_of(*job.config);
   const std::string_view full = build_version();
-  header.version = std::string(full.substr(0, full.rfind('.')));  // major.minor, as the original's
+  header.version = std::string(full.substr(0, full.rfind('.')));  // major.minor, like upstream's
   header.model = job.model->printed_name;
   header.synthetic = job.input.synthetic;
   header.mode = job.mode;
@@ -133,14 +133,14 @@ void note_choices(const Job& job, const Backend& backend, Team& team, Console& c
   }
 }
 
-// Two runs that save in one folder would take each other's checkpoints for their own.
+// Prevents two runs from saving in one folder, where each would load the other's checkpoints.
 std::unique_ptr<data::FolderLock> lock_folder(const Job& job) {
   return job.keeps_checkpoints()
              ? std::make_unique<data::FolderLock>(*job.config->checkpoint.train_dir)
              : nullptr;
 }
 
-// Restores what --train_dir holds.
+// Restores the checkpoint of --train_dir.
 std::optional<Restored> resume(const Observed& run) {
   if (!run.job.keeps_checkpoints()) {
     return std::nullopt;
@@ -178,7 +178,7 @@ void print_phases(const Job& job, Console& console) {
   }
 }
 
-// Says by which algorithms ranks exchange.
+// Prints the algorithms of the exchange.
 void note_exchange(const Job& job, const Team& team, Console& console) {
   const Exchange* const exchange = team.exchange();
   if (exchange == nullptr) {
@@ -213,7 +213,7 @@ Json memory_json(const Session& session) {
           {"process_peak_bytes", or_null(process_peak_bytes())}};
 }
 
-// The other processes of the run, if there are any; all of them started alike.
+// Returns the other processes of the run, if any; all of them start the same way.
 std::optional<Peers> join_peers(const RunRequest& request) {
   if (request.world == nullptr || request.world->ranks() == 1) {
     check_update_mode(request.config, 1, request.world != nullptr);
@@ -224,7 +224,7 @@ std::optional<Peers> join_peers(const RunRequest& request) {
   return peers;
 }
 
-// Returns the answer of the first process, whose files they are that others have a part in.
+// Returns the answer of the first process, which owns the shared files.
 bool first_says(std::optional<Peers>& peers, bool mine) {
   return peers ? peers->from_first(mine) : mine;
 }
@@ -235,8 +235,8 @@ Backend placed_backend(const RunRequest& request, const std::optional<Peers>& pe
   return make_backend(placed, request.backends);
 }
 
-// The place of this process in the run. Where --simulate_ranks asks for several, it is one of two:
-// the steps of more have the same nodes.
+// Returns the rank context of this process. --simulate_ranks makes it one of two ranks: the steps
+// of more ranks have the same nodes.
 RankContext context_for(const Config& config, const Backend& backend, std::optional<Peers>& peers) {
   if (peers) {
     return peers->connect(backend);
@@ -246,7 +246,7 @@ RankContext context_for(const Config& config, const Backend& backend, std::optio
   return context;
 }
 
-// Building and warming up are work too; null unless turns are asked for.
+// Building and warming up happen in a turn too; null unless turns are requested.
 std::unique_ptr<Turns> first_turn(const Config& config, const Interruption& interruption) {
   std::unique_ptr<Turns> turns;
   if (config.report.take_turns && !config.gpu.simulate) {
@@ -257,7 +257,7 @@ std::unique_ptr<Turns> first_turn(const Config& config, const Interruption& inte
   return turns;
 }
 
-// From the arena to the totals.
+// Runs everything from allocating the arena to the totals.
 void run_steps(const RunRequest& request, const Observed& run) {
   const Job& job = run.job;
   if (job.mode == Mode::evaluation) {
@@ -279,10 +279,10 @@ void run_steps(const RunRequest& request, const Observed& run) {
   }
 }
 
-// Settles what ranks do with their gradients, which all must do alike.
+// Determines and prints the gradient exchange, which must be equal on all ranks.
 void settle_exchange(const Job& job, const Backend& backend, const Session& session, Peers* peers,
                      Console& console) {
-  if (job.ranks > 1 && !job.config->gpu.simulate) {  // which says itself how ranks scale
+  if (job.ranks > 1 && !job.config->gpu.simulate) {  // a simulation prints how ranks scale
     console.note(exchange_text(*job.config, peers));
   }
   if (peers != nullptr) {
@@ -298,18 +298,18 @@ void write_graph(const Config& config, const Session& session, Console& console)
   }
 }
 
-// Measures the device when the last step is done; the steps are safe by then.
+// Measures the device after the last step, when the results are safe.
 void report_speed(const Observed& run, const ProfileReport& profile, ResultFile& file) {
   file.publish(run.result);
   const Session& session = run.team.first();
   std::optional<Ceilings> ceilings;
-  if (run.job.ranks == 1) {  // else a rank has a part of what would be measured
+  if (run.job.ranks == 1) {  // else a rank has only part of the measured device
     ceilings = add_roofline(run.job, run.context.backend, session.plan(), run.console, run.result);
   }
   profile.finish(run.team, ceilings, run.console, run.result);
 }
 
-// Whether the user has stopped the run, which it then says.
+// Returns whether the user has stopped the run, and prints it.
 bool was_interrupted(const Interruption& interruption, Console& console) {
   if (interruption.requested()) {
     console.note(fmt::format("interrupted: {}", interruption.reason()));
@@ -324,13 +324,13 @@ void add_job(const Job& job, const Session& session, Json& result) {
   result["plan"] = session.plan_json();
 }
 
-// Seconds of the phases before the first timed step; those that are still to come fill in theirs.
+// Returns the seconds of the phases before the first timed step; later phases fill in theirs.
 Json start_json(double plan_seconds) {
   return {{"process_to_first_step", 0.0}, {"build", 0.0}, {"plan", plan_seconds}, {"warm_up", 0.0}};
 }
 
-// Runs what needs no training step: a search for sizes, or the input alone. False: the run is
-// another.
+// Runs jobs without training steps: a search for sizes, or the input alone. Returns false for other
+// runs.
 bool ran_without_steps(const RunRequest& request, const Job& job, const RankContext& context,
                        Console& console, Json& result) {
   if (request.config.search.any()) {
@@ -373,7 +373,7 @@ void run_all(const RunRequest& request, Console& console, Json& result, ResultFi
   const bool profiles = first_says(peers, ProfileReport::is_wanted(config));
   ProfileReport profile(config, job.ranks > 1 && profiles);
   const std::unique_ptr<Turns> turns = first_turn(config, request.interruption);
-  if (was_interrupted(request.interruption, console)) {  // while it waited
+  if (was_interrupted(request.interruption, console)) {  // during the wait
     return;
   }
   const Header header = header_for(job, context.ranks);

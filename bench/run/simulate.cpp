@@ -16,12 +16,12 @@
 namespace cnn::bench {
 namespace {
 
-constexpr double shown_share = 0.02;  // of all nodes' time, for an op to get a line
+constexpr double shown_share = 0.02;  // minimum share of all nodes' time for an op's line
 
-// The prediction of --simulate for the machine that it names.
+// The prediction of --simulate for the named machine.
 struct Simulation {
   std::string machine, source;  // of the two ceilings
-  std::string calibrated;       // what the efficiency was chosen to meet; may be empty
+  std::string calibrated;       // the published speed behind the efficiency; may be empty
   Efficiency efficiency;
   Link link;
   std::string fusion;
@@ -35,7 +35,7 @@ struct Simulation {
   bool with_lms = false;
 };
 
-// by_op: most seconds first.
+// by_op: the largest seconds first.
 Json to_json(const Simulation& simulation, const std::vector<OpCost>& by_op) {
   Json ops = Json::array();
   for (const OpCost& op : by_op) {
@@ -115,7 +115,8 @@ void note_prediction(const Simulation& result, const RankContext& context, Conso
   console.note(fmt::format("simulate: ceilings of {}: {}", result.machine, result.source));
 }
 
-// Notes the exchange of the first number of ranks; with --comm_print_plan what is weighed for each.
+// Prints the exchange for the first number of ranks; with --comm_print_plan all candidates for
+// each.
 void note_exchange(const Config& config, const StepPlan& plan, Console& console) {
   const CommFlags& flags = config.comm;
   const Exchange first = simulated_exchange(config, flags.simulate_ranks.front(), plan);
@@ -134,7 +135,7 @@ void note_exchange(const Config& config, const StepPlan& plan, Console& console)
   }
 }
 
-// Notes what the budget costs.
+// Prints the cost of the budget.
 void note_lms(const LmsReport& lms, Console& console) {
   if (!lms.necessary) {
     return;

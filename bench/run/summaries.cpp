@@ -18,7 +18,7 @@
 namespace cnn::bench {
 namespace {
 
-// Returns the attributes that all updates of a step share; nothing where nothing is trained.
+// Returns the attributes that all updates of a step share; nothing without training.
 std::optional<layers::UpdateAttributes> update_in(const Graph& graph) {
   for (const Node& node : graph.nodes()) {
     if (const auto* const update = dynamic_cast<const layers::Update*>(node.op.get())) {
@@ -46,7 +46,7 @@ void Summaries::step_finished(const FinishedStep& step) {
     events_->session_starts(step.global_step);
     started_ = true;
   }
-  if (!step.timed() && is_due(step.number)) {  // work() is for timed steps
+  if (!step.timed() && is_due(step.number)) {  // work() handles timed steps
     write(step);
   }
 }
@@ -111,7 +111,7 @@ void Summaries::add_samples(Summary& summary) {
     summary.histogram("log_gradients", samples->log_gradients());
   }
   for (const StepSamples::Gradient& gradient : samples->gradients()) {
-    if (gradient.values.count() > 0) {  // else only all gradients together are wanted
+    if (gradient.values.count() > 0) {  // otherwise only log_gradients() is requested
       summary.histogram(gradient.parameter + "/gradients", gradient.values);
     }
   }

@@ -60,7 +60,7 @@ void TrainingLoop::run_steps() {
   while (finished_.number < run_.timed_steps && next == Next::go_on && !interruption_.requested()) {
     if (finished_.number == 0) {
       timing_starts();
-      if (interruption_.requested()) {  // while it waited for its turn
+      if (interruption_.requested()) {  // while waiting for its turn
         break;
       }
     }

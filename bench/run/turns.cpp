@@ -21,7 +21,7 @@ constexpr mode_t read_and_write = 0666;
 
 }  // namespace
 
-// The file of the turns, opened by one program. The system drops its locks when it is closed.
+// The turnstile file as opened by one program. The system drops its locks when it is closed.
 class Turns::File {
  public:
   explicit File(const std::string& path)
@@ -32,17 +32,18 @@ class Turns::File {
   File(const File&) = delete;
   File& operator=(const File&) = delete;
 
-  // Waits for it, whatever signals come.
+  // Blocks until it has the lock, across signals.
   void lock(int byte) const {
     while (!set(byte, F_WRLCK, F_OFD_SETLKW)) {
     }
   }
-  // False: somebody else has it.
+  // Returns false if another program has the lock.
   bool try_lock(int byte) const { return set(byte, F_WRLCK, F_OFD_SETLK); }
   void unlock(int byte) const { set(byte, F_UNLCK, F_OFD_SETLK); }
 
  private:
-  // Locks of the open file, not of the process: a library that opens the file cannot drop them.
+  // Locks belong to the open file, not to the process: a library that opens the file cannot drop
+  // them.
   bool set(int byte, short kind, int command) const {
     struct flock range {};
     range.l_type = kind;
@@ -59,7 +60,7 @@ class Turns::File {
   int descriptor_ = -1;
 };
 
-// State that the program shares with the thread that waits for it.
+// State shared by the program and its waiting thread.
 struct Turns::Wait {
   std::mutex mutex;
   std::condition_variable changed;
@@ -90,16 +91,16 @@ void Turns::enter() {
   waited_ += start_ - asked;
 }
 
-// A wait for a lock ends early only by a signal that its own thread gets. So a thread of its own
-// waits; where the program is asked to end it leaves that thread behind, which closes the file and
-// with it drops its locks when its turn comes, or ends with the program.
+// Only a signal to the waiting thread ends a wait for a lock early. So a separate thread waits; if
+// the program is asked to end, it abandons that thread, which closes the file and so drops its
+// locks when its turn comes, or ends with the program.
 void Turns::wait_on_thread() {
   constexpr std::chrono::milliseconds between_looks{20};
   const auto wait = std::make_shared<Wait>();
   std::thread([wait, file = file_]() mutable {
     std::exception_ptr error;
     try {
-      file->lock(is_next);  // which it may have: to lock again changes nothing
+      file->lock(is_next);  // repeated locking has no effect
       file->lock(works);
       file->unlock(is_next);
     } catch (...) {
