@@ -225,8 +225,7 @@ void calibrate(const CommFlags& flags, Settings& settings, allreduce::Transport&
   if (first && flags.calibration_file && flags.calibrate != LinkCalibration::off) {
     known = load_links(*flags.calibration_file, settings.topology);
   }
-  // Rank 0 decides whether all ranks measure: an unmeasurable link could otherwise make them
-  // differ.
+  // Rank 0 decides whether all ranks measure: it then sends 0, an impossible bandwidth.
   LinkSpeeds mine = known.value_or(LinkSpeeds{.links = settings.links});
   if (measures(flags, known)) {
     mine.links.rank = 0;
