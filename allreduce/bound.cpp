@@ -8,8 +8,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// Returns the least seconds of n ranks with these links. Each sends and receives at least a whole
-// buffer, and all together send (n - 1) buffers to the sums and as much back.
+// Returns a lower bound of the seconds of n ranks with these links. Each sends and receives at
+// least a whole buffer, and all together send (n - 1) buffers to the sums and as many back.
 double exchange(const std::vector<double>& links, double bytes) {
   if (links.size() < 2) {
     return 0;

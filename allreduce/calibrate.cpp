@@ -24,8 +24,8 @@ constexpr int most_runs = 50;        // of one measurement
 constexpr int at_once = 16;          // concurrent messages, or barriers in a row
 constexpr std::size_t few = 16;      // elements of a small message
 constexpr std::size_t bulk = 16384;  // elements of the smallest message that is timed for bandwidth
-// The seconds of a transfer that is long enough: a shaped link passes some hundred KB at once, and
-// TCP takes a while to reach its full speed.
+// Minimum seconds of a timed transfer: a shaped link passes some hundred KB at once, and TCP takes
+// a while to reach its full speed.
 constexpr double long_transfer = 0.05;
 
 // The ranks to which a rank sends and from which it receives; -1: none.
@@ -129,10 +129,10 @@ class Measurement {
     return {std::max(shortest, one - 2 * post), post, bytes / std::max(shortest, large - one)};
   }
 
-  // Returns, by rank, the least seconds of an exchange with several partners in turn, of as many
-  // bytes as a link of that speed moves in a moment. This is the time of the rank's own link unless
-  // all its partners have slower ones. hosts: one rank of each host; other ranks only take part in
-  // barriers.
+  // Returns, by rank, the minimum seconds of an exchange with several partners in turn, of the
+  // bytes that a link of that speed moves in a moment. This is the time of the rank's own link
+  // unless all its partners have slower ones. hosts: one rank of each host; other ranks only take
+  // part in barriers.
   std::vector<double> exchanges(std::span<const int> hosts, double bytes_per_second) {
     constexpr int most_rounds = 4, runs = 2;
     const auto elements = std::clamp<std::size_t>(
@@ -278,7 +278,7 @@ double rounded(double value) {
 }
 
 // Returns, by rank, the speed of its host's link relative to the fastest; empty if all are equal.
-// seconds: by rank, of which the first one of each host counts.
+// seconds: by rank; the first rank of each host counts.
 std::vector<double> beside_the_fastest(std::span<const double> seconds,
                                        std::span<const std::vector<int>> hosts, std::size_t ranks) {
   constexpr double alike = 0.8;

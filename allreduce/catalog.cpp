@@ -138,7 +138,7 @@ void check_memory(const Algorithm& algorithm, const Topology& topology, const Op
 }
 
 // Returns the rank at each position. An order of sums is an order of rank numbers, so it fixes the
-// positions, whatever that costs.
+// positions at any cost.
 std::vector<int> places_of(const Topology& topology, const Options& options) {
   if (options.order == Order::fast) {
     return ranks_by_position(topology);

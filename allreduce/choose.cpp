@@ -17,11 +17,11 @@ namespace {
 
 constexpr int widest = 16;            // the largest dimension that is not divided further
 constexpr int most_flat = 64;         // the most ranks for which all-to-all messages are considered
-constexpr int most_in_window = 8;     // of the chunks that the user asks for
+constexpr int most_in_window = 8;     // upper limit for chunks that the user requests
 constexpr std::size_t small = 16384;  // elements from which on chunks are worth their messages
-constexpr int few_ranks = 16;         // up to which all candidates are simulated
-constexpr double most_messages = 1.2e6;          // that are simulated
-constexpr double most_messages_of_many = 1.5e5;  // the same for many ranks without a symmetry
+constexpr int few_ranks = 16;         // up to this many, all candidates are simulated
+constexpr double most_messages = 1.2e6;          // upper limit for simulation
+constexpr double most_messages_of_many = 1.5e5;  // the limit for many ranks without a symmetry
 
 bool prime(int n) {
   for (int d = 2; d * d <= n; ++d) {
@@ -184,7 +184,7 @@ std::vector<int> dims_for_order(const Topology& topology) {
 bool keeps_bits(const Candidate& candidate, const Topology& topology,
                 const Requirements& requirements) {
   if (!requirements.shape.dims.empty() || requirements.shape.rings > 0) {
-    return true;  // the user has fixed them
+    return true;  // the user fixes them
   }
   if (requirements.order == Order::fast) {
     return !(requirements.peers_memory && topology.one_host()) ||
@@ -244,7 +244,7 @@ bool has_channels(const Candidate& candidate, const Topology& topology,
          requirements.channels;
 }
 
-// Returns the simulated time by the plans of one host, for a buffer rounded up to equal slices.
+// Returns the time of one host's plans, simulated for a buffer rounded up to equal slices.
 double simulate_by_symmetry(const Candidate& candidate, const Topology& topology,
                             std::size_t elements, const Links& links, const Symmetry& symmetry) {
   const auto unit = static_cast<std::size_t>(topology.ranks()) *
@@ -260,8 +260,8 @@ double simulate_by_symmetry(const Candidate& candidate, const Topology& topology
                   static_cast<double>(elements) / static_cast<double>(rounded));
 }
 
-// Returns the predicted time: by simulation of all messages for few ranks, by that of one host
-// where hosts are equal, and by formulas where there are too many messages.
+// Returns the predicted time: by simulating all messages for few ranks, by simulating one host if
+// hosts are equal, and by formulas if there are too many messages.
 double seconds_of(const Candidate& candidate, const Topology& topology, std::size_t elements,
                   const Links& links) {
   const Algorithm& row = *candidate.algorithm;
@@ -339,7 +339,7 @@ std::vector<Candidate> candidates_for(const Settings& settings, std::size_t elem
   }
   const Candidate fixed = candidate_of_rule(*rule, requirements);
   make_plan(*fixed.algorithm, settings.topology, 0, 0,
-            fixed.options);  // throws if it is not possible
+            fixed.options);  // throws if the dims do not fit
   std::vector<Candidate> all{fixed};
   simulate_all(all, settings.topology, requirements, settings.links);
   check(!all.empty(), "all-reduce '" + std::string(fixed.algorithm->name) + "' in " +

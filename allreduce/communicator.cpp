@@ -14,10 +14,10 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t words = 6;       // into which a hash is split
-constexpr unsigned bits_of_word = 12;  // so few that floats add them exactly for up to 4,096 ranks
+constexpr std::size_t words = 6;       // of a hash
+constexpr unsigned bits_of_word = 12;  // small enough for exact float sums over up to 4,096 ranks
 
-// FNV-1a over whole numbers.
+// FNV-1a over integers.
 class Hash {
  public:
   void add(std::uint64_t value) { hash_ = (hash_ ^ value) * 0x100000001b3U; }
@@ -91,7 +91,7 @@ std::optional<FaultyTransport> fault_of(const Settings& settings, Transport& tra
               : std::nullopt;
 }
 
-// Returns the name of the phase before the last sum of a list, or after it.
+// Returns the name of the phase before or after the last sum of a list.
 std::string_view phase_of(const Algorithm& algorithm, bool is_reducing) {
   if (algorithm.name == "doubling") {
     return "exchange";

@@ -31,7 +31,7 @@ class Engine::Resolver {
       state.complete.resize(chunk.actions.size());
       engine_.chunks_.push_back(std::move(state));
     }
-    std::size_t operand = 0, output = 0;  // The tables do not grow any more.
+    std::size_t operand = 0, output = 0;  // the tables no longer grow
     for (simd::Sum& sum : engine_.sums_) {
       sum.operands = &engine_.operands_[operand];
       sum.to = &engine_.outputs_[output];

@@ -29,8 +29,8 @@ struct Problem {
   double depth() const { return std::ceil(std::log2(ranks)); }
 };
 
-// The cost of an algorithm: the latency of one chunk, the time that the whole buffer keeps each
-// kind of link busy (`stages`), and the messages of a rank per chunk.
+// The cost of an algorithm: the latency of one chunk, the time for which the whole buffer occupies
+// each kind of link (`stages`), and the messages of a rank per chunk.
 struct Cost {
   double latency = 0;
   std::vector<double> stages = {};
@@ -56,8 +56,8 @@ Cost direct(const Problem& of) {
           2 * (of.ranks - 1)};
 }
 
-// Each dimension works on the slice that those before have left to a rank. before: the product of
-// the dimensions in front of these.
+// Each dimension works on the slice that earlier dimensions have left to a rank. before: the
+// product of those dimensions.
 Cost grid(const Problem& of, const std::vector<int>& dims, bool rings, double before = 1) {
   Cost cost;
   double left = 1 / before, stride = before;
@@ -92,7 +92,7 @@ Cost shared_grid(const Problem& of, std::vector<int> dims, bool rings) {
   return cost;
 }
 
-// Recursive doubling, or halving and doubling.
+// The cost of recursive doubling, or of halving and doubling.
 Cost distances(const Problem& of, bool halves) {
   Cost cost{.latency = (halves ? 2 : 1) * of.depth() * of.step(),
             .messages = (halves ? 2 : 1) * of.depth()};
@@ -122,7 +122,7 @@ Cost shared(const Problem& of) {
           2};
 }
 
-// A NUMA node in the middle is the busiest: it reads a slice in its own buffers and in one more,
+// A NUMA node in the middle is the bottleneck: it reads a slice in its own buffers and in one more,
 // writes it once, later reads the result from another node and writes it to all its own buffers.
 Cost shared_by_node(const Problem& of) {
   const double nodes = of.ranks / of.of_node, meeting = of.links.meeting.value_or(of.links.latency);

@@ -104,7 +104,7 @@ FailureDetector::Overdue FailureDetector::most_overdue(Duration uptime) const {
   return longest;
 }
 
-// Where ranks wait for one another in a circle, the result is any of them but this one.
+// If ranks wait for one another in a cycle, returns any of them except this one.
 int FailureDetector::root_of(int rank) const {
   const auto known = latest_.find(rank);
   if (known == latest_.end() || known->second.waits_for < 0) {

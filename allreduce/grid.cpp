@@ -37,7 +37,7 @@ constexpr Exchange by_rings{ring_reduce_scatter, ring_all_gather};
 constexpr Exchange by_direct{direct_reduce_scatter, direct_all_gather};
 constexpr Exchange by_memory{shared_reduce_scatter, shared_all_gather};
 
-// One dimension of a grid, as this rank sees it.
+// One dimension of a grid from the view of this rank.
 struct Dimension {
   const Group* group = nullptr;
   Exchange exchange;
@@ -49,7 +49,7 @@ struct Stage {
   std::vector<Range> slices;
 };
 
-// Reduce-scatters in one dimension after the other, each within the slice that the one before has
+// Reduce-scatters in one dimension after another, each within the slice that the previous one has
 // left to this rank, then all-gathers in the reverse order.
 void write_chunk(PlanBuilder& builder, std::span<const Dimension> dimensions, Range range) {
   std::vector<Stage> stages;

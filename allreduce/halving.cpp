@@ -8,7 +8,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// A round of recursive halving: which half of the range a rank keeps.
+// A round of recursive halving: the half of the range that a rank keeps.
 struct Halving {
   int partner;
   Range kept, given;

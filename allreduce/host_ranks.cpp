@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* job_variable = "PMIX_NAMESPACE";
-// mpirun sets the first of each, srun the second.
+// mpirun sets the first variable of each pair, srun the second.
 constexpr std::array<const char*, 2> rank_variables{"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
 constexpr std::array<const char*, 2> rank_counts{"OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"};
 
@@ -40,7 +40,7 @@ std::string own_variable(const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// The value of a variable in /proc/<process>/environ.
+// Returns the value of a variable in /proc/<process>/environ.
 std::string_view variable_in(std::string_view environment, std::string_view name) {
   while (!environment.empty()) {
     const std::string_view entry = environment.substr(0, environment.find('\0'));
@@ -70,8 +70,8 @@ std::optional<int> own_number(const std::array<const char*, 2>& names) {
   return std::nullopt;
 }
 
-// Returns the tasks of a node from Slurm's list, where "4(x2),1" means nodes of 4, 4 and 1 tasks;
-// 0 if it does not tell.
+// Returns the tasks of a node from Slurm's list, where "4(x2),1" means nodes of 4, 4 and 1 tasks; 0
+// if the list lacks the node.
 int tasks_of_node(std::string_view list, int node) {
   while (!list.empty()) {
     const std::string_view entry = list.substr(0, list.find(','));
@@ -117,12 +117,12 @@ bool is_in(const fs::path& process, const std::string& call) {
 
 struct Seen {
   std::string process;
-  bool runs_program = false;  // rather than a shell that is to start it
+  bool runs_program = false;  // false: a shell that will start the program
   bool stopped = false, waits = false;
 };
 
-// Processes by rank. A launcher may have started a shell that starts the program: what runs the
-// program counts, unless something else of the rank is stopped.
+// Finds processes by rank. A launcher may have started a shell that starts the program: the process
+// that runs the program counts, unless another process of the rank is stopped.
 std::map<int, Seen> ranks_of_host(const std::string& call) {
   std::map<int, Seen> ranks;
   std::error_code error, ignored;

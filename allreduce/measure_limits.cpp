@@ -175,7 +175,7 @@ class LimitProbe {
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
   // Two ways to read and write each byte once: scaling in place, and copying one half to the other.
-  // The faster one depends on the processor and the size.
+  // Processor and size decide which is faster.
   void update(std::span<float> floats) const {
     const simd::Operand operand{floats.data(), simd::Type::f32};
     float* const to = floats.data();
@@ -188,7 +188,7 @@ class LimitProbe {
 
   double fastest(std::span<float> floats, double seconds) {
     constexpr int least_runs = 3, most_runs = 20;
-    constexpr double alike = 1.05, patience = 4;  // the latter for a machine that others use
+    constexpr double alike = 1.05, patience = 4;  // patience: for a machine with other load
     const auto bytes = static_cast<double>(floats.size_bytes());
     double best = 0, second = 0, used = 0;
     for (int run = 0; run < most_runs && used < patience * seconds; ++run) {

@@ -9,7 +9,7 @@
 namespace cnn::allreduce {
 namespace {
 
-constexpr std::size_t words_each = 4;  // 16-bit words, which floats add to zeros exactly
+constexpr std::size_t words_each = 4;  // 16-bit words; floats add them to zeros exactly
 
 }  // namespace
 

@@ -13,7 +13,7 @@ StepTime predict_step(const StepModel& model) {
     time.communication += bucket.seconds;
   }
   time.exposed = std::max(0.0, end - model.backward_end) + model.pack;
-  // The expected maximum of so many normal values, approximately.
+  // The approximate expected maximum of so many normal values.
   time.straggler = model.jitter * std::sqrt(2 * std::log(std::max(model.ranks, 1)));
   time.seconds = model.compute + time.exposed + time.straggler;
   return time;

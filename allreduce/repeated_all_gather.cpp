@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t small_channel = 0;
 
-// Polls done(), which waits for that rank.
+// Polls done(), which depends on that rank.
 template <class Done>
 void wait_for(Transport& transport, int rank, const Done& done) {
   while (!done()) {
@@ -83,7 +83,7 @@ void Broadcast::run(Bytes values) {
   }
 }
 
-// A binomial tree: the parent of a rank lacks its lowest bit, its children have one lower bit more.
+// A binomial tree: the parent of a rank clears its lowest bit, its children set one lower bit.
 void Broadcast::forward(std::size_t bytes) {
   const auto self = static_cast<unsigned>(transport_.rank());
   const auto ranks = static_cast<unsigned>(transport_.ranks());

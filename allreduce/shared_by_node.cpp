@@ -9,7 +9,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// The NUMA nodes of a host as one of its ranks sees them.
+// The NUMA nodes of a host from the view of one of its ranks.
 struct Nodes {
   std::vector<std::vector<int>> ranks;  // of each node, in the order of sums
   std::size_t mine = 0;                 // the node of this rank
@@ -37,7 +37,7 @@ Operand buffer_of(int owner, int rank) {
                        : Operand{Operand::Source::peer_buffer, static_cast<std::size_t>(owner)};
 }
 
-// Adds the buffers of this rank's node to the sums that the node before has left in slices of its
+// Adds the buffers of this rank's node to the sums that the previous node has left in slices of its
 // own ranks' buffers. The last node writes the result into all of its buffers.
 void add_own_node(PlanBuilder& builder, const Nodes& nodes, int rank, Range chunk) {
   std::vector<Operand> operands;
@@ -68,7 +68,7 @@ void write_chunk(PlanBuilder& builder, const Nodes& nodes, int rank, Range chunk
     everyone.insert(everyone.end(), node.begin(), node.end());
   }
   // All ranks of a host pass equally many barriers in a chunk. The barrier before a node's turn
-  // joins it with the node before, which hands over; the other nodes pass a barrier of their own
+  // joins it with the previous node, which hands over; the other nodes pass a barrier of their own
   // ranks.
   for (std::size_t turn = 0; turn < nodes.count(); ++turn) {
     std::vector<int> group = nodes.own();
@@ -92,9 +92,9 @@ void write_chunk(PlanBuilder& builder, const Nodes& nodes, int rank, Range chunk
 
 }  // namespace
 
-// Gives the sums of `shared`, in the same order and so with the same bits. The partial sum goes
+// Computes the sums of `shared`, in the same order and so with the same bits. The partial sum goes
 // from one NUMA node to the next, whose ranks read one buffer of another node instead of all of
-// them. While a node adds one chunk, the node before adds the next one.
+// them. While a node adds one chunk, the previous node adds the next one.
 RankPlan shared_by_node(const Topology& topology, int rank, std::size_t elements,
                         const Options& options) {
   const Nodes nodes = nodes_of(topology, rank);

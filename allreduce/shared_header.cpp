@@ -19,7 +19,7 @@ constexpr std::size_t line = 64;
 
 std::size_t whole_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
 
-// Returns the bytes from one word of a kind to the next.
+// Returns the bytes between two words of a kind.
 std::size_t stride_of(const SharedParameters& of) {
   constexpr std::size_t few_ranks = 16;
   return of.ranks <= few_ranks ? line : sizeof(Word);

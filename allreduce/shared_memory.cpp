@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A sched_yield() that takes longer than this has given the processor to somebody else.
+// A sched_yield() longer than this has given the processor to another thread.
 constexpr std::chrono::microseconds contended_yield{100};
 // After such a yield this many waits sleep on the doorbell instead of yielding.
 constexpr unsigned contention_memory = 64;
@@ -54,7 +54,7 @@ struct Incoming {
   std::span<const Bytes> at_sender, to;
 };
 
-// Moves messages by a copy out of the sender's segment, which the receiver makes.
+// Transfers a message by a copy out of the sender's segment, which the receiver makes.
 class SharedMemoryTransport final : public Transport {
  public:
   SharedMemoryTransport(std::byte* memory, int rank, bool processes,
@@ -157,9 +157,9 @@ class SharedMemoryTransport final : public Transport {
     });
   }
 
-  // Backs off in three stages: a short wait spins, a longer one yields the processor. Where another
-  // thread then takes the processor, it keeps it for a whole time slice; this wait and the next
-  // ones sleep on the doorbell until a peer rings it.
+  // Backs off in three stages: a short wait spins, a longer one yields the processor. If another
+  // thread then runs, it keeps the processor for a whole time slice; this wait and the next ones
+  // sleep on the doorbell until a peer rings it.
   void idle(int waits_for) override {
     constexpr unsigned spins = 200;
     // Checks go by time and not by rounds, as a yield may take as long as a time slice.
@@ -298,7 +298,7 @@ class SharedMemoryTransport final : public Transport {
     }
     if (waits_for != any_rank &&
         status(waits_for).state.load(std::memory_order_acquire) == RankState::left) {
-      if (seen_left_ == waits_for) {  // at the first sight, its last message may still be there
+      if (seen_left_ == waits_for) {  // at first sight, its last message may still be there
         lost(global_rank(waits_for), "it has left");
       }
       seen_left_ = waits_for;

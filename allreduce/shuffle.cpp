@@ -3,7 +3,7 @@
 
 namespace cnn::allreduce {
 
-// Direct exchange in which only the first ranks sum: a sharded parameter server.
+// Direct exchange in which only the first ranks sum, like a sharded parameter server.
 RankPlan shuffle(const Topology& topology, int rank, std::size_t elements, const Options& options) {
   const Group group = all_ranks(topology, rank);
   const std::size_t owners =

@@ -15,7 +15,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// A resource that serves one request after another at a speed: a direction of a link, a processor.
+// A resource that serves one request after another at a given speed: a link direction, a processor.
 struct Line {
   double speed = 1;
   double free = 0;  // the time from which on it is idle
@@ -32,17 +32,17 @@ struct Course {
   std::size_t open_messages = 0;
   std::size_t chunks_to_wait_for = 0;
   std::size_t meetings = 0;
-  double time = 0;  // the end of what it has waited for so far
+  double time = 0;  // the end of its latest wait
   bool done = false;
 };
 
 struct Message {
   std::size_t from = 0, to = 0, chunk = 0;
-  std::size_t place = 0;  // its number among the sends of its rank, which start in this order
+  std::size_t place = 0;  // index among the sends of its rank, which start in this order
   double bytes = 0;
-  bool inside = false;                   // whether it stays within a host
+  bool inside = false;                   // it stays within a host
   double last_byte = 0;                  // when it arrives, if the receiver's link is idle
-  std::optional<double> sent, expected;  // when each side posted it
+  std::optional<double> sent, expected;  // the time at which each side posted it
 };
 
 // The kinds of events; at equal times they come in this order.
@@ -51,7 +51,7 @@ struct Event {
   double time;
   std::size_t number;  // orders events of the same time and kind
   Kind kind;
-  std::size_t rank, chunk;  // go_on
+  std::size_t rank, chunk;  // for go_on
   Message message;
 
   bool operator<(
@@ -124,7 +124,8 @@ class Simulation {
                ? rank
                : static_cast<std::size_t>(symmetry_->representative(static_cast<int>(rank)));
   }
-  // A message to `to` represents, by symmetry, one to this rank from the representative of `from`.
+  // The symmetry lets a message to `to` stand for one to this rank from the representative of
+  // `from`.
   std::size_t moved(std::size_t from, std::size_t to) const {
     return symmetry_ == nullptr ? to
                                 : static_cast<std::size_t>(symmetry_->moved(static_cast<int>(from),
@@ -237,7 +238,7 @@ class Simulation {
 
   bool step(const Barrier& barrier) {
     const std::vector<int>& group = plans_[rank_].groups[barrier.group];
-    // A chunk that waits here has counted itself once; the last to arrive wakes the others.
+    // A chunk that waits here has counted itself; the last to arrive wakes the others.
     const std::size_t mine = course().meetings;
     if (woken_[{rank_, chunk_}] == mine + 1) {
       ++course().meetings;
@@ -306,7 +307,7 @@ class Simulation {
   std::vector<std::size_t> sent_by_;  // by rank: the number of messages
   std::priority_queue<Event> events_;
   std::size_t number_ = 0;
-  std::size_t rank_ = 0, chunk_ = 0;  // the chunk that runs
+  std::size_t rank_ = 0, chunk_ = 0;  // the current chunk
 };
 
 }  // namespace

@@ -91,7 +91,7 @@ void StagedCommunicator::run() {
         fail(std::move(error));
       }
     }
-    if (error_ == nullptr) {  // a device that sees the flag sees the sum that was written before
+    if (error_ == nullptr) {  // a device that sees the flag also sees the sum written before it
       word_of(bucket, staging_done).store(1, std::memory_order_release);
     }
     bucket.on_host = false;
@@ -107,8 +107,8 @@ std::exception_ptr StagedCommunicator::sum(Bucket& bucket) {
   return nullptr;
 }
 
-// Streams skip host work after an error, so that buckets behind the one that has failed do not
-// arrive here: their waits must end all the same.
+// Streams skip host work after an error, so that later buckets never arrive here: their waits must
+// end too.
 void StagedCommunicator::fail(std::exception_ptr error) {
   error_ = std::move(error);
   for (const std::unique_ptr<Bucket>& bucket : buckets_) {
@@ -129,7 +129,7 @@ const StagedCommunicator::Bucket* StagedCommunicator::first_overdue() const {
 
 void StagedCommunicator::poll(bool waiting) {
   if (waiting) {
-    std::this_thread::sleep_for(std::chrono::microseconds(20));  // others have work to do
+    std::this_thread::sleep_for(std::chrono::microseconds(20));  // leaves the processor to others
   }
   const std::lock_guard lock(mutex_);
   const Bucket* const bucket = waiting && error_ == nullptr ? first_overdue() : nullptr;

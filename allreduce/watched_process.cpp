@@ -15,7 +15,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Reads the state letter behind the process name, which may itself contain brackets. Allocates
+// Reads the state letter after the process name, which may itself contain brackets. Allocates
 // nothing, because it runs while a rank waits in an exchange.
 bool is_stopped(const std::string& file) {
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);

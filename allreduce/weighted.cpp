@@ -10,8 +10,8 @@ namespace {
 
 // Returns the share of the buffer that each rank sums. A rank sends the parts that others sum, and
 // its sum to all of them: with share s it moves 1 + (n - 2) s buffers in each direction, so a slow
-// one sums less. If t is the least time that the slowest link and all links together allow, each
-// rank gets the share that its link moves in t.
+// rank sums less. If t is the minimum time of the slowest link and of all links together, each rank
+// gets the share that its link moves in t.
 std::vector<double> shares(std::vector<double> link) {
   const auto n = static_cast<double>(link.size());
   if (link.size() < 3) {  // The traffic of two ranks does not depend on their shares.

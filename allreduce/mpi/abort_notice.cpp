@@ -22,7 +22,7 @@ AbortNotice AbortNotice::read(const std::string& text) {
   return notice;
 }
 
-// Ignores errors of MPI: the run is being aborted anyway.
+// Ignores errors of MPI: the run is aborting.
 std::optional<AbortNotice> AbortNotices::receive_one() {
   int here = 0;
   MPI_Status status;
@@ -41,7 +41,7 @@ std::optional<AbortNotice> AbortNotices::receive_one() {
   return notice;
 }
 
-// Receives all before it forwards any, because the senders need not get the notice again.
+// Receives all notices before it forwards any, because the senders need not get the notice again.
 std::optional<AbortNotice> AbortNotices::receive() {
   std::vector<AbortNotice> all;
   while (std::optional<AbortNotice> notice = receive_one()) {

@@ -65,7 +65,7 @@ void Heartbeats::send_heartbeats() {
   }
 }
 
-// Ignores errors of MPI about a lost peer: its missing heartbeats tell the same.
+// Ignores errors of MPI about a lost peer: its missing heartbeats report it too.
 bool Heartbeats::receive() {
   Heartbeat heartbeat;
   MPI_Status status;
@@ -84,7 +84,7 @@ bool Heartbeats::receive() {
   return true;
 }
 
-// Skips the heartbeat if the previous one has not left yet.
+// Skips the heartbeat if the previous one is still being sent.
 void Heartbeats::send(int to, const Heartbeat& heartbeat) {
   const std::lock_guard lock(mpi_mutex_);
   if (ended_) {

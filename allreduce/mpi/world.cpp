@@ -45,7 +45,7 @@ std::string joined(std::span<const std::string> all, int first, int count) {
   return text;
 }
 
-// The inverse of joined().
+// Inverse of joined().
 void split(std::string_view text, std::span<std::string> all, int first, int count) {
   for (int i = 0; i < count; ++i) {
     std::uint64_t length = 0;
@@ -64,11 +64,11 @@ std::string name_of_space(const char* kind) {
   return std::filesystem::read_symlink(kind, ignored).string();
 }
 
-// The facts by which a rank decides how it watches another.
+// The facts that decide how a rank watches another.
 struct ProcessIdentity {
   int process = 0;
   std::string processes;  // equal for ranks that share a PID namespace
-  std::string network;    // equal for ranks that share a network namespace: no cable is between
+  std::string network;    // equal for ranks that share a network namespace: no cable in between
 
   static ProcessIdentity own() {
     std::string boot;
@@ -117,7 +117,7 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
   watch_peers();
 }
 
-// Watches a rank by its process where that can be seen, and otherwise by its heartbeats.
+// Watches a rank by its process if that is visible, and otherwise by its heartbeats.
 void MpiWorld::watch_peers() {
   const ProcessIdentity mine = ProcessIdentity::own();
   const std::vector<std::string> all = gather(mine.text());
@@ -231,8 +231,8 @@ void MpiWorld::lost(int culprit, const std::string& what) {
   throw PeerLost(culprit, what);
 }
 
-// A round of a wait yields the processor. Where another thread then takes it, this wait and the
-// next ones sleep between two polls, so that they do not alternate with threads that compute.
+// One round of a wait yields the processor. If another thread then runs, this wait and the next
+// ones sleep between two polls, so that they do not alternate with compute threads.
 void MpiWorld::idle(int waits_for) {
   // A longer yield means that another thread ran.
   constexpr std::chrono::microseconds contended_yield{100};
@@ -272,7 +272,7 @@ void MpiWorld::idle(int waits_for) {
   }
 }
 
-// Throws PeerLost for the rank whose heartbeat is overdue. Two hosts whose link is cut name each
+// Throws PeerLost for the rank whose heartbeat is overdue. Two hosts with a broken link blame each
 // other.
 void MpiWorld::check_heartbeats() {
   const FailureDetector::Overdue overdue =
@@ -307,7 +307,7 @@ void MpiWorld::throw_if_notified() {
   }
 }
 
-// A rank that has ended may have done so because of a notice that is still on its way to this one.
+// A rank may have ended because of a notice that is still on its way to this rank.
 void MpiWorld::wait_for_last_notice() {
   constexpr std::chrono::milliseconds longest{300};
   const Clock::time_point start = Clock::now();

@@ -22,8 +22,8 @@ std::string text_of(const Library& library, Status status, Comm comm) {
   return last == nullptr || *last == '\0' ? text : text + ": " + last;
 }
 
-// Neighbours as one: the padding between them is theirs and may be summed too. All ranks have the
-// same plan of their memory.
+// Joins adjacent pieces: the padding between them belongs to them and may be summed too. All ranks
+// have the same memory plan.
 std::vector<std::span<float>> joined(std::span<const std::span<float>> pieces) {
   std::vector<std::span<float>> rows;
   for (const std::span<float>& piece : pieces) {
@@ -43,9 +43,9 @@ std::vector<std::span<float>> joined(std::span<const std::span<float>> pieces) {
 
 }  // namespace
 
-// A call of ncclCommAbort on a thread of its own. NCCL offers no way out of it: the destructor
-// waits for a while, which is more than enough where nothing holds it up, and then leaves it
-// behind, with the streams and the memory that NCCL may still use.
+// Calls ncclCommAbort on a separate thread. NCCL cannot cancel the call: the destructor waits long
+// enough for an undisturbed abort, then abandons the thread, with the streams and the memory that
+// NCCL may still use.
 class Communicator::Abort {
  public:
   Abort(const Library& library, Comm comm, std::vector<std::shared_ptr<void>> used)
@@ -93,7 +93,7 @@ Communicator::Communicator(const Library& library, Team team)
   settle(status);
 }
 
-Communicator::~Communicator() { abort(); }  // which, unlike the alternatives, waits for nobody
+Communicator::~Communicator() { abort(); }  // unlike the alternatives, it waits for no rank
 
 void Communicator::all_reduce(Stream& stream, std::size_t /*bucket*/,
                               std::span<const std::span<float>> pieces, float factor) {
@@ -115,7 +115,7 @@ void Communicator::all_reduce(Stream& stream, std::size_t /*bucket*/,
   settle(library_.group_end());
 }
 
-// All ranks ask for the same factors in the same order, which the steps of a plan go by.
+// All ranks request the same factors in the same order, that of the plan's steps.
 int Communicator::operation_for(float factor) {
   if (factor == 1) {
     return sum;
@@ -142,7 +142,7 @@ std::shared_ptr<void> Communicator::attach(const std::shared_ptr<Buffer>& memory
   void* handle = nullptr;
   if (library_.attach == nullptr || library_.detach == nullptr ||
       library_.attach(comm_, memory->data(), memory->bytes(), &handle) != success) {
-    return nullptr;  // it copies then
+    return nullptr;  // NCCL then copies
   }
   return {handle, [this](void* attached) {
             if (comm_ != nullptr) {

@@ -7,7 +7,7 @@
 namespace cnn::allreduce::nccl {
 namespace {
 
-// Null if the library has no such function.
+// Sets the function to null if the library lacks it.
 template <class Function>
 void find_function(void* library, Function*& function, const char* name) {
   function = reinterpret_cast<Function*>(::dlsym(library, name));

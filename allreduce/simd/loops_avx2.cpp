@@ -6,8 +6,8 @@
 #include "allreduce/simd/sum_loops.h"
 #include "allreduce/simd/table.h"
 
-// Everything here is compiled for this instruction set. The vector types, which are local to this
-// file, are arguments of all loop templates, so that no other file can share their code.
+// The compiler flags of this file enable its instruction set. The vector types are local to this
+// file and arguments of all loop templates, so that no other file shares their code.
 namespace cnn::allreduce::simd {
 namespace {
 
@@ -22,7 +22,7 @@ struct Avx2 {
   static void store(float* to, Float value) { _mm256_storeu_ps(to, value); }
   static Float set(float value) { return _mm256_set1_ps(value); }
 
-  // The rounded value in the upper half of each element, whatever stands below.
+  // Returns the rounded value in the upper half of each element; the lower half is undefined.
   static __m256i rounded(Float value) {
     const __m256i bits = _mm256_castps_si256(value);
     const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));

@@ -6,8 +6,8 @@
 #include "allreduce/simd/sum_loops.h"
 #include "allreduce/simd/table.h"
 
-// Everything here is compiled for this instruction set. The vector types, which are local to this
-// file, are arguments of all loop templates, so that no other file can share their code.
+// The compiler flags of this file enable its instruction set. The vector types are local to this
+// file and arguments of all loop templates, so that no other file shares their code.
 namespace cnn::allreduce::simd {
 namespace {
 
@@ -22,7 +22,7 @@ struct Avx512 {
   static void store(float* to, Float value) { _mm512_storeu_ps(to, value); }
   static Float set(float value) { return _mm512_set1_ps(value); }
 
-  // The rounded value in the upper half of each element, whatever stands below.
+  // Returns the rounded value in the upper half of each element; the lower half is undefined.
   static __m512i rounded(Float value) {
     const __m512i bits = _mm512_castps_si512(value);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
