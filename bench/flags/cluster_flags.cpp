@@ -31,7 +31,7 @@ std::string value_in(std::span<const Setting> settings, std::string_view name) {
   return value == Plain() ? std::string() : to_text(value);
 }
 
-// "--job_name=worker", of the first of them that is set; nothing if none is.
+// Returns "--job_name=worker" for the first flag that is set; nothing if none is.
 std::optional<std::string> first_that_is_set(std::span<const Setting> settings) {
   for (const std::string_view name : cluster_flags) {
     const Setting& setting = setting_of(settings, name);
@@ -42,7 +42,7 @@ std::optional<std::string> first_that_is_set(std::span<const Setting> settings) 
   return std::nullopt;
 }
 
-// The entries of HOST:PORT,HOST:PORT. Scripts that join lines leave a comma at the end.
+// Returns the entries of HOST:PORT,HOST:PORT. Scripts that join lines leave a comma at the end.
 std::vector<std::string> entries_of(std::string_view list) {
   std::vector<std::string> entries;
   while (!list.empty()) {
@@ -60,10 +60,10 @@ bool consists_of(std::string_view text, std::string_view characters) {
   return !text.empty() && text.find_first_not_of(characters) == text.npos;
 }
 
-// An entry taken apart: "a:22", "a", "[fd00::2]:22", "fd00::2".
+// The parts of an entry: "a:22", "a", "[fd00::2]:22", "fd00::2".
 struct Address {
   std::string_view host;
-  std::string_view port;  // with its colon; empty where there is none
+  std::string_view port;  // with its colon; or empty
   bool is_ipv6 = false;
 };
 
@@ -81,7 +81,7 @@ Address address_of(std::string_view entry) {
   return {.host = entry.substr(0, colon), .port = entry.substr(colon)};
 }
 
-// The host of an entry as mpirun takes it.
+// Returns the host of an entry in mpirun's syntax.
 std::string host_of(std::string_view list, const std::string& entry) {
   const Address address = address_of(entry);
   const bool good_port = address.port.empty() || (address.port.starts_with(':') &&
@@ -104,7 +104,7 @@ struct Host {
   int slots = 0;
 };
 
-// The hosts of --worker_hosts with the number of workers on each, in the order of the list.
+// Returns the hosts of --worker_hosts with the number of workers on each, in list order.
 std::vector<Host> hosts_of(const std::string& list) {
   std::vector<Host> hosts;
   for (const std::string& entry : entries_of(list)) {
@@ -141,8 +141,8 @@ std::string in_shell(const std::string& word) {
   return quoted + "'";
 }
 
-// The flags of the ranks. Parameter servers average the gradients of a worker's devices and apply
-// those of each worker in turn, which is what distributed_replicated computes.
+// Returns the flags of the ranks. Parameter servers average the gradients of a worker's devices and
+// apply each worker's gradients in turn, which distributed_replicated computes.
 std::vector<std::string> flags_of_ranks(const Arguments& arguments, bool of_servers) {
   std::vector<std::string> flags;
   if (of_servers) {

@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-// The function takes the word to complete from the whole line: bash itself splits words at '='.
+// The function takes the word to complete from the whole line, because bash splits words at '='.
 constexpr std::string_view completion_script = R"bash(# bash completion for cnn_benchmarks
 _cnn_benchmarks() {{
   local line=${{COMP_LINE:0:COMP_POINT}} prefix= values=

@@ -13,7 +13,7 @@
 namespace cnn::bench {
 namespace {
 
-// IBM's library reported on, tuned or debugged itself by them.
+// Options for reports, tuning and debugging of IBM's library.
 constexpr std::array<std::string_view, 4> idle_ddl_options{"-dump_iter", "-dev_sync",
                                                            "-rebind_iter", "-dbg_level"};
 
@@ -51,7 +51,8 @@ DdlMode read_ddl_mode(const std::string& mode, int ranks) {
   result.dims = read_ddl_dims(std::string_view(mode).substr(2), mode);
   std::int64_t product = 1;
   for (const int size : result.dims) {
-    product = std::min(product * size, std::int64_t{1} << 31U);  // however many there are
+    // saturates for any number of factors
+    product = std::min(product * size, std::int64_t{1} << 31U);
   }
   check(product == ranks,
         fmt::format("--ddl_options: -mode {}: invalid dim size={} usr_size={}: {} make {} ranks, "

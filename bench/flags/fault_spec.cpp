@@ -30,7 +30,7 @@ constexpr std::array<NumberPart, 4> number_parts{{{"rank", &FaultSpec::rank, 0},
   throw Error(fmt::format("--comm_fault={}: {}", spec, why));
 }
 
-// Nothing but digits, as many as an int has room for.
+// Parses digits only, within the range of an int.
 bool read_number(std::string_view text, int& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size();

@@ -22,13 +22,13 @@ struct Rule {
   std::string_view message;
 };
 
-// The original tests numbers for truth, so a zero counts as not given.
+// Upstream tests numbers for truth, so zero counts as not set.
 template <class Number>
 bool is_set(const std::optional<Number>& number) {
   return number.value_or(Number{}) != Number{};
 }
 
-// Each process has one device.
+// Returns whether each process has one device in that mode.
 bool is_of_processes(VariableUpdate update) {
   return update == VariableUpdate::horovod || update == VariableUpdate::ddl;
 }

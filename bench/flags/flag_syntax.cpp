@@ -17,7 +17,7 @@ namespace cnn::bench {
 
 namespace {
 
-constexpr int deepest_flag_file = 16;  // more is a file that includes itself
+constexpr int deepest_flag_file = 16;  // deeper nesting means a file that includes itself
 
 [[noreturn]] void refuse(std::string_view why) {
   throw Error(fmt::format("FATAL Flags parsing error: {}", why));
@@ -28,7 +28,7 @@ std::string_view without_dashes(std::string_view word) {
   return word;
 }
 
-// --x=v taken apart; no value if there is no equals sign.
+// The parts of --x=v; no value without an equals sign.
 struct Part {
   std::string name;
   std::optional<std::string> value;
@@ -84,7 +84,7 @@ void expand(std::span<const std::string> words, int depth, std::vector<std::stri
   }
   for (std::size_t i = 0; i < words.size(); ++i) {
     const Part word = take_apart(words[i]);
-    if (!looks_like_flag(words[i])) {  // whatever follows is not a flag: keep it as it is
+    if (!looks_like_flag(words[i])) {  // the rest is not a flag: keep it unchanged
       out.insert(out.end(), words.begin() + static_cast<std::ptrdiff_t>(i), words.end());
       return;
     }
@@ -122,7 +122,8 @@ void check_unknown(std::span<const std::string> unknown, std::span<const std::st
   }
 }
 
-// The value of a known flag; `next` is the following word, if any, and is consumed by emptying it.
+// Returns the value of a known flag; `next` is the following word, if any, and is consumed by
+// emptying it.
 std::string value_of(const Flag& flag, const Part& word, std::optional<std::string>& next) {
   if (word.value) {
     next.reset();
@@ -138,7 +139,7 @@ std::string value_of(const Flag& flag, const Part& word, std::optional<std::stri
   return *next;
 }
 
-// --nox for a switch x that is known while nox is not.
+// Returns the switch x for --nox if x is known and nox is not.
 const Flag* find_negated(const Part& word) {
   const Flag* flag =
       word.name.starts_with("no") ? find_flag(std::string_view(word.name).substr(2)) : nullptr;

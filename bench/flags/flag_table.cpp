@@ -96,7 +96,7 @@ bool is_unset_by_default(const Flag& flag) {
   return flag.member != nullptr ? flag.member->load(Config{}) == Plain() : flag.usual == "None";
 }
 
-// The original treats an empty path like an unset one.
+// Upstream treats an empty path as unset.
 Plain to_words(const Flag& flag, const std::string& text) {
   check_choice(flag, text);
   return text.empty() && is_unset_by_default(flag) ? Plain() : Plain(text);

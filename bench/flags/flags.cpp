@@ -21,7 +21,7 @@ namespace cnn::bench {
 
 namespace {
 
-// Takes the word of --help=WORD, where --help alone is a switch.
+// Removes and returns the word of --help=WORD; --help alone is a switch.
 std::optional<std::string> take_help_topic(Arguments& arguments) {
   std::optional<std::string> topic;
   for (auto& [name, text] : arguments.flags) {
@@ -32,7 +32,8 @@ std::optional<std::string> take_help_topic(Arguments& arguments) {
   return topic;
 }
 
-// Each flag is parsed once, the last of several counts. Older names become today's with a notice.
+// Parses each flag once; the last of several counts. Older names become the current ones with a
+// notice.
 void read_values(Arguments arguments, CommandLine& line) {
   const std::optional<std::string> help_topic = take_help_topic(arguments);
   for (const auto& [name, text] : arguments.flags) {
@@ -49,7 +50,7 @@ void read_values(Arguments arguments, CommandLine& line) {
   line.config.help.topic = help_topic;
 }
 
-// A switch that is refused when it is on may be off: scripts spell that out.
+// A switch that is rejected when on may be off: scripts state that explicitly.
 void treat(const Flag& flag, const Plain& value, CommandLine& line) {
   const std::string told = fmt::format("--{}={}", flag.name, to_text(value));
   switch (flag.support) {
@@ -75,7 +76,7 @@ bool is_of_older_releases(const Flag& flag) {
 void treat_all(CommandLine& line) {
   for (const Setting& setting : line.settings) {
     if (is_cluster_flag(setting.flag->name)) {
-      continue;  // refuse_cluster_flags looks at all of them together
+      continue;  // refuse_cluster_flags checks all of them together
     }
     if (setting.value != default_value(*setting.flag)) {
       treat(*setting.flag, setting.value, line);
@@ -89,8 +90,8 @@ void treat_all(CommandLine& line) {
   }
 }
 
-// The original took addresses such as gs://bucket/folder, where this program would make a folder of
-// that name.
+// Rejects addresses such as gs://bucket/folder, which upstream accepts; this program would create a
+// folder of that name.
 void check_paths(std::span<const Setting> settings) {
   constexpr std::array<std::string_view, 2> free_texts{"benchmark_test_id", "rewriter_config"};
   for (const Setting& setting : settings) {
@@ -105,7 +106,8 @@ void check_paths(std::span<const Setting> settings) {
   }
 }
 
-// Old scripts give a switch its value as a word of its own, which the first releases took.
+// Explains a switch with its value as a separate word, which the first releases accepted in old
+// scripts.
 std::string switch_hint(const Arguments& arguments) {
   if (arguments.flags.empty() || !read_switch(arguments.positional.front())) {
     return {};
@@ -152,15 +154,15 @@ void settle_device(CommandLine& line, const RunEnvironment& environment) {
   }
 }
 
-// An empty value, such as that of an unset variable of a shell, is no path: it selects synthetic
-// data, as in the original.
+// An empty value, such as an unset shell variable, is not a path: it selects synthetic data, as in
+// upstream.
 void tell_empty_data_dir(CommandLine& line) {
   if (is_given(line, "data_dir") && !line.config.data.dir) {
     line.notices.emplace_back("--data_dir= names no folder: the images are synthetic");
   }
 }
 
-// The name of a folder that is not there need not say which data set is meant.
+// The name of a missing folder need not tell the intended data set.
 void check_guessed_folder(const DataOptions& data) {
   const std::string dir = data.dir.value_or("");
   const auto names_it = [&](const data::Row& row) {
@@ -182,8 +184,8 @@ void settle_data_set(Config& config) {
   config.data.set = &row;
 }
 
-// --use_fp16 is another word for --precision=fp16. Another type in its place would be another
-// measurement, so that a device which lacks it is an error.
+// --use_fp16 means --precision=fp16. Another type instead would be another measurement, so a device
+// without it is an error.
 void settle_precision(CommandLine& line, const RunEnvironment& environment) {
   const bool on_cpu = line.config.device == DeviceKind::cpu;
   const bool half = line.config.precision.use_fp16;
@@ -203,7 +205,7 @@ void settle_precision(CommandLine& line, const RunEnvironment& environment) {
         "--precision=bf16 is not available on this machine; use --precision=fp32");
 }
 
-// --use_nccl comes from before --comm_backend.
+// --use_nccl is older than --comm_backend.
 void settle_exchange(CommandLine& line) {
   CommFlags& comm = line.config.comm;
   if (comm.use_nccl) {
@@ -223,7 +225,7 @@ void settle_lms(CommandLine& line) {
   line.config.lms.tflms2_is_given = std::ranges::any_of(tflms2_flags, given);
 }
 
-// The values in force replace those that were asked for.
+// Replaces requested values by effective ones.
 void settle(CommandLine& line, const RunEnvironment& environment) {
   line.config.comm.launched = environment.launched;
   const Config asked = line.config;

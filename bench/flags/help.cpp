@@ -24,7 +24,7 @@ constexpr std::size_t help_width = 98;
 constexpr std::string_view help_title =
     "cnn_benchmarks: train convolutional networks and report images/sec\n";
 
-// Breaks words into lines that begin with the indentation, each ending with a line break.
+// Wraps words into lines that begin with the indentation, each ending with a line break.
 std::string wrapped(std::string_view words, std::size_t indentation) {
   std::istringstream text{std::string(words)};
   std::string lines;
@@ -112,7 +112,7 @@ std::string brief_help() {
 
 using Wanted = std::function<bool(const FlagGroup&, const Flag&)>;
 
-// The wanted flags by group; those that have no effect come last, in one block.
+// Returns the wanted flags by group; flags without effect come last, in one block.
 std::string chosen_flags(const Wanted& wanted) {
   std::string text;
   std::string without_effect;
@@ -136,7 +136,7 @@ bool contains(std::string_view text, std::string_view word) {
   return std::search(text.begin(), text.end(), word.begin(), word.end(), same) != text.end();
 }
 
-// A name of a group stands for the groups that it begins: lms for lms_policies too.
+// A group name also selects the groups that begin with it: lms selects lms_policies too.
 std::string help_about(const std::string& topic) {
   const std::vector<std::string> names = group_names();
   const bool is_group = std::ranges::find(names, topic) != names.end();

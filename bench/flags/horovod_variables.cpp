@@ -15,7 +15,7 @@ namespace {
 
 using Variable = std::pair<std::string, std::string>;
 
-// The variables act on the configuration; flags of the command line go before them.
+// The variables act on the configuration; command line flags override them.
 struct Command {
   std::span<const Setting> settings;
   Config& config;
@@ -36,10 +36,10 @@ std::int64_t number_in(const Variable& variable) {
   return number;
 }
 
-// The functions below return the flags that they set, as the command line would write them, or an
-// empty text where the value leaves everything as it is.
+// The functions below return the flags that they set in command line syntax, or an empty text if
+// the value changes nothing.
 
-// The variable limits a bucket in bytes; 0 keeps every gradient in a bucket of its own.
+// The variable limits a bucket in bytes; 0 puts every gradient in a separate bucket.
 std::string set_fusion(const Variable& variable, const Command& command) {
   constexpr std::int64_t mib = std::int64_t{1} << 20U, kib = 1024;
   const std::int64_t bytes = std::min(number_in(variable), std::int64_t{1} << 40U);
@@ -57,7 +57,8 @@ std::string set_fusion(const Variable& variable, const Command& command) {
   return set;
 }
 
-// Horovod takes DYNAMIC for a timeline that the script starts later, which nothing does here.
+// Horovod accepts DYNAMIC for a timeline that the script starts later, which has no counterpart
+// here.
 std::string set_timeline(const Variable& variable, const Command& command) {
   if (variable.second.empty() || variable.second == "DYNAMIC") {
     return {};
@@ -78,7 +79,7 @@ std::string set_autotune(const Variable& variable, const Command& command) {
   return "--comm_calibrate=force";
 }
 
-// Both Horovod and the flag take 0 for never.
+// Both Horovod and the flag use 0 for never.
 std::string set_stall_warning(const Variable& variable, const Command& command) {
   command.config.comm.stall_warn_s = static_cast<double>(number_in(variable));
   return fmt::format("--comm_stall_warn_s={}", command.config.comm.stall_warn_s);
@@ -119,10 +120,10 @@ constexpr std::string_view prefix = "HOROVOD_";
 // One of Horovod's variables, without its prefix.
 struct VariableRow {
   std::string_view name;
-  std::string_view flag;  // goes before the variable; empty: no flag does the same
+  std::string_view flag;  // overrides the variable; empty: no equivalent flag
   std::string (*set)(const Variable& variable, const Command& command) = nullptr;
-  std::string_view why = {};        // says why the variable has no effect, where `set` sets nothing
-  std::string_view yields_to = {};  // another variable, which goes before this one unless it is 0
+  std::string_view why = {};        // why the variable has no effect, if `set` sets nothing
+  std::string_view yields_to = {};  // a variable that overrides this one unless it is 0
 };
 constexpr std::array<VariableRow, 13> horovod_rows{
     {{.name = "FUSION_THRESHOLD", .flag = "comm_bucket_mb", .set = set_fusion},
@@ -163,7 +164,7 @@ bool is_on(std::string_view name, const EnvironmentVariables& variables) {
   });
 }
 
-// Returns why the variable has no effect; empty if it may have one.
+// Returns what overrides the variable; empty if nothing does.
 std::string what_goes_before(const VariableRow& row, const EnvironmentVariables& variables,
                              const Command& command) {
   if (row.set == nullptr) {

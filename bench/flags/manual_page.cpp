@@ -8,8 +8,8 @@
 namespace cnn::bench {
 namespace {
 
-// Escapes what roff would read as its own: backslashes, hyphens that must stay ASCII, and a dot or
-// an apostrophe that begins a line.
+// Escapes the syntax of roff: backslashes, hyphens that must stay ASCII, and a dot or an apostrophe
+// at the start of a line.
 std::string roff(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

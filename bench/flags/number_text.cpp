@@ -13,8 +13,8 @@ namespace cnn::bench {
 
 namespace {
 
-// cxxopts itself takes 0x10, and of 1.5x and of what overflows some part or remainder. A type with
-// its own operator>>, as this, it leaves alone.
+// A type with its own operator>>, which cxxopts uses unchanged: cxxopts' own parser accepts 0x10,
+// and takes parts of 1.5x and of values that overflow.
 template <class Number>
 struct Decimal {
   Number value{};
@@ -23,7 +23,7 @@ struct Decimal {
 template <class Number>
 std::istream& operator>>(std::istream& in, Decimal<Number>& number) {
   in >> std::noskipws >> number.value;
-  if (!in.eof()) {  // something follows
+  if (!in.eof()) {  // trailing characters
     in.setstate(std::ios::failbit);
   }
   return in;
@@ -34,7 +34,7 @@ std::optional<Value> typed(const std::string& text) {
   cxxopts::values::standard_value<Value> value;
   try {
     value.parse(text);
-  } catch (const std::exception&) {  // whose type differs between versions of cxxopts
+  } catch (const std::exception&) {  // its type differs between versions of cxxopts
     return std::nullopt;
   }
   return value.get();

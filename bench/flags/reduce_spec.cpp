@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// The original's, then ours.
+// Upstream's names, then ours.
 constexpr std::array<std::string_view, 17> known_algorithms{
     "nccl",     "nccl/xring",  "nccl/rechd", "nccl/pscpu", "xring", "pscpu",
     "psgpu",    "pscpu/pscpu", "collective", "auto",       "ring",  "direct",
@@ -38,7 +38,7 @@ std::optional<Number> positive(std::string_view text) {
   return whole && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-// Digits, and K, M, G or T for powers of 1024.
+// Parses digits with K, M, G or T for powers of 1024.
 std::optional<std::int64_t> limit_of(std::string_view text) {
   constexpr std::string_view units = "kMGT";
   unsigned shift = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t default_batches = 100;
 
-// Cut off like an integer cast in the original, where integers have no limit.
+// Truncates like an integer cast in upstream, where integers have no limit.
 std::int64_t batches_for(double epochs, std::int64_t batch, std::int64_t examples) {
   const double wanted = epochs * static_cast<double>(examples) + static_cast<double>(batch) - 1;
   if (!(std::abs(wanted) < 0x1p62)) {
@@ -120,9 +120,9 @@ EvalSchedule eval_schedule(const Config& config, const Length& length, std::int6
   const double interval = config.eval.every_n_epochs.value_or(0);
   const double step = static_cast<double>(global_batch) / static_cast<double>(examples);
   if (interval > 0 && interval <= step) {
-    schedule.every = 1;  // every step is the next one after some multiple
+    schedule.every = 1;  // every step follows some multiple
   } else if (interval > 0) {
-    // n, 2n, ... below the end
+    // The multiples n, 2n, ... before the end.
     const double multiples = std::ceil((length.epochs - interval) / interval);
     for (double i = 1; i <= multiples; ++i) {
       schedule.at.insert(batches_for(i * interval, global_batch, examples));
