@@ -50,7 +50,7 @@ struct Word {
   std::optional<std::string> value;
 };
 
-// "--name=value", "--name" or "-name".
+// Splits "--name=value", "--name" or "-name".
 Word split(const std::string& word) {
   const std::string text = word.substr(word.starts_with("--") ? 2 : 1);
   const std::size_t equals = text.find('=');
@@ -60,7 +60,7 @@ Word split(const std::string& word) {
   return {text.substr(0, equals), text.substr(equals + 1)};
 }
 
-// A percentage between two others, as a fraction.
+// Returns a percentage between two limits as a fraction.
 double fraction(const Word& word, double least, double most) {
   const std::string& text = word.value.value();
   double value = 0;
@@ -107,7 +107,7 @@ const std::map<std::string, Option, std::less<>>& options() {
   return table;
 }
 
-// With --bits one file stands on each side; nothing need divide them.
+// With --bits each side has one file, and a separator is optional.
 void take_two_files(Arguments& arguments) {
   std::vector<std::string> files = arguments.base;
   files.insert(files.end(), arguments.fresh.begin(), arguments.fresh.end());
@@ -158,7 +158,7 @@ Arguments parse_arguments(std::span<const std::string> words) {
       option->second.set(arguments, word);
     }
   }
-  if (arguments.help || arguments.version) {  // these answer and end the program
+  if (arguments.help || arguments.version) {  // these print a text and end the program
     return arguments;
   }
   if (arguments.bits) {

@@ -12,7 +12,7 @@
 namespace cnn::compare {
 namespace {
 
-// The hashes of one step of one run, each tensor once.
+// The hashes of one step of a run, each tensor once.
 class Step {
  public:
   Step(const HashedRun& run, const HashedStep& step) : run_(run) {
@@ -39,7 +39,7 @@ class Step {
     const auto found = by_key_.find(key);
     return found == by_key_.end() ? nullptr : &found->second;
   }
-  // The first value that the run itself computed twice, with two results.
+  // Returns the first value that the run computed twice with different results.
   const std::optional<BitComparison::First>& repeated() const { return repeated_; }
 
  private:
@@ -86,7 +86,7 @@ StepComparison compare_steps(const Step& a, const Step& b) {
   return result;
 }
 
-// The settings that two runs must share for their tensors to be the same ones.
+// Checks the settings that two runs must share for comparable tensors.
 void check_comparable(const HashedRun& a, const HashedRun& b) {
   const auto differ = [&](std::string_view what, std::initializer_list<const char*> keys) {
     const std::string in_a = text_at(a.head, keys), in_b = text_at(b.head, keys);

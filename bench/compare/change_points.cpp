@@ -25,8 +25,8 @@ double sum_of_distances(double value, std::span<const double> others) {
   return sum;
 }
 
-// The best split of one segment. Moves value by value from the right part to the left one and keeps
-// the sums of distances within and between the parts.
+// Returns the best split of one segment. Moves value by value from the right part to the left one
+// and updates the sums of distances within and between the parts.
 Split best_split(std::span<const double> values) {
   const std::size_t count = values.size();
   Split best;
@@ -56,7 +56,7 @@ Split best_split(std::span<const double> values) {
   return best;
 }
 
-// The best split of all segments; `ends` has the end of each in their order.
+// Returns the best split of all segments; `ends` has the end of each in order.
 Split best_of_all(std::span<const double> values, std::span<const std::size_t> ends) {
   Split best;
   std::size_t begin = 0;
@@ -70,15 +70,15 @@ Split best_of_all(std::span<const double> values, std::span<const std::size_t> e
   return best;
 }
 
-// std::shuffle and its distributions differ between libraries; this is the same everywhere.
+// std::shuffle and its distributions differ between libraries; this function is equal everywhere.
 void shuffle(std::span<double> values, std::mt19937_64& random) {
   for (std::size_t i = values.size(); i > 1; --i) {
     std::swap(values[i - 1], values[random() % i]);
   }
 }
 
-// How often values that are shuffled within their segments have a split as good as the one found;
-// stops as soon as that is too often for the significance.
+// Returns how often values shuffled within their segments have an equally good split; stops as soon
+// as that exceeds the significance.
 double p_of(const Split& found, std::span<const double> values, std::span<const std::size_t> ends,
             const ChangeSearch& search) {
   std::mt19937_64 random(search.seed);
@@ -103,7 +103,7 @@ double p_of(const Split& found, std::span<const double> values, std::span<const 
 
 std::size_t least_values(double significance) {
   std::size_t count = 2 * least_segment;
-  // Two of all ways to choose one half keep both sides of the step apart.
+  // Two of all ways to choose one half separate both sides of the step.
   const auto chance = [](std::size_t values) {
     double ways = 1;
     const std::size_t half = values / 2;

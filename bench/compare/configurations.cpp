@@ -17,7 +17,7 @@ using Traits = std::map<std::string, std::string>;
 
 constexpr std::array of_the_machine = {"GPU", "cores", "instruction sets", "processor"};
 
-// Names of what both know and have different.
+// Returns the names of traits that both have with different values.
 std::vector<std::string> unlike_traits(const Traits& a, const Traits& b) {
   std::vector<std::string> names;
   for (const auto& [name, value] : a) {
@@ -37,8 +37,8 @@ void forget_machines(std::vector<Run>& runs) {
   }
 }
 
-// Whether two files hold the result of one run, whatever their names are: copies and links, also
-// those that were formatted anew or had a flag edited.
+// Returns whether two files hold the result of one run under different names: copies and links,
+// including reformatted ones or ones with an edited flag.
 bool is_one_run(const Run& a, const Run& b) {
   if (!a.json.is_null() && a.json == b.json) {
     return true;
@@ -47,7 +47,7 @@ bool is_one_run(const Run& a, const Run& b) {
          a.steps.front().seconds == b.steps.front().seconds;
 }
 
-// How a message names two files with one run in them.
+// Returns a message's text for two files with one run.
 std::string both_paths(const Run& a, const Run& b) {
   return a.path == b.path ? fmt::format("{} is named twice", a.path)
                           : fmt::format("{} and {} are one run", a.path, b.path);
@@ -91,7 +91,7 @@ std::vector<Group> groups_of(std::vector<Run> runs) {
   return groups;
 }
 
-// Says how this one differs from the most similar one on the other side.
+// Throws Error with the differences from the most similar configuration on the other side.
 [[noreturn]] void refuse_alone(const Run& run, const std::vector<Group>& others) {
   const Group* nearest = &others.front();
   std::size_t least = std::numeric_limits<std::size_t>::max();
@@ -122,8 +122,8 @@ std::string shown(const std::string& name, const std::string& value) {
   return name.starts_with("--") ? name + "=" + value : name + " " + value;
 }
 
-// Labels configurations by what sets them apart, behind model and batch. The model's name says what
-// follows of it.
+// Labels configurations by model, batch and their distinguishing traits. The model's name implies
+// its own traits.
 void add_labels(std::vector<Configuration>& all) {
   std::set<std::string> apart;
   for (const Configuration& one : all) {

@@ -17,7 +17,7 @@ double mean_of(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Returns the variance of the population that the values are drawn from; 0 for a single one.
+// Returns the population variance estimated from the values; 0 for a single one.
 double variance_of(std::span<const double> values) {
   const double mean = mean_of(values);
   double squares = 0;
@@ -27,7 +27,7 @@ double variance_of(std::span<const double> values) {
   return values.size() < 2 ? 0 : squares / static_cast<double>(values.size() - 1);
 }
 
-// Welch's and Satterthwaite's approximation, of variances of the two means.
+// Welch's and Satterthwaite's approximation, from the variances of the two means.
 double welch_degrees(double base, double base_runs, double fresh, double fresh_runs) {
   const double sum = base + fresh;
   return sum == 0 ? base_runs + fresh_runs - 2

@@ -13,7 +13,7 @@ double away_from_zero(double value) {
   return std::abs(value) < tiny ? tiny : value;
 }
 
-// I_x(a, b) over its leading factor, which converges fast for x < (a + 1) / (a + b + 2).
+// Returns I_x(a, b) without its leading factor; converges fast for x < (a + 1) / (a + b + 2).
 double beta_fraction(double x, double a, double b) {
   constexpr int most_terms = 10000;
   double c = 1;
@@ -65,7 +65,7 @@ double student_quantile(double probability, double degrees) {
     low = high;
     high *= 2;
   }
-  // Halves the interval until its ends are neighbours, nearly.
+  // Bisects the interval until its ends are nearly adjacent.
   for (int i = 0; i < 200 && high - low > 1e-14 * high; ++i) {
     const double middle = (low + high) / 2;
     (student_cdf(middle, degrees) < probability ? low : high) = middle;

@@ -27,7 +27,7 @@ Enum find_name(const std::array<std::string_view, count>& names, std::string_vie
   return static_cast<Enum>(found - names.begin());
 }
 
-// Medians of the runs of a configuration and the range in which they lie.
+// The median of a configuration's runs and their range.
 struct Spread {
   double value = 0, lower = 0, upper = 0;
 };
@@ -58,7 +58,7 @@ std::string name_of(const Run& run) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-// One configuration of the call, under a name of its own.
+// One configuration of the call, with its name.
 struct Benchmark {
   std::string name;
   std::vector<Run> runs;
@@ -79,7 +79,7 @@ std::vector<Benchmark> benchmarks_of(std::vector<Run> runs) {
       speeds.push_back(run.images_per_step / seconds.back());
     }
     std::string name = name_of(group.base.front());
-    if (names.at(name) > 1) {  // flags set them apart
+    if (names.at(name) > 1) {  // flags distinguish them
       name += " (" + group.label + ")";
     }
     all.push_back({std::move(name), std::move(group.base), spread_of(std::move(seconds)),
@@ -88,7 +88,8 @@ std::vector<Benchmark> benchmarks_of(std::vector<Run> runs) {
   return all;
 }
 
-// Bencher Metric Format: the built-in measures are latency in nanoseconds and throughput a second.
+// Bencher Metric Format: the built-in measures are latency in nanoseconds and throughput per
+// second.
 std::string bencher_text(const std::vector<Benchmark>& all) {
   constexpr double nanoseconds = 1e9;
   const auto metric = [](const Spread& spread, double unit) -> Json {
@@ -126,7 +127,7 @@ std::string action_text(const std::vector<Benchmark>& all, Measure measure) {
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-// As RFC 4180 has it.
+// Quotes a cell by RFC 4180.
 std::string cell(const std::string& text) {
   if (text.find_first_of("\",\r\n") == std::string::npos) {
     return text;

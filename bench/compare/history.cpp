@@ -15,9 +15,9 @@ namespace cnn::compare {
 namespace {
 
 constexpr int history_form = 1;
-constexpr std::size_t longest_series = 1000;  // in runs: the search takes time by its square
+constexpr std::size_t longest_series = 1000;  // runs: the search takes quadratic time
 
-// Sections of a result that say which configuration a run is of, and where it ran.
+// Sections of a result that identify the configuration and the machine of a run.
 constexpr const char* kept_sections[] = {"program", "version", "commit", "started",
                                          "mode",    "batch",   "model",  "machine"};
 
@@ -56,7 +56,7 @@ double median_between(const std::vector<double>& values, std::size_t begin, std:
                  values.begin() + static_cast<std::ptrdiff_t>(end)});
 }
 
-// Changes as the search found them, with their size; `places` are first runs.
+// Returns the sizes of the changes found; `places` are first runs.
 std::vector<double> slowdowns_at(const std::vector<double>& logs,
                                  const std::vector<ChangePoint>& places) {
   std::vector<double> slowdowns;
@@ -69,7 +69,7 @@ std::vector<double> slowdowns_at(const std::vector<double>& logs,
   return slowdowns;
 }
 
-// Joins what too small a change divides, the smallest first.
+// Merges segments with too small a change, the smallest first.
 void join_small(const std::vector<double>& logs, double minimum_effect,
                 std::vector<ChangePoint>& places) {
   while (!places.empty()) {

@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t least_undisturbed = 5;
 
-// Flags that name files, or say how long and how loud a run is: they change no step. Sizes and
-// precision are compared as they came out, not as they were asked for.
+// Flags of file names, length and output: they change no step. Sizes and precision are compared by
+// their effective values, not as requested.
 constexpr std::array flags_of_no_step = {
     "allow_growth",
     "batch_size",
@@ -102,7 +102,7 @@ bool was_profiled(const Json& row) { return row.value("profiled", false); }
 
 void add_steps(Run& run) {
   const Json& rows = run.json.at("steps");
-  // Steps that were profiled are a little slower; where all were, both sides are alike.
+  // Profiled steps are slightly slower, so they are excluded unless all steps were profiled.
   const bool all = std::ranges::all_of(rows, was_profiled);
   for (const Json& row : rows) {
     if (!all && was_profiled(row)) {

@@ -10,7 +10,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// A probability as people write it: 0.012, < 0.0001.
+// Formats a probability: 0.012, < 0.0001.
 std::string p_text(double p) {
   constexpr double least = 1e-4;
   return p < least ? "< 0.0001" : fmt::format("{:.4f}", p);
@@ -22,7 +22,7 @@ std::string runs_text(const Finding& finding) {
                                    : fmt::format("{} + {}", base, fresh);
 }
 
-// Two noisy runs bound next to nothing; astronomic figures would only look like faults.
+// Two noisy runs bound almost nothing; astronomic figures would look like errors.
 std::string bound_text(double log_difference) {
   constexpr double most = 999;
   const double bound = percent(log_difference);
@@ -46,12 +46,13 @@ Row cells_of(const Finding& finding, const Settings& settings) {
           std::string(name_of(finding.verdict))};
 }
 
-// Returns the scatter of the runs around their side's mean; of pairs, of their differences.
+// Returns the standard deviation of the runs around their side's mean; of pairs, of their
+// differences.
 double scatter_of(const Finding& finding) {
   return percent(std::max(finding.difference.base_deviation, finding.difference.new_deviation));
 }
 
-// How many runs are missing, as the end of a sentence.
+// Returns the number of missing runs as the end of a sentence.
 std::string more_runs_text(const Finding& finding) {
   const std::string unit = finding.difference.paired ? "pairs" : "runs a side";
   return finding.more_runs

@@ -23,7 +23,7 @@ struct OwnedStep {
   bool fresh = false;
 };
 
-// Between two values where it falls between, so that it does not depend on how many there are.
+// Interpolates between two values, so that the result does not depend on their number.
 double lower_quartile(std::vector<double> values) {
   std::ranges::sort(values);
   const double place = static_cast<double>(values.size() - 1) / 4;
@@ -32,7 +32,7 @@ double lower_quartile(std::vector<double> values) {
   return std::lerp(values[below], values[above], place - static_cast<double>(below));
 }
 
-// Returns the steps of both runs, in the order in which they ended.
+// Returns the steps of both runs, ordered by their end.
 std::vector<OwnedStep> merged(std::span<const TimedStep> base, std::span<const TimedStep> fresh) {
   std::vector<OwnedStep> steps;
   steps.reserve(base.size() + fresh.size());

@@ -11,8 +11,8 @@
 namespace cnn::compare {
 namespace {
 
-constexpr std::size_t least_runs = 3;    // a side keeps when disturbed ones are left out
-constexpr std::size_t advised_runs = 5;  // a side, where the scatter is unknown
+constexpr std::size_t least_runs = 3;    // minimum per side after excluding disturbed ones
+constexpr std::size_t advised_runs = 5;  // per side, while the scatter is unknown
 constexpr std::size_t most_runs = 200;
 
 std::vector<std::string> turns_of(const std::vector<Run>& runs) {
@@ -24,7 +24,7 @@ std::vector<std::string> turns_of(const std::vector<Run>& runs) {
   return turns;
 }
 
-// For each base run the new one that it took turns with; nothing unless all have a partner.
+// Returns for each base run the new run that it took turns with; nothing unless all have a partner.
 std::optional<std::vector<std::size_t>> partners(const Configuration& configuration) {
   const std::vector<std::string> base = turns_of(configuration.base);
   const std::set<std::string> names(base.begin(), base.end());
@@ -89,8 +89,8 @@ void note_left_out(Finding& finding) {
   }
 }
 
-// Returns the difference of each pair by its turns; nothing of those that cannot be compared so.
-// partner: as of partners().
+// Returns the difference of each pair by its turns; nothing for pairs without comparable turns.
+// partner: see partners().
 std::vector<std::optional<double>> by_turns(const Configuration& configuration,
                                             const std::vector<std::size_t>& partner) {
   std::vector<std::optional<double>> slowdowns;
@@ -101,8 +101,8 @@ std::vector<std::optional<double>> by_turns(const Configuration& configuration,
   return slowdowns;
 }
 
-// A pair counts or does not as a whole: the same work went on beside both. Where turns are compared
-// it always does, since the neighbours of a turn were disturbed as it was.
+// A pair counts or is excluded as a whole, since the same other work ran beside both runs. A pair
+// compared by turns always counts, since neighbouring turns were disturbed equally.
 void count_pairs(const std::vector<std::optional<double>>& slowdowns, Side& base, Side& fresh) {
   for (std::size_t i = 0; i < slowdowns.size(); ++i) {
     base.counts[i] = fresh.counts[i] = slowdowns[i] || (base.counts[i] && fresh.counts[i]);
@@ -143,10 +143,10 @@ void pair_up(const Configuration& configuration, const std::vector<std::size_t>&
   add_speed(finding.fresh, configuration.fresh.front().images_per_step);
 }
 
-// One rule for both sides, since disturbed runs on one of them against undisturbed ones on the
-// other would be a difference of the machine's other work: disturbed runs are left out of both
-// where both keep enough, and count on both otherwise. Where both sides were disturbed throughout,
-// that is how this machine is, and shows as scatter.
+// Applies one rule to both sides, since disturbed runs on one side against undisturbed ones on the
+// other would measure the machine's other work. If both sides keep enough undisturbed runs,
+// disturbed runs are excluded on both; otherwise they count on both. If both sides were disturbed
+// throughout, the disturbance is normal for this machine and shows as scatter.
 void compare_sides(const Configuration& configuration, Finding& finding) {
   const bool base_enough = has_enough(finding.base), fresh_enough = has_enough(finding.fresh);
   finding.one_side_disturbed = base_enough != fresh_enough;
@@ -188,7 +188,7 @@ Finding measure(const Configuration& configuration) {
   return finding;
 }
 
-// The criteria of a verdict; confidence where it is corrected for the number of configurations.
+// The criteria of a verdict; the confidence is corrected for the number of configurations.
 struct Criteria {
   Settings settings;
   double corrected_confidence = 0;
@@ -203,8 +203,8 @@ bool shows_regression(const Difference& difference, const Criteria& criteria) {
          difference.lower(criteria.corrected_confidence) > 0;
 }
 
-// The least number of runs, added to both sides, with which a verdict would be told, if the
-// estimate and the scatter stay; nothing if most_runs on the larger side would not do.
+// Returns the smallest number of runs, added to both sides, for a verdict, if estimate and scatter
+// stay; nothing if most_runs on the larger side would not suffice.
 std::optional<std::size_t> missing_runs(const Difference& difference, std::size_t base_runs,
                                         std::size_t fresh_runs, const Criteria& criteria) {
   const std::size_t fewer = std::min(base_runs, fresh_runs);
@@ -231,8 +231,8 @@ std::vector<double> undisturbed_log_seconds(const Side& side) {
   return values;
 }
 
-// Where one side was disturbed: until "no regression" would be told of undisturbed runs of one
-// program, which scatter as those of the side that was left alone. A side keeps least_runs.
+// If one side was disturbed: returns the runs for a "no regression" verdict between undisturbed
+// runs of one program that scatter like the undisturbed side. A side keeps least_runs.
 std::optional<std::size_t> missing_undisturbed_runs(const Finding& finding,
                                                     const Criteria& criteria) {
   const std::vector<double> base = undisturbed_log_seconds(finding.base);
