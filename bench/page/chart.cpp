@@ -7,7 +7,7 @@
 namespace cnn::page {
 namespace {
 
-// In units of the drawing. A phone's column is about as wide, so letters keep their size there.
+// Sizes in units of the drawing. A phone's column has about this width, so letters keep their size.
 constexpr double width = 460, usual_height = 260, top = 12, bottom = 38, right = 12;
 constexpr double left_of_numbers = 52, left_of_names = 96, row_height = 30;
 
@@ -17,11 +17,11 @@ std::string about_text(std::string_view about) {
 
 constexpr int usual_digits = 4;
 
-// Returns the number in the largest of the units k, M and G that `digits` digits show at least one
-// of, from 10k on.
+// Returns the number in the largest of the units k, M and G in which `digits` digits show at least
+// one, from 10k on.
 std::string number_of_digits(double value, int digits) {
   constexpr std::pair<double, const char*> units[] = {{1e9, "G"}, {1e6, "M"}, {1e4, "k"}};
-  constexpr double too_large = 1e13;  // a loss that diverged: plainly, with an exponent
+  constexpr double too_large = 1e13;  // a diverged loss: shown plainly, with an exponent
   const double rounded_up = 1 - 0.5 * std::pow(10, -digits);  // is shown as a whole unit
   for (const auto& [unit, name] : units) {
     if (std::abs(value) >= rounded_up * unit && std::abs(value) < too_large) {
@@ -74,7 +74,7 @@ Range range_of(const std::vector<double>& values, bool from_zero) {
 Range range_of_most(const std::vector<double>& values, bool from_zero) {
   constexpr double far = 6;      // interquartile ranges above the upper quartile
   constexpr double few = 0.1;    // of the values
-  constexpr double flat = 0.05;  // of the median: the least interquartile range that is assumed
+  constexpr double flat = 0.05;  // of the median: minimum interquartile range
   std::vector<double> sorted;
   std::ranges::copy_if(values, std::back_inserter(sorted),
                        [](double value) { return std::isfinite(value); });
@@ -98,7 +98,7 @@ std::vector<double> ticks(Range range, int count) {
   const double share = rough / power;
   const double step = power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10);
   const double first = std::ceil(range.low / step);
-  // Beyond this number the next one is the same double, and the loop would not end.
+  // Beyond this number the next one is the same double, and the loop would not terminate.
   constexpr double countable = 9007199254740992;
   std::vector<double> result;
   if (!(std::max(std::abs(first), std::abs(range.high / step)) < countable)) {

@@ -22,7 +22,7 @@ std::string about(const Run& run, std::size_t number) {
                      commit.empty() ? "" : ", commit " + commit, speed_of(run));
 }
 
-// Speeds by run; lines from top to bottom where they change, levels of medians in between.
+// Draws speeds by run, vertical lines at changes, and levels of medians in between.
 std::string speed_chart(const Series& series) {
   std::vector<double> speeds, numbers;
   for (const Run& run : series.runs) {

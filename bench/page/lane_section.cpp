@@ -19,7 +19,7 @@ struct LaneRow {
   bool planned = false;
 };
 
-// whose: in front of the names.
+// whose: prefix of the names.
 void add_rows(const Json& lanes, const std::string& whose, std::vector<LaneRow>& rows) {
   for (const Json& lane : lanes) {
     const Json& spans = at(lane, {"spans"});
@@ -34,7 +34,7 @@ void add_rows(const Json& lanes, const std::string& whose, std::vector<LaneRow>&
   }
 }
 
-// Returns the rows of all ranks one below the other, as far as they can be looked at.
+// Returns the rows of all ranks below one another, up to a readable number.
 std::vector<LaneRow> rows_of(const Json& profile) {
   constexpr std::size_t most_ranks = 8;
   std::vector<LaneRow> rows;
@@ -55,7 +55,7 @@ void add_bars(Chart& chart, const LaneRow& row, std::size_t index, const std::st
   for (const Json& span : *row.spans) {
     const double start = 1e3 * number_or(span, row.start, 0);
     const double end = 1e3 * number_or(span, row.end, 0);
-    // Two shades in turn, so that neighbours can be told apart.
+    // Alternates two shades, so that neighbours are distinguishable.
     chart.bar(
         {start, end}, {upper, lower},
         fmt::format("{}{}{}", style, row.planned ? " planned" : "", count++ % 2 == 1 ? " odd" : ""),
@@ -63,7 +63,7 @@ void add_bars(Chart& chart, const LaneRow& row, std::size_t index, const std::st
   }
 }
 
-// "<span> planned"
+// Returns "<span> planned".
 std::string swatch(const std::string& style, std::string_view about) {
   return fmt::format("<span class=\"swatch {}\"></span>{}", style, about);
 }
@@ -75,7 +75,7 @@ constexpr std::pair<std::string_view, std::string_view> lanes_explained[] = {
     {"copy_in", "copies from the host"},
     {"communicate", "exchange between ranks"}};
 
-// Explains the colours of the chart, and those of its lanes that are there.
+// Returns the legend of the chart's colours and of the lanes present.
 std::string legend(const ShownRun& run, const std::vector<LaneRow>& rows, bool planned) {
   std::string text = swatch(run.style, "measured") + swatch(run.style + " odd", "the next one") +
                      (planned ? swatch("planned", "as planned") : "");

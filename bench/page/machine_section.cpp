@@ -13,11 +13,11 @@ namespace {
 
 struct Bound {
   std::string name;
-  double percent = 0;  // of the limit that was reached
+  double percent = 0;  // of the limit
   std::string about;
 };
 
-// unit: a key of the result file that both numbers could stand under.
+// unit: a result file key whose unit both numbers have.
 void add_ratio(std::vector<Bound>& bounds, const std::string& name, const char* unit,
                const std::optional<double>& limit, const std::optional<double>& reached) {
   if (limit && reached && *limit > 0 && *reached > 0) {
@@ -27,7 +27,7 @@ void add_ratio(std::vector<Bound>& bounds, const std::string& name, const char* 
   }
 }
 
-// 100 %: no program could do better.
+// At 100 %, no program could be faster.
 std::vector<Bound> bounds_of(const ShownRun& run) {
   const Json& json = *run.json;
   std::vector<Bound> bounds;

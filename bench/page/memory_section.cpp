@@ -12,14 +12,14 @@ namespace {
 constexpr double one_mib = 1024.0 * 1024.0;
 constexpr std::size_t most_rows = 12;
 
-// below: bytes that live throughout.
+// below: bytes that are live throughout.
 Chart::Points live_memory(const Json& memory, double below) {
   Chart::Points points;
   for (const Json& step : at(memory, {"steps"})) {
     const double x = 1e3 * number_or(step, "start", 0);
     const double y = (below + number_or(step, "bytes", 0)) / one_mib;
     if (!points.empty()) {
-      points.emplace_back(x, points.back().second);  // what lives changes between steps, at once
+      points.emplace_back(x, points.back().second);  // live bytes change between steps, in a jump
     }
     points.emplace_back(x, y);
   }
@@ -27,8 +27,8 @@ Chart::Points live_memory(const Json& memory, double below) {
   return points;
 }
 
-// Returns the bytes that the plan gives the run beside the arena of the step; older files do not
-// tell, and are about that arena alone.
+// Returns the bytes of the plan outside the step's arena; older files lack them and cover the arena
+// only.
 double variable_bytes(const Json& json) {
   return number_at(json, {"plan", "variable_bytes"}).value_or(0);
 }

@@ -10,11 +10,11 @@
 namespace cnn::page {
 namespace {
 
-// A kind of operation in each of the runs; null where a run has none of it.
+// A kind of operation in each of the runs; null if a run lacks it.
 struct OperationRow {
   std::string name;
   std::vector<const Json*> of_run;
-  double seconds = 0;  // of the slowest
+  double seconds = 0;  // maximum over the runs
 };
 
 std::vector<OperationRow> operations_of(std::span<const ShownRun> runs) {

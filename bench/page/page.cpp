@@ -26,7 +26,7 @@ using compare::Settings;
 using compare::Side;
 using compare::Verdict;
 
-// first: figures that come before the others.
+// first: figures that precede the others.
 std::string sections_of(const std::string& first, std::span<const ShownRun> runs,
                         bool in_turns = false) {
   return "<main>\n" + first + step_section(runs, in_turns) + loss_section(runs) +
@@ -39,7 +39,7 @@ std::string tile(const std::string& value, const std::string& name) {
                        : fmt::format("<div><b>{}</b>{}</div>\n", escaped(value), escaped(name));
 }
 
-// "40 of 200"; empty where the run does not say.
+// Returns "40 of 200"; empty if the run lacks the count.
 std::string disturbed_of(const Json& json) {
   const auto disturbed = number_at(json, {"summary", "disturbed_steps"});
   return disturbed ? fmt::format("{:.0f} of {}", *disturbed, at(json, {"steps"}).size()) : "";
@@ -63,15 +63,15 @@ std::string tiles_of(const Json& json) {
          tile(disturbed_of(json), "steps disturbed") + "</div>\n";
 }
 
-// The bounds that decide how far the axis reaches, in per cent. An upper one that is as good as
-// none ends where the estimate still shows, and is drawn as an arrow.
+// Returns the bounds that determine the axis, in per cent. A practically infinite upper bound ends
+// where the estimate is still visible, and is drawn as an arrow.
 std::pair<double, double> shown_bounds(const compare::Difference& difference, double confidence) {
   const double most = std::max(200.0, percent(difference.estimate) + 100);
   return {percent(difference.lower(confidence)),
           std::min(percent(difference.upper(confidence)), most)};
 }
 
-// Shows what each configuration became, in per cent of its step time.
+// Draws the effect on each configuration, in per cent of its step time.
 std::string effect_chart(const std::vector<Finding>& findings, const Settings& settings) {
   std::vector<double> values{-1, 1, 100 * settings.minimum_effect};
   std::vector<std::string> names;
@@ -131,7 +131,7 @@ std::string speed_chart(const Configuration& configuration, const Finding& findi
   return chart.svg();
 }
 
-// Nothing unless runs took turns.
+// Returns nothing unless runs took turns.
 std::string pair_chart(const Finding& finding) {
   if (!finding.difference.paired) {
     return {};
@@ -153,7 +153,7 @@ std::string pair_chart(const Finding& finding) {
   return chart.svg();
 }
 
-// The one to show: the first that counts.
+// Returns the run to show: the first counted one.
 const compare::Run& shown_of(const std::vector<compare::Run>& runs, const Side& side) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (side.counts.size() == runs.size() && side.counts[i]) {
@@ -163,7 +163,7 @@ const compare::Run& shown_of(const std::vector<compare::Run>& runs, const Side& 
   return runs.front();
 }
 
-// Where runs took turns, the one that did so with the base's.
+// Returns the run that took turns with the base's, if runs took turns.
 const compare::Run& beside(const compare::Run& base, const std::vector<compare::Run>& fresh,
                            const Finding& finding) {
   const auto partner = std::ranges::find(fresh, base.turns, &compare::Run::turns);
@@ -178,7 +178,7 @@ std::string title_of(const Json& json) {
                          : text_of(at(json, {"machine", "gpu", "name"})));
 }
 
-// "2026-11-23 12:22:31 UTC" of "2026-11-23T12:22:31.396989Z".
+// Returns "2026-11-23 12:22:31 UTC" for "2026-11-23T12:22:31.396989Z".
 std::string date_of(const Json& json) {
   std::string text = text_of(at(json, {"started"}));
   if (const auto middle = text.find('T'); middle != std::string::npos) {
@@ -188,7 +188,7 @@ std::string date_of(const Json& json) {
   return text;
 }
 
-// Global and per device; older files tell the first by the speed of a step only.
+// Returns the global and the per-device batch; older files imply the first by the speed of a step.
 std::string batch_of(const Json& json) {
   const auto global = number_at(json, {"batch", "global"});
   const auto own = number_at(json, {"batch", "per_device"});
@@ -204,7 +204,7 @@ std::string batch_of(const Json& json) {
                                          number_or(steps.front(), "seconds", 0));
 }
 
-// Says which run it was, and when: "training, batch 8, precision f32, ...".
+// Returns the description of the run: "training, batch 8, precision f32, ...".
 std::string heading_of(const Json& json) {
   std::vector<std::string> parts;
   const auto add = [&parts](const std::string& before, const std::string& text) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double no_value = std::numeric_limits<double>::quiet_NaN();
 
-// Returns what disturbed a step, for whoever points at it.
+// Returns the disturbances of a step, for a tooltip.
 std::string causes_of(const Json& step) {
   std::string text;
   for (const Json& cause : at(step, {"disturbance", "causes"})) {
@@ -21,7 +21,7 @@ std::string causes_of(const Json& step) {
   return text;
 }
 
-// The clock of the host, from the first step on, or the numbers of steps.
+// The time axis: the host's clock from the first step on, or step numbers.
 class TimeAxis {
  public:
   TimeAxis(std::span<const ShownRun> runs, bool by_clock) : by_clock_(by_clock) {
@@ -104,7 +104,7 @@ std::string loss_section(std::span<const ShownRun> runs) {
   }
   const auto tells_nothing = [](double loss) { return loss == 0 || !std::isfinite(loss); };
   if (std::ranges::all_of(losses, tells_nothing)) {
-    return {};  // a run without a gradient has no loss, and older files do not tell it
+    return {};  // a run without a gradient has no loss, and older files lack it
   }
   Chart chart({"Total loss (up to 0: warm-up)", "step", ""}, range_of(numbers, false),
               range_of_most(losses, false));

@@ -7,8 +7,8 @@
 namespace cnn::page {
 namespace {
 
-// Colours of both sides keep apart for readers who do not see red or green (Okabe and Ito's blue
-// and orange), and by lightness in print.
+// The colours of both sides are distinguishable with red-green colour blindness (Okabe and Ito's
+// blue and orange), and by lightness in print.
 constexpr std::string_view sheet = R"(
 :root { color-scheme: light dark; --ink: #1c1e21; --soft: #5b626b; --paper: #ffffff; --panel: #f5f6f8;
   --rule: #d8dce1; --a: #0072b2; --b: #d55e00; --bad: #b3261e; --good: #1b7a43; }

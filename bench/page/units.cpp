@@ -10,8 +10,8 @@
 namespace cnn::page {
 namespace {
 
-// Writes whole numbers of the first unit and one decimal of the others. Values that would be shown
-// as a full step, such as 1024.0, go into the next unit.
+// Formats the first unit as integers and the others with one decimal. Values that would show as a
+// full unit, such as 1024.0, move to the next unit.
 template <std::size_t count>
 std::string scaled(double value, double step, const std::array<const char*, count>& units,
                    const std::string& behind) {
