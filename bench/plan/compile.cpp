@@ -23,7 +23,7 @@
 namespace cnn::bench {
 namespace {
 
-// tf_cnn_benchmarks' synthetic images: one truncated normal draw around the middle of a byte.
+// tf_cnn_benchmarks' synthetic images: a truncated normal draw around the middle of a byte's range.
 constexpr Initializer synthetic_pixels{Initializer::Kind::truncated_normal, 127, 60};
 
 struct Forward {
@@ -36,7 +36,7 @@ Value images_of(Graph& graph, const CompileRequest& request) {
   const Shape shape{request.batch, request.model.channels, size, size};
   if (request.input.synthetic) {
     std::string name = request.phase == Phase::training ? "images" : "eval_images";
-    if (request.rank > 0) {  // its own draw
+    if (request.rank > 0) {  // a separate draw per rank
       name += ":" + std::to_string(request.rank);
     }
     return graph.state(name, {shape, request.compute}, synthetic_pixels, false);
@@ -55,7 +55,7 @@ Value labels_of(Graph& graph, const CompileRequest& request) {
   return graph.input("labels", {Shape{request.batch}, DataType::i32});
 }
 
-// Every rank draws its own labels and dropout masks.
+// Every rank draws different labels and dropout masks.
 std::uint64_t seed_of(const CompileRequest& request) {
   constexpr std::uint64_t apart = 0x9E3779B97F4A7C15U;
   return static_cast<std::uint64_t>(request.config.seed) +
@@ -134,15 +134,16 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   return options;
 }
 
-// The sum of all gradients divided by ranks / this is what ranks get. The original's
-// distributed_replicated has the mean in each worker and adds up workers.
+// The result divides the ranks to give the divisor of the gradient sum. Upstream's
+// distributed_replicated averages within each worker and sums over workers.
 int summed_ranks(const CompileRequest& request) {
   const VariableUpdate mode = request.config.variable_update;
   const int averaged = mode == VariableUpdate::distributed_replicated ? request.config.num_gpus : 1;
   return sums_gradients(mode) ? request.ranks / averaged : 1;
 }
 
-// Sets what ranks do with their gradients, and how much of the weight decay each adds to its own.
+// Sets the exchange of gradients, and the part of the weight decay that each rank adds to its
+// gradient.
 void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   if (request.ranks == 1) {
     return;
@@ -150,7 +151,7 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   const VariableUpdate mode = request.config.variable_update;
   double& decay = options.optimizer.update.weight_decay;
   const int summed = summed_ranks(request);
-  // The decay that a rank adds to its gradient, for their sum or mean to have that of the update.
+  // Each rank's decay, chosen so that the sum or mean over ranks equals the update's decay.
   const double own_decay = decay;
   decay *= summed;
   const bool late = request.config.comm.consistency == VariableConsistency::relaxed &&
@@ -195,7 +196,8 @@ NetworkFacts facts_of(const Graph& graph, std::int64_t batch) {
   return facts;
 }
 
-// As far as asked, or as the backend can. Throws Error if it cannot do what is asked.
+// Returns the requested fusion, or the backend's best. Throws Error if the backend cannot do the
+// request.
 layers::Fusion fusion_of(const CompileRequest& request, const RankContext& context, Layout layout) {
   const Config& config = request.config;
   check(config.graph.fusion != FusionChoice::conv ||

@@ -15,8 +15,8 @@ namespace {
 
 using SizesOf = std::function<Sizes(std::int64_t size)>;
 
-// The search guesses by what a run takes at least, which is quickly known. Its plan may take more,
-// of the host as well: then what runs lies below, and above what needs no plan.
+// The search extrapolates a run's minimum memory, which is cheap to compute. The plan may need
+// more, also on the host: then the result lies below, but not below a size that needs no plan.
 std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t start,
                      const SizesOf& sizes_of_size) {
   const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {
@@ -26,7 +26,7 @@ std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t st
   if (!fitting.with_lms() || found == 0 || runs(found)) {
     return found;
   }
-  // Mostly little is missing.
+  // Usually the guess is slightly too large.
   if (const std::int64_t near = found - std::max<std::int64_t>(found / 64, 1);
       near >= least && runs(near)) {
     return last_that_runs(near, found, runs);
@@ -119,7 +119,7 @@ Programs programs_that_fit(const Job& job, const RankContext& context, const Siz
 Fitting::Fitting(const Job& job, const RankContext& context, bool with_lms)
     : job_(job), context_(context), with_lms_(with_lms) {
   if (context.backend.tuning.stop) {
-    context.backend.tuning.stop();  // nothing is timed for sizes that do not run
+    context.backend.tuning.stop();  // times nothing for sizes that do not run
   }
   limit_ = with_lms ? LmsPlanner(*job.config, context, 0).budget() : context.memory.device;
 }
@@ -130,7 +130,7 @@ std::optional<std::size_t> Fitting::need(const Sizes& sizes) const {
     const bool host_is_short = memory.host > host_bytes_left(memory, context_);
     return host_is_short ? std::nullopt : std::optional(memory.total());
   } catch (const Error&) {
-    return std::nullopt;  // libraries bound the size of what they take
+    return std::nullopt;  // libraries limit operand sizes
   }
 }
 
@@ -179,8 +179,7 @@ std::int64_t largest_image(const Job& job, const RankContext& context, bool with
     sizes.image_size = image_step * steps;
     return sizes;
   };
-  // Networks have a least size of their own: the search begins at a half, a quarter... of the
-  // job's.
+  // Networks have a minimum size: the search begins at a half, a quarter... of the job's.
   const Fitting fitting(job, context, with_lms);
   for (std::int64_t least = std::max<std::int64_t>(job.image_size / image_step, 1); least > 0;
        least /= 2) {

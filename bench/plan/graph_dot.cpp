@@ -37,7 +37,7 @@ std::string node_label(const Graph& graph, NodeId id) {
   return label;
 }
 
-// Parts that lie inside another tensor are made by whoever makes them; a root by its parts.
+// The producer of the outer tensor produces parts inside it; the parts' producers produce a root.
 std::string edge_text(const Graph& graph, TensorId tensor, std::size_t reader) {
   const TensorInfo& info = graph.info(tensor);
   if (const std::optional<NodeId> maker = graph.producer(tensor)) {

@@ -13,15 +13,15 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most_batches = 2'000'000'000;  // steps count in 32 bits on devices
+constexpr std::int64_t most_batches = 2'000'000'000;  // devices count steps in 32 bits
 
-// The data set whose networks --model names.
+// Returns the data set whose networks --model names.
 const data::Row& network_data_set(const Config& config) {
   const data::Row& row = config.data.row();
   return row.has_networks ? row : *config.data.tensors_as;
 }
 
-// How the bytes of a data set become network input: x * scale + shift.
+// Returns how a data set's bytes become network input: x * scale + shift.
 InputFormat input_format(const data::Row& row, const data::Dataset& dataset) {
   return {.synthetic = false,
           .image_type = dataset.format().type,
@@ -42,7 +42,7 @@ void check_images(const Job& job, const data::Dataset& dataset, const std::strin
                     job.model->name, job.model->classes));
 }
 
-// A folder that is missing or empty is told as such, before a data set asks for its files.
+// Reports a missing or empty folder before a data set looks for its files.
 void check_data_folder(const std::string& dir) {
   std::error_code ignored;
   check(std::filesystem::exists(dir, ignored),
@@ -108,7 +108,7 @@ void open_data(Job& job) {
 }
 
 models::LearningRate rate_of(const Job& job) {
-  // To the original a worker of that mode knows its own batch only.
+  // In upstream, a worker of that mode knows only its own batch.
   const bool own = job.config->variable_update == VariableUpdate::distributed_replicated;
   const models::RateContext context{
       .batch_size = own ? job.batch.per_device * job.config->num_gpus : examples_per_step(job),

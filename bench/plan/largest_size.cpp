@@ -5,14 +5,15 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most = 1 << 24;  // --batch_size is an int; no step is sensible beyond this
+constexpr std::int64_t most = 1 << 24;  // --batch_size is an int; larger steps are pointless
 
 struct Point {
   std::int64_t size = 0;
   std::optional<std::size_t> bytes;
 };
 
-// Where a line through two points reaches the limit; halfway to twice the second without a line.
+// Returns where a line through two points reaches the limit; without a line, halfway to twice the
+// second.
 std::int64_t meets(std::size_t limit, const Point& low, const Point& high) {
   if (!high.bytes || *high.bytes <= low.bytes.value()) {
     return low.size + (high.size - low.size) / 2;

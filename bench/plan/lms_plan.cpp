@@ -27,10 +27,11 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20U;
 
-// TFLMS 2 plans with a share of what the variables leave, and runs in all of it.
+// Returns whether the policy plans with a share of the memory beside the variables, as TFLMS 2
+// does.
 bool shares_what_variables_leave(const LmsFlags& flags) { return policy_of(flags) == "tflms2"; }
 
-// Returns what of the device's memory the flags but --lms_limit leave.
+// Returns the device memory that all flags except --lms_limit leave.
 std::size_t usable_bytes(const LmsFlags& flags, const RankContext& context) {
   const auto whole = static_cast<double>(context.memory.device);
   const double left = whole - static_cast<double>(flags.exclude) * mib;
@@ -45,7 +46,7 @@ std::size_t device_budget(const LmsFlags& flags, const RankContext& context) {
   return flags.limit > 0 ? std::min(usable, flags.limit * megabyte) : usable;
 }
 
-// Returns where the budget comes from: the device's memory and the flags that made it smaller.
+// Returns the origin of the budget: the device's memory and the flags that reduced it.
 std::string source_of_budget(const LmsFlags& flags, const RankContext& context) {
   if (flags.limit > 0 && flags.limit * megabyte <= usable_bytes(flags, context)) {
     return fmt::format("--lms_limit={}", flags.limit);
@@ -60,12 +61,12 @@ std::string source_of_budget(const LmsFlags& flags, const RankContext& context) 
   return text;
 }
 
-// Nothing can leave a device that computes in the host's memory.
+// Returns 0 for a device that computes in host memory: its tensors cannot be swapped.
 std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
   if (!context.memory.host) {
     return 0;
   }
-  constexpr double usual_share = 0.8;  // of what is free
+  constexpr double usual_share = 0.8;  // of free memory
   if (flags.host_limit.value_or(0) > 0) {
     return std::min(*flags.host_limit * megabyte, *context.memory.host);
   }
@@ -75,19 +76,19 @@ std::size_t host_budget(const LmsFlags& flags, const RankContext& context) {
           fmt::format("TF_GPU_HOST_MEM_LIMIT_IN_MB={} is no limit of memory: it must be a whole "
                       "number of megabytes above 0",
                       text));
-    // Compared in megabytes: the bytes of a huge limit would not fit the type.
+    // Compared in megabytes: the bytes of a huge limit would overflow.
     return static_cast<std::size_t>(*limit) > *context.memory.host / megabyte
                ? *context.memory.host
                : static_cast<std::size_t>(*limit) * megabyte;
   }
   if (context.backend.described) {
-    return *context.memory.host;  // what its profile lets be pinned
+    return *context.memory.host;  // pinnable memory of the profile
   }
   return static_cast<std::size_t>(usual_share * static_cast<double>(*context.memory.host));
 }
 
-// Returns the share of memory that the simulation of TFLMS 2 may use: the variable of the original
-// goes where the flag is not given.
+// Returns the share of memory that the simulation of TFLMS 2 may use: the flag, else the original's
+// environment variable.
 double simulated_share(const LmsFlags& flags) {
   const char* const text = std::getenv("TF_LMS_SIMULATOR_MEM_RATIO");
   if (text == nullptr || flags.mem_ratio != 1) {
@@ -268,8 +269,8 @@ void LmsPlanner::keep(LmsReport report, const StepPlan& plan, const Costs& costs
 }
 
 Costs expected_costs(const StepPlan& plan, const Backend& backend) {
-  // Rates of one core of a server, with AVX2: the plan needs to know what is cheap beside what, and
-  // is made anew once steps were measured.
+  // Rates of one server core with AVX2: the plan needs relative costs, and is replanned after steps
+  // were measured.
   constexpr double flops_of_core = 60e9, bytes_of_core = 12e9;
   constexpr double bytes_of_link = 12e9;  // PCIe 3
   const auto cores = static_cast<double>(std::max<std::int64_t>(backend.processors.threads, 1));

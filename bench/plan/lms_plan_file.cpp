@@ -23,7 +23,7 @@ constexpr std::string_view make_anew = "make one for this run with --lms_plan_ou
 
 std::string hash_text(std::uint64_t hash) { return fmt::format("{:016x}", hash); }
 
-// "run 12 conv", "out 57 relu3", "in 57 relu3 after 33 35".
+// Formats a step: "run 12 conv", "out 57 relu3", "in 57 relu3 after 33 35".
 struct StepText {
   const Graph& graph;
 
@@ -46,12 +46,12 @@ std::string step_text(const Graph& graph, const Step& step) {
   return text;
 }
 
-// Reads the lines of steps.
+// Parses the lines of steps.
 class StepReader {
  public:
   explicit StepReader(const Graph& graph) : graph_(graph) {}
 
-  // `at`: its place in the schedule.
+  // `at`: index in the schedule.
   Step read(const std::string& line, std::size_t at) const {
     std::vector<std::string> words;
     std::istringstream in(line);
@@ -112,7 +112,7 @@ class StepReader {
   const Graph& graph_;
 };
 
-// Fails unless the facts of the file are those of this run.
+// Throws Error unless the facts of the file equal those of this run.
 void check_origin(const Json& file, const PlanOrigin& origin) {
   const Json& facts = file.at("of");
   std::vector<std::string> differences;
@@ -130,7 +130,7 @@ void check_origin(const Json& file, const PlanOrigin& origin) {
                     file.value("program", "not said"), make_anew));
 }
 
-// Returns a number of bytes. JSON would give a negative or broken one as another.
+// Returns a number of bytes. JSON would silently convert a negative or fractional number.
 std::size_t bytes_of(const Json& file, const char* name) {
   const Json& value = file.at(name);
   check(value.is_number_unsigned(),
@@ -138,7 +138,7 @@ std::size_t bytes_of(const Json& file, const char* name) {
   return value.get<std::size_t>();
 }
 
-// Null: any.
+// Null means any size.
 std::size_t join_of(const Json& file) {
   constexpr const char* name = "largest_join_bytes";
   return file.at(name).is_null() ? layers::any_size : bytes_of(file, name);
@@ -180,7 +180,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
                  .budget = bytes_of(file, "budget_bytes"),
                  .peak = bytes_of(file, "peak_bytes"),
                  .host = bytes_of(file, "host_bytes"),
-                 // Older files have none.
+                 // Older files lack it.
                  .enough = file.contains("enough_bytes") ? bytes_of(file, "enough_bytes") : 0,
                  .bucket_bytes = bytes_of(file, "bucket_bytes"),
                  .schedule = {}};
@@ -191,7 +191,7 @@ SavedPlan plan_of(const Json& file, const PlanOrigin& origin, const Graph& graph
   return plan;
 }
 
-// Returns what `read` makes of a plan's JSON.
+// Returns the result of `read` on a plan's JSON.
 template <class Read>
 auto with_json(const std::string& text, const Read& read) {
   const auto file = data::parse_json<Json>(text);
@@ -203,7 +203,7 @@ auto with_json(const std::string& text, const Read& read) {
   }
 }
 
-// Returns what `read` makes of a file.
+// Returns the result of `read` on a file.
 template <class Read>
 auto with_text(const std::string& path, const Read& read) {
   try {
@@ -216,7 +216,7 @@ auto with_text(const std::string& path, const Read& read) {
   }
 }
 
-// Each rank draws synthetic images of its own, under a name of its own.
+// Each rank draws different synthetic images, under a different name.
 std::string_view name_for_all(const TensorInfo& info) {
   const std::string_view name = info.name;
   return info.role == Role::state && !info.saved ? name.substr(0, name.find(':')) : name;

@@ -30,7 +30,7 @@ std::string largest_op(const StepPlan& plan) {
                      amount(largest.bytes));
 }
 
-// Returns the flags of this run that keep tensors on the device which a plan could do without.
+// Returns the flags of this run that keep tensors on the device although a plan could move them.
 std::vector<std::string> keeping_flags(const LmsFlags& flags) {
   const lms::Options& options = flags.options;
   std::vector<std::string> kept;

@@ -29,8 +29,8 @@ bool may_divide(const Job& job) {
   return policy_of(job.config->lms) == "planned" && job.compute == DataType::f32;
 }
 
-// The same for all budgets, so that a larger one is never planned on another step: a tenth of the
-// smallest arena, since what is smaller does not make its peak.
+// Equal for all budgets, so that a larger budget is never planned on another step: a tenth of the
+// smallest arena, since smaller sums do not determine its peak.
 Sizes with_smaller_joins(Sizes sizes, const LmsReport& report) {
   constexpr std::size_t part = 10;
   sizes.max_fused_grad_add_bytes = (report.floor - report.resident) / part;
@@ -41,8 +41,8 @@ bool fits(const LmsStep& step, const RankContext& context) {
   return device_memory(step.programs, context).total() <= step.planner.budget();
 }
 
-// The step of these sizes. One that does not fit as it is has the smallest updates, whatever the
-// budget: gradients wait in memory for the last of their update.
+// Returns the step of these sizes. If it does not fit unplanned, it has the smallest updates for
+// every budget: gradients wait in memory for the last one of their update.
 LmsStep step_for_lms(const Job& job, const RankContext& context, const Sizes& sizes,
                      Programs programs) {
   LmsStep step = step_of(job, context, std::move(programs));

@@ -12,14 +12,14 @@
 namespace cnn::bench {
 namespace {
 
-// A search and its finding.
+// A search and its result.
 struct Search {
   std::string_view flag;
   std::int64_t step = 1;
   std::int64_t largest = 0;
   std::size_t limit = 0;                 // bytes of the device
-  std::optional<std::size_t> bytes{};    // that the largest takes, with LMS at least
-  std::optional<std::size_t> further{};  // that the next one would take; nothing: it cannot be had
+  std::optional<std::size_t> bytes{};    // of the largest size; with LMS the minimum
+  std::optional<std::size_t> further{};  // of the next size; nothing: it is impossible
   double seconds = 0;
 };
 
@@ -58,7 +58,7 @@ Json to_json(const Search& search, bool with_lms) {
 
 double in_mib(std::size_t bytes) { return static_cast<double>(bytes) / mib; }
 
-// Why the next size is too large.
+// Returns why the next size is too large.
 std::string reason(const Search& search) {
   if (!search.further) {
     return "cannot be had on this backend";

@@ -13,14 +13,15 @@
 namespace cnn::bench {
 namespace {
 
-// The rows, along the first axis, that can be moved on their own; 1: only the whole tensor can.
+// Returns the number of rows, along the first axis, that can be copied separately; 1: only the
+// whole tensor.
 std::int64_t rows_of(const TensorDesc& desc) {
   const bool one_behind_another =
       desc.shape.rank() > 0 && desc.layout != Layout::packed && desc.pitch == 0;
   return one_behind_another ? std::max<std::int64_t>(desc.shape[0], 1) : 1;
 }
 
-// How a convert node between these two runs. Throws Error if no kernel does it.
+// Returns the spec of a convert node between these two. Throws Error if no kernel supports it.
 KernelSpec spec_of(const KernelTable& kernels, const TensorDesc& from, const TensorDesc& to) {
   std::optional<KernelSpec> spec =
       kernels.describe(layers::Convert(to.type), {.in = {from}, .out = {to}});
@@ -31,9 +32,9 @@ KernelSpec spec_of(const KernelTable& kernels, const TensorDesc& from, const Ten
 
 }  // namespace
 
-// Some rows of a variable, its first axis being the outermost one in memory.
+// Some rows of a variable whose first axis is outermost in memory.
 struct VariableIo::Part {
-  TensorDesc desc;           // as on the device
+  TensorDesc desc;           // layout on the device
   std::size_t offset = 0;    // bytes, on the device
   std::size_t first = 0;     // element, of the plain values
   std::size_t elements = 0;  // of the plain values
@@ -97,7 +98,7 @@ VariableIo::VariableIo(Device& device, const KernelTable& kernels, Variables& va
                                     std::to_string(arena.size()));
 }
 
-// One of the two lies at the start of the arena; the workspace comes behind it.
+// One of the operands lies at the start of the arena; the workspace follows.
 void VariableIo::convert(const TensorView& from, const TensorView& to) {
   const layers::Convert op(to.desc.type);
   const Signature signature{.in = {from.desc}, .out = {to.desc}};
