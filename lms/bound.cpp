@@ -20,8 +20,8 @@ double seconds_per_byte(double bytes_per_second) {
   return bytes_per_second > 0 ? 1 / bytes_per_second : 0;
 }
 
-// Bytes that running nodes again frees at one step, by the seconds that it takes: straight lines
-// from point to point, ever flatter.
+// Bytes that recomputation frees at one step, as a function of its seconds: piecewise linear and
+// concave.
 class Curve {
  public:
   void add(double seconds, double bytes) {
@@ -39,7 +39,7 @@ class Curve {
     return from.bytes + share * (above->bytes - from.bytes);
   }
 
-  // Up to so many bytes, as long as one takes no longer than this.
+  // Returns the seconds for up to so many bytes, while a byte takes at most seconds_per_byte.
   double seconds(double bytes, double seconds_per_byte) const {
     for (std::size_t p = 0; p + 1 < points_.size(); ++p) {
       const Point& from = points_[p];
@@ -60,17 +60,17 @@ class Curve {
   std::vector<Point> points_{{}};
 };
 
-// A step that holds too much.
+// A step that exceeds the budget.
 struct Peak {
-  double before = 0, seconds = 0;  // as the step's
-  double excess = 0;               // bytes that must be gone
-  double removable = 0;            // bytes that can be
-  double padding = 0;              // of what can be copied, bytes that copies do not move
+  double before = 0, seconds = 0;  // of the step
+  double excess = 0;               // bytes that must leave
+  double removable = 0;            // bytes that can leave
+  double padding = 0;              // bytes of the copyable ones that copies skip
   Curve again;
-  // If b bytes leave before it, that ends at first_out + b / rate or later. If b come back behind
-  // it, the step ends b / rate + tail later than it or later.
+  // If b bytes leave before the step, that ends at first_out + b / rate or later. If b return after
+  // it, the whole step ends b / rate + tail after it or later.
   double first_out = 0, tail = 0;
-  double worth_it = 0;  // seconds of repetitions behind it that shorten the wait before it by more
+  double worth_it = 0;  // seconds of later recomputation that shorten the wait before it by more
 };
 
 class Relaxation {
@@ -94,8 +94,8 @@ class Relaxation {
     }
   }
 
-  // The least over the seconds of repetitions. Intervals of them are cut in two, always the one
-  // whose bound is least: there they cost what its low end says and free what its high end does.
+  // Minimises over the seconds of recomputation by branch and bound: splits the interval with the
+  // lowest bound, which costs its low end and frees what its high end frees.
   double least() const {
     constexpr int most_cuts = 60;
     constexpr double close_enough = 1e-6;
@@ -116,7 +116,7 @@ class Relaxation {
     return open.back().seconds;
   }
 
-  // Below which steps hold what cannot go.
+  // Returns the arena below which some step holds unmovable bytes.
   double least_bytes() const {
     double result = 0;
     for (const PressureStep& step : pressure_.steps) {
@@ -134,7 +134,7 @@ class Relaxation {
     double low = 0, high = 0;
     double seconds = 0;
   };
-  // A movable that can be there again without a copy.
+  // A movable that can return without a copy.
   struct Item {
     std::uint32_t movable = 0;
     bool late = false;  // for steps of the backward pass
@@ -148,7 +148,7 @@ class Relaxation {
   }
   bool may_go(const Movable& one) const { return (host_ > 0 && one.may_copy) || may_repeat(one); }
 
-  // Sets the seconds of both directions together: for a byte that goes out and comes back.
+  // Sets the seconds per byte for both directions together: out and back.
   void set_joint(const Costs& costs) {
     const double both = costs.both_bytes_per_second;
     if (both > 0 && out_ > 0 && in_ > 0) {
@@ -156,7 +156,7 @@ class Relaxation {
     }
   }
 
-  // Least seconds for their bytes first.
+  // Sorts by seconds per byte, ascending.
   void sort_items() {
     const std::vector<Movable>& all = pressure_.movables;
     for (std::uint32_t m = 0; m < all.size(); ++m) {
@@ -197,9 +197,9 @@ class Relaxation {
     peaks_.push_back(std::move(peak));
   }
 
-  // Bytes leave only once they are made: of b bytes, those made before the end of some step are
-  // what may have left by then. And of b bytes, only those first needed behind some step may come
-  // later than that.
+  // Bytes leave only once they exist: of b bytes, those created before the end of some step may
+  // have left by then. And of b bytes, only those first needed after some step may return after
+  // that step.
   void find_ends(std::uint32_t s, Peak& peak) {
     const std::vector<PressureStep>& steps = pressure_.steps;
     std::fill(needed_.begin(), needed_.end(), 0);
@@ -212,7 +212,7 @@ class Relaxation {
       const PressureStep& maker = steps[one.made];
       peak.first_out = std::max(peak.first_out, maker.before + maker.seconds - made * out_);
       made += one.bytes - one.padding;
-      while (one.uses[next_[m]] <= s) {  // peaks come in their order
+      while (one.uses[next_[m]] <= s) {  // peaks come in order
         ++next_[m];
       }
       needed_[one.in_parts ? one.last() : one.uses[next_[m]]] += one.bytes - one.padding;
@@ -226,12 +226,12 @@ class Relaxation {
     }
   }
 
-  // Returns the least seconds of a step with at least `least` seconds of repetitions, which free
-  // what `most` seconds do.
+  // Returns the minimum seconds of a step with at least `least` seconds of recomputation, which
+  // frees as much as `most` seconds do.
   double seconds(double least, double most) const {
     constexpr double rounding = 1e-9;
     double result = pressure_.seconds + least;
-    double lead = 0;  // by which copies out have held compute up so far
+    double lead = 0;  // delay of compute by copies out so far
     for (const Peak& peak : peaks_) {
       const double gone = peak.excess - peak.again.bytes(most);  // by copies
       if (gone > host_ + rounding * peak.excess || peak.excess > peak.removable) {
@@ -248,8 +248,8 @@ class Relaxation {
     return result;
   }
 
-  // Returns the seconds by which compute ends later: a copy out holds it up in front of the peak,
-  // and behind it runs again what was not.
+  // Returns the delay of compute: a copy out delays it before the peak, and afterwards it
+  // recomputes tensors that were not copied.
   double out_and_again(const Peak& peak, double most) const {
     const double again = std::min(most, peak.worth_it);
     const double copied = std::max(0.0, peak.excess - peak.padding - peak.again.bytes(again));
@@ -258,17 +258,17 @@ class Relaxation {
 
   const Pressure& pressure_;
   bool repeats_;
-  double out_, in_, joint_ = 0;  // seconds for a byte
+  double out_, in_, joint_ = 0;  // seconds per byte
   double host_, device_;         // bytes
-  double longest_ = 0;           // seconds, of all that can run again
+  double longest_ = 0;           // seconds of all possible recomputation
   std::vector<Item> items_;
   std::vector<Peak> peaks_;
-  std::vector<bool> away_;         // by movable: of the step at hand
-  std::vector<std::size_t> next_;  // by movable: of its uses, the first behind the step at hand
+  std::vector<bool> away_;         // by movable: at the current step
+  std::vector<std::size_t> next_;  // by movable: its first use after the current step
   std::vector<double> needed_;     // by step: bytes
 };
 
-// The nodes of a schedule in the order in which they first run.
+// Returns the nodes of a schedule in the order of their first run.
 std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
   std::vector<NodeId> result;
   std::vector<bool> has_run(nodes);
@@ -282,7 +282,7 @@ std::vector<NodeId> first_runs(const Schedule& schedule, std::size_t nodes) {
   return result;
 }
 
-// Whether all that leaves and comes back are tensors that the bound knows as movable.
+// Returns whether all swapped tensors are movable in the bound.
 bool moves_only_stashed(const Request& request, const Schedule& schedule) {
   std::vector<bool> is_known(request.graph.tensors().size());
   for (const Stashed& one : stashed(request.graph, request.schedule, request.backward)) {
@@ -295,7 +295,7 @@ bool moves_only_stashed(const Request& request, const Schedule& schedule) {
   });
 }
 
-// The same request for another budget and other options, which it refers to.
+// Returns the request with another budget and other options, which it references.
 Request changed(const Request& request, const Budget& budget, const Options& options) {
   return {.graph = request.graph,
           .specs = request.specs,

@@ -13,7 +13,7 @@
 namespace cnn::lms {
 namespace {
 
-// Small steps need no more plans looked at than large ones.
+// Limits the evaluations: small steps need no more plans than large ones.
 std::size_t work_of(const PlanningProblem& problem) {
   constexpr std::size_t most = 3'000'000, plans = 9'000;
   return std::min(most, plans * problem.steps.size());
@@ -28,15 +28,15 @@ Solution find(const Request& request, const PlanningProblem& problem, SearchOpti
   return search(problem, options);
 }
 
-// The search counts bytes that live. Placing them takes a little more, which is taken off what the
-// next attempt may use.
+// The search counts live bytes. Placing them takes slightly more, which the next attempt subtracts
+// from its target.
 class BudgetSearch {
  public:
   BudgetSearch(const Request& request, const PlanningProblem& problem, std::size_t device_bytes)
       : request_(request), problem_(problem), budget_(device_bytes) {}
 
   PlacedPlan run(const SmallestPlan& smallest) {
-    constexpr double near = 1.003;  // of the bound: nothing is gained by a longer search
+    constexpr double near = 1.003;  // of the bound: a longer search gains nothing
     good_enough_ = near * lower_bound_at(request_, budget_);
     const Solution first = find({.device_bytes = budget_, .work = work()});
     approach(first);
@@ -51,7 +51,7 @@ class BudgetSearch {
     return std::move(best_);
   }
 
-  // Placed as thriftily as its copies allow.
+  // Places the plan with the fewest bytes that its copies permit.
   PlacedPlan smallest(const Solution& found) {
     place(found, 0);
     return std::move(best_);
@@ -63,7 +63,7 @@ class BudgetSearch {
     return fits_ && best_.outcome.seconds <= as_evaluated * evaluated_;
   }
 
-  // From a plan to others nearby that take a little less each time.
+  // Moves from a plan to neighbours that need slightly less each time.
   void approach(Solution found) {
     constexpr int attempts = 6;
     constexpr double temperature = 0.003;
@@ -71,7 +71,7 @@ class BudgetSearch {
         evaluated_ > 0 ? std::min(evaluated_, found.evaluation.seconds) : found.evaluation.seconds;
     std::size_t target = budget_;
     for (int a = 0; a < attempts && found.evaluation.fits; ++a) {
-      // The search goes on from what moves more: it leaves room to change.
+      // Continues from the unpruned plan: its extra moves leave room for changes.
       place(
           find({.device_bytes = target, .work = 0, .start = &found.decisions, .prune_moves = true}),
           target);
@@ -92,7 +92,7 @@ class BudgetSearch {
     }
   }
 
-  // Where what is near does not fit once it is placed.
+  // Restarts with lower targets if no neighbour fits once it is placed.
   void start_lower() {
     constexpr int attempts = 4;
     std::size_t target = budget_;
@@ -107,10 +107,10 @@ class BudgetSearch {
     return lms::find(request_, problem_, options);
   }
 
-  // Returns the bytes that the placed plan takes.
+  // Returns the bytes of the placed plan.
   std::size_t place(const Solution& found, std::size_t target) {
-    // The share of the step by which copies end earlier than needed. None: as early as there is
-    // room.
+    // The share of the step by which copies end earlier than needed. None: as early as memory
+    // permits.
     constexpr std::array<std::optional<double>, 2> slacks{std::nullopt, 0.01};
     ScheduleExpander expander(problem_);
     Evaluator evaluator(problem_, target, request_.options.sync_mode);
@@ -128,7 +128,7 @@ class BudgetSearch {
       least = std::min(least, plan.outcome.device_bytes);
       accept_if_better(std::move(plan));
       if (evaluator.swap_outs().empty() || is_done()) {
-        break;  // all are the same, or nothing is gained by tighter copies
+        break;  // all placements are equal, or tighter copies gain nothing
       }
     }
     return least;

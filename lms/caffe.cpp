@@ -1,7 +1,8 @@
-// Large model support of caffe-ibm in PowerAI 5.2: blobs from a size on have a buffer on the host;
-// when the device is full, blobs that the next layer does not need are pushed there. All copies are
-// waited for. A blob that came back unchanged goes without a copy. Source facts: IBM's
-// syncedmem.cpp as in a public fork, and the log of a run. Its cache cuts and merges blocks; here
+// Large model support of caffe-ibm in PowerAI 5.2: blobs above a size have a buffer on the host;
+// when the device is full, blobs that the next layer does not need are swapped out. Compute waits
+// for all copies. A blob that returned unchanged leaves without a copy. Source facts: IBM's
+// syncedmem.cpp in a public fork, and the log of a run. Its cache splits and merges blocks; this
+// policy counts bytes, not addresses.
 // bytes count, not addresses.
 
 #include <algorithm>
@@ -19,7 +20,7 @@
 namespace cnn::lms {
 namespace {
 
-// A blob is managed once all that was asked for so far exceeds this share of the memory.
+// A blob is managed once all requests so far exceed this share of the memory.
 std::vector<Stashed> managed(const Request& request) {
   const double unmanaged = request.options.frac * static_cast<double>(request.budget.device);
   std::vector<std::size_t> asked(request.graph.tensors().size());
@@ -40,8 +41,8 @@ std::vector<Stashed> managed(const Request& request) {
   return tensors;
 }
 
-// The usage that the original logged when it had to allocate: with a header of 8 bytes, in per cent
-// of the memory.
+// The usage in the original's log at allocations: with a header of 8 bytes, in per cent of the
+// memory.
 class Log {
  public:
   Log(const Request& request, const std::vector<Stashed>& tensors,

@@ -1,10 +1,9 @@
 // X. Peng et al., "Capuchin: Tensor-based GPU Memory Management for Deep Learning", 2020. The times
-// of a measured step say how long each tensor is out of use: its free time is what is left of that
-// when it was copied out and back. Tensors with the most free time leave until the step fits, and
-// come back that long ahead. Where free time runs out, what costs least per byte goes on: copies
-// that are waited for, or repetitions; what those cost changes with what was dropped before. The
-// feedback from late copies into later steps, which the paper adds, has no place in a plan made
-// once.
+// of a measured step determine how long each tensor is unused: its free time is that time minus a
+// copy out and back. Tensors with the most free time leave until the step fits, and return that
+// long ahead. When free time runs out, the cheapest method per byte continues: copies with waits,
+// or recomputation, whose cost depends on earlier drops. The paper's feedback from late copies into
+// later steps has no place in a plan made once.
 
 #include <algorithm>
 #include <limits>
@@ -43,7 +42,7 @@ class Chooser {
     as_of_.resize(tensors_.size());
   }
 
-  // The bytes that placement adds to those in use are taken off the target of the next round.
+  // The bytes that placement adds are subtracted from the target of the next round.
   std::vector<Decision> decisions() {
     constexpr int rounds = 8;
     for (int round = 0; round < rounds; ++round) {
@@ -75,7 +74,7 @@ class Chooser {
            ends_[index_of(tensor.last_forward)] - out_seconds(tensor);
   }
 
-  // The fullest step that is beyond the target.
+  // Returns the fullest step above the target.
   std::optional<StepId> fullest() const {
     const auto most = std::ranges::max_element(live_);
     return *most > target_ ? std::optional(StepId{static_cast<std::uint32_t>(most - live_.begin())})
@@ -115,7 +114,7 @@ class Chooser {
     return best.has_value();
   }
 
-  // The cost of dropping is computed only for those that would be chosen by what it cost before.
+  // Computes the cost of dropping only for candidates chosen by their previous cost.
   bool choose_cheapest(StepId step) {
     while (const std::optional<std::pair<std::size_t, Choice>> best = cheapest(step)) {
       const std::size_t t = best->first;
@@ -164,7 +163,7 @@ class Chooser {
     return false;
   }
 
-  // No repetition reads it while it would be away.
+  // Returns whether no recomputation reads the tensor while it would be away.
   bool may_swap(std::size_t t) const {
     const auto root = static_cast<std::uint32_t>(repeats_.root(tensors_[t].tensor));
     return std::ranges::none_of(again_, [&](const Recompute& repeat) {
@@ -175,7 +174,8 @@ class Chooser {
     });
   }
 
-  // How much longer repetitions would take with this tensor dropped too; infinity if it cannot be.
+  // Returns the added seconds of recomputation with this tensor dropped too; infinity if
+  // impossible.
   double seconds_again(std::size_t t) {
     const Root& root = repeats_.problem().roots[repeats_.root(tensors_[t].tensor)];
     if (request_.options.recompute == Recomputation::off || !root.may_drop) {
@@ -213,7 +213,7 @@ class Chooser {
     }
   }
 
-  // The latest step that ends a copy's time ahead, but none before the last that is beyond the
+  // Returns the latest step that ends a copy's time ahead, but none before the last step above the
   // target.
   StepId find_trigger(const Stashed& tensor) const {
     const StepId back = tensor.first_backward;
@@ -246,7 +246,7 @@ class Chooser {
 
   const Request& request_;
   std::vector<Stashed> tensors_;
-  std::vector<std::size_t> live_;  // by StepId, with what was chosen away
+  std::vector<std::size_t> live_;  // by StepId, without tensors chosen to leave
   Repeats repeats_;
   TensorDecisions decisions_;
   std::size_t target_;
@@ -254,8 +254,8 @@ class Chooser {
   std::vector<Choice> chosen_;         // by tensor
   std::vector<Swap> swaps_;
   std::vector<Recompute> again_;
-  std::vector<double> again_seconds_;  // by tensor: at least what dropping it costs
-  std::vector<std::size_t> as_of_;     // by tensor: after how many changes that was computed
+  std::vector<double> again_seconds_;  // by tensor: lower bound of the cost of dropping it
+  std::vector<std::size_t> as_of_;     // by tensor: value of changes_ at that computation
   std::size_t changes_ = 1;            // choices, and the start
   bool exhausted_ = false;
 };

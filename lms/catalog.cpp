@@ -43,7 +43,7 @@ const PolicyRow& find_policy(std::string_view name) {
   throw Error("there is no LMS policy '" + std::string(name) + "'; use one of: " + names);
 }
 
-// The step as it is.
+// Returns the step unchanged.
 Plan none(const Request& request) { return {.schedule = request.schedule, .notes = {}}; }
 
 }  // namespace cnn::lms

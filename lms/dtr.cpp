@@ -1,8 +1,8 @@
-// M. Kirisame et al., "Dynamic Tensor Rematerialization", 2021, with its heuristic h_DTR. Where a
-// result does not fit, the tensor goes that is the cheapest to compute again for its bytes and for
-// the time since its last access; the cost counts the tensors around it that are away as well. A
-// tensor that is away is computed again when it is accessed. The original decides online; here the
-// step is known, is replayed once, and becomes a plan.
+// M. Kirisame et al., "Dynamic Tensor Rematerialization", 2021, with its heuristic h_DTR. If a
+// result does not fit, it evicts the tensor with the lowest recompute cost per byte and per time
+// since its last access; the cost includes evicted tensors around it. An evicted tensor is
+// recomputed when it is accessed. The original decides online; here the known step is replayed once
+// and becomes a plan.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,7 +19,7 @@
 namespace cnn::lms {
 namespace {
 
-// Roots of the planning problem by what computes them and what is computed from them.
+// Dependencies between roots of the planning problem.
 struct Dependencies {
   std::vector<std::vector<std::uint32_t>> sources, dependents;  // by root
   std::vector<double> seconds;                                  // by root: of its makers
@@ -62,12 +62,12 @@ std::vector<std::uint32_t> last_uses(const PlanningProblem& problem) {
   return last;
 }
 
-// Returns, by root, the last step in front of which it can be computed again; -1: it never can.
+// Returns, by root, the last step before which it can be recomputed; -1: never.
 std::vector<std::int64_t> repeatable_until(const Repeats& repeats, const Dependencies& dependencies,
                                            const std::vector<std::uint32_t>& last_use) {
   const PlanningProblem& problem = repeats.problem();
   std::vector<std::int64_t> until(problem.roots.size(), -1);
-  // Sources are made before what is made of them.
+  // Sources are visited before their dependents.
   for (const ProblemStep& step : problem.steps) {
     if (step.kind != StepKind::compute) {
       continue;
@@ -87,7 +87,7 @@ std::vector<std::int64_t> repeatable_until(const Repeats& repeats, const Depende
   return until;
 }
 
-// The step as an allocator of so many bytes would run it.
+// Simulates the step with an allocator of so many bytes.
 class Rematerialization {
  public:
   Rematerialization(const Repeats& repeats, std::size_t bytes)
@@ -98,7 +98,7 @@ class Rematerialization {
         until_(repeatable_until(repeats, dependencies_, last_use_)),
         roots_(problem_.roots.size()) {}
 
-  // Nothing: the step would compute without an end, as it has too few bytes.
+  // Returns nothing if the step would never end, with too few bytes.
   std::optional<std::vector<Recompute>> run() {
     for (given_ = 0; given_ < problem_.steps.size(); ++given_) {
       const ProblemStep& step = problem_.steps[given_];
@@ -121,7 +121,7 @@ class Rematerialization {
     bool resident = false;
     bool evicted = false;  // and needed again
     int pins = 0;
-    double accessed = 0;  // when it was last, in seconds of the step
+    double accessed = 0;  // last access, in seconds of the step
   };
 
   std::size_t most_repeats() const {
@@ -131,7 +131,7 @@ class Rematerialization {
 
   void touch(std::uint32_t root) { roots_[root].accessed = now_; }
 
-  // Runs a node whose operands may be away.
+  // Runs a node whose operands may be evicted.
   void access(std::uint32_t node) {
     const std::vector<std::uint32_t>& reads = problem_.nodes[node].reads;
     for (const std::uint32_t root : reads) {
@@ -179,7 +179,7 @@ class Rematerialization {
     }
   }
 
-  // Bytes of inputs that end here and that outputs take over.
+  // Returns the bytes of ending inputs that outputs take over.
   std::size_t taken_over(const ProblemNode& node) const {
     std::size_t bytes = 0;
     std::vector<std::uint32_t> taken, given;
@@ -229,7 +229,7 @@ class Rematerialization {
       if (!may_go(root)) {
         continue;
       }
-      constexpr double just_now = 1e-9;  // seconds: what was used in this step goes last
+      constexpr double just_now = 1e-9;  // seconds: tensors used in this step are evicted last
       const double stale = std::max(now_ - roots_[root].accessed, just_now);
       const double rank =
           seconds_around(root) / (static_cast<double>(problem_.roots[root].bytes) * stale);
@@ -241,7 +241,7 @@ class Rematerialization {
     return best;
   }
 
-  // Seconds to compute the root, and all that is away and would be computed for it or with it.
+  // Returns the seconds to compute the root and all evicted roots around it.
   double seconds_around(std::uint32_t root) {
     ++visit_;
     visited_.resize(roots_.size());
@@ -270,7 +270,7 @@ class Rematerialization {
     return seconds;
   }
 
-  // Frees what no later step uses.
+  // Frees roots without later uses.
   void release() {
     for (std::uint32_t root = 0; root < roots_.size(); ++root) {
       State& state = roots_[root];
@@ -293,15 +293,15 @@ class Rematerialization {
   std::uint32_t given_ = 0;
   std::size_t used_ = 0;
   double now_ = 0;
-  // For seconds_around().
+  // Scratch of seconds_around().
   std::vector<std::uint32_t> visited_, open_;
   std::uint32_t visit_ = 0;
 };
 
 }  // namespace
 
-// The replay counts bytes and knows no gaps between tensors: it is done again with some less where
-// its plan does not fit.
+// The replay counts bytes and ignores gaps between tensors: it repeats with fewer bytes if its plan
+// does not fit.
 Plan dtr(const Request& request) {
   if (request.options.recompute == Recomputation::off || fits(request, request.schedule)) {
     return none(request);

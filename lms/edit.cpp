@@ -110,7 +110,7 @@ class Editor {
   SyncMode sync_;
   ScheduleWriter writer_;
   Places before_, behind_, out_behind_, freed_by_;
-  std::vector<StepId> moved_;    // by StepId: where the step is now
+  std::vector<StepId> moved_;    // by StepId: the step's new id
   std::vector<StepId> offload_;  // by decision
 };
 

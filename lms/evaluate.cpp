@@ -40,7 +40,7 @@ void Evaluator::run(const ExpandedSchedule& expanded) {
   run_lanes(expanded);
 }
 
-// First differences, which wrap around, then their sum.
+// Computes first differences, which wrap around, then their prefix sum.
 void Evaluator::add_intervals(const ExpandedSchedule& expanded) {
   bytes_.assign(expanded.steps.size() + 1, 0);
   for (const LiveInterval& interval : expanded.intervals) {
@@ -74,8 +74,8 @@ void Evaluator::find_copies(const ExpandedSchedule& expanded) {
       swap_outs_, {}, [&](const PlacedSwapOut& d) { return expanded.intervals[d.interval].last; });
 }
 
-// Moves each swap-in as far towards the start of the backward pass as there is room all the way to
-// its use, and no further than the one before it.
+// Moves each swap-in as far towards the start of the backward pass as memory up to its use permits,
+// and never before the previous swap-in.
 void Evaluator::bring_forward(const ExpandedSchedule& expanded) {
   auto least = static_cast<std::uint32_t>(expanded.backward);
   for (PlacedSwapIn& one : swap_ins_) {
@@ -106,7 +106,7 @@ double Evaluator::seconds_of(std::uint32_t interval, const ExpandedSchedule& exp
   return problem_.copy_latency + (rate > 0 ? bytes / rate : 0);
 }
 
-// Frees the oldest swap-outs first, until there is room beside what is still leaving.
+// Frees the oldest swap-outs first, until enough room is left beside the running ones.
 void Evaluator::free_for(std::uint32_t step, std::size_t room,
                          std::optional<std::uint32_t> for_swap_in) {
   waits_until_ = 0;
@@ -143,8 +143,8 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
   std::uint32_t next_return = 0;
   for (std::uint32_t s = 0; s < count; ++s) {
     const std::size_t room = device_bytes_ - std::min(bytes_[s], device_bytes_);
-    // The tensor that returns here is in bytes_ already, but the step itself need not wait for its
-    // room.
+    // bytes_ already includes the tensor that returns here, but the step itself need not wait for
+    // its room.
     std::size_t returning = 0;
     for (std::uint32_t r = next_return; r < swap_ins_.size() && swap_ins_[r].position == s; ++r) {
       returning += problem_.roots[expanded.intervals[swap_ins_[r].interval].root].bytes;
@@ -174,7 +174,7 @@ void Evaluator::run_lanes(const ExpandedSchedule& expanded) {
   result_.seconds = std::max({compute, out, in_});
 }
 
-// Returns the time at which so many swap-outs have ended that the others fit.
+// Returns the time at which enough swap-outs have ended for the rest to fit.
 double Evaluator::free_until(std::size_t room) const {
   double until = 0;
   std::size_t pending = pending_;
@@ -191,7 +191,8 @@ void Evaluator::begin_swap_in(const ExpandedSchedule& expanded, std::uint32_t r,
   double start = std::max({in_, waits_until_, one.position > 0 ? ends_[one.position - 1] : 0});
   const std::int32_t left = swap_out_of_[expanded.intervals[one.interval].root];
   if (left >= 0) {
-    // It waits for its own swap-out, and so for all before it: their bytes are free from here on.
+    // It waits for its own swap-out, and so for all earlier ones: their bytes are free from here
+    // on.
     const auto own = static_cast<std::size_t>(left);
     start = std::max(start, departed_[own]);
     for (; freed_ <= own; ++freed_) {
@@ -216,15 +217,15 @@ void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
   if (waits_for_in(sync_)) {
     return;
   }
-  std::vector<bool> frees(swap_ins_.size());  // a swap-in that waits for a swap-out frees its bytes
+  // by swap-in: it waits for a swap-out and frees its bytes
+  std::vector<bool> frees(swap_ins_.size());
   for (const PlacedSwapOut& one : swap_outs_) {
     if (one.freed_for_swap_in) {
       frees[*one.freed_for_swap_in] = true;
     }
   }
-  double latest = result_.seconds;  // at which the copy behind this one starts
-  auto next =
-      static_cast<std::uint32_t>(starts_.size());  // position of the swap-in behind this one
+  double latest = result_.seconds;                         // start of the next copy
+  auto next = static_cast<std::uint32_t>(starts_.size());  // position of the next swap-in
   for (std::size_t r = swap_ins_.size(); r-- > 0;) {
     PlacedSwapIn& one = swap_ins_[r];
     const std::uint32_t use = expanded.intervals[one.interval].first;
@@ -238,8 +239,8 @@ void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
   }
 }
 
-// A swap-in that waits for swap-outs takes their bytes only then. Until then no step may be given
-// them: it would wait as well.
+// A swap-in that waits for swap-outs takes over their bytes only then. No step may use these bytes
+// before: it would have to wait as well.
 void Evaluator::await_swap_outs(const ExpandedSchedule& expanded) {
   for (std::size_t r = 0; r < swap_ins_.size(); ++r) {
     PlacedSwapIn& one = swap_ins_[r];
@@ -257,7 +258,7 @@ void Evaluator::free_early(const ExpandedSchedule& expanded) {
     while (step < starts_.size() && starts_[step] < departed_[d]) {
       ++step;
     }
-    // If a swap-in waits for it in front of an earlier step, that stays.
+    // If a swap-in before an earlier step already waits for it, that wait stays.
     const std::uint32_t behind = one.freed_for_step.value_or(
         one.freed_for_swap_in ? swap_ins_[*one.freed_for_swap_in].position
                               : static_cast<std::uint32_t>(starts_.size()));

@@ -33,7 +33,7 @@ class Replay {
   struct Block {
     const Stashed* tensor = nullptr;
     StepId last_used{};
-    std::optional<std::size_t> away;  // its place in evictions_
+    std::optional<std::size_t> away;  // index in evictions_
     bool was_away = false;
   };
 
@@ -42,7 +42,7 @@ class Replay {
   }
   static std::size_t bytes_of(const Block& block) { return aligned(block.tensor->bytes); }
 
-  // The compute step at or behind this one: what it uses is on the device already here.
+  // Returns the compute step at or after this one, whose operands are already on the device.
   StepId served(StepId step) const {
     for (std::size_t s = index_of(step); s < live_.size(); ++s) {
       if (request_.schedule.steps[s].lane == Lane::compute) {
@@ -115,7 +115,7 @@ class Replay {
 
   const Request& request_;
   std::size_t bytes_;
-  std::vector<std::size_t> live_;  // by StepId, with everything there
+  std::vector<std::size_t> live_;  // by StepId, with no tensor away
   EvictionRule rule_;
   std::vector<Block> blocks_;
   std::vector<Eviction> evictions_;

@@ -110,7 +110,7 @@ void ScheduleExpander::run(std::uint32_t node, bool again) {
     candidates_.push_back({step, static_cast<std::uint32_t>(interval_[pair.from]), 0});
   }
   for (const std::uint32_t root : writes(node)) {
-    // A part joins the others, but an output that is there is made anew in other bytes.
+    // A part joins existing parts, but an existing output is rewritten in other bytes.
     const bool joins = has_parts_[root] && interval_[root] >= 0;
     if (!joins) {
       begin(root, false);
@@ -155,8 +155,8 @@ void ScheduleExpander::require(std::uint32_t root) {
   repeat_makers(root);
 }
 
-// Other nodes may need of a root with parts what lies between its makers: those find it begun, and
-// make what was asked for before it. So a root may be there once its sources are.
+// Other nodes may need parts of a root between its makers: those find it started, and recompute
+// what was requested before it. So a root may exist once its sources do.
 void ScheduleExpander::repeat_makers(std::uint32_t root) {
   bool begun = false;
   for (const std::uint32_t maker : problem_.roots[root].makers) {
@@ -176,7 +176,8 @@ void ScheduleExpander::repeat_makers(std::uint32_t root) {
   }
 }
 
-// A root that is not kept ends with its last use so far; what backward needs of it begins anew.
+// A root that is not kept ends with its last use so far; uses in the backward pass begin a new
+// interval.
 void ScheduleExpander::leave_forward() {
   for (std::size_t r = 0; r < interval_.size(); ++r) {
     if (interval_[r] < 0) {
@@ -204,14 +205,14 @@ void ScheduleExpander::release() {
     if (is_read_next(root)) {
       return false;
     }
-    // The host still has it: whoever reads it later has it copied back again.
+    // The host still has it: a later reader has it copied back again.
     away_[root] = result_.intervals[static_cast<std::size_t>(interval_[root])].last + 1;
     interval_[root] = -1;
     return true;
   });
 }
 
-// Whether the next given node reads the root.
+// Returns whether the next given node reads the root.
 bool ScheduleExpander::is_read_next(std::uint32_t root) const {
   const std::vector<std::uint32_t>& uses = problem_.roots[root].backward_uses;
   const auto next = std::ranges::upper_bound(uses, given_);

@@ -42,7 +42,7 @@ LevelSimulator::LevelSimulator(const Request& request, const Levels& levels,
   }
 }
 
-// One run with one set of parameters.
+// One simulation with one set of parameters.
 class LevelSimulator::Play {
  public:
   Play(const LevelSimulator& simulator, const LevelParameters& parameters)
@@ -78,10 +78,10 @@ class LevelSimulator::Play {
   }
 
  private:
-  // A tensor itself, or a copy of it for a group of readers.
+  // A tensor, or a copy of it for a group of readers.
   struct Bytes {
     std::uint64_t bytes = 0;
-    std::size_t readers = 0;  // still to come
+    std::size_t readers = 0;  // remaining readers
     bool there = false;
   };
 
@@ -120,7 +120,7 @@ class LevelSimulator::Play {
     return itself_[index_of(root)];
   }
 
-  // An input of the graph, or a copy back that nothing triggers.
+  // Brings an input of the graph, or a copy back without a trigger.
   void bring(TensorId root, NodeId reader, Bytes& operand) {
     if (&operand == &itself_[index_of(root)]) {
       make(root);
@@ -169,7 +169,7 @@ class LevelSimulator::Play {
     }
   }
 
-  // Evicts the tensors that this node made and only far readers need.
+  // Evicts the node's outputs that only distant readers need.
   void leave(NodeId node) {
     for (const TensorId root : s_.out_[index_of(node)]) {
       const std::size_t s = swap_of_[index_of(root)];
@@ -185,7 +185,7 @@ class LevelSimulator::Play {
     }
   }
 
-  // The copy out takes as long as the next node, if it is not waited for.
+  // The copy out takes as long as the next node, unless compute waits for it.
   void let_go(Bytes& bytes) {
     if (waits_for_out(parameters_.sync)) {
       release(bytes);
@@ -207,7 +207,7 @@ class LevelSimulator::Play {
   const LevelSimulator& s_;
   const LevelParameters& parameters_;
   std::vector<LevelSwap> swaps_;
-  std::vector<std::size_t> swap_of_;        // by TensorId: place in swaps_ from 1 on, 0: stays
+  std::vector<std::size_t> swap_of_;        // by TensorId: index in swaps_ from 1 on, 0: stays
   std::vector<Bytes> itself_;               // by TensorId
   std::vector<std::vector<Bytes>> copies_;  // by swap and group
   std::vector<std::vector<std::pair<std::size_t, std::size_t>>> triggered_;  // by NodeId

@@ -48,7 +48,7 @@ LevelSwap LevelSwaps::divide(const Stashed& tensor, const LevelParameters& param
   return swap;
 }
 
-// A reader joins the group of the one before if their levels are close.
+// A reader joins the previous reader's group if their levels are close.
 std::vector<ReaderGroup> LevelSwaps::group(NodeId producer, const std::vector<NodeId>& far,
                                            const LevelParameters& parameters) const {
   std::vector<ReaderGroup> groups;
@@ -68,8 +68,8 @@ std::vector<ReaderGroup> LevelSwaps::group(NodeId producer, const std::vector<No
   return groups;
 }
 
-// Returns a node of the nearest level that is more than `ahead` levels, and at most ten more than
-// that, in front of the consumer, and has a node that the consumer needs.
+// Returns a node on which the consumer depends, of the nearest level with such a node that is more
+// than `ahead`, and at most ten more, levels before the consumer.
 std::optional<NodeId> LevelSwaps::trigger(NodeId producer, NodeId consumer,
                                           std::int64_t ahead) const {
   constexpr std::int64_t levels_back = 10;

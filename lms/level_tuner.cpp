@@ -61,7 +61,7 @@ bool LevelTuner::find_threshold(LevelParameters& p) const {
   return true;
 }
 
-// known: that it passes with the least of this parameter.
+// known: the step passes with the smallest value of this parameter.
 bool LevelTuner::find_ahead(LevelParameters& p, bool known) const {
   LevelParameters trial = p;
   trial.ahead = 1;
@@ -88,7 +88,7 @@ bool LevelTuner::find_groupby(LevelParameters& p, bool known) const {
   return true;
 }
 
-// The largest value that passes, as far as halving finds it, or the first that does.
+// Returns the largest passing value found by bisection, or the first that passes.
 std::int64_t LevelTuner::halve(LevelParameters p, Member member, std::int64_t lowest,
                                bool first) const {
   std::int64_t best = p.*member;
@@ -108,7 +108,8 @@ std::int64_t LevelTuner::halve(LevelParameters p, Member member, std::int64_t lo
   return best;
 }
 
-// Tries every threshold: placing leaves gaps, so that a higher one can fit where a lower does not.
+// Tries every threshold: placement leaves gaps, so a higher threshold can fit where a lower one
+// does not.
 std::optional<LevelParameters> tune_by_placement(
     LevelParameters given, std::int64_t levels,
     const std::function<bool(const LevelParameters&)>& fits) {

@@ -11,7 +11,7 @@ namespace cnn::lms {
 std::vector<std::size_t> live_bytes(const Request& request) {
   const MemoryPlan memory = plan_memory(request.graph, request.schedule, workspaces_of(request));
   std::vector<std::size_t> live(request.schedule.steps.size());
-  std::map<std::pair<std::size_t, StepId>, int> ends;  // how many blocks, by offset
+  std::map<std::pair<std::size_t, StepId>, int> ends;  // number of blocks by offset
   for (const Block& block : memory.blocks) {
     ends[{block.offset, block.last}] += block.bytes > 0 ? 1 : 0;
   }
@@ -22,7 +22,7 @@ std::vector<std::size_t> live_bytes(const Request& request) {
     for (std::size_t s = index_of(block.first); s <= index_of(block.last); ++s) {
       live[s] += aligned(block.bytes);
     }
-    // One that begins where another ends, at one place, has taken over its bytes.
+    // A block that begins where another ends, at one offset, has taken over its bytes.
     const int itself = block.first == block.last ? 1 : 0;
     if (ends[{block.offset, block.first}] > itself) {
       live[index_of(block.first)] -= aligned(block.bytes);

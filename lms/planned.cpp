@@ -1,11 +1,11 @@
-// The default policy: for each tensor that the forward pass makes for the backward pass, whether it
-// is kept, leaves, or is made again, found by a search on an exact evaluation.
+// The default policy: decides for each tensor that the forward pass writes for the backward pass
+// whether it is kept, swapped or recomputed, by a search with exact evaluation.
 //
-// More memory is never slower, by construction. Searches are heuristic, so that the one for a
-// larger budget may end at a slower plan. They run only for budgets of one fixed series, which
-// begins at the smallest feasible budget and depends on no other, and the plan for a budget is the
-// fastest of all plans of the series up to there. A budget whose lower bound is not below the
-// fastest plan so far cannot have a faster one and is left out, as are all below it.
+// More memory is never slower, by construction. Searches are heuristic, so a search for a larger
+// budget may end at a slower plan. They run only for budgets of one fixed series, which begins at
+// the smallest feasible budget and depends on no other, and the plan for a budget is the fastest of
+// all plans of the series up to it. A budget whose lower bound is not below the fastest plan so far
+// cannot have a faster plan and is skipped, with all smaller ones.
 #include "lms/planned.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@
 namespace cnn::lms {
 namespace {
 
-// The budgets of the series up to this one, ascending: close together near the smallest, where a
+// Returns the budgets of the series up to this one, ascending: dense near the smallest, where
 // little memory saves much time.
 std::vector<std::size_t> budget_series(std::size_t smallest, std::size_t last) {
   std::vector<std::size_t> series;
@@ -60,8 +60,8 @@ std::vector<std::size_t> promising(const Request& request, const std::vector<std
   return budgets;
 }
 
-// Searches the budgets on all processors. No search knows of another, so that the result does not
-// depend on how many there are.
+// Searches the budgets on all processors. Searches are independent, so the result does not depend
+// on the number of processors.
 std::vector<PlacedPlan> search_all(const Request& request, const PlanningProblem& problem,
                                    const SmallestPlan& smallest,
                                    const std::vector<std::size_t>& budgets) {
@@ -117,7 +117,7 @@ PlacedPlan fastest(const Request& request, const PlanningProblem& problem,
   return best;
 }
 
-// For --lms_debug: each tensor that leaves, each node that runs again.
+// Returns notes for --lms_debug: each tensor that leaves, each node that runs again.
 std::vector<Note> moves_of(const Graph& graph, const Schedule& schedule) {
   std::vector<Note> notes;
   const std::vector<bool> again = runs_again(graph, schedule);

@@ -17,7 +17,7 @@
 namespace cnn::lms {
 namespace {
 
-// The first step behind the one that makes the loss: from there on gradients are computed.
+// Returns the first step after the loss: from there on gradients are computed.
 StepId first_backward(const Graph& graph, const Schedule& schedule) {
   std::optional<TensorId> loss;
   for (const Output& output : graph.outputs()) {

@@ -100,7 +100,7 @@ class ProblemBuilder {
     }
   }
 
-  // Only what ran in the forward pass may run again: then all that it needs can be made again.
+  // Only forward nodes may run again: then all their inputs can be recomputed.
   void mark_forward() {
     std::vector<bool> forward(result_.nodes.size());
     for (std::size_t s = 0; s < result_.steps.size() && s < result_.backward; ++s) {
@@ -126,7 +126,7 @@ class ProblemBuilder {
   }
 
   void mark_used_apart() {
-    std::vector<std::uint32_t> before(result_.steps.size());  // by step: compute steps
+    std::vector<std::uint32_t> before(result_.steps.size());  // by step: number of compute steps
     for (std::size_t s = 1; s < result_.steps.size(); ++s) {
       before[s] = before[s - 1] + (result_.steps[s - 1].kind == StepKind::compute ? 1 : 0);
     }
@@ -137,7 +137,7 @@ class ProblemBuilder {
     }
   }
 
-  // Where only so many may move, the largest.
+  // If the number of moves is limited, takes the largest.
   void mark_candidates() {
     std::vector<Stashed> all = candidates(request_);
     const std::int64_t most = request_.options.n_tensors;
@@ -154,7 +154,7 @@ class ProblemBuilder {
     }
   }
 
-  // Cheap is what takes no more than moving its operands.
+  // A node is cheap if it takes no longer than moving its operands.
   bool is_allowed(std::uint32_t node) const {
     const KernelSpec& spec = request_.specs[node];
     return request_.options.recompute != Recomputation::cheap ||

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t nothing = ~std::uint32_t{0};
 
-// From the first to the last compute step that touches a root.
+// The first and the last compute step that touch a root.
 struct Span {
   std::uint32_t first = nothing, last = 0;
   bool elsewhere = false;  // another lane touches it too
@@ -102,8 +102,8 @@ class PressureBuilder {
     }
   }
 
-  // Activations that the forward pass makes and the backward pass reads, and that are no candidates
-  // but are made anew where a candidate is.
+  // Adds activations from the forward to the backward pass that are not candidates but are
+  // rewritten when a candidate is recomputed.
   void add_other_outputs() {
     const std::uint32_t backward = backward_place();
     std::vector<std::vector<std::uint32_t>> makers(spans_.size()), uses(spans_.size());
@@ -128,8 +128,8 @@ class PressureBuilder {
     }
   }
 
-  // Roots, but for the candidates, that are written by steps of the forward pass which may run
-  // again to make a candidate, or what those steps read. makers: by root.
+  // Returns roots besides the candidates that are written by forward steps which may run again for
+  // a candidate, or for the inputs of those steps. makers: by root.
   std::vector<std::uint32_t> made_with_candidates(
       const std::vector<std::vector<std::uint32_t>>& makers, std::uint32_t backward) const {
     std::vector<bool> is_found(spans_.size()), may_run(nodes_.size());
@@ -163,7 +163,7 @@ class PressureBuilder {
     return found;
   }
 
-  // The first compute step of the backward pass.
+  // Returns the first compute step of the backward pass.
   std::uint32_t backward_place() const {
     for (std::size_t s = index_of(request_.backward); s < place_.size(); ++s) {
       if (place_[s] != nothing) {
@@ -187,7 +187,7 @@ class PressureBuilder {
     held_by_.assign(result_.movables.size(), nothing);
   }
 
-  // Operands that end here, or may be taken away here, and whose bytes an output may have.
+  // Finds operands that end here, or may leave here, and whose bytes an output may take over.
   void take_over(std::uint32_t step) {
     const Node& one = node(step);
     std::vector<TensorId> given;
@@ -206,7 +206,7 @@ class PressureBuilder {
     find_away(step, given);
   }
 
-  // Finds the tensors that a step does not touch, or whose bytes an output may have.
+  // Finds the tensors that a step does not touch, or whose bytes an output may take over.
   void find_away(std::uint32_t step, std::span<const TensorId> given) {
     for_each_access(graph_, Compute{nodes_[step]}, [&](const Access& access) {
       const std::uint32_t m = movable_[root(access.tensor)];
@@ -222,7 +222,7 @@ class PressureBuilder {
     }
   }
 
-  // First differences, then their sum.
+  // Computes first differences, then their prefix sum.
   void add_live() {
     std::vector<double> change(result_.steps.size() + 1);
     for (std::size_t t = 0; t < spans_.size(); ++t) {
@@ -285,14 +285,14 @@ class PressureBuilder {
     return seconds;
   }
 
-  // A step that reads the whole reads each part.
+  // Returns whether a step reads the part; reading the whole includes each part.
   bool reads(std::uint32_t step, TensorId part, TensorId whole) const {
     const std::vector<TensorId>& inputs = node(step).inputs;
     return std::ranges::find(inputs, part) != inputs.end() ||
            std::ranges::find(inputs, whole) != inputs.end();
   }
 
-  // Returns the share of a node's time by the bytes that it writes to movables.
+  // Returns the share of a node's time in proportion to the bytes that it writes to movables.
   double share(std::uint32_t step, TensorId movable) const {
     const Node& one = node(step);
     for (std::size_t i = 0; i < one.inputs.size(); ++i) {
@@ -318,8 +318,8 @@ class PressureBuilder {
   std::vector<Span> spans_;                         // by TensorId of roots
   std::vector<std::uint32_t> movable_;              // by TensorId of roots
   std::vector<std::vector<std::uint32_t>> makers_;  // by TensorId: steps
-  std::vector<std::vector<TensorId>> parts_;        // by TensorId of roots: itself and within it
-  std::vector<std::uint32_t> held_by_;  // by movable: the latest step that needs it there
+  std::vector<std::vector<TensorId>> parts_;  // by TensorId of roots: itself and tensors inside it
+  std::vector<std::uint32_t> held_by_;        // by movable: latest step that needs it
   bool in_parts_ = false;
   Pressure result_;
 };

@@ -1,9 +1,9 @@
-// Large model support of PyTorch (1.1 to 1.5) and TensorFlow 2.1 in WML-CE: the allocator itself
-// takes bytes from tensors that no running op uses, first in, first out, when it has none left, and
-// copies a tensor back when an op asks for it: no copy back is ahead of its use.
-// Source facts: the public patches (pytorch-large-model-support). Its speculative copies out, which
-// start with the last use where the step before has shown that the tensor will be reclaimed, are
-// every copy out here: the replay knows the step. The bytes still are freed only when needed.
+// Large model support of PyTorch (1.1 to 1.5) and TensorFlow 2.1 in WML-CE: when the allocator runs
+// out of bytes, it reclaims tensors that no running op uses, first in, first out, and copies a
+// tensor back when an op needs it, without prefetch. Source facts: the public patches
+// (pytorch-large-model-support). They also start speculative copies out at the last use if the
+// previous step reclaimed the tensor. Every copy out here is speculative, since the replay knows
+// the step; the bytes are still freed only on demand.
 
 #include <optional>
 #include <string>
@@ -20,7 +20,7 @@ namespace cnn::lms {
 
 namespace {
 
-// Plans as an allocator of so many bytes would.
+// Plans like an allocator of so many bytes.
 Plan reclaim_within(const Request& request, std::size_t device_bytes) {
   const std::vector<Stashed> tensors = candidates(request);
   const std::vector<Eviction> evictions =
@@ -53,8 +53,8 @@ Plan reclaim_within(const Request& request, std::size_t device_bytes) {
 
 }  // namespace
 
-// The original takes bytes until there is a gap that is large enough. The replay counts bytes only,
-// and where the gaps are too small it is done again with some less.
+// The original reclaims until there is a large enough gap. The replay only counts bytes, and
+// repeats with fewer bytes if the gaps are too small.
 Plan reclaim(const Request& request) {
   constexpr std::size_t part = 64, most = 8;
   const std::size_t device = request.budget.device;

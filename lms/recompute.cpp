@@ -1,8 +1,8 @@
 // Recomputation alone, after T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016.
-// cheap: what ReLU, norms, sums, concatenations and pools make is dropped and made again. full:
-// only what separates the forward pass is kept: the inputs of blocks, and within chains every so
-// many tensors as the square root of their length; a block runs again before its gradients. Where
-// the user leaves it open, the first of nothing, cheap and full that fits.
+// cheap: drops and recomputes the outputs of ReLU, norms, sums, concatenations and pools. full:
+// keeps only separators of the forward pass: the inputs of blocks, and within chains every n-th
+// tensor, with n the square root of their length; a block runs again before its gradients. If the
+// user leaves the choice open, takes the first of nothing, cheap and full that fits.
 
 #include <algorithm>
 #include <cmath>
@@ -30,8 +30,8 @@ std::string_view maker_of(const Request& request, const Stashed& tensor) {
   return request.graph.nodes()[index_of(std::get<Compute>(action).node)].op->name();
 }
 
-// Returns the candidates that are idle while something runs between their last use and the backward
-// pass's first.
+// Returns the candidates that are unused while some step runs between their last forward use and
+// their first backward use.
 std::vector<Stashed> idle_candidates(const Request& request) {
   std::vector<Stashed> tensors = candidates(request);
   std::erase_if(tensors, [&](const Stashed& tensor) {
@@ -50,12 +50,12 @@ std::vector<TensorId> made_cheaply(const Request& request) {
   return dropped;
 }
 
-// An image or matrix of the forward pass, from the step that makes it to its last use there.
+// An image or matrix of the forward pass, from its producer to its last use there.
 struct ForwardSpan {
   TensorId tensor{};
   std::size_t made = 0, last = 0;
   std::size_t readers = 0;
-  bool ends_block = false;  // what was made before it does not separate
+  bool ends_block = false;  // earlier tensors do not separate
 };
 
 std::vector<ForwardSpan> forward_spans(const Request& request) {
@@ -89,10 +89,10 @@ std::vector<ForwardSpan> forward_spans(const Request& request) {
   return spans;
 }
 
-// Those that alone lead from what was before them to what comes behind.
+// Returns the tensors that alone connect earlier steps to later ones.
 std::vector<ForwardSpan> separators(const Request& request) {
   const std::vector<ForwardSpan> spans = forward_spans(request);
-  std::vector<std::size_t> across(index_of(request.backward) + 1);  // by step: spans that go on
+  std::vector<std::size_t> across(index_of(request.backward) + 1);  // by step: spans that continue
   for (const ForwardSpan& span : spans) {
     for (std::size_t s = span.made; s < span.last; ++s) {
       ++across[s];
@@ -111,7 +111,7 @@ std::vector<ForwardSpan> separators(const Request& request) {
   return alone;
 }
 
-// Returns of the separators those around blocks, and some of those between.
+// Returns the separators around blocks, and some of those between.
 std::vector<TensorId> kept_of(const std::vector<ForwardSpan>& alone) {
   const auto stride = static_cast<std::size_t>(
       std::max(1.0, std::round(std::sqrt(static_cast<double>(alone.size())))));

@@ -60,7 +60,7 @@ std::optional<std::vector<Recompute>> Repeats::find(const TensorDecisions& decis
     }
     return repeats;
   } catch (const Error&) {
-    return std::nullopt;  // what they would read cannot be made again
+    return std::nullopt;  // their inputs cannot be recomputed
   }
 }
 

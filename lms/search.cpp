@@ -17,7 +17,7 @@ namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
 
-// Fitting comes first; then, of those that do not fit, the one that is nearer to it.
+// Plans that fit are better; of two that do not fit, the one closer to fitting is better.
 bool is_better(const Evaluation& a, const Evaluation& b, bool minimize_memory) {
   if (minimize_memory) {
     return a.peak != b.peak ? a.peak < b.peak : a.excess < b.excess;
@@ -65,8 +65,7 @@ class Searcher {
   }
 
  private:
-  // Evaluates decisions; a step beyond so many seconds is of no use, and its waits are not
-  // computed.
+  // Evaluates decisions; a step slower than `seconds` is useless, and its waits are not computed.
   Solution evaluate(TensorDecisions decisions, double seconds = never) {
     if (options_.stopped != nullptr && options_.stopped()) {
       throw PlanningStopped();
@@ -144,7 +143,7 @@ class Searcher {
     }
   }
 
-  // Swaps out the oldest of the roots that are kept: as few as suffice, as many as the host takes.
+  // Swaps out the oldest of the kept roots: as few as suffice, as many as the host holds.
   Solution with_swaps(const TensorDecisions& decisions, TensorDecision kind) {
     std::vector<std::uint32_t> kept;
     std::size_t bytes = 0;
@@ -162,7 +161,7 @@ class Searcher {
       return evaluate(std::move(more));
     };
     Solution least = swapped(kept.size());
-    std::size_t low = 0, high = kept.size();  // high fits, if anything does
+    std::size_t low = 0, high = kept.size();  // high fits if any value does
     while (low < high && least.evaluation.fits) {
       const std::size_t middle = (low + high) / 2;
       Solution found = swapped(middle);
@@ -178,8 +177,7 @@ class Searcher {
     return least;
   }
 
-  // A greedy move that frees bytes in the steps that exceed the budget; its price is in seconds for
-  // a byte.
+  // A greedy move that frees bytes in the steps above the budget; its price is in seconds per byte.
   struct Move {
     double price = 0;
     std::uint32_t root = 0;
@@ -187,8 +185,8 @@ class Searcher {
     bool operator<(const Move& other) const { return price > other.price; }
   };
 
-  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with the
-  // moves that were made: each is computed again before its move is made.
+  // Makes moves, the cheapest first, until the plan fits or none helps. Prices change with earlier
+  // moves: each is recomputed before its move is made.
   Solution repaired(TensorDecisions decisions) {
     Solution current = weighed(std::move(decisions));
     std::priority_queue<Move> moves;
@@ -217,7 +215,7 @@ class Searcher {
     }
   }
 
-  // Returns the move with its price, and the solution that it leads to.
+  // Returns the move with its price, and the resulting solution.
   std::pair<Move, Solution> price_of(Move move, const Solution& current) {
     move.price = never;
     TensorDecisions decisions = current.decisions;
@@ -233,8 +231,8 @@ class Searcher {
     return {move, std::move(next)};
   }
 
-  // Evaluates without waits, which depend on the whole plan: copies count by half of their time, as
-  // some are hidden by compute.
+  // Evaluates without waits, which depend on the whole plan: counts half of the copies' time, as
+  // compute hides part of them.
   Solution weighed(TensorDecisions decisions) {
     Solution found = evaluate(std::move(decisions), 0);
     const double rate = problem_.out_bytes_per_second;
@@ -274,7 +272,7 @@ class Searcher {
     }
   }
 
-  // Keeps the tensors that need not move, the largest first.
+  // Keeps tensors whose moves gain nothing, the largest first.
   void prune_moves() {
     if (!best_.evaluation.fits || options_.minimize_memory) {
       return;
@@ -300,8 +298,8 @@ class Searcher {
            best_.evaluation.seconds <= options_.good_enough;
   }
 
-  // Changes a plan that fits: mostly one moves in place of another, as nearly all else is slower or
-  // does not fit.
+  // Changes a plan that fits: mostly exchanges one move for another, as almost all other changes
+  // are slower or do not fit.
   TensorDecisions exchanged(TensorDecisions decisions) {
     constexpr std::size_t of = 20, exchanges = 8, others = 2;
     const std::size_t kind = random_.next() % of;
@@ -318,7 +316,7 @@ class Searcher {
     return decisions;
   }
 
-  // Returns a random root that moves, or one that is kept; if there is none, any.
+  // Returns a random root that moves, or one that is kept; if there is none, any root.
   std::uint32_t any(const TensorDecisions& decisions, bool moves) {
     const auto matches = [&](std::uint32_t r) {
       return (decisions[r] != TensorDecision::keep) == moves;
@@ -342,7 +340,7 @@ class Searcher {
     for (std::size_t i = 0; i < length && at + i * stride < movable_.size(); ++i) {
       set(decisions, movable_[at + i * stride], decision);
     }
-    if (random_.next() % 3 == 0) {  // and another the other way
+    if (random_.next() % 3 == 0) {  // and another in the opposite direction
       set(decisions, movable_[random_.next() % movable_.size()], any_decision());
     }
     return decisions;

@@ -37,7 +37,7 @@ class Detective {
   }
 
  private:
-  // Why this step did not start at `since`: the last that it waited for, then why that did not, ...
+  // Traces why this step did not start at `since`: from the last step it waited for, backwards.
   void explain(double since, std::size_t step) {
     for (double until = timeline_[step].start; until > since;) {
       const std::optional<std::size_t> awaited = last_awaited(step);
@@ -76,7 +76,7 @@ class Detective {
   const Graph& graph_;
   const std::vector<Step>& steps_;
   const Timeline& timeline_;
-  std::vector<std::optional<std::size_t>> before_;  // by StepId: the one before it in its lane
+  std::vector<std::optional<std::size_t>> before_;  // by StepId: previous step in its lane
   Stalls result_;
 };
 

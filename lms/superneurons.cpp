@@ -1,10 +1,9 @@
 // L. Wang et al., "SuperNeurons: Dynamic GPU Memory Management for Training Deep Neural Networks",
-// 2018. Pools, activations, norms and sums, which are cheap, are dropped and computed again from
-// the results of convolutions: a segment between two of them once, where its tensors together take
-// no more than the step needs for its largest operation anyway, else anew for each gradient. The
-// results of convolutions themselves form a cache: those out of use longest leave for the host when
-// bytes are missing, and come back with the backward step of the convolution before. The kernels of
-// convolutions are chosen elsewhere, so the policy does not choose them.
+// 2018. Cheap outputs of pools, activations, norms and sums are dropped and recomputed from the
+// outputs of convolutions: a segment between two convolutions once, if its tensors together take no
+// more than the step's largest operation, else for each gradient anew. The outputs of convolutions
+// form a cache: the least recently used leave for the host when bytes are missing, and return with
+// the backward step of the previous convolution. The policy does not choose convolution kernels.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,7 +33,7 @@ bool is_checkpoint(const Request& request, const Stashed& tensor) {
   return op == "conv" || op == "fused_conv" || op == "dense";
 }
 
-// Returns the bytes of the operation that needs most: operands, results and workspace.
+// Returns the bytes of the largest operation: operands, results and workspace.
 std::size_t largest_need(const PlanningProblem& problem) {
   std::size_t largest = 0;
   for (const ProblemNode& node : problem.nodes) {
@@ -49,7 +48,7 @@ std::size_t largest_need(const PlanningProblem& problem) {
   return largest;
 }
 
-using Segment = std::vector<std::size_t>;  // roots that are dropped between two checkpoints
+using Segment = std::vector<std::size_t>;  // dropped roots between two checkpoints
 
 std::vector<Segment> segments_of(const Request& request, const Repeats& repeats) {
   std::vector<Segment> segments(1);
@@ -64,7 +63,7 @@ std::vector<Segment> segments_of(const Request& request, const Repeats& repeats)
   return segments;
 }
 
-// The nodes that run again; segments that cannot be computed again are kept.
+// Returns the recomputations; segments that cannot be recomputed are kept.
 std::vector<Recompute> repeats_of(const Request& request) {
   Repeats repeats(request);
   const std::size_t most = largest_need(repeats.problem());
@@ -88,7 +87,7 @@ std::vector<Recompute> repeats_of(const Request& request) {
   return found;
 }
 
-// The copy back starts with the backward step of the nearest convolution before the use.
+// Starts the copy back with the backward step of the nearest convolution before the use.
 StepId prefetched_from(const Request& request, const Eviction& eviction) {
   for (std::size_t s = index_of(eviction.back_for); s-- > index_of(eviction.freed_for) + 1;) {
     const StepId step{static_cast<std::uint32_t>(s)};
@@ -99,7 +98,7 @@ StepId prefetched_from(const Request& request, const Eviction& eviction) {
   return compute_before(request.schedule, eviction.back_for);
 }
 
-// Plans as the tensor cache of a device of so many bytes would.
+// Plans like the tensor cache of a device of so many bytes.
 Plan cached_within(const Request& request, std::size_t bytes) {
   std::vector<Stashed> checkpoints = candidates(request);
   std::erase_if(checkpoints,
@@ -119,8 +118,8 @@ Plan cached_within(const Request& request, std::size_t bytes) {
 
 }  // namespace
 
-// The cache counts bytes and knows no gaps between tensors: it is replayed with some less where its
-// plan does not fit.
+// The cache counts bytes and ignores gaps between tensors: the replay repeats with fewer bytes if
+// its plan does not fit.
 Plan superneurons(const Request& request) {
   if (fits(request, request.schedule)) {
     return none(request);
@@ -134,7 +133,7 @@ Plan superneurons(const Request& request) {
   if (request.budget.host == 0 || fits(request, first.schedule)) {
     return first;
   }
-  // Nothing runs again in front of the backward pass, so that it begins at the same step.
+  // Nothing runs again before the backward pass, so it begins at the same step.
   const Request cached{.graph = request.graph,
                        .specs = request.specs,
                        .schedule = first.schedule,

@@ -1,8 +1,8 @@
-// TFLMS version 1, as in PowerAI 5.2: walks the forward pass breadth-first and lets every tensor
-// leave that the backward pass reads; lb and ub say how many steps ahead its copies back start.
+// TFLMS version 1, as in PowerAI 5.2: walks the forward pass breadth-first and swaps out every
+// tensor that the backward pass reads; lb and ub limit how many steps ahead its copies back start.
 // T. D. Le et al., "TFLMS: Large Model Support in TensorFlow by Graph Rewriting", 2018, and its
-// module of 2018. It knows neither bytes nor times. A "step" there is a level here; that some
-// consumers have no order cannot happen, as every node has a level.
+// module of 2018. It considers neither bytes nor times. Its "step" is a level here; every node has
+// a level, so its case of consumers without an order cannot occur.
 
 #include <algorithm>
 #include <iterator>
@@ -24,7 +24,7 @@ class Triggers {
   Triggers(const Levels& levels, const Tflms1Options& options, StepId backward)
       : levels_(levels), options_(options), backward_(backward) {}
 
-  // The node whose end starts the copy back for `consumer`; nothing: none was found.
+  // Returns the node whose end starts the copy back for `consumer`; nothing: none was found.
   std::optional<NodeId> find(NodeId producer, NodeId consumer) const {
     const bool far = order(consumer) - options_.lb > order(producer);
     const std::int64_t lb = far ? options_.lb : 1;
@@ -37,7 +37,8 @@ class Triggers {
   std::int64_t order(NodeId node) const { return static_cast<std::int64_t>(levels_.of(node)); }
   bool is_backward(NodeId node) const { return levels_.step(node) >= backward_; }
 
-  // The nearest level, at least lb and at most ub before, with a node that the consumer needs.
+  // Returns a node that the consumer needs, in the nearest level at least lb and at most ub before
+  // it.
   std::optional<NodeId> direct_order(NodeId producer, NodeId consumer, std::int64_t lb) const {
     const std::int64_t lowest = std::max(order(consumer) - options_.ub, order(producer)) + 1;
     for (std::int64_t level = order(consumer) - lb - 1; level >= lowest; --level) {
@@ -50,8 +51,8 @@ class Triggers {
     return std::nullopt;
   }
 
-  // The node that is lb steps behind the producer in the forward pass has its gradient about lb
-  // steps ahead of the consumer. If the forward pass ends first, there is no such chain.
+  // The node lb steps after the producer in the forward pass has its gradient about lb steps before
+  // the consumer. If the forward pass ends first, there is no such chain.
   std::optional<NodeId> chain_rule(NodeId producer, NodeId consumer, std::int64_t lb) const {
     std::vector<NodeId> front{producer};
     for (std::int64_t step = 1; step <= options_.ub; ++step) {
@@ -77,9 +78,9 @@ class Triggers {
     return next;
   }
 
-  // Returns one of the backward nodes that read what the front makes, and lie between the two: the
-  // original takes any; the last of them keeps the copy back for the shortest time. It must also
-  // come before the consumer in the one order in which everything runs.
+  // Returns one of the backward nodes that read outputs of the front, and lie between the two: the
+  // original takes any; the last one shortens the stay of the copy back. It must also come before
+  // the consumer in the schedule's order.
   std::optional<NodeId> gradient_of(const std::vector<NodeId>& front, NodeId producer,
                                     NodeId consumer) const {
     std::optional<NodeId> latest;
@@ -131,7 +132,7 @@ class GraphEditor {
   }
 
  private:
-  // As a walk meets them that starts where nothing of the forward pass is needed.
+  // Returns tensors in the order of a walk from nodes without forward inputs.
   std::vector<Stashed> in_walk_order() const {
     std::vector<std::size_t> place(request_.graph.nodes().size());
     std::vector<NodeId> queue;
@@ -173,7 +174,7 @@ class GraphEditor {
     std::ranges::copy(one_at_a_time(std::move(swapped)), std::back_inserter(decisions_));
   }
 
-  // Those of the backward pass; of the forward pass what is further away than the nearest.
+  // Returns readers in the backward pass, and forward readers farther away than the nearest.
   std::vector<StepId> far_readers(const Stashed& tensor) const {
     const auto order = [&](StepId step) {
       return static_cast<std::int64_t>(levels_.of(levels_.node(step)));
@@ -187,7 +188,8 @@ class GraphEditor {
     return readers;
   }
 
-  // Triggered for the earliest of them. Without a trigger it starts as soon as the tensor is out.
+  // The trigger serves the earliest reader. Without a trigger the copy starts once the tensor is
+  // out.
   SwapIn swap_in(const Stashed& tensor, std::vector<StepId> readers) {
     const NodeId consumer = levels_.node(*std::ranges::min_element(
         readers, {}, [&](StepId step) { return levels_.of(levels_.node(step)); }));
@@ -226,7 +228,7 @@ class GraphEditor {
   Levels levels_;
   Triggers triggers_;
   std::vector<Decision> decisions_;
-  std::size_t swap_outs_ = 0, swap_ins_ = 0;  // as the original made them
+  std::size_t swap_outs_ = 0, swap_ins_ = 0;  // counts of the original
   Plan plan_;
 };
 

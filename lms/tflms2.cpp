@@ -1,10 +1,10 @@
-// TFLMS version 2, as in WML-CE 1.6: a tensor leaves for its readers that are further than a
-// threshold from what makes it; its copies back are triggered some levels ahead, one for each group
-// of readers; copies may be waited for. A simulator of memory finds the parameters that the user
+// TFLMS version 2, as in WML-CE 1.6: a tensor leaves for readers that are farther than a threshold
+// from its producer; its copies back are triggered some levels ahead, one for each group of
+// readers; compute may wait for copies. A memory simulator finds the parameters that the user
 // leaves open. T. D. Le et al., "Automatic GPU Memory Management for Large Neural Models in
-// TensorFlow", 2019, and its module of 2019. It knows bytes but no times. Its rule for copies back
-// that nobody tuned (each after the one before) cannot be reached and is left out: what is open is
-// always tuned.
+// TensorFlow", 2019, and its module of 2019. It considers bytes but no times. Its rule for untuned
+// copies back (each after the previous one) is unreachable and omitted: open parameters are always
+// tuned.
 
 #include <algorithm>
 #include <iterator>
@@ -73,12 +73,12 @@ class ScheduleEditor {
   }
 
  private:
-  // Copies back that are waited for have no trigger and no groups.
+  // Copies back that compute waits for have no trigger and no groups.
   static bool is_open(const LevelParameters& p) {
     return p.threshold < 0 || (!waits_for_in(p.sync) && (p.ahead < 0 || p.groupby < 0));
   }
 
-  // False: the step fits as it is.
+  // Returns false if the step fits unchanged.
   bool tune(LevelParameters& parameters) {
     note(
         "Searching values for parameters: swapout_threshold, swapin_ahead, swapin_groupby and "
@@ -101,8 +101,8 @@ class ScheduleEditor {
     return true;
   }
 
-  // Parameters with which the step fits where the simulator, which counts no workspaces, has found
-  // none. Nothing: there are none.
+  // Returns parameters with which the step fits although the simulator, which ignores workspaces,
+  // found none. Nothing: there are none.
   std::optional<LevelParameters> placed(const LevelParameters& given) {
     const std::optional<LevelParameters> found =
         tune_by_placement(given, static_cast<std::int64_t>(levels_.count()),
@@ -114,8 +114,8 @@ class ScheduleEditor {
     return found;
   }
 
-  // The threshold decides which readers are near, and thereby all else of a swap. Neighbours among
-  // the thresholds often move the same, which is not placed again.
+  // The threshold decides which readers are near, and so the rest of a swap. Neighbouring
+  // thresholds often move the same tensors, which are not placed again.
   bool fits_when_placed(const LevelParameters& parameters) {
     const std::vector<LevelSwap> swaps = swaps_.find(parameters);
     std::vector<std::pair<const Stashed*, std::size_t>> moved;
@@ -265,7 +265,7 @@ class ScheduleEditor {
     return swapped;
   }
 
-  // When the last of what this node reads beside the tensor has been made.
+  // Returns when the last other input of this node exists.
   std::optional<StepId> rest_is_there(NodeId reader, TensorId tensor) const {
     std::optional<StepId> last;
     for (const TensorId input : request_.graph.nodes()[index_of(reader)].inputs) {
@@ -285,7 +285,7 @@ class ScheduleEditor {
   Levels levels_;
   std::vector<Stashed> tensors_;
   LevelSwaps swaps_;
-  // The mode that was placed last, and the tensors that left then, each with its near readers.
+  // The sync mode of the latest placement, and the tensors that left, each with its near readers.
   std::optional<SyncMode> placed_sync_;
   std::vector<std::pair<const Stashed*, std::size_t>> placed_;
   Plan plan_;

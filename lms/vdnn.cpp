@@ -1,9 +1,9 @@
 // M. Rhu et al., "vDNN: Virtualized Deep Neural Networks for Scalable, Memory-Efficient Neural
 // Network Design", 2016. The input of every feature layer (all), or of every convolution (conv),
 // leaves during that layer's forward step, which ends with the copy. A layer's backward step starts
-// the copy back of the nearest earlier input that is still away, looking no further back than the
-// next convolution. The dynamic variant takes the first of none, conv and all that fits; which
-// algorithms convolutions run is decided elsewhere, so it has no variants with slower ones.
+// the copy back of the nearest earlier input that is still away, searching back to the next
+// convolution. The dynamic variant takes the first of none, conv and all that fits; the policy does
+// not choose convolution algorithms, so it has no variants with slower ones.
 
 #include <algorithm>
 #include <optional>
@@ -56,7 +56,7 @@ class Offloader {
     const std::string_view op = request_.graph.nodes()[index_of(compute->node)].op->name();
     return op == "conv" || op == "fused_conv";
   }
-  // An image that a layer of the forward pass reads.
+  // Returns whether a layer of the forward pass reads the image.
   bool is_offloaded(const Stashed& tensor) const {
     const auto& uses = tensor.uses;
     return tensor.last_forward > tensor.made &&
@@ -66,12 +66,12 @@ class Offloader {
             }));
   }
 
-  // That reads the tensor last; behind what makes it if none does.
+  // Returns the layer that reads the tensor last; the step after its producer if none does.
   static std::size_t layer_of(const Stashed& tensor) {
     return std::max(index_of(tensor.last_forward), index_of(tensor.made) + 1);
   }
 
-  // A layer of the backward pass is as far as the inputs that it reads.
+  // A backward layer has the position of the inputs that it reads.
   void find_triggers() {
     std::size_t layer = request_.schedule.steps.size();
     std::vector<std::optional<std::size_t>> reached(layer);
@@ -91,7 +91,7 @@ class Offloader {
     }
   }
 
-  // The copy starts with the step, so behind the one before it.
+  // The copy starts with the step, so after the previous step.
   void prefetch(StepId step, std::size_t layer) {
     for (std::size_t earlier = layer; earlier-- > 0;) {
       for (const std::size_t t : leaving_[earlier]) {
@@ -116,7 +116,7 @@ class Offloader {
               .not_before = std::max(trigger, tensor.last_forward)};
     swap.free_before = next_compute(tensor.last_forward);
     if (swap.free_before && *swap.free_before > *swap.not_before) {
-      swap.free_before.reset();  // it comes back before that
+      swap.free_before.reset();  // it returns before that step
     }
     return swap;
   }
@@ -131,7 +131,7 @@ class Offloader {
 
   const Request& request_;
   Layers layers_;
-  std::vector<std::vector<std::size_t>> leaving_;  // by StepId: tensors that this layer reads last
+  std::vector<std::vector<std::size_t>> leaving_;  // by StepId: tensors last read by this layer
   std::vector<Stashed> tensors_;
   std::vector<std::optional<StepId>> triggers_;  // by tensor
 };

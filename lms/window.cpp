@@ -58,9 +58,9 @@ class Window {
  private:
   struct Block {
     std::vector<StepId> uses;
-    std::optional<StepId> made;  // of what may leave
+    std::optional<StepId> made;  // of tensors that may leave
     bool counted = false;        // its bytes are in use, or reserved
-    std::optional<StepId> left;  // behind this step
+    std::optional<StepId> left;  // after this step
     bool has_left = false;
   };
 
@@ -80,7 +80,7 @@ class Window {
     return compute == nullptr ? 0 : aligned(workspaces_[index_of(compute->node)]);
   }
 
-  // Up to the first step whose tensors do not fit beside what is counted, but over `step`.
+  // Advances to the first step whose tensors do not fit beside the counted ones, but past `step`.
   void advance(StepId step) {
     std::size_t largest_workspace = 0;
     for (std::size_t s = index_of(step); s < end_; ++s) {
@@ -129,11 +129,11 @@ class Window {
     b.counted = true;
     counted_bytes_ += bytes_of(root);
     if (!b.left) {
-      return;  // made, or fetched, there
+      return;  // created or fetched there
     }
     const StepId left = *std::exchange(b.left, std::nullopt);
     if (index_of(left) + 1 == index_of(now)) {
-      return;  // it is still there
+      return;  // still on the device
     }
     decisions_.emplace_back(
         Swap{.tensor = root,
