@@ -81,7 +81,7 @@ class StagedCommunicator final : public StreamCommunicator {
   std::exception_ptr sum(Bucket& bucket);
   // The caller of these two holds the lock.
   void fail(std::exception_ptr error);
-  // the device waits for it, but it never reached the host; or null
+  // The device waits for it, but it never reached the host; or null.
   const Bucket* first_overdue() const;
 
   Communicator& host_;

@@ -217,7 +217,7 @@ void Evaluator::tighten(const ExpandedSchedule& expanded, double slack) {
   if (waits_for_in(sync_)) {
     return;
   }
-  // by swap-in: it waits for a swap-out and frees its bytes
+  // Indexed by swap-in: it waits for a swap-out and frees its bytes.
   std::vector<bool> frees(swap_ins_.size());
   for (const PlacedSwapOut& one : swap_outs_) {
     if (one.freed_for_swap_in) {

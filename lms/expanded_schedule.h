@@ -72,7 +72,7 @@ class ScheduleExpander {
   };
   // A ProblemNode with its lists in one array, since the search spends its time there.
   struct Node {
-    // start of each list; it ends at the next node's start
+    // Start of each list; it ends at the next node's start.
     std::uint32_t reads = 0, writes = 0, may_take = 0;
     double seconds = 0;
   };

@@ -25,7 +25,7 @@ enum class TriggerRule : std::uint8_t { chain_rule, direct_order };
 
 // Options of the TFLMS policies, versions 1 and 2; names and meanings are those of the originals.
 struct Tflms1Options {
-  // steps by which a swap-in is triggered ahead: minimum, maximum
+  // Steps by which a swap-in is triggered ahead: minimum, maximum.
   std::int64_t lb = 1, ub = 10'000;
   bool fuse_swapins = false;   // one copy back for all readers
   bool swap_branches = false;  // also for distant readers in the forward pass
@@ -34,13 +34,13 @@ struct Tflms1Options {
 };
 struct Tflms2Options {  // -1: found by simulation
   std::int64_t swapout_threshold = -1, swapin_ahead = -1, swapin_groupby = -1;
-  // fraction of the memory beside the variables that the simulation may use
+  // Fraction of the memory beside the variables that the simulation may use.
   double simulated_share = 1;
 };
 
 // The user's options for a plan: the candidate tensors, and how they move.
 struct Options {
-  // maximum number of tensors that leave, in the policy's order; -1: all
+  // Maximum number of tensors that leave, in the policy's order; -1: all.
   std::int64_t n_tensors = -1;
   SyncMode sync_mode = SyncMode::none;
   Recomputation recompute = Recomputation::automatic;

@@ -50,7 +50,7 @@ struct RateContext {
   std::int64_t batch_size = 32;         // examples per step of all devices together
   double examples_per_epoch = 1281167;  // of the training set
   int devices = 1;
-  // gradients are summed over devices: ResNet divides its rate by `devices`
+  // Gradients are summed over devices: ResNet divides its rate by `devices`.
   bool replicated = false;
 };
 

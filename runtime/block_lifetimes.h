@@ -54,7 +54,7 @@ class BlockLifetimes {
   std::size_t end(std::size_t last, const VectorClock& touched) const;
 
   const std::vector<Step>& steps_;
-  // by StepId: the clock of each step at its start, from all data dependences
+  // Indexed by StepId: the clock of each step at its start, from all data dependences.
   std::vector<VectorClock> known_;
   SyncPoints met_;    // of compute steps
   SyncPoints asked_;  // of all steps, from the caller's waits alone

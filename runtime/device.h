@@ -71,7 +71,7 @@ class Stream {
   // (two pointers): larger captures make std::function allocate.
   virtual void host(std::function<void()> work) = 0;
   virtual void record(Event& event) = 0;
-  // later work starts after the last record() made before this call
+  // Later work starts after the last record() made before this call.
   virtual void wait(Event& event) = 0;
   // Sets `at` to the moment when the queue reaches this point; valid after synchronize().
   virtual void stamp(std::chrono::steady_clock::time_point& at) {
@@ -93,12 +93,12 @@ class Device {
  public:
   virtual ~Device() = default;
   virtual std::string name() const = 0;
-  // free for this process now; throws if it cannot be read
+  // Free for this process now; throws if it cannot be read.
   virtual std::size_t memory_bytes() const = 0;
   virtual std::unique_ptr<Stream> make_stream(Lane lane) = 0;
   virtual std::unique_ptr<Event> make_event() = 0;
   virtual Buffer allocate(std::size_t bytes) = 0;  // throws Error that states the size asked for
-  // memory with the fastest copies to and from the device
+  // Memory with the fastest copies to and from the device.
   virtual Buffer allocate_host(std::size_t bytes) = 0;
   // Calls enqueue() and records its work on `streams` instead of running it, for replay on the
   // first of them. A recording keeps addresses, not contents; enqueue() must record an event before

@@ -392,7 +392,7 @@ void Executor::enqueue_named(std::size_t step, std::span<const TensorView> input
       }
     }
     if (waits_for_each_) {
-      // all streams: a copy may wait for compute, which runs while it is synchronised
+      // All streams: a copy may wait for compute, which runs while it is synchronised.
       synchronize();
     }
     if (watch_ != nullptr) {

@@ -146,7 +146,7 @@ class Executor {
   std::vector<std::unique_ptr<Event>> events_;
   std::vector<Recorded> recorded_;
   std::vector<Stream*> used_streams_;  // existing streams of streams_, compute first
-  // last member: streams stop before everything else is destroyed
+  // Last member: streams stop before everything else is destroyed.
   std::array<std::unique_ptr<Stream>, lane_count> streams_;
 };
 

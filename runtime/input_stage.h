@@ -43,7 +43,7 @@ class InputStage {
   std::array<std::vector<TensorView>, 2> buffers_;
   std::size_t next_ = 0;  // index in buffers_ of the next copy, or of the running one
   bool filled_ = false;
-  // last member: the stream stops before everything else is destroyed
+  // Last member: the stream stops before everything else is destroyed.
   std::unique_ptr<Stream> stream_;
 };
 

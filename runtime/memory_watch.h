@@ -40,7 +40,7 @@ class MemoryWatch {
     bool leaves = false;
     std::span<const std::byte> bytes;  // on the device
   };
-  // by StepId: ranges that become free at the end of the step
+  // Indexed by StepId: ranges that become free at the end of the step.
   using Freed = std::vector<std::vector<Range>>;
 
   static Freed freed_of(std::span<const Block> blocks, std::size_t steps);

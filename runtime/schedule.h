@@ -24,7 +24,7 @@ using Action = std::variant<Compute, Offload, Fetch>;
 struct Step {
   Action action;
   Lane lane = Lane::compute;
-  // waits for earlier steps of other lanes; link() adds the necessary ones
+  // Waits for earlier steps of other lanes; link() adds the necessary ones.
   std::vector<StepId> after;
 };
 

@@ -111,7 +111,7 @@ TensorDesc plain(const TensorDesc& desc) {
 BFloat16 to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   if (std::isnan(value)) {
-    // quiet NaN, never rounded to infinity
+    // Quiet NaN, never rounded to infinity.
     return {static_cast<std::uint16_t>((bits >> 16) | 0x40)};
   }
   const std::uint32_t round = 0x7fff + ((bits >> 16) & 1);

@@ -51,7 +51,7 @@ DdlMode read_ddl_mode(const std::string& mode, int ranks) {
   result.dims = read_ddl_dims(std::string_view(mode).substr(2), mode);
   std::int64_t product = 1;
   for (const int size : result.dims) {
-    // saturates for any number of factors
+    // Saturates for any number of factors.
     product = std::min(product * size, std::int64_t{1} << 31U);
   }
   check(product == ranks,

@@ -10,7 +10,7 @@ struct FaultSpec {
   std::string what;      // "exit", "kill", "stop", "delay", "corrupt", "flip"
   int milliseconds = 0;  // of a delay
   int rank = -1;
-  // when to inject: see allreduce::Fault; of a flip: the global step
+  // When to inject: see allreduce::Fault; of a flip: the global step.
   int bucket = 0, step = 1, after = 0;
   std::string tensor;  // of a flip; empty: one in the middle of the step
 };

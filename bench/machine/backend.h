@@ -175,7 +175,7 @@ struct Backend {
   // Adds kernels to the table that exchange with other ranks through a communicator, which must
   // outlive the table.
   void (*add_exchange)(KernelTable& table, Communicator& communicator) = nullptr;
-  // replaces add_exchange if the device has its own memory
+  // Replaces add_exchange if the device has its own memory.
   const DeviceExchange* device_exchange = nullptr;
 
   // Returns whether batches of real data are copied to the device while the previous step runs.

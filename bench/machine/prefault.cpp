@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t block = std::size_t{2} << 20U;  // a huge page
-// bytes between two checks of available memory
+// Bytes between two checks of available memory.
 constexpr std::size_t stretch = std::size_t{1} << 28U;
 // Threads take blocks round-robin, so that pages spread evenly over NUMA nodes.
 void touch(std::span<std::byte> memory) {

@@ -19,7 +19,7 @@ double bytes_in_place(const Graph& graph, const Node& node) {
   const auto count = [&](const std::vector<TensorId>& parts, const std::vector<TensorId>& wholes) {
     for (auto part = parts.begin(); part != parts.end(); ++part) {
       const auto& alias = graph.info(*part).alias;
-      // a repeated part is copied
+      // A repeated part is copied.
       const bool first = std::find(parts.begin(), part, *part) == part;
       if (alias && first && std::ranges::find(wholes, alias->root) != wholes.end()) {
         bytes += 2 * bytes_of(graph, *part);  // neither read nor written

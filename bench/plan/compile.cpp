@@ -134,7 +134,7 @@ layers::OptimizerOptions optimizer_options(const CompileRequest& request) {
   return options;
 }
 
-// The result divides the ranks to give the divisor of the gradient sum. Upstream's
+// Returns n: each rank gets the sum of all gradients times n / ranks. Upstream's
 // distributed_replicated averages within each worker and sums over workers.
 int summed_ranks(const CompileRequest& request) {
   const VariableUpdate mode = request.config.variable_update;

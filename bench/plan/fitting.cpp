@@ -15,8 +15,8 @@ namespace {
 
 using SizesOf = std::function<Sizes(std::int64_t size)>;
 
-// The search extrapolates a run's minimum memory, which is cheap to compute. The plan may need
-// more, also on the host: then the result lies below, but not below a size that needs no plan.
+// The search uses a run's minimum memory, which is cheap to compute. The plan may need more, also
+// on the host: then the result lies between the largest size without a plan and the one found.
 std::int64_t largest(const Fitting& fitting, std::int64_t least, std::int64_t start,
                      const SizesOf& sizes_of_size) {
   const std::int64_t found = largest_size(fitting.limit(), least, start, [&](std::int64_t size) {

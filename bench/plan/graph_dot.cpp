@@ -37,7 +37,7 @@ std::string node_label(const Graph& graph, NodeId id) {
   return label;
 }
 
-// The producer of the outer tensor produces parts inside it; the parts' producers produce a root.
+// A part inside another tensor has a producer; a root that is made of its parts has no edge.
 std::string edge_text(const Graph& graph, TensorId tensor, std::size_t reader) {
   const TensorInfo& info = graph.info(tensor);
   if (const std::optional<NodeId> maker = graph.producer(tensor)) {

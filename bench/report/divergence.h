@@ -55,7 +55,7 @@ class DivergenceWatch final : public Observer {
   Json& result_;
   FindTensor find_tensor_;
   std::optional<std::int64_t> checked_step_;  // global step
-  // the checked step is the latest, its loss finite, and not yet reported
+  // The checked step is the latest, its loss finite, and not yet reported.
   bool is_checked_ = false;
   bool was_checked_ = false;
   std::optional<Since> since_;         // the first step of the current non-finite streak

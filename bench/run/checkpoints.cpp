@@ -15,7 +15,7 @@ void Checkpoints::start(const RunStart& /*run*/) { last_save_ = Clock::now(); }
 
 void Checkpoints::step_finished(const FinishedStep& step) {
   ++steps_;
-  // the first step is not representative
+  // The first step is not representative.
   if (steps_ > 1 && saver_ == nullptr && options_.kill_delay) {
     guard_against_kill(step.values.seconds);
   }

@@ -21,7 +21,7 @@ std::string moved_text(double bytes, const std::optional<double>& rate) {
   if (rate) {
     return fmt::format("{:.2f} GiB at {:.2f} GB/s", bytes / gib, 1e-9 * *rate);
   }
-  // too few bytes for a rate
+  // Too few bytes for a rate.
   return bytes > 0 ? fmt::format("{:.2f} MiB", bytes / mib) : "nothing";
 }
 

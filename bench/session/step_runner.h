@@ -76,7 +76,7 @@ class StepRunner {
   void feed_from(const data::Batch& batch);
   void stage_next();
   double result(std::string_view name) const;  // 0 if the output does not exist
-  // publishes progress to other ranks
+  // Publishes progress to other ranks.
   void tell(allreduce::Phase phase, std::int64_t global_step) const;
 
   const RankContext& context_;
@@ -88,7 +88,7 @@ class StepRunner {
   std::optional<double> exposed_ = 0;
   std::size_t earlier_peak_ = 0;  // bytes, of replaced plans
   std::unique_ptr<data::Feeder> feeder_;
-  // step number, learning rate, then fixed labels, as source of device copies
+  // Step number, learning rate, then fixed labels, as source of device copies.
   Buffer small_inputs_;
   std::int32_t* step_input_ = nullptr;
   float* rate_input_ = nullptr;

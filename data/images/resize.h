@@ -57,7 +57,7 @@ class Resizer {
   void prepare(const Pixels& from, const Request& request);
   const float* resized_row(const Pixels& from, int row);
 
-  // of columns: indices of values in a row, per pixel or per value
+  // Sources of columns: indices of values in a row, per pixel or per value.
   std::vector<std::int32_t> sources_;
   std::vector<float> weights_, shift_, widened_, cache_;
   std::vector<int> cached_;  // the source rows in cache_

@@ -73,7 +73,7 @@ class CpuStream final : public Stream {
   static constexpr std::uint32_t capacity = 1024;  // a power of two: counters wrap around
 
   void pin(const std::vector<int>& cpus);
-  // the next to fill; blocks, or runs the oldest entry, while the ring is full
+  // The next to fill; blocks, or runs the oldest entry, while the ring is full.
   Entry& free_entry();
   void publish();   // hands the entry to the runner
   void loop();      // of own_thread

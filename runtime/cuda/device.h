@@ -61,7 +61,7 @@ class CudaDevice final : public Device {
   void on_poll(Look look) { *look_ = std::move(look); }
 
  private:
-  // makes the device current for the calling thread; almost free if it already is
+  // Makes the device current for the calling thread; almost free if it already is.
   void select() const;
 
   int ordinal_;

@@ -174,7 +174,7 @@ struct WinogradLines {
         const double factor = at.power[j][i] / (divided == Divided::yes ? at.at[j] : 1);
         const Float a = x[2 * j + 1], b = x[2 * j + 2];
         const Float both = i % 2 == 0 ? a + b : a - b;
-        // only the last power has a term at infinity
+        // Only the last power has a term at infinity.
         const bool begins = j == pairs - 1 && i < count - 1;
         sum = begins ? times(factor, both) : plus_times(factor, both, sum);
       }
