@@ -57,7 +57,7 @@ Layout preferred_layout(DataType type, const Isa& isa = effective_isa());
 struct LibraryVersion {
   std::string name, version;
 };
-// oneDNN with its effective instruction set, or nothing in a build without it.
+// Returns oneDNN with its effective instruction set, or nothing in a build without it.
 std::vector<LibraryVersion> library_versions();
 
 }  // namespace cnn::layers::cpu
