@@ -47,7 +47,7 @@ std::vector<std::size_t> longest_of(std::span<const WaitAndTransfer> times) {
   return places;
 }
 
-// The report of a rank on a window of steps.
+// Holds one rank's report on a window of steps.
 struct RankReport {
   RankWindow window;
   std::vector<ReductionTime> reductions;  // on the first process's clock

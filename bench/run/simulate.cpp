@@ -27,7 +27,7 @@ struct Simulation {
   std::string fusion;
   double flops_per_second = 0, bytes_per_second = 0;
   double step_seconds = 0, images_per_sec = 0;  // predicted
-  double roofline_images_per_sec = 0;           // each operand moved once
+  double roofline_images_per_sec = 0;           // with each operand moved once
   double arithmetic_images_per_sec = 0;
   double flops_per_image = 0, bytes_per_image = 0;
   std::int64_t memory_limit = 0, workspace_bytes = 0, largest_batch = 0;

@@ -17,7 +17,7 @@ void StopSaver::update(const std::function<void(VariableSnapshot&)>& take) {
 }
 
 void StopSaver::watch() {
-  // A signal handler cannot notify a condition variable.
+  // Polls the stop request, because a signal handler cannot notify a condition variable.
   constexpr std::chrono::milliseconds between_looks{20};
   std::unique_lock lock(mutex_);
   while (!ended_) {

@@ -16,7 +16,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr int works = 0, is_next = 1;  // bytes of the file
+constexpr int works = 0, is_next = 1;  // byte offsets in the file
 constexpr mode_t read_and_write = 0666;
 
 }  // namespace
