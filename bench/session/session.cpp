@@ -387,7 +387,7 @@ void Session::read_saved(const std::function<bool(const TensorInfo&)>& wanted,
   }
 }
 
-// FNV-1a over the bits of each value.
+// Computes FNV-1a over the bits of each value.
 std::uint64_t Session::weights_hash() {
   std::uint64_t hash = 0xcbf29ce484222325U;
   std::vector<float> values;

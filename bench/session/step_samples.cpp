@@ -11,7 +11,7 @@
 namespace cnn::bench {
 namespace {
 
-constexpr std::int64_t most_images = 3;  // as TensorFlow's image summaries
+constexpr std::int64_t most_images = 3;  // as TensorFlow's image summaries do
 constexpr std::int64_t channel_block = 16;
 
 std::size_t index_of_lane(Lane lane) { return static_cast<std::size_t>(lane); }

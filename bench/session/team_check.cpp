@@ -91,7 +91,7 @@ const TensorHashes* Team::hashed_tensors() const {
   return check ? check->hashed_tensors() : nullptr;
 }
 
-// Equal in two processes if all of their ranks have equal hashes.
+// Returns a word that is equal in two processes if all of their ranks have equal hashes.
 std::uint64_t Team::own_word() const {
   if (!repeats_on_all_ranks(*job_.config) || hashes() == nullptr) {
     return 0;

@@ -72,7 +72,7 @@ class Keys {
   }
 
   std::vector<std::uint64_t> keys_;
-  std::map<std::uint64_t, std::uint64_t> equal_;  // nodes so far, by key
+  std::map<std::uint64_t, std::uint64_t> equal_;  // equal nodes so far, by key
 };
 
 std::string layer_of(const Graph& graph, const Node& node) {
