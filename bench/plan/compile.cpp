@@ -47,7 +47,7 @@ Value images_of(Graph& graph, const CompileRequest& request) {
 
 Value labels_of(Graph& graph, const CompileRequest& request) {
   if (request.input.synthetic && request.config.data.synthetic_labels == SyntheticLabels::random) {
-    // The last class is never drawn, as in tf_cnn_benchmarks.
+    // The bound excludes the last class, as in tf_cnn_benchmarks.
     const auto bound = static_cast<std::int32_t>(request.model.classes - 1);
     return emit(layers::SyntheticLabels(request.batch, bound, graph.traits().seed),
                 {layers::global_step(graph)});
@@ -72,7 +72,7 @@ Heads heads_of(const CompileRequest& request, Value images) {
   if (!request.config.model.auxiliary_head || request.phase == Phase::forward_only) {
     return {exact(models::logits(request.model, images)), std::nullopt};
   }
-  // An evaluation has both heads, since its checkpoint holds both, and measures the main one.
+  // An evaluation builds both heads, since its checkpoint holds both, and measures the main one.
   const models::Logits made = models::logits_of_two_heads(request.model, images);
   if (request.phase != Phase::training) {
     return {exact(made.main), std::nullopt};
@@ -167,8 +167,8 @@ void exchange(const CompileRequest& request, layers::TrainingOptions& options) {
   };
 }
 
-// Independent ranks train copies of one model: images, labels, dropout and weight decay are those
-// of a run on one device.
+// Independent ranks train copies of one model, so their images, labels, dropout and weight decay
+// match a run on one device.
 CompileRequest as_trained(CompileRequest request) {
   if (request.phase == Phase::training &&
       request.config.variable_update == VariableUpdate::independent) {

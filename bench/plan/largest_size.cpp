@@ -39,7 +39,7 @@ std::int64_t largest_size(std::size_t limit, std::int64_t least, std::int64_t st
     if (fails.size == most) {
       return most;
     }
-    const std::int64_t guess = meets(limit, fits, fails) + 1;  // the first that should not fit
+    const std::int64_t guess = meets(limit, fits, fails) + 1;  // the first size that should not fit
     fits = fails;
     fails = at(std::clamp(guess, fits.size + 1, most));
   }

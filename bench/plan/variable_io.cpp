@@ -41,7 +41,7 @@ struct VariableIo::Part {
 };
 
 std::vector<VariableIo::Part> VariableIo::parts_of(const TensorDesc& desc) {
-  constexpr std::size_t most_bytes = std::size_t{64} << 20U;  // of plain values
+  constexpr std::size_t most_bytes = std::size_t{64} << 20U;  // size of plain values
   const std::int64_t rows = rows_of(desc);
   const auto share = [&](std::size_t whole, std::int64_t some) {
     return whole / static_cast<std::size_t>(rows) * static_cast<std::size_t>(some);
