@@ -20,7 +20,7 @@ namespace nccl = allreduce::nccl;
 
 // The message from rank 0 to all ranks.
 struct Invitation {
-  int version = 0;       // of NCCL; 0: the exchange goes by way of the host
+  int version = 0;       // of NCCL; 0: the exchange goes through host memory
   bool refused = false;  // rank 0 cannot open the NCCL that the flags insist on
   nccl::UniqueId id;
 };
@@ -49,7 +49,7 @@ Invited open_first(const CommFlags& flags, bool wanted, OpenNccl open) {
   return first;
 }
 
-// Returns why a rank other than 0 fails with it: mostly it has no NCCL either.
+// Returns why a rank other than 0 fails together with rank 0: usually it has no NCCL either.
 std::string why_refused(OpenNccl open) {
   try {
     open();
@@ -59,8 +59,8 @@ std::string why_refused(OpenNccl open) {
   return "--comm_backend=nccl: rank 0 cannot open NCCL";
 }
 
-// All go by what rank 0 has. Every rank reads the flags, so that all refuse the same ones and none
-// takes rank 0 for lost.
+// Broadcasts rank 0's choice, which all ranks follow. Every rank reads the flags itself, so that all
+// ranks refuse the same flags and none considers rank 0 lost.
 Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
   const bool wanted = wants_nccl(flags);
   allreduce::Broadcast broadcast(transport);

@@ -335,7 +335,7 @@ Exchange make_exchange(const Config& config, const allreduce::Topology& topology
                                 ? ddl_rules(*flags.ddl_options, places, exchange.notes)
                                 : rules_of(flags, places, exchange.notes);
   drop_wire_in_memory(places, exchange);
-  constexpr int exact_in_bf16 = 256;  // ones
+  constexpr int exact_in_bf16 = 256;  // bf16 counts ones exactly up to here
   check(flags.check != CommCheck::exact || exchange.settings.wire != allreduce::Wire::bf16 ||
             topology.ranks() <= exact_in_bf16,
         fmt::format("--comm_check=exact: bf16 holds sums over {} ranks exactly, and there are {}",

@@ -22,7 +22,7 @@ constexpr std::chrono::milliseconds moment{50};
 // The state of the signal handler, which receives only a number.
 struct Caught {
   std::atomic<int> signal{0};
-  std::atomic<std::int64_t> when{0};  // of the first, in nanoseconds
+  std::atomic<std::int64_t> when{0};  // time of the first signal, in nanoseconds
   std::atomic<int> announcer{0};      // the process whose SIGCONT announces the end; 0: none
   static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 };

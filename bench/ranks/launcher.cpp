@@ -53,7 +53,7 @@ std::string_view last_problem() {
   return problem == nullptr ? "unknown reason" : problem;
 }
 
-// The namespace of a PMIx job that srun itself has started begins with this.
+// PMIx namespaces of jobs that srun itself starts begin with this prefix.
 constexpr std::string_view slurm_pmix_job = "slurm.";
 
 std::string_view text_of(const char* variable) {

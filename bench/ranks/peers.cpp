@@ -22,7 +22,7 @@ namespace {
 // The message of a rank after each step.
 struct Told {
   StepValues values;
-  int stop_reason = 0;  // of its interruption
+  int stop_reason = 0;  // from its interruption
   std::uint64_t word = 0;
 };
 static_assert(std::is_trivially_copyable_v<Told>);

@@ -13,7 +13,7 @@
 namespace cnn::bench {
 namespace {
 
-// The exchanges of a step: node and elements, by bucket.
+// An exchange of a step, by bucket: its node and its number of elements.
 struct ExchangeNode {
   std::size_t node = 0, elements = 0;
 };
@@ -73,7 +73,7 @@ RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& 
   RanksPrediction found{.ranks = settings.topology.ranks(),
                         .hosts = settings.topology.host_of.back() + 1,
                         .alone_seconds = step.seconds};
-  std::map<std::size_t, allreduce::Candidate> ways;  // by elements
+  std::map<std::size_t, allreduce::Candidate> ways;  // candidates by number of elements
   const auto way = [&](std::size_t elements) -> const allreduce::Candidate& {
     if (!ways.contains(elements)) {
       ways.emplace(elements, candidates_for(settings, elements).front());
