@@ -22,7 +22,7 @@ Json parameters(const Header& header) {
   const auto text = [](std::string_view name, std::string_view value) {
     return parameter(name, "string_value", value);
   };
-  // Sorted by name. rewrite_config and session_config are objects of TensorFlow.
+  // Parameters are sorted by name. rewrite_config and session_config are objects of TensorFlow.
   return {parameter("batch_size", "long_value", header.global_batch),
           parameter("batch_size_per_device", "long_value", header.per_device_batch),
           text("data_format", header.data_format),

@@ -33,7 +33,7 @@ constexpr std::uint64_t list_shape_field = 7;
 constexpr std::uint64_t shape_dimension_field = 2;
 constexpr std::uint64_t dimension_size_field = 1;
 constexpr std::uint64_t versions_producer_field = 1;
-constexpr std::int64_t producer_version = 27;  // of TensorFlow 1.15's graphs
+constexpr std::int64_t producer_version = 27;  // as in graphs of TensorFlow 1.15
 
 std::int64_t tensorflow_type(DataType type) {
   switch (type) {

@@ -14,7 +14,7 @@ double average_seconds(std::span<const double> seconds, double ewma_weight) {
   check(!seconds.empty(), "no step was timed, so there is no average");
   double sum = 0;
   double weights = 0;
-  for (const double time : seconds) {  // Horner's scheme: older terms shrink as newer ones come
+  for (const double time : seconds) {  // Horner's scheme: older terms decay
     const double shrink = ewma_weight > 0 ? 1 - ewma_weight : 1;
     sum = sum * shrink + time;
     weights = weights * shrink + 1;
@@ -32,7 +32,7 @@ double percentile(std::vector<double> values, double share) {
 }
 
 Speed speed(std::span<const double> seconds, double batch, double ewma_weight) {
-  // 1.4826 makes the median distance estimate the standard deviation of normal data.
+  // The factor 1.4826 makes the median distance estimate the standard deviation of normal data.
   constexpr double normal_consistency = 1.4826;
   Speed result{.mean = batch / average_seconds(seconds, ewma_weight)};
   std::vector<double> speeds;
