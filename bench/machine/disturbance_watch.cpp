@@ -93,7 +93,7 @@ void DisturbanceWatch::end_window() {
 const std::vector<Disturbance>& DisturbanceWatch::finish() {
   pause();
   std::vector<std::int64_t> quiet;
-  double seconds = 0;  // of all steps
+  double seconds = 0;  // sum over all steps
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     seconds += seconds_[i];
     if (!steps_[i].disturbed()) {

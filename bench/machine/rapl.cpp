@@ -68,7 +68,7 @@ std::unique_ptr<TelemetrySource> open_rapl(const std::filesystem::path& powercap
     const std::optional<std::uint64_t> highest =
         OpenFile(zone.path() / "max_energy_range_uj").number();
     if (!now || !highest) {
-      return nullptr;  // the sum would lack a package
+      return nullptr;  // otherwise the sum would lack a package
     }
     packages.push_back({.counter = std::move(counter), .highest = *highest, .last = *now});
   }

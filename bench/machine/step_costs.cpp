@@ -22,7 +22,7 @@ double bytes_in_place(const Graph& graph, const Node& node) {
       // A repeated part is copied.
       const bool first = std::find(parts.begin(), part, *part) == part;
       if (alias && first && std::ranges::find(wholes, alias->root) != wholes.end()) {
-        bytes += 2 * bytes_of(graph, *part);  // neither read nor written
+        bytes += 2 * bytes_of(graph, *part);  // saves a read and a write
       }
     }
   };

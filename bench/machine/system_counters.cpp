@@ -136,7 +136,7 @@ ProcessUse process_use() {
 SystemCounters::SystemCounters(std::vector<int> cpus, const path& root)
     : cpus_(std::move(cpus)), stat_(root / "proc/stat") {
   const auto configured = static_cast<std::size_t>(std::max(sysconf(_SC_NPROCESSORS_CONF), 1L));
-  text_.resize(4096 + 128 * configured);  // the lines of processors, which come first
+  text_.resize(4096 + 128 * configured);  // for the lines of processors, which come first
   const path sys = root / "sys";
   for (const int cpu : cpus_) {
     const path heat =
