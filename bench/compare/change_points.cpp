@@ -10,7 +10,7 @@ namespace {
 
 struct Split {
   std::size_t index = 0;
-  double distance = 0;  // scaled energy distance of the parts; 0: there is no split
+  double distance = 0;  // scaled energy distance of the two parts; 0: no split
 };
 
 double pairs(std::size_t values) {
@@ -84,7 +84,7 @@ double p_of(const Split& found, std::span<const double> values, std::span<const 
   std::mt19937_64 random(search.seed);
   std::vector<double> shuffled(values.begin(), values.end());
   const auto all = static_cast<double>(search.permutations + 1);
-  std::size_t as_good = 1;  // the series itself
+  std::size_t as_good = 1;  // counts the series itself
   for (std::size_t i = 0; i < search.permutations; ++i) {
     std::size_t begin = 0;
     for (const std::size_t end : ends) {

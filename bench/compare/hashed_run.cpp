@@ -55,7 +55,7 @@ class Reader {
         fmt::format("damaged in line {}; it is no file of --hash_file, or was changed", number_));
   }
 
-  // A line without its end was being written when the run ended.
+  // Reads the next line. Ignores a line without a line end, because the run ended while writing it.
   bool next_line() {
     const std::size_t end = text_.find('\n');
     if (end == std::string_view::npos) {

@@ -15,7 +15,7 @@ constexpr std::size_t least_comparisons = 8;
 
 struct Turn {
   bool fresh = false;
-  double log_seconds = 0;  // lower quartile of its steps
+  double log_seconds = 0;  // lower quartile over the turn's steps
 };
 
 struct OwnedStep {
