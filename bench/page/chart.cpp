@@ -225,7 +225,7 @@ void Chart::level(double y, std::string_view style, std::string_view label, End 
 }
 
 void Chart::upright(double x, std::string_view style, std::string_view label) {
-  const bool near_end = at_x(x) > width - 80;  // a label would leave the drawing
+  const bool near_end = at_x(x) > width - 80;  // otherwise a label would leave the drawing
   body_ += fmt::format(
       "<line class=\"{}\" x1=\"{:.2f}\" x2=\"{:.2f}\" y1=\"{:.2f}\" y2=\"{:.2f}\"/>"
       "<text class=\"label\" x=\"{:.2f}\" y=\"{:.2f}\"{}>{}</text>\n",

@@ -10,7 +10,7 @@
 namespace cnn::page {
 namespace {
 
-// One row of bars: the spans of a lane between two keys.
+// Describes one row of bars: the spans of a lane, with the keys of their start and end.
 struct LaneRow {
   std::string name;
   const Json* spans = nullptr;
