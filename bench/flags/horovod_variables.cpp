@@ -117,7 +117,7 @@ constexpr std::string_view levels =
 
 constexpr std::string_view prefix = "HOROVOD_";
 
-// One of Horovod's variables, without its prefix.
+// Describes one of Horovod's variables, without its prefix.
 struct VariableRow {
   std::string_view name;
   std::string_view flag;  // overrides the variable; empty: no equivalent flag
