@@ -31,7 +31,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// One run of the program, as one of its ranks sees it; rank 0 prints.
+// Runs the program on one of its ranks; rank 0 prints.
 class Benchmark {
  public:
   explicit Benchmark(const ReduceRun& run)
@@ -49,7 +49,7 @@ class Benchmark {
     const bool first = transport.rank() == 0;
     std::optional<ResultFile> file;
     if (first) {
-      file.emplace(options_.json);  // before anything is measured: the path may be wrong
+      file.emplace(options_.json);  // before measuring: the path may be wrong
       note(exchange);
     }
     const std::vector<std::size_t> sizes = options_.sizes();
@@ -67,10 +67,10 @@ class Benchmark {
     }
   }
 
-  bool wrong = false;  // rank 0 alone writes it
+  bool wrong = false;  // only rank 0 writes this
 
  private:
-  // A device's exchange has measured already what it needs.
+  // Returns the exchange; a device's exchange has already measured what it needs.
   Exchange exchange_of(const RankPlace& place) const {
     if (place.exchange != nullptr) {
       return place.exchange->rules();
@@ -112,7 +112,7 @@ class Benchmark {
     }
   }
 
-  // Whole numbers of 16 bits lose some where many of them are added.
+  // Returns the tolerance: 16-bit sums of many integers lose precision.
   static double tolerance(const allreduce::Settings& settings) {
     constexpr double largest = 8, rounding = 1.0 / 128;
     const double ranks = settings.topology.ranks();
@@ -144,12 +144,12 @@ class Benchmark {
     return rows;
   }
 
-  // Nothing if the run stops.
+  // Measures one row of the table; returns nothing if the run stops.
   std::optional<ReduceRow> row_of(Reduction& reduction, const allreduce::Settings& settings,
                                   std::size_t bytes) {
     ReduceRow row{.bytes = bytes, .tolerance = tolerance(settings)};
     reduction.add_bucket(bytes / sizeof(float));
-    const double before = reduction.error();  // chooses the algorithm too
+    const double before = reduction.error();  // this call also chooses the algorithm
     const std::vector<Timing> times = timings(reduction, bytes);
     if (times.empty()) {
       return std::nullopt;
@@ -172,12 +172,13 @@ class Benchmark {
     return row;
   }
 
-  // Copies of the host say nothing of a device's memory.
+  // Returns whether to time host copies, which give no information on device memory.
   bool copies(const Reduction& reduction) const {
     return options_.copies && !reduction.on_device();
   }
 
-  // Seconds of the reduction, of copying and updating as many bytes, and of MPI, where wanted.
+  // Returns the seconds of the reduction and, if requested, of copying and updating as many bytes,
+  // and of MPI.
   std::vector<Timing> timings(Reduction& reduction, std::size_t bytes) {
     const std::size_t elements = bytes / sizeof(float);
     const Copy copy(copies(reduction) ? elements : 0);
@@ -197,8 +198,8 @@ class Benchmark {
     return reduction.time(contest);
   }
 
-  // The speed of memory in the same rounds as the reduction counts too: at the calibration the
-  // machine may have been busy.
+  // Raises the memory limit to the speed in the same rounds as the reduction, because the machine
+  // may have been busy during calibration.
   static void seen_in_memory(allreduce::Limits& limits, const allreduce::Topology& topology,
                              std::size_t bytes, double seconds) {
     const double moved = 2 * static_cast<double>(bytes);
@@ -210,7 +211,7 @@ class Benchmark {
     }
   }
 
-  // As the original's program: the reductions of a network's gradients, one after another.
+  // Reduces a network's gradients one after another, like the original's program.
   void steps(Reduction& reduction, const allreduce::Settings& settings) {
     for (const std::size_t elements : buckets) {
       reduction.add_bucket(elements);
@@ -273,7 +274,7 @@ class Benchmark {
   const ReduceOptions& options_;
   Console& console_;
   Interruption& interruption_;
-  allreduce::World* world_ = nullptr;  // with processes; threads do not use it
+  allreduce::World* world_ = nullptr;  // set with processes; threads do not use it
 };
 
 }  // namespace
@@ -306,7 +307,8 @@ std::vector<std::size_t> gradient_buckets(const Config& config, const Backend& b
 
 namespace {
 
-// Bytes that a rank shows to others: memory is taken where it is used.
+// Returns the bytes of memory that a rank shares with others; the system allocates pages on first
+// use.
 std::size_t segment_bytes_of(const ReduceOptions& options) {
   constexpr std::size_t beside = std::size_t{1} << 30U;
   return beside + (options.table() ? 4 * options.sizes().back() : beside);

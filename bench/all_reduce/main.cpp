@@ -29,7 +29,7 @@ namespace {
 
 using namespace cnn::bench;
 
-// The program's own defaults come first: what is given later wins.
+// Puts the program's defaults first, because later flags win.
 std::vector<std::string> with_defaults(const std::vector<std::string>& words, bool launched) {
   std::vector<std::string> all{"--variable_update=replicated", "--device=cpu",
                                launched ? "--num_gpus=1" : "--num_gpus=2"};
@@ -51,7 +51,7 @@ void check_config(const Config& config) {
              "--comm_fault are about: use cnn_benchmarks");
 }
 
-// Returns the exit status, also of an error.
+// Runs the reduction and returns the exit status, also after an error.
 int reduce(const ReduceRun& run, cnn::allreduce::World* world,
            const std::vector<BackendKind>& backends) {
   const auto make = [&](const Config& config) { return make_backend(config, backends); };
@@ -70,7 +70,7 @@ int reduce(const ReduceRun& run, cnn::allreduce::World* world,
   }
 }
 
-// The command line of the user.
+// Holds the parsed command line of the user.
 struct Request {
   ReduceOptions options;
   CommandLine line;
@@ -93,7 +93,7 @@ Request read_request(const std::vector<std::string>& words, bool launched,
   return request;
 }
 
-// Nothing if the flags are wrong, which the user is told.
+// Parses the command line; returns nothing and prints the error if the flags are wrong.
 std::optional<Request> try_to_read(const std::vector<std::string>& words, bool launched,
                                    std::span<const BackendKind> backends, Console& console) {
   try {
@@ -121,7 +121,7 @@ int run(const std::vector<std::string>& words, Console& console) {
       console.print(reduce_help());
     }
     console.print(help_text(line.config.help));
-    return 1;  // as absl's flags do
+    return 1;  // same status as absl's flags
   }
   if (wants_listing(line.config)) {
     console.print(listing("all_reduce_benchmark", line.config, backends));

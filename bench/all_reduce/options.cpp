@@ -20,7 +20,7 @@ struct OptionRow {
   throw Error(fmt::format("{} {}: must be {}", word, value, want));
 }
 
-// Digits, and K, M or G for powers of 1024.
+// Parses digits, and K, M or G for powers of 1024.
 std::size_t bytes_in(const std::string& word, const std::string& value) {
   constexpr std::string_view units = "KMG";
   std::size_t number = 0;
@@ -115,7 +115,7 @@ const OptionRow* find_option(std::string_view word) {
   return row == option_rows.end() ? nullptr : &*row;
 }
 
-// Steps of a few bytes up to gigabytes would be more sizes than memory holds.
+// Limits the number of sizes: steps of a few bytes up to gigabytes would need too much memory.
 void check_count(const ReduceOptions& options) {
   constexpr std::size_t most_sizes = 10'000;
   if (options.step == 0 || !options.least || !options.most) {

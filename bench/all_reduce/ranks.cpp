@@ -38,7 +38,7 @@ void do_work(const Config& config, RankPlace place, const Backend& backend, cons
   work(place);
 }
 
-// How many ranks before this one share its processors, and so its devices.
+// Returns how many earlier ranks share this rank's processors, and so its devices.
 int place_on_host(std::span<const allreduce::RankPlacement> placements, int rank) {
   const std::string& kernel = placements[static_cast<std::size_t>(rank)].kernel;
   return static_cast<int>(std::ranges::count(placements.first(static_cast<std::size_t>(rank)),

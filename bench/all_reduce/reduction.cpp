@@ -18,9 +18,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t numbers_at_once = 2;  // that ranks tell one another
+constexpr std::size_t numbers_at_once = 2;  // that ranks exchange
 
-// Whole and small, so that every sum of them is exact also in 16 bits, for up to 32 ranks.
+// Returns a small whole number, so that all sums are exact, also in 16 bits, for up to 32 ranks.
 float whole_number(int rank, std::size_t element) {
   const std::size_t mixed = element * 2654435761U + static_cast<std::size_t>(rank) * 40503U;
   return static_cast<float>(static_cast<int>(mixed >> 7U & 0xfU) - 8);
@@ -173,7 +173,7 @@ double Reduction::error() {
   return worst;
 }
 
-// One thread of a process looks.
+// Returns the stop reason; only one thread of a process reports it.
 double Reduction::stop_reason() const {
   return speaks_for_process_ ? interruption_.stop_reason() : 0;
 }
@@ -183,7 +183,8 @@ void Reduction::agree() {
   hear(numbers_.gather({&mine, 1}), 1);
 }
 
-// Among the numbers of all ranks, so many each, the first is the stop_reason.
+// Reads the stop reasons: `numbers` has `each` numbers of every rank, the first of which is its
+// stop_reason.
 void Reduction::hear(std::span<const double> numbers, std::size_t each) {
   for (std::size_t at = 0; at < numbers.size() && !stops_; at += each) {
     const auto stop_reason = static_cast<int>(numbers[at]);
