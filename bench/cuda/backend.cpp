@@ -29,7 +29,8 @@ namespace {
 
 using layers::cuda::Libraries;
 
-// Memory that the libraries load when a kernel first runs, and the CUDA graph: no plan counts it.
+// Reserves memory that libraries load when a kernel first runs, and for the CUDA graph: no plan
+// counts these bytes.
 constexpr std::size_t kept_back = std::size_t{768} << 20U;
 
 Arithmetic arithmetic_of(const Config& config) {
@@ -54,7 +55,8 @@ layers::cuda::LibraryOptions options_of(const Config& config) {
           .tune_seconds = config.gpu.tune_seconds};
 }
 
-// Where choices are kept that no flag names a file for. Nothing: there is no such place.
+// Returns the default file for kernel choices if no flag names one. Nothing: no suitable folder
+// exists.
 std::optional<std::string> usual_plan_cache() {
   const char* const cache = std::getenv("XDG_CACHE_HOME");
   const char* const home = std::getenv("HOME");
@@ -119,7 +121,7 @@ std::shared_ptr<Libraries> libraries_for(const Config& config, cuda::CudaDevice&
                                      cache_for(config, backend));
 }
 
-// Libraries, and what their use means for the numbers.
+// Adds library versions, and notes on how their choices affect the numbers.
 void add_choices(Backend& backend, const Config& config) {
   backend.libraries.emplace_back("CUDA", cuda::runtime_version());
   for (const layers::cuda::LibraryVersion& library : layers::cuda::library_versions()) {
@@ -140,7 +142,7 @@ void add_choices(Backend& backend, const Config& config) {
   }
 }
 
-// Returns the usable part of `available` bytes on a device that has `all`.
+// Returns the usable bytes out of `available` on a device with `all` bytes.
 std::size_t memory_for_us(const Config& config, std::size_t available, std::size_t all) {
   const std::size_t ours = available - std::min(available, kept_back);
   if (config.gpu.memory_fraction == 0) {
@@ -154,7 +156,7 @@ std::string memory_text() {
   return fmt::format("free memory of the device, less {} MiB for the libraries", kept_back >> 20U);
 }
 
-// Makes the parts that a device and the description of one have in common.
+// Makes the parts of a backend that do not need a device.
 Backend start(const Config& config) {
   Backend backend{.name = "cuda"};
   const Arithmetic arithmetic = arithmetic_of(config);
@@ -187,7 +189,7 @@ constexpr DeviceExchange device_exchange{
     .pin = pin,
     .wait_for_flag = layers::cuda::wait_for_flag};
 
-// Lets nodes be timed on the device that the calling thread works with.
+// Adds the timing of nodes on the calling thread's device.
 void add_node_seconds(KernelTuning& tuning, const std::shared_ptr<Libraries>& libraries,
                       Device& device) {
   tuning.node_seconds = [libraries, &device, timer = std::shared_ptr<layers::cuda::NodeTimer>()](
@@ -203,7 +205,7 @@ void add_node_seconds(KernelTuning& tuning, const std::shared_ptr<Libraries>& li
   tuning.forget_node_seconds = [libraries] { libraries->forget_node_seconds(); };
 }
 
-// Returns what tuning has come to since the last call.
+// Returns notes about tuning since the last call.
 std::vector<std::string> tuning_notes(const Libraries::Counts& now, Libraries::Counts& told) {
   std::vector<std::string> notes;
   if (now.tuned > told.tuned || now.untimed > told.untimed || now.timed_nodes > told.timed_nodes) {
@@ -243,8 +245,8 @@ KernelTuning tuning_of(const std::shared_ptr<Libraries>& libraries) {
   return tuning;
 }
 
-// Sets the speeds by which LMS plans the first steps. Ranks of a host may measure at one time: they
-// share the link then as they will in steps.
+// Sets the speeds with which LMS plans the first steps. Ranks of a host may measure at the same
+// time: they share the link then as in steps.
 void add_speeds(const Config& config, cuda::CudaDevice& device, Backend& backend) {
   if (!config.lms.enabled) {
     return;
@@ -268,8 +270,8 @@ void add_speeds(const Config& config, cuda::CudaDevice& device, Backend& backend
 
 Backend for_rank(const Config& config, int rank, int ranks);
 
-// Each of several processes of a host takes its own card. CUDA_VISIBLE_DEVICES decides which cards
-// there are; a launcher may leave each process no more than it takes.
+// Returns the number of the process's own card on its host. CUDA_VISIBLE_DEVICES selects the
+// visible cards; a launcher may restrict each process to the cards that it needs.
 int ordinal_of(const Config& config) {
   const int devices = cuda::count_devices().devices;
   const int place = devices == config.num_gpus ? config.gpu.ordinal % devices : config.gpu.ordinal;
@@ -296,7 +298,7 @@ Backend make(const Config& config) {
       !note.empty()) {
     backend.notes.push_back(std::move(note));
   }
-  add_choices(backend, config);  // before anything of cuDNN starts: it checks versions
+  add_choices(backend, config);  // before cuDNN starts: this checks versions
   const auto libraries = libraries_for(config, *device, backend);
   layers::cuda::add_kernels(backend.kernels, libraries);
   backend.tuning = tuning_of(libraries);
@@ -316,7 +318,7 @@ Backend make(const Config& config) {
   return backend;
 }
 
-// Each rank has a device of its own.
+// Makes the backend of a rank; each rank has its own device.
 Backend for_rank(const Config& config, int /*rank*/, int ranks) {
   const int devices = cuda::count_devices().devices, ordinal = ordinal_of(config);
   check(ordinal < devices,
@@ -331,7 +333,7 @@ std::string missing() {
   return found.devices > 0 ? "" : "no CUDA device: " + found.why_none;
 }
 
-// Its memory and speed are the caller's to tell.
+// Describes a device without its memory and speed, which the caller adds.
 Backend describe(const Config& config, const MachineModel& model) {
   const layers::cuda::Machine machine = machine_of(model);
   Backend backend = start(config);

@@ -11,8 +11,8 @@
 namespace cnn::bench {
 namespace {
 
-// The part of NVML's binary interface that is used, as its reference guide has it. Only a card's
-// driver brings the library, and toolkits need not bring its header.
+// Declares the part of NVML's binary interface that this file uses, from NVML's reference guide.
+// Only a card's driver includes the library, and toolkits may lack its header.
 using Status = int;
 using Device = void*;
 struct Memory {
@@ -25,10 +25,10 @@ constexpr int memory_clock = 2;
 constexpr int gpu_sensor = 0;
 constexpr unsigned mig_enabled = 1;
 
-// Slowdowns by hardware or heat, and the power brake.
+// These bits report slowdowns by hardware or heat, and the power brake.
 constexpr std::uint64_t disturbing_bits = 0xe8;
-// The names are in the order of the bits of the clocks event reasons. Bit 0 is that there is
-// nothing to do, which throttles nothing.
+// Lists names in the order of the bits of the clocks event reasons. Bit 0 reports an idle device,
+// which is not a slowdown.
 constexpr std::uint64_t idle_bit = 1;
 constexpr std::array<std::string_view, 9> throttle_names{"idleness",
                                                          "application clocks",
@@ -49,7 +49,7 @@ class Library {
     }
   }
 
-  // nullptr if the library has no such function: older ones have fewer.
+  // Sets `function` to nullptr if the library lacks it: older versions have fewer functions.
   template <class Function>
   void find(Function*& function, const char* name) const {
     function = reinterpret_cast<Function*>(dlsym(handle_.get(), name));
@@ -65,9 +65,9 @@ template <class... Arguments>
 using Function = Status(Arguments...);
 template <class Value>
 using Query = Function<Device, Value*>;
-using QueryOne = Function<Device, int, unsigned*>;  // of several clocks or sensors
+using QueryOne = Function<Device, int, unsigned*>;  // for one of several clocks or sensors
 
-// The library, started.
+// Loads and initialises the library.
 struct Nvml {
   explicit Nvml(const std::string& file);
   ~Nvml() { static_cast<void>(shutdown()); }
@@ -103,7 +103,7 @@ Nvml::Nvml(const std::string& file) : library(file) {
   library.find(power, "nvmlDeviceGetPowerUsage");
   library.find(power_limit, "nvmlDeviceGetEnforcedPowerLimit");
   library.find(throttle_reasons, "nvmlDeviceGetCurrentClocksEventReasons");
-  if (throttle_reasons == nullptr) {  // its name before driver 535
+  if (throttle_reasons == nullptr) {  // the function's name before driver 535
     library.find(throttle_reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
   }
   library.find(energy, "nvmlDeviceGetTotalEnergyConsumption");
@@ -117,8 +117,8 @@ std::string Nvml::text_of(Status status) const {
   return error_string == nullptr ? fmt::format("error {}", status) : error_string(status);
 }
 
-// Returns the answer of a function times `unit`; empty if the library lacks it or the device does
-// not tell.
+// Returns the answer of a function times `unit`; empty if the library lacks the function or the
+// device does not answer.
 template <class Value>
 std::optional<double> ask(Query<Value>* function, Device device, double unit = 1) {
   Value value = 0;
@@ -143,8 +143,8 @@ bool is_divided(const Nvml& nvml, Device device) {
          now == mig_enabled;
 }
 
-// The device itself tells what all its instances take together: of an instance, only its own
-// handle tells the truth.
+// Finds the device to ask. A device reports the total of all its MIG instances, so for an instance
+// only the instance's handle gives the right numbers.
 Device find_device(const Nvml& nvml, const GpuAddress& address) {
   Device device = nullptr;
   const auto find = [&device](Function<const char*, Device*>* by, const std::string& name) {

@@ -8,9 +8,9 @@
 namespace cnn::bench {
 namespace {
 
-// Multiply-adds of one multiprocessor in one cycle.
+// Multiply-adds per cycle of one multiprocessor.
 struct Rates {
-  int capability;  // and those above it, up to the next row
+  int capability;  // minimum capability, up to the next row
   double f32, tf32, half;
 };
 constexpr Rates rates[]{{.capability = 60, .f32 = 64, .tf32 = 0, .half = 128},
@@ -54,8 +54,9 @@ double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
 }
 
 Ceilings expected_ceilings(cuda::CudaDevice& device, Precision precision) {
-  constexpr double usual_part = 0.7;          // of the peak, that large products reach
-  constexpr double flops_for_each_byte = 50;  // of f32, where nothing is known of the memory
+  constexpr double usual_part = 0.7;  // fraction of the peak for large products
+  // F32 operations per byte, if the memory speed is unknown.
+  constexpr double flops_for_each_byte = 50;
   const std::optional<MachineModel> model = machine_for(device.facts().name, known_machines());
   const Arithmetic arithmetic = arithmetic_of(precision, /*has_tf32=*/true);
   Ceilings ceilings;
