@@ -1,4 +1,4 @@
-// make_records: a folder of images as TFRecord shards.
+// Implements make_records, which converts a folder of images to TFRecord shards.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

@@ -28,10 +28,10 @@ std::uint64_t add_to_hash(std::uint64_t hash, std::string_view text) {
   for (const char letter : text) {
     hash = data::random_bits(hash, static_cast<unsigned char>(letter));
   }
-  return data::random_bits(hash, 256);  // the end of a text counts too
+  return data::random_bits(hash, 256);  // includes the end of the text
 }
 
-// Changes with the list of the images, their sizes, labels and order.
+// Returns a hash of the list of images, their sizes, labels and order.
 std::uint64_t hash_of(const ShardJob& job) {
   std::uint64_t hash = data::random_bits(job.seed, static_cast<std::uint64_t>(job.shards));
   for (const data::ImageFile& file : job.images.files) {
@@ -46,7 +46,7 @@ std::uint64_t hash_of(const ShardJob& job) {
   return data::random_bits(hash, job.skip_broken ? 1 : 0);
 }
 
-// Makes sure that shards in the folder, if any, are of this very job.
+// Checks that existing shards in the folder belong to this same job.
 void claim_folder(const ShardJob& job) {
   std::error_code failed;
   fs::create_directories(job.output, failed);
@@ -75,7 +75,7 @@ void claim_folder(const ShardJob& job) {
   data::write_atomically(path, mine);
 }
 
-// One image's record, or nothing for a damaged file that is left out.
+// Makes the record of one image; returns nothing for a damaged file that the job leaves out.
 class RecordMaker {
  public:
   explicit RecordMaker(const ShardJob& job) : job_(job) {}
@@ -189,7 +189,7 @@ class Writers {
   std::atomic<bool> stopped_ = false;
   std::mutex mutex_;
   ShardProgress progress_;
-  std::exception_ptr error_;  // the first one: others may follow from it
+  std::exception_ptr error_;  // the first one, which may have caused others
 };
 
 }  // namespace
