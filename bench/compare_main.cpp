@@ -1,5 +1,5 @@
-// cnn_compare: a verdict over result files, or over hashes of tensors. Needs no engine, no device
-// and no library of either.
+// Implements cnn_compare, which gives a verdict on result files or on hashes of tensors. The
+// program links no engine, no device and no library of either.
 #include <cerrno>
 #include <cstdio>
 #include <fmt/format.h>
@@ -36,7 +36,7 @@ std::vector<Run> read_runs(const std::vector<std::string>& paths) {
   return runs;
 }
 
-// Why the latest write failed, as far as the system says.
+// Returns why the latest write failed, if the system gives a reason.
 std::string reason() { return errno == 0 ? "" : ": " + cnn::write_problem_text(errno); }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -47,7 +47,7 @@ void write_file(const std::string& path, const std::string& text) {
   cnn::check(file.good(), path + ": cannot be written" + reason());
 }
 
-// To the file, or to stdout if there is none.
+// Writes to the file, or to stdout if the path is empty.
 void put(const std::string& path, const std::string& text) {
   if (!path.empty()) {
     write_file(path, text);

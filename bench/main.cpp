@@ -51,7 +51,7 @@ RunIdentity identity_of(const CommandLine& line, const std::vector<std::string>&
   return identity;
 }
 
-// The exit status, or that of an error if a line of stdout was lost.
+// Returns the exit status, or an error status if a line of stdout was lost.
 int status_of(Console& console, int status) {
   if (!console.lost()) {
     return status;
@@ -60,7 +60,7 @@ int status_of(Console& console, int status) {
   return 1;
 }
 
-// The command line as main has read it, and the start of the process.
+// Holds the command line and the start of the process.
 struct Start {
   CommandLine line;
   std::vector<BackendKind> backends;
@@ -68,7 +68,8 @@ struct Start {
   std::chrono::steady_clock::time_point process_start;
 };
 
-// Files are the first rank's, and so are turns: the others wait for it.
+// Removes files and turns from the flags of later ranks: only the first rank reads and writes these
+// files and takes turns, and the others wait for it.
 void write_no_files(Config& config) {
   for (std::optional<std::string>* const file :
        {&config.report.result_json, &config.report.log_dir, &config.report.html_report,
@@ -86,7 +87,7 @@ void write_no_files(Config& config) {
   config.checkpoint.train_dir.reset();
 }
 
-// The processes of the run; null: this is the only one.
+// Connects to the other processes of the run; returns null if this is the only process.
 std::unique_ptr<cnn::allreduce::World> join_world(Start& start, Console& console) {
   const std::optional<Launched> by = launched();
   if (!by) {
@@ -108,8 +109,8 @@ std::string history_line_of(const Json& result) {
   return cnn::compare::history_line(cnn::compare::parse_run("--history", result_text(result)));
 }
 
-// --result_json, --html_report and --steps_csv: the same, for programs, for people and for tables.
-// --history: a line of it.
+// Writes one result in several formats: --result_json for programs, --html_report for people,
+// --steps_csv for tables, and a line for --history.
 class Reports {
  public:
   // Throws Error if a path cannot be written.
@@ -119,7 +120,7 @@ class Reports {
     }
     if (options.history) {
       make_folder_of(*options.history);
-      append_to_file("--history", *options.history, "");  // shows that it can be written
+      append_to_file("--history", *options.history, "");  // fails early if not writable
       history_ = *options.history;
     }
     if (options.steps_csv) {
@@ -129,8 +130,8 @@ class Reports {
   }
   ResultFile& file() { return file_; }
 
-  // At the end of the run, however it ended: writes each of them, whatever errors the others meet.
-  // Throws Error that says why the first of them cannot be written.
+  // Writes all reports at the end of every run, whatever errors some of them meet. Throws Error
+  // that says why the first of the failed reports cannot be written.
   void publish(const Json& result) {
     std::exception_ptr problem;
     const auto keep_problem = [&problem](const auto& write) {
@@ -162,7 +163,8 @@ class Reports {
   std::optional<std::string> history_;  // path
 };
 
-// After an error that the user has been told. A file that cannot be written may be that error.
+// Publishes the result after an error that the user has seen. A report that cannot be written may
+// be that same error.
 void publish_failure(Reports& reports, const Json& result, const std::string& told,
                      Console& console) {
   try {
@@ -174,8 +176,8 @@ void publish_failure(Reports& reports, const Json& result, const std::string& to
   }
 }
 
-// The run itself: whatever happens, the result file tells what is known. Returns the exit status of
-// an error, else 0.
+// Runs the benchmark and writes the result file, whatever happens. Returns the exit status of an
+// error, else 0.
 int run(const Start& start, cnn::allreduce::World* world, Interruption& interruption,
         Console& console) {
   Json result = new_result(start.identity);
@@ -206,7 +208,7 @@ int run(const Start& start, cnn::allreduce::World* world, Interruption& interrup
   return 0;
 }
 
-// Runs what the flags say, alone or with others. Returns the exit status; ends by the signal that
+// Runs the job, alone or with other processes. Returns the exit status; ends by the signal that
 // interrupted the run.
 int run(Start start, Console& console) {
   const std::unique_ptr<cnn::allreduce::World> world = join_world(start, console);
@@ -255,7 +257,7 @@ RunEnvironment environment_of(std::span<const BackendKind> backends) {
   return environment;
 }
 
-// Nothing if they are wrong, which the user is told.
+// Parses the flags; returns nothing and prints the error if they are wrong.
 std::optional<CommandLine> read_flags(std::span<const std::string> words,
                                       std::span<const BackendKind> backends, Console& console) {
   try {
@@ -282,9 +284,9 @@ int main(int argc, char** argv) {
     }
     if (wants_help(line->config)) {
       std::string help = help_text(line->config.help);
-      help.pop_back();  // the last line break, which print adds
+      help.pop_back();  // print adds the last line break
       console.print(help);
-      return status_of(console, 1);  // as absl's flags do
+      return status_of(console, 1);  // same status as absl's flags
     }
     if (wants_listing(line->config)) {
       console.print(listing("cnn_benchmarks", line->config, backends));
