@@ -87,7 +87,7 @@ TEST(SlowCost, StaysNearTheBoundForAThousandRanks) {
             1.08);
 }
 
-TEST(Cost, OfASlowLinkIsSmallWhereItSumsLess) {
+TEST(Cost, IsSmallIfASlowLinkSumsLess) {
   Topology topology = ranks_on_hosts(16, 1);
   topology.link.assign(16, 1.0);
   topology.link[5] = 0.5;

@@ -274,14 +274,14 @@ TEST(Nccl, KnowsOfMemoryForAsLongAsItIsAttached) {
   EXPECT_EQ(communicator.attach(memory), nullptr);
 }
 
-TEST(NcclLibrary, ThatIsMissingIsOneClearLine) {
+TEST(NcclLibrary, IsReportedInOneClearLineIfItIsMissing) {
   EXPECT_THAT(tests::error_of([] { open_library("no_such_nccl.so"); }),
               testing::AllOf(HasSubstr("NCCL cannot be loaded: no_such_nccl.so"),
                              HasSubstr("--comm_backend=ring")));
   EXPECT_THAT(tests::error_of([] { open_library("libc.so.6"); }), HasSubstr("is no NCCL"));
 }
 
-TEST(NcclLibrary, OfThisMachineHasAllThatIsCalled) {
+TEST(NcclLibrary, HasAllCalledFunctionsOnThisMachine) {
   Library library;
   if (const std::string why = tests::error_of([&] { library = open_library(); }); !why.empty()) {
     GTEST_SKIP() << why;
