@@ -125,7 +125,7 @@ TEST(ReduceTable, EndsWithTheMeanSpeedTheWorstDistanceAndTheErrors) {
             "# avg busbw 0.56  worst distance 4.00  errors 1");
 }
 
-TEST(ReduceTable, AsJsonSaysWhatIsUnknown) {
+TEST(ReduceTable, MarksUnknownValuesInItsJson) {
   ReduceRow unbounded = row_of_1000_bytes();
   unbounded.bound = {};
   unbounded.error.reset();

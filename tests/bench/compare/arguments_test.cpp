@@ -34,7 +34,7 @@ TEST(Arguments, MayHaveOptionsAnywhere) {
   EXPECT_EQ(found.markdown, "s.md");
 }
 
-TEST(Arguments, OfBitsAreTwoFilesWithOrWithoutADivision) {
+TEST(Arguments, TakeTwoFilesForBitsWithOrWithoutADivision) {
   for (const Arguments& found :
        {parsed({"--bits", "a", "b"}), parsed({"a", "--", "b", "--bits"})}) {
     EXPECT_TRUE(found.bits);
@@ -47,7 +47,7 @@ TEST(Arguments, OfBitsAreTwoFilesWithOrWithoutADivision) {
   EXPECT_THAT(complaint({"--bits", "a", "b", "--html=p.html"}), HasSubstr("are for result files"));
 }
 
-TEST(Arguments, ThatMakeNoSenseAreNamed) {
+TEST(Arguments, AreNamedIfTheyMakeNoSense) {
   EXPECT_THAT(complaint({"a.json", "b.json"}), HasSubstr("which are the new runs?"));
   EXPECT_THAT(complaint({"a.json", "--", "b.json", "--", "c.json"}), HasSubstr("two sides"));
   EXPECT_THAT(complaint({"--confidnce=95"}), HasSubstr("no option --confidnce=95"));
@@ -66,14 +66,14 @@ TEST(Arguments, AskForTheVersionWithoutFiles) {
   EXPECT_FALSE(parsed({"a.json", "--", "b.json"}).version);
 }
 
-TEST(Arguments, OfAHistoryStandAlone) {
+TEST(Arguments, StandAloneForAHistory) {
   const Arguments arguments = parsed({"--history=h", "--html=p"});
   EXPECT_EQ(arguments.history, "h");
   EXPECT_EQ(arguments.html, "p");
   EXPECT_THAT(complaint({"--history=h", "a.json"}), HasSubstr("--history=FILE stands alone"));
 }
 
-TEST(Arguments, OfAnExportAreFilesOfOneSide) {
+TEST(Arguments, TakeFilesOfOneSideForAnExport) {
   const Arguments arguments =
       parsed({"a.json", "--export=csv", "b.json", "--measure=step_seconds"});
   EXPECT_EQ(arguments.export_as, ExportFormat::csv);

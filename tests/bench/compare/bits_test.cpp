@@ -57,7 +57,7 @@ std::string refusal_of_hashes(const HashedRun& a, const HashedRun& b) {
   return "compared";
 }
 
-TEST(Bits, OfEqualRunsAreEqual) {
+TEST(Bits, AreEqualForEqualRuns) {
   const HashedRun a = usual("a"), b = usual("b");
   const BitComparison comparison = compare_bits(a, b);
   EXPECT_EQ(exit_code_of(comparison), 0);
@@ -86,7 +86,7 @@ TEST(Bits, AreCountedByOperation) {
 }
 
 // As a run with --lms has it: other numbers of tensors, another order, nodes that run again.
-TEST(Bits, OfARunThatRecomputesAreThoseOfTheValues) {
+TEST(Bits, AreEqualIfARunRecomputesTheValues) {
   const std::string tensors =
       tensor(0, weight_key, "update") + tensor(1, conv_key, "conv") + tensor(2, relu_key, "relu");
   const HashedRun again =
@@ -136,7 +136,7 @@ TEST(Bits, CannotBeComparedWhereNetworksOrStepsDiffer) {
       HasSubstr("no tensor in common"));
 }
 
-TEST(Bits, OfUnlikeFlagsAreComparedWithANote) {
+TEST(Bits, AreComparedWithANoteIfFlagsDiffer) {
   const HashedRun a = usual("a");
   const HashedRun b =
       hashed_run_of("b", head("resnet20", 2) + usual_tensors + step(1, {{0, 1}, {1, 2}, {2, 3}}));

@@ -55,7 +55,7 @@ TEST(ChangePoints, AreNotInConstantValues) {
   EXPECT_THAT(find_changes(std::vector<double>(50, 2.5), {}), IsEmpty());
 }
 
-TEST(ChangePoints, OfOneSeedAreTheSame) {
+TEST(ChangePoints, AreTheSameForOneSeed) {
   const std::vector<double> values = levels({{12, 1}, {12, 1.006}}, 0.005, 5);
   const auto first = find_changes(values, {.significance = 0.2, .permutations = 99});
   const auto second = find_changes(values, {.significance = 0.2, .permutations = 99});

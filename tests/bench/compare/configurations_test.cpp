@@ -41,7 +41,7 @@ TEST(Configurations, AreSortedOutByWhatTheRunsDo) {
   EXPECT_EQ(found[1].label, "resnet50, 16 images");
 }
 
-TEST(Configurations, ThatDifferInAFlagHaveItInTheirNames) {
+TEST(Configurations, NameTheFlagInWhichTheyDiffer) {
   const Json plain = with({}), fused = with({{"/config/fusion", "none"}});
   const auto found =
       find_configurations({run_of(plain), run_of(fused)},
@@ -50,12 +50,12 @@ TEST(Configurations, ThatDifferInAFlagHaveItInTheirNames) {
   EXPECT_EQ(found[1].label, "resnet20, 16 images, --fusion=none");
 }
 
-TEST(Configurations, OfABuildThatKnowsMoreFlagsAreTheSame) {
+TEST(Configurations, AreTheSameInABuildWithMoreFlags) {
   EXPECT_EQ(refusal_of_sides({run_of(with({}))}, {run_of(with({{"/config/new_flag", true}}))}),
             "accepted");
 }
 
-TEST(Configurations, ThatCannotBeComparedAreRefusedByName) {
+TEST(Configurations, AreRefusedByNameIfTheyCannotBeCompared) {
   EXPECT_THAT(refusal_of_sides({run_of(with({}), "old.json")},
                                {run_of(with({{"/model/name", "vgg16"}}), "new.json")}),
               HasSubstr("old.json and new.json differ in model (resnet20 and vgg16)"));
@@ -72,7 +72,7 @@ TEST(Configurations, ThatCannotBeComparedAreRefusedByName) {
               HasSubstr("--fusion (none and auto)"));
 }
 
-TEST(Configurations, OfOtherMachinesAreComparedOnRequestOnly) {
+TEST(Configurations, AreComparedAcrossMachinesOnRequestOnly) {
   const Runs here{run_of(with({}))};
   const Runs there{run_of(with({{"/machine/cpu/name", "Other CPU"}}))};
   EXPECT_THAT(refusal_of_sides(here, there), HasSubstr("processor (Some CPU and Other CPU)"));

@@ -19,7 +19,7 @@ namespace {
 constexpr std::array first_drug{0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0};
 constexpr std::array second_drug{1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4};
 
-TEST(Difference, OfStudentsSleepDataIsWelchs) {
+TEST(Difference, IsWelchsForStudentsSleepData) {
   const Difference found = independent_difference(first_drug, second_drug);
   EXPECT_NEAR(found.estimate, 1.58, 1e-12);
   EXPECT_NEAR(found.estimate / found.error, 1.8608, 1e-4);
@@ -29,7 +29,7 @@ TEST(Difference, OfStudentsSleepDataIsWelchs) {
   EXPECT_NEAR(found.upper(0.975), 3.3654832, 1e-6);
 }
 
-TEST(Difference, OfStudentsSleepDataInPairsIsStudents) {
+TEST(Difference, IsStudentsForPairsOfHisSleepData) {
   std::vector<double> more_sleep;
   std::ranges::transform(second_drug, first_drug, std::back_inserter(more_sleep), std::minus());
   const Difference found = paired_difference(more_sleep);
@@ -41,7 +41,7 @@ TEST(Difference, OfStudentsSleepDataInPairsIsStudents) {
   EXPECT_NEAR(found.lower(0.975), 0.7001142, 1e-6);
 }
 
-TEST(Difference, OfSingleRunsIsUncertain) {
+TEST(Difference, IsUncertainForSingleRuns) {
   const std::array one{1.0}, other{2.0};
   for (const Difference& found :
        {independent_difference(one, other), paired_difference(std::array{1.0})}) {
@@ -52,14 +52,14 @@ TEST(Difference, OfSingleRunsIsUncertain) {
   }
 }
 
-TEST(Difference, OfRunsWithoutAnyScatterIsCertain) {
+TEST(Difference, IsCertainForRunsWithoutScatter) {
   const std::array same{1.0, 1.0, 1.0}, more{1.5, 1.5, 1.5};
   EXPECT_EQ(independent_difference(same, more).p_slower(), 0);
   EXPECT_EQ(independent_difference(same, same).p_slower(), 1);
   EXPECT_EQ(paired_difference(std::array{0.5, 0.5, 0.5}).p_faster(), 1);
 }
 
-TEST(Difference, OfMoreRunsIsWhatAsManyWouldHaveGiven) {
+TEST(Difference, ScalesItsErrorToMoreRuns) {
   const Difference found = independent_difference(first_drug, second_drug);
   EXPECT_NEAR(with_runs(found, 10, 10).error, found.error, 1e-12);
   EXPECT_NEAR(with_runs(found, 10, 10).degrees, found.degrees, 1e-9);

@@ -21,7 +21,7 @@ Runs exported_runs() {
 
 constexpr const char* name = "resnet20, 16 images, f32, Some CPU, 2 cores";
 
-TEST(Exports, ForBencherHaveLatencyAndThroughput) {
+TEST(Exports, HaveLatencyAndThroughputForBencher) {
   const Json json =
       Json::parse(export_text(exported_runs(), ExportFormat::bencher, Measure::images_per_sec));
   ASSERT_EQ(json.size(), 1U);
@@ -34,7 +34,7 @@ TEST(Exports, ForBencherHaveLatencyAndThroughput) {
   EXPECT_NEAR(benchmark["throughput"]["upper_value"].get<double>(), 160, 1e-6);
 }
 
-TEST(Exports, ForGithubActionBenchmarkHaveOneMeasure) {
+TEST(Exports, HaveOneMeasureForGithubActionBenchmark) {
   const Json speed = Json::parse(
       export_text(exported_runs(), ExportFormat::github_action_benchmark, Measure::images_per_sec));
   ASSERT_EQ(speed.size(), 1U);
@@ -49,7 +49,7 @@ TEST(Exports, ForGithubActionBenchmarkHaveOneMeasure) {
   EXPECT_EQ(time[0]["value"], 0.125);
 }
 
-TEST(Exports, AsCsvHaveALineForEachRun) {
+TEST(Exports, HaveALineForEachRunAsCsv) {
   const std::string text = export_text(exported_runs(), ExportFormat::csv, Measure::images_per_sec);
   EXPECT_EQ(std::ranges::count(text, '\n'), 4);
   EXPECT_THAT(text, HasSubstr("benchmark,started,commit"));

@@ -61,7 +61,7 @@ TEST(HashFile, MayNameTensorsBetweenSteps) {
   EXPECT_EQ(run.steps[1].entries[0].tensor, 2U);
 }
 
-TEST(HashFile, ThatEndsInsideAStepLacksThatStepOnly) {
+TEST(HashFile, LacksOnlyAStepThatIsCutOff) {
   const std::string whole =
       good_start + one_step + "step\t2\n0\t0000000000000005\nend\t2\t1\t0000000000000001\n";
   const std::size_t second = good_start.size() + one_step.size() + std::string("step\t2\n").size();
@@ -79,7 +79,7 @@ TEST(HashFile, WithoutAWholeStepSaysWhy) {
               StartsWith("h.txt: no steps: did the run end before the first that --hash_steps"));
 }
 
-TEST(HashFile, OfAnotherKindOrFormIsRefused) {
+TEST(HashFile, IsRefusedIfKindOrFormDiffer) {
   for (const std::string text : {"", "{}\n", "cnn_benchmarks tensor hashes 1"}) {
     EXPECT_EQ(refusal_of_file(text), "h.txt: no file of cnn_benchmarks --hash_file");
   }
@@ -89,7 +89,7 @@ TEST(HashFile, OfAnotherKindOrFormIsRefused) {
   }
 }
 
-TEST(HashFile, ThatIsDamagedNamesTheLine) {
+TEST(HashFile, NamesTheDamagedLine) {
   for (const std::string bad : {"step\tone\n",
                                 "step\t1\t2\n",
                                 "step\n",
@@ -120,7 +120,7 @@ TEST(HashFile, ThatIsDamagedNamesTheLine) {
 }
 
 // A walk over so many levels would overflow the stack.
-TEST(HashFile, WithAHeadOfTooManyLevelsIsDamaged) {
+TEST(HashFile, IsDamagedIfItsHeadHasTooManyLevels) {
   constexpr std::size_t levels = 200'000;
   const std::string text = form_line + "run\t{\"mode\":" + std::string(levels, '[') +
                            std::string(levels, ']') + "}\n" + two_tensors + one_step;

@@ -97,7 +97,7 @@ TEST(History, LeavesOutChangesBelowTheMinimumEffect) {
   EXPECT_THAT(find_history(parse_history("h", text).runs, coarse, false)[0].changes, IsEmpty());
 }
 
-TEST(History, ThatIsTooShortSaysHowManyRunsItTakes) {
+TEST(History, SaysHowManyRunsItNeedsIfItIsTooShort) {
   const std::vector<Series> all = find_in(history_lines(7, 4, 2));
   EXPECT_THAT(all[0].changes, IsEmpty());
   EXPECT_EQ(exit_code_of(all), 2);
@@ -153,7 +153,7 @@ TEST(History, LeavesOutRunsThatOtherWorkDisturbed) {
   EXPECT_THAT(all[0].notes, ElementsAre(HasSubstr("4 of the 24 runs do not count")));
 }
 
-TEST(History, AsJsonHasRunsAndChanges) {
+TEST(History, HasRunsAndChangesInItsJson) {
   const Json json = Json::parse(history_json(find_in(history_lines(24, 12, 1.05)), {}));
   EXPECT_EQ(json["exit_code"], 1);
   const Json& series = json["configurations"][0];

@@ -44,7 +44,7 @@ TEST(RunFile, DoesNotCountStepsThatWereProfiledWhereOthersAreLeft) {
   EXPECT_EQ(run_of(json).steps.size(), 3U);
 }
 
-TEST(RunFile, OfAnotherFormIsRefusedByName) {
+TEST(RunFile, IsRefusedByNameIfItsFormDiffers) {
   Json json = result_of({0.1});
   json["format"] = newest_format + 1;
   EXPECT_THAT(refusal_of(json.dump()), AllOf(StartsWith("r.json: a result of form 3"),
@@ -53,13 +53,13 @@ TEST(RunFile, OfAnotherFormIsRefusedByName) {
   EXPECT_THAT(refusal_of(json.dump()), HasSubstr("of form \"two\""));
 }
 
-TEST(RunFile, ThatIsCutOffSaysSo) {
+TEST(RunFile, IsReportedAsCutOff) {
   const std::string whole = result_of({0.1, 0.2}).dump(1);
   EXPECT_THAT(refusal_of(whole.substr(0, whole.size() / 2)), HasSubstr("cut off"));
   EXPECT_THAT(refusal_of(""), HasSubstr("cut off"));
 }
 
-TEST(RunFile, ThatIsSomethingElseSaysSo) {
+TEST(RunFile, IsReportedAsSomethingElse) {
   EXPECT_THAT(refusal_of("images/sec: 12\n"), HasSubstr("not JSON at line 1, column 1"));
   EXPECT_THAT(refusal_of(std::string(200'000, '[') + std::string(200'000, ']')),
               AllOf(StartsWith("r.json: "), HasSubstr("nested more deeply")));
@@ -69,7 +69,7 @@ TEST(RunFile, ThatIsSomethingElseSaysSo) {
   EXPECT_THAT(refusal_of("{\"program\": \"other\"}"), HasSubstr("no result of cnn_benchmarks"));
 }
 
-TEST(RunFile, OfARunThatFailedOrTimedNothingIsRefused) {
+TEST(RunFile, IsRefusedIfTheRunFailedOrTimedNothing) {
   Json json = result_of({0.1});
   json["error"] = "no room";
   EXPECT_THAT(refusal_of(json.dump()), HasSubstr("the run failed: no room"));
@@ -77,13 +77,13 @@ TEST(RunFile, OfARunThatFailedOrTimedNothingIsRefused) {
   EXPECT_THAT(refusal_of(result_of({0.0}).dump()), HasSubstr("r.json: "));
 }
 
-TEST(RunFile, WithADamagedSectionSaysWhich) {
+TEST(RunFile, NamesItsDamagedSection) {
   Json json = result_of({0.1});
   json["steps"][0].erase("seconds");
   EXPECT_THAT(refusal_of(json.dump()), AllOf(HasSubstr("damaged"), HasSubstr("seconds")));
 }
 
-TEST(RunFile, ThatIsMissingOrAFolderSaysSo) {
+TEST(RunFile, IsReportedAsMissingOrAFolder) {
   const auto refusal = [](const std::string& path) -> std::string {
     try {
       read_run(path);

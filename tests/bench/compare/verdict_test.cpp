@@ -45,7 +45,7 @@ TEST(Verdict, FindsOnePerCentWithTwentyRunsASide) {
   EXPECT_GE(verdicts_of({}, 20, 0.01).regressions, 475);
 }
 
-TEST(Verdict, OfOneProgramAndItselfIsSeldomAnAlarmAndSeldomUntold) {
+TEST(Verdict, IsSeldomAnAlarmOrUntoldForEqualPrograms) {
   const Verdicts found = verdicts_of({}, 5, 0);
   EXPECT_LE(found.regressions, 10);
   EXPECT_LE(found.improvements, 10);
@@ -71,7 +71,7 @@ TEST(Verdict, LeavesOutWhatIsLessThanTheMinimumEffect) {
   EXPECT_EQ(verdicts_of(steady, 5, -0.02).improvements, 500);
 }
 
-TEST(Verdict, OnANoisyMachineSaysHowManyMoreRunsItTakes) {
+TEST(Verdict, SaysHowManyMoreRunsItNeedsOnANoisyMachine) {
   SyntheticRuns draws(7, {.drift = 0.04});
   const Finding few = judge({sides(draws.draw(5, 0.1), draws.draw(5, 0.1))}, {}).front();
   ASSERT_EQ(few.verdict, Verdict::cannot_tell);
@@ -82,7 +82,7 @@ TEST(Verdict, OnANoisyMachineSaysHowManyMoreRunsItTakes) {
   EXPECT_FALSE(judge({sides(same, same)}, {}).front().more_runs);
 }
 
-TEST(Verdict, OfASingleRunASideCannotBeTold) {
+TEST(Verdict, CannotBeToldFromASingleRunASide) {
   SyntheticRuns draws(1, {});
   const Finding found = judge({sides(draws.draw(1, 0.1), draws.draw(1, 0.2))}, {}).front();
   EXPECT_EQ(found.verdict, Verdict::cannot_tell);
@@ -91,7 +91,7 @@ TEST(Verdict, OfASingleRunASideCannotBeTold) {
 }
 
 // Pairs that a slow neighbour disturbs alike: each pair has its own speed.
-TEST(Verdict, OfRunsThatTookTurnsIsAboutTheirDifferences) {
+TEST(Verdict, UsesTheDifferencesOfRunsThatTookTurns) {
   const SyntheticRuns::Machine steady{.drift = 0.002};
   SyntheticRuns draws(3, steady);
   Runs base, fresh;
@@ -133,7 +133,7 @@ Configuration pairs_in_turns(SyntheticRuns& draws) {
 
 // Halfway the machine becomes slower by a tenth, just after a step of the base, so that the medians
 // differ, and turns that follow each other do not.
-TEST(Verdict, OfPairsIsMadeTurnByTurn) {
+TEST(Verdict, ComparesPairsTurnByTurn) {
   SyntheticRuns draws(4, {.drift = 0, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
   for (std::size_t pair = 0; pair < 5; ++pair) {
@@ -152,7 +152,7 @@ TEST(Verdict, OfPairsIsMadeTurnByTurn) {
   EXPECT_TRUE(found.notes.empty());
 }
 
-TEST(Verdict, OfRunsOfDifferentTimesIsNotThatOfPairs) {
+TEST(Verdict, ComparesRunsOfDifferentTimesAsIndependent) {
   SyntheticRuns draws(4, {});
   Configuration sides = pairs_in_turns(draws);
   for (auto& run : sides.fresh) {
@@ -165,7 +165,7 @@ TEST(Verdict, OfRunsOfDifferentTimesIsNotThatOfPairs) {
   EXPECT_THAT(found.notes, testing::Contains(HasSubstr("compared as independent")));
 }
 
-TEST(Verdict, OfPairsCountsThoseThatWereDisturbedThroughout) {
+TEST(Verdict, CountsPairsThatWereDisturbedThroughout) {
   SyntheticRuns draws(8, {.drift = 0.001, .scatter = 0.001});
   Configuration sides = pairs_in_turns(draws);
   for (std::size_t i = 0; i < sides.base[2].steps.size(); ++i) {
@@ -258,7 +258,7 @@ TEST(Verdict, NamesEnoughUndisturbedRunsWhereOneSideWasDisturbed) {
   EXPECT_FALSE(told(with_runs(none, 7 + *found.more_runs, *found.more_runs - 1), settings));
 }
 
-TEST(Verdict, OfSeveralConfigurationsIsCorrectedForTheirNumber) {
+TEST(Verdict, IsCorrectedForTheNumberOfConfigurations) {
   SyntheticRuns draws(11, {});
   const Configuration same = sides(draws.draw(5, 0.1), draws.draw(5, 0.1));
   const Finding alone = judge({same}, {}).front();

@@ -106,7 +106,7 @@ TEST(Nvml, CountsIdlenessAsNoThrottling) {
   EXPECT_EQ(fake.open()->read().throttled, 0x20U);
 }
 
-TEST(Nvml, OfAnOldDriverLeavesOutWhatItCannotTell) {
+TEST(Nvml, LeavesOutUnknownValuesWithAnOldDriver) {
   const Fake fake(CNN_OLD_NVML);
   const std::unique_ptr<TelemetrySource> source = fake.open();
   const Reading reading = source->read();
@@ -181,14 +181,14 @@ TEST(Nvml, IsStoppedAsOftenAsItIsStarted) {
   EXPECT_EQ(fake->stops, 2);
 }
 
-TEST(Nvml, ThatDoesNotStartSaysWhy) {
+TEST(Nvml, SaysWhyItDoesNotStart) {
   const Fake fake(CNN_NEW_NVML);
   fake->init = 9;
   EXPECT_EQ(fake.error(), "NVML does not start: Driver Not Loaded");
   EXPECT_EQ(fake->stops, 0);
 }
 
-TEST(Nvml, ThatIsMissingIsNamed) {
+TEST(Nvml, IsNamedIfItIsMissing) {
   try {
     open_nvml(address, "libnvidia-none.so.1");
     FAIL() << "no error";

@@ -189,7 +189,7 @@ TEST(Flags, RefuseNumbersOfGpusThatAreNone) {
   EXPECT_THAT(refusal({"--gpu_indices=2,1,2"}), HasSubstr("names GPU 2 twice"));
 }
 
-TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
+TEST(Flags, GuideTheExchangeUnlessAnAlgorithmIsNamed) {
   const auto with = [](std::vector<std::string> flags) {
     flags.insert(flags.end(), {"--num_gpus=4", "--variable_update=replicated"});
     return flags;
@@ -207,7 +207,7 @@ TEST(Flags, OfTheExchangeGuideAChoiceUnlessTheWayIsNamed) {
               HasSubstr("at least twice"));
 }
 
-TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
+TEST(Flags, SayOnceThatNothingIsExchanged) {
   const CommandLine alone =
       parse({"--all_reduce_spec=xring", "--gradient_repacking=2", "--comm_order=tree"});
   EXPECT_THAT(alone.notices, ElementsAre(StartsWith("nothing is exchanged by one device")));
@@ -220,7 +220,7 @@ TEST(Flags, OfTheExchangeSayOnceThatNothingIsExchanged) {
               ElementsAre(HasSubstr("--all_reduce_spec names the algorithm")));
 }
 
-TEST(Flags, OfTheExchangeAreRefusedWhereTheyCannotBe) {
+TEST(Flags, AreRefusedIfTheExchangeCannotHonourThem) {
   EXPECT_THAT(refusal({"--hierarchical_copy"}), HasSubstr("add --num_gpus"));
   EXPECT_THAT(refusal({"--hierarchical_copy", "--num_gpus=3"}), HasSubstr("make --num_gpus even"));
   EXPECT_THAT(refusal({"--hierarchical_copy", "--num_gpus=4", "--network_topology=gcp_v100"}),
@@ -238,7 +238,7 @@ TEST(Flags, TranslateOlderNames) {
   EXPECT_THAT(given(line), ElementsAre("init_learning_rate"));
 }
 
-TEST(Flags, OfOlderReleasesNameTheirSuccessors) {
+TEST(Flags, NameTheirSuccessorsIfTheyAreOlder) {
   EXPECT_EQ(parse({"--num_omp_threads=2"}).config.cpu.intra_threads, 2);
   EXPECT_THAT(parse({"--num_omp_threads=2"}).notices,
               ElementsAre("--num_omp_threads is an older name of --num_intra_threads"));

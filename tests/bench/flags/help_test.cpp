@@ -92,7 +92,7 @@ TEST(Help, ShowsFlagsWithoutEffectLastInOneBlock) {
   EXPECT_THAT(rest, testing::Contains("xla"));
 }
 
-TEST(Help, OfAGroupShowsItsFlags) {
+TEST(Help, ShowsTheFlagsOfAGroup) {
   const std::vector<std::string> lms = flags_in(help({"--help=lms"}));
   for (const char* name : {"lms", "lms_policy", "lms_lb", "device_memory_mb", "output_dir"}) {
     EXPECT_THAT(lms, testing::Contains(name));
@@ -101,7 +101,7 @@ TEST(Help, OfAGroupShowsItsFlags) {
   EXPECT_EQ(lms.back(), "lms_serialization_by_size");  // it has no effect
 }
 
-TEST(Help, OfAWordShowsTheFlagsThatMentionIt) {
+TEST(Help, ShowsTheFlagsThatMentionAWord) {
   EXPECT_THAT(flags_in(help({"--help=checkpoint"})), testing::Contains("train_dir"));
   EXPECT_THAT(flags_in(help({"--help=Winograd"})), testing::ElementsAre("winograd_nonfused"));
   EXPECT_THAT(

@@ -133,7 +133,7 @@ TEST(HorovodVariables, AreRefusedByNameWhereTheirValueIsWrong) {
               StartsWith("HOROVOD_TIMELINE=hdfs://host/t.json: files are written through"));
 }
 
-TEST(HorovodVariables, OfOtherNamesAreLeftAlone) {
+TEST(HorovodVariables, AreLeftAloneIfTheNameIsUnknown) {
   EXPECT_THAT(under_horovod({{"HOROVOD_RANK", "x"},
                              {"FUSION_THRESHOLD", "1"},
                              {"HOROVOD_FUSION_THRESHOLD_", "1"},

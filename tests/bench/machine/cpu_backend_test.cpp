@@ -58,7 +58,7 @@ TEST(CpuBackend, ObeysFlagsOfStepsOnEachOfSeveralRanks) {
   });
 }
 
-TEST(CpuBackend, OfARankComputesOnItsPartOfTheProcessors) {
+TEST(CpuBackend, ComputesOnTheProcessorsOfItsRank) {
   if (layers::cpu::user_binds_threads()) {
     GTEST_SKIP() << "variables of OpenMP say where threads run";
   }

@@ -53,7 +53,7 @@ TEST(SecureMemory, LeavesATenthFreeWhereThatIsLessThanHalfAGibibyte) {
   EXPECT_NO_THROW(prefault({memory.data(), memory.bytes()}, [] { return 100 * mebibyte; }));
 }
 
-TEST(SecureMemory, OfACpuIsThereButForWhatStaysFree) {
+TEST(SecureMemory, LeavesMemoryFreeOnACpu) {
   const Backend backend = cpu_backend().make({});
   EXPECT_LE(backend.memory.device, available_memory() + 256 * mebibyte);
   EXPECT_THAT(backend.memory.text, HasSubstr(" MiB that stay free"));

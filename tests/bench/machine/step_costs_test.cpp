@@ -155,7 +155,7 @@ TEST(StepCosts, AddTheNodesOfOneOp) {
   EXPECT_EQ(ops[0].cost.seconds, 4);
 }
 
-TEST(StepCosts, OfAnotherGraphAreAnError) {
+TEST(StepCosts, RejectAnotherGraph) {
   const std::shared_ptr<Graph> graph = costed_dense_and_relu();
   EXPECT_THROW(costs_by_op(*graph, {}), Error);
   EXPECT_THROW(costs_by_op(*graph, std::vector<NodeCost>(3)), Error);

@@ -44,7 +44,7 @@ TEST(ChartRange, LeavesOutWhatIsNoNumber) {
   EXPECT_EQ(range_of({chart_nan}, false).high, 1);
 }
 
-TEST(ChartRange, OfAConstantHasRoomAroundIt) {
+TEST(ChartRange, HasRoomAroundAConstant) {
   for (const double value : {5.0, -5.0, 0.0, 1e-300, 1e300}) {
     const Range range = range_of({value, value}, false);
     EXPECT_LT(range.low, value);

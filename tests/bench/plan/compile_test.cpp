@@ -154,7 +154,7 @@ TEST(Fusion, IsOffWithoutOptimisations) {
       layers::Fusion::none);
 }
 
-TEST(Fusion, OfConvolutionsIsReachedOnlyIfThereAreNorms) {
+TEST(Fusion, FusesConvolutionsOnlyIfThereAreNorms) {
   EXPECT_EQ(compiled({.device = "cuda", .fusion = FusionChoice::conv, .model = "alexnet"}).fusion,
             layers::Fusion::bn);
   EXPECT_EQ(
@@ -186,7 +186,7 @@ TEST(Fusion, MakesBranchesWhereTheyAreConcatenatedOnCuda) {
 
 // Sixteen blocks, four of them with a projection: what a block stores are its end and the raw
 // outputs of its convolutions. The stem stays, and so do gradients of norms before joins.
-TEST(Fusion, OfResnet50StoresNoNormalisedImageButTheEndsOfBlocks) {
+TEST(Fusion, StoresOnlyTheEndsOfBlocksNormalisedInResnet50) {
   auto found = counts(compiled({.device = "cuda",
                                 .fusion = FusionChoice::automatic,
                                 .model = "resnet50",
@@ -245,7 +245,7 @@ TEST(Fusion, KeepsTheGatesOfJoinsAsMasksWhereTheBackendReadsThem) {
   EXPECT_EQ(masks({.device = "cpu", .fusion = FusionChoice::bn, .compute = DataType::f32}), 0);
 }
 
-TEST(Fusion, OfConvolutionsNeedsCudaAndF16) {
+TEST(Fusion, NeedsCudaAndF16ForConvolutions) {
   for (const Asked& asked :
        {Asked{.device = "cpu", .fusion = FusionChoice::conv, .compute = DataType::f32},
         Asked{.device = "cuda", .fusion = FusionChoice::conv, .compute = DataType::f32},

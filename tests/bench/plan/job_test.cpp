@@ -70,7 +70,7 @@ TEST(Job, EvaluatesTheValidationSetInBatchesOfItsOwn) {
   EXPECT_EQ(run.job.eval_length.batches, 100);
 }
 
-TEST(Job, WithAMinimumTimeHasNoEndInSteps) {
+TEST(Job, HasNoEndInStepsWithAMinimumTime) {
   const JobOfFlags run({"--min_time=2.5"});
   EXPECT_EQ(run.job.min_time, 2.5);
   EXPECT_EQ(run.job.length.batches, 2'000'000'000) << "which still fits 32 bits";

@@ -66,7 +66,7 @@ TEST_F(PlanFileTest, IsReadAsItWasWritten) {
   }
 }
 
-TEST_F(PlanFileTest, ThatIsForAnotherStepIsRefusedWithWhatDiffers) {
+TEST_F(PlanFileTest, IsRefusedWithTheDifferencesIfItIsForAnotherStep) {
   PlanOrigin other = origin;
   other.facts[1].second = "32";
   other.facts[2].second = "bf16";
@@ -78,7 +78,7 @@ TEST_F(PlanFileTest, ThatIsForAnotherStepIsRefusedWithWhatDiffers) {
   EXPECT_THAT(refusal(text, other), HasSubstr("the plan is for another graph of this network"));
 }
 
-TEST_F(PlanFileTest, OfAnotherVersionOrKindIsRefused) {
+TEST_F(PlanFileTest, IsRefusedIfTheVersionOrKindDiffers) {
   EXPECT_THAT(refusal(with("version", 2), origin), HasSubstr("it has version 2 of the format"));
   EXPECT_THAT(refusal(with("version", 5e39), origin), HasSubstr("it has version 5e+39 of"));
   EXPECT_THAT(refusal(with("format", "else"), origin), HasSubstr("it is no plan"));
@@ -87,7 +87,7 @@ TEST_F(PlanFileTest, OfAnotherVersionOrKindIsRefused) {
   EXPECT_THAT(refusal(with("policy", nullptr), origin), HasSubstr("another kind"));
 }
 
-TEST_F(PlanFileTest, WithAValueThatNoPlanHasIsRefused) {
+TEST_F(PlanFileTest, IsRefusedWithAnImpossibleValue) {
   EXPECT_THAT(refusal(with("policy", "thrifty"), origin), HasSubstr("thrifty"));
   for (const char* name : {"budget_bytes", "peak_bytes", "host_bytes", "enough_bytes",
                            "bucket_bytes", "largest_join_bytes"}) {
@@ -135,7 +135,7 @@ TEST_F(PlanFileTest, NamesTheStepThatIsNone) {
 }
 
 // Steps left out, said twice or in another order: either no plan, or one that computes the same.
-TEST_F(PlanFileTest, ThatWasEditedIsRefusedOrComputesTheSameBits) {
+TEST_F(PlanFileTest, IsRefusedOrComputesTheSameBitsAfterAnEdit) {
   TestStep step(swapping_plan(), test_kernels());
   step.run();
   const std::vector<float> outcome = step.outcome();

@@ -25,7 +25,7 @@ TEST(TrainingRanks, AreAllThatTrainOneModel) {
   EXPECT_EQ(examples_per_step(run.job), 24);
 }
 
-TEST(TrainingRanks, OfIndependentCopiesAreOne) {
+TEST(TrainingRanks, AreOneForIndependentCopies) {
   for (const Mode mode : {Mode::training, Mode::training_and_evaluation}) {
     const JobOfRanks run(VariableUpdate::independent, mode);
     EXPECT_EQ(training_ranks(run.job), 1);

@@ -65,7 +65,7 @@ std::pair<bool, std::string> refusal_of_tasks() {
   return {refused, testing::internal::GetCapturedStderr()};
 }
 
-TEST(Launched, BySrunKnowsRankAndNumberOfTasks) {
+TEST(Launched, KnowsRankAndNumberOfTasksOfSrun) {
   const SlurmVariables slurm(
       {{"PMIX_RANK", "3"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}, {"SLURM_STEP_NUM_TASKS", "4"}});
   const std::optional<Launched> by = launched();
@@ -77,7 +77,7 @@ TEST(Launched, BySrunKnowsRankAndNumberOfTasks) {
 }
 
 // Its daemons are tasks of a step of Slurm, one for each node, and their ranks inherit that.
-TEST(Launched, ByALauncherWithinAStepOfSlurmDoesNotTakeTheStepsTasksForRanks) {
+TEST(Launched, IgnoresTheTasksOfAnEnclosingSlurmStep) {
   const SlurmVariables inherited{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
   {
     const SlurmVariables prun{{"PMIX_RANK", "5"}, {"PMIX_NAMESPACE", "prterun-n1-42@1"}};

@@ -17,7 +17,7 @@ std::string refused_mode(VariableUpdate update, int processes, bool by_launcher,
   return tests::error_of([&] { check_update_mode(config, processes, by_launcher); });
 }
 
-TEST(UpdateMode, OfSeveralProcessesNeedsALauncher) {
+TEST(UpdateMode, NeedsALauncherForSeveralProcesses) {
   EXPECT_EQ(refused_mode(VariableUpdate::ddl, 1, false),
             "Could not initialize DDL. Run this program using mpirun.");
   for (const VariableUpdate update :
@@ -33,7 +33,7 @@ TEST(UpdateMode, OfSeveralProcessesNeedsALauncher) {
   EXPECT_EQ(refused_mode(VariableUpdate::horovod, 1, false), "");  // of one rank
 }
 
-TEST(UpdateMode, ThatWouldTrainSilentCopiesNamesTheOneThatDoesNot) {
+TEST(UpdateMode, SuggestsAnotherModeInsteadOfSilentCopies) {
   EXPECT_EQ(refused_mode(VariableUpdate::parameter_server, 2, true),
             "2 processes with --variable_update=parameter_server would train 2 models that know "
             "nothing of one another: use --variable_update=horovod, or independent if that is what "
@@ -42,7 +42,7 @@ TEST(UpdateMode, ThatWouldTrainSilentCopiesNamesTheOneThatDoesNot) {
   EXPECT_EQ(refused_mode(VariableUpdate::replicated, 3, true, 2), "");
 }
 
-TEST(UpdateMode, OfASimulationNamesTheFlagThatPredictsRanks) {
+TEST(UpdateMode, NamesTheFlagThatPredictsRanksInASimulation) {
   Config config;
   config.gpu.simulate = "h200";
   EXPECT_EQ(tests::error_of([&] { check_update_mode(config, 4, true); }),

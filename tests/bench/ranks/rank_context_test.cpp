@@ -16,7 +16,7 @@ Backend backend_with_limits(const MemoryLimits& memory) {
   return backend;
 }
 
-TEST(RankContext, OfAnOnlyRankHasTheWholeBackend) {
+TEST(RankContext, HasTheWholeBackendForASingleRank) {
   const Backend backend = backend_with_limits({.device = 10, .host = 20, .text = "free"});
   const RankContext context = only_rank(backend);
   EXPECT_EQ(&context.backend, &backend);

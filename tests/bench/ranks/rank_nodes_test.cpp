@@ -29,7 +29,7 @@ CommFlags with_nodes(std::vector<std::int64_t> nodes) {
   return flags;
 }
 
-TEST(RankNodes, OfThisProcessAreThoseOfItsProcessors) {
+TEST(RankNodes, AreThoseOfTheProcessorsOfThisProcess) {
   const tests::TemporaryFolder root;
   EXPECT_THAT(numa_nodes_of_ranks(3, root.path()), ElementsAre(-1, -1, -1));
   std::map<int, std::string> cpus_of;
@@ -49,7 +49,7 @@ TEST(RankNodes, OfThisProcessAreThoseOfItsProcessors) {
   }
 }
 
-TEST(RankNodes, OfSeatsAreTakenWhereAllOfAHostAreKnown) {
+TEST(RankNodes, AreUsedOnlyIfAllOfAHostAreKnown) {
   const auto placement = [](const char* memory, std::vector<int> nodes) {
     return RankPlacement{.memory = memory, .nodes = std::move(nodes)};
   };

@@ -87,7 +87,7 @@ TEST(SimulatedRanks, GoByTheLinksOfTheFlags) {
   EXPECT_EQ(simulated_exchange(config, 16, tests::swapping_plan()).settings.links.host, 3e9);
 }
 
-TEST(SimulatedRanks, OfAStepThatExchangesNothingAreAsFastAsOne) {
+TEST(SimulatedRanks, AreAsFastAsOneWithoutAnExchange) {
   const StepPlan plan = tests::swapping_plan();
   const auto found = predict_ranks(plan, {.seconds = {1, 2, 3, 4}}, simulated_ranks({1, 16}));
   ASSERT_EQ(found.size(), 2U);

@@ -121,7 +121,7 @@ TEST(LogFolder, IsMadeAndKeepsMetricsOfEarlierRuns) {
   EXPECT_EQ(Json::parse(description)["model_name"], "resnet50");
 }
 
-TEST(LogFolder, ThatCannotBeMadeIsAnError) {
+TEST(LogFolder, IsAnErrorIfItCannotBeMade) {
   EXPECT_THROW(write_run_log("/dev/null/logs", example()), Error);
   EXPECT_THROW(append_metrics("/nowhere/at/all", {{"x", 1, 1}}, new_year), Error);
 }

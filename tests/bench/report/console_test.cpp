@@ -53,13 +53,13 @@ TEST(Console, HasOnlyPrintedLinesOnStdout) {
   EXPECT_EQ(said.err, "note for all\nnote of one\n");
 }
 
-TEST(Console, OfTheFirstOfSeveralProcessesSpeaksForAll) {
+TEST(Console, SpeaksForAllProcessesInTheFirst) {
   Console console;
   console.become_rank(0);
   EXPECT_EQ(said_by(console, say_all).err, "note for all\nnote of one\n");
 }
 
-TEST(Console, OfALaterProcessSaysOnlyWhatIsItsOwn) {
+TEST(Console, PrintsOnlyItsOwnLinesInALaterProcess) {
   Console console;
   console.become_rank(3);
   const ConsoleOutput said = said_by(console, say_all);
@@ -141,7 +141,7 @@ int status_of_process(const std::function<bool()>& work) {
   return status;
 }
 
-TEST(StandardStreams, ThatAreClosedLeaveTheirNumbersToNoFile) {
+TEST(StandardStreams, KeepTheirNumbersFromFilesIfTheyAreClosed) {
   EXPECT_EQ(status_of_process([] {
               close(STDIN_FILENO);
               close(STDOUT_FILENO);
@@ -153,7 +153,7 @@ TEST(StandardStreams, ThatAreClosedLeaveTheirNumbersToNoFile) {
             0);
 }
 
-TEST(StandardStreams, ThatNobodyReadsDoNotEndTheProcess) {
+TEST(StandardStreams, DoNotEndTheProcessIfNobodyReadsThem) {
   EXPECT_EQ(status_of_process([] {
               std::signal(SIGPIPE, SIG_DFL);
               guard_standard_streams();

@@ -79,7 +79,7 @@ double counted(const Histogram& histogram) {
   return std::accumulate(counts.begin(), counts.end(), 0.0);
 }
 
-TEST(Histogram, OfNothingHasOneEmptyBucket) {
+TEST(Histogram, HasOneEmptyBucketWithoutValues) {
   const Histogram empty;
   EXPECT_EQ(empty.count(), 0);
   EXPECT_EQ(empty.min(), 0);

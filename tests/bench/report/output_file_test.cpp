@@ -29,7 +29,7 @@ TEST(OutputFile, IsReplacedAsAWholeAndKeepsItsPermissions) {
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms{0640});
 }
 
-TEST(OutputFile, ThatIsALinkIsWrittenWhereItLeads) {
+TEST(OutputFile, WritesToTheTargetOfALink) {
   const TemporaryFolder folder;
   folder.write("there/a.json", "old");
   std::filesystem::create_symlink("there/a.json", folder / "link");
@@ -44,7 +44,7 @@ TEST(OutputFile, ThatIsALinkIsWrittenWhereItLeads) {
   EXPECT_EQ(read_file(folder / "there/none_yet.json"), "first");
 }
 
-TEST(OutputFile, ThatIsADeviceIsWrittenAndStaysOne) {
+TEST(OutputFile, WritesToADeviceAndKeepsIt) {
   const TemporaryFolder folder;
   std::filesystem::create_symlink("/dev/null", folder / "null");
   const OutputFile file("--result_json", folder / "null");
@@ -54,7 +54,7 @@ TEST(OutputFile, ThatIsADeviceIsWrittenAndStaysOne) {
   EXPECT_TRUE(std::filesystem::is_symlink(folder / "null"));
 }
 
-TEST(OutputFile, ThatCannotBeWrittenIsAnErrorThatNamesFlagAndPath) {
+TEST(OutputFile, NamesFlagAndPathIfItCannotBeWritten) {
   const TemporaryFolder folder;
   for (const std::string& path : {std::string("/nowhere/at/all.json"), folder / ""}) {
     try {

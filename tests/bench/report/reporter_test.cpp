@@ -129,7 +129,7 @@ TEST(PercentilesLine, HasMillisecondsAndTheNumberOfSteps) {
             "step time: p50 200.00 ms, p90 280.00 ms, p99 298.00 ms of 3 steps");
 }
 
-TEST(Header, OfARunByTimeSaysHowLongInPlaceOfANumberOfBatches) {
+TEST(Header, StatesTheDurationOfARunByTimeInsteadOfBatches) {
   Header header;
   header.min_time = 2.5;
   const std::vector<std::string> lines = header_lines(header);

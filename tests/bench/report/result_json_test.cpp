@@ -33,7 +33,7 @@ TEST(ResultJson, HasTheAgreedSectionsInTheirOrder) {
                           "resumed_from", "steps", "warm_up_losses", "summary", "evaluation"));
 }
 
-TEST(ResultJson, OfARunThatFailedAtOnceIsValid) {
+TEST(ResultJson, IsValidForARunThatFailedAtOnce) {
   Json result = new_result(example_identity());
   result["error"] = "no such \"model\"\n";
   const Json json = Json::parse(result_text(result));

@@ -83,7 +83,7 @@ TEST(StepPrinter, PrintsAccuraciesAndTheWarmUpThatABatchGroupMadeLonger) {
             "training\n");
 }
 
-TEST(StepPrinter, OfEachOfSeveralProcessesPrintsItsOwnStepsAndTheSpeedOfAll) {
+TEST(StepPrinter, PrintsOwnStepsAndTheSpeedOfAllProcesses) {
   const PrinterOutput said = printed(
       {.loss_type = "total_loss", .own_batch = 1},
       [](StepPrinter& printer) {

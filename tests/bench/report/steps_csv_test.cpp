@@ -20,7 +20,7 @@ TEST(StepsCsv, HasALineOfTitlesAndOneForEachStep) {
             std::string(titles) + "1,0.25,,,7.5,,,,,,,true,\n2,0.5,,,,,,,,,,,\n");
 }
 
-TEST(StepsCsv, OfARunWithoutStepsHasItsTitles) {
+TEST(StepsCsv, HasItsTitlesWithoutSteps) {
   EXPECT_EQ(steps_csv({{"steps", Json::array()}}), titles);
   EXPECT_EQ(steps_csv(Json::object()), titles);
 }

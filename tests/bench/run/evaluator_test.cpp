@@ -143,7 +143,7 @@ TEST(TrainingEvaluation, GoesOnBelowThatAccuracyAndEvaluatesAtTheEnd) {
   EXPECT_EQ(evaluated.result["evaluation"].size(), 2U);
 }
 
-TEST(TrainingEvaluation, OfAnInterruptedRunIsLeftOut) {
+TEST(TrainingEvaluation, IsLeftOutOfAnInterruptedRun) {
   EvaluatedRun evaluated;
   evaluated.run.team.start(0);
   TrainingEvaluation observer(evaluated.run.job, evaluated.evaluator(), evaluated.console);

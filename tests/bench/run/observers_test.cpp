@@ -62,7 +62,7 @@ class ObservedRun {
   Observers observers_;
 };
 
-TEST(Observers, OfAPlainTrainingPrintRecordAndWatch) {
+TEST(Observers, PrintRecordAndWatchAPlainTraining) {
   const ObservedRun run({});
   EXPECT_TRUE(run.has<StepPrinter>());
   EXPECT_TRUE(run.has<StepRecord>());
@@ -74,7 +74,7 @@ TEST(Observers, OfAPlainTrainingPrintRecordAndWatch) {
   EXPECT_FALSE(run.has<TimeSlicer>());
 }
 
-TEST(Observers, OfARunForwardOnlyDoNotWatchItsLoss) {
+TEST(Observers, DoNotWatchTheLossOfAForwardOnlyRun) {
   EXPECT_FALSE(ObservedRun({"--forward_only"}).has<DivergenceWatch>());
 }
 

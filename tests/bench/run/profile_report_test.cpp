@@ -88,7 +88,7 @@ TEST(ProfileReport, HasTheLanesOfAllRanksWhereTheFirstProcessWantsThem) {
       << "nothing predicts a step";
 }
 
-TEST(ProfileReport, OfNoStepLeavesNothingBehind) {
+TEST(ProfileReport, LeavesNothingBehindWithoutSteps) {
   const tests::TemporaryFolder folder;
   tests::SmallTeam run;
   run.team.start(0);

@@ -81,7 +81,7 @@ TEST(Turns, AreNeverTakenByTwoAtOnce) {
   EXPECT_EQ(most, 1);
 }
 
-TEST(Turns, OfOneThatIsAloneNeverWait) {
+TEST(Turns, NeverWaitForASingleProgram) {
   const tests::TemporaryFolder folder;
   Turns alone(folder / "turns", no_time);
   alone.begin();
@@ -92,7 +92,7 @@ TEST(Turns, OfOneThatIsAloneNeverWait) {
   EXPECT_FALSE(Turns(folder / "turns", std::chrono::hours(1)).is_over());
 }
 
-TEST(Turns, OfOneThatEndsGoOn) {
+TEST(Turns, PassOnWhenAProgramEnds) {
   const tests::TemporaryFolder folder;
   const std::string path = folder / "turns";
   {

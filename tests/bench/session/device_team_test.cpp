@@ -74,7 +74,7 @@ TrainedTeam train(const Flags& more) {
   return trained;
 }
 
-TEST(DeviceTeam, WithLmsHasTheBitsOfTheRunWithoutIt) {
+TEST(DeviceTeam, HasTheSameBitsWithAndWithoutLms) {
   const TrainedTeam whole = train({"--device_memory_mb=1000"});
   ASSERT_EQ(whole.hashes.size(), 2U);
   EXPECT_EQ(whole.hashes[0], whole.hashes[1]);

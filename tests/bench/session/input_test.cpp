@@ -74,7 +74,7 @@ TEST(InputThreads, AreAsManyAsTheFlagSays) {
   EXPECT_EQ(input_threads(run.job, run.context()), 3);
 }
 
-TEST(InputThreads, OfExamplesInMemoryAreOne) {
+TEST(InputThreads, AreOneForExamplesInMemory) {
   const FedRun run(Mode::training, "cifar10");
   EXPECT_EQ(input_threads(run.job, run.context()), 1);
 }
@@ -103,7 +103,7 @@ TEST(InputThreads, BesideAGpuAreAtLeastOne) {
   EXPECT_EQ(input_threads(run.job, run.context(0, 1000)), 1);
 }
 
-TEST(Feeders, OfSyntheticInputAreNone) {
+TEST(Feeders, AreAbsentForSyntheticInput) {
   FedRun run(Mode::training);
   run.job.train_data.reset();
   EXPECT_EQ(make_feeder(run.job, run.context(), Phase::training, 0), nullptr);

@@ -50,7 +50,7 @@ TEST(Profile, AddsUpKindsOfOperations) {
   EXPECT_DOUBLE_EQ(kinds[0].seconds, 4);
 }
 
-TEST(Profile, OfAPlanThatChangedStartsAnew) {
+TEST(Profile, StartsAnewAfterThePlanChanged) {
   MeasuredProfile profile = measured_twice();
   profile.add({{0, 1}});
   EXPECT_EQ(profile.steps, 1);
@@ -66,7 +66,7 @@ TEST(Profile, TableHasTheCostliestFirst) {
               testing::EndsWith(" -"));
 }
 
-TEST(Profile, OfTheResultHasLanesAndMemory) {
+TEST(Profile, HasLanesAndMemoryInTheResult) {
   const StepPlan plan = two_scales();
   const Timeline planned{{0, 0.5}, {0.5, 1}, {1, 1}};
   const Json json = profile_json(plan, measured_twice(), slow_device, &planned);

@@ -130,7 +130,7 @@ TEST(StepSamples, HaveOnlyAllGradientsTogetherWhereNoMoreIsAskedFor) {
             all.step(true)->log_gradients().buckets().counts);
 }
 
-TEST(StepSamples, OfADeviceWithMemoryOfItsOwnAreTheSame) {
+TEST(StepSamples, AreTheSameOnADeviceWithItsOwnMemory) {
   SampledTraining here("3"), apart("3", "--device_memory_mb=500");
   const StepSamples *const a = here.step(true), *const b = apart.step(true);
   EXPECT_EQ(a->log_gradients().sum(), b->log_gradients().sum());

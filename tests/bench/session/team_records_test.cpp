@@ -33,7 +33,7 @@ TEST(TeamRecords, DivideTheSpeedAndAgreeOnTheWeights) {
   EXPECT_EQ(ranks[0]["weights_hash"], ranks[1]["weights_hash"]);
 }
 
-TEST(TeamRecords, OfCopiesHaveNoExchange) {
+TEST(TeamRecords, HaveNoExchangeForCopies) {
   tests::SmallTeam run({"--num_gpus=2", "--variable_update=independent"});
   run.team.start(0);
   run.team.step(0, 0.1);

@@ -19,7 +19,7 @@ TEST(Team, HasTheMeanOfItsRanksAndTheTimeOfTheSlowest) {
   EXPECT_EQ(all.top_5, 0.75);
 }
 
-TEST(Team, OfOneHasItsValuesToTheBit) {
+TEST(Team, HasTheValuesOfItsOnlyRankToTheBit) {
   const std::array<StepValues, 1> rank{{{.seconds = 0.1, .base_loss = 0.1 + 0.2, .l2 = 1e-300}}};
   EXPECT_EQ(merge(rank).base_loss, 0.1 + 0.2);
   EXPECT_EQ(merge(rank).l2, 1e-300);

@@ -66,7 +66,7 @@ TEST(TensorHashes, AreOfAllThatTheStepWritesInItsOrder) {
   }
 }
 
-TEST(TensorHashes, OfAnotherValueDifferInWhatDependsOnIt) {
+TEST(TensorHashes, DifferInTensorsThatDependOnAChangedValue) {
   HashedStep step, other;
   other.set_input(77);
   const std::uint64_t combined = step.run().combined();
@@ -77,7 +77,7 @@ TEST(TensorHashes, OfAnotherValueDifferInWhatDependsOnIt) {
 }
 
 // The variable changes in each step; what is made of the input alone does not.
-TEST(TensorHashes, OfAVariableAreTakenRightAfterItChanged) {
+TEST(TensorHashes, AreTakenRightAfterAVariableChanged) {
   HashedStep step;
   step.run();
   const std::uint64_t w = step.of("w"), y = step.of("scale#0");
@@ -86,7 +86,7 @@ TEST(TensorHashes, OfAVariableAreTakenRightAfterItChanged) {
   EXPECT_EQ(step.of("scale#0"), y);
 }
 
-TEST(TensorHashes, OfADeviceWithMemoryOfItsOwnAreTheSame) {
+TEST(TensorHashes, AreTheSameOnADeviceWithItsOwnMemory) {
   EXPECT_EQ(HashedStep(true).run().hashes(), HashedStep(false).run().hashes());
 }
 

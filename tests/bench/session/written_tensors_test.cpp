@@ -85,7 +85,7 @@ TEST(WrittenTensors, HaveKeysThatDifferWhereValuesMayDiffer) {
   EXPECT_EQ(std::ranges::adjacent_find(keys), keys.end());
 }
 
-TEST(WrittenTensors, OfAVariableHaveTheKeyOfItsNameAndOfWhoChangesIt) {
+TEST(WrittenTensors, HaveAKeyByNameAndWriterForAVariable) {
   const auto key = [](const char* name) {
     Graph graph;
     const Value w = graph.parameter(name, floats(2), {});
