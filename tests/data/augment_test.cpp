@@ -36,7 +36,7 @@ std::array<int, 3> pixel(const Image& image, int y, int x) {
           static_cast<int>(image[at + 2])};
 }
 
-TEST(CropAndFlip, OnlyMovesMirrorsAndPads) {
+TEST(CropAndFlip, MovesMirrorsAndPadsWithoutOtherChanges) {
   const Transform transform = crop_and_flip(format, 4, 1);
   for (std::int64_t position = 0; position < 200; ++position) {
     const Image image = transformed(transform, position);

@@ -94,7 +94,7 @@ void read_everything(const Dataset& dataset) {
   }
 }
 
-TEST(Mutants, OfMnistFilesNeverCrash) {
+TEST(Mutants, NeverCrashForMnistFiles) {
   for (const bool compressed : {false, true}) {
     const TemporaryFolder folder;
     write_mnist(folder, 3);
@@ -111,7 +111,7 @@ TEST(Mutants, OfMnistFilesNeverCrash) {
   }
 }
 
-TEST(Mutants, OfCifar10PicklesNeverCrash) {
+TEST(Mutants, NeverCrashForCifar10Pickles) {
   for (const char* name : {"python2_protocol2.pickle", "numpy2_protocol3.pickle",
                            "numpy2_protocol4.pickle", "numpy2_protocol5.pickle"}) {
     const TemporaryFolder folder;
@@ -124,7 +124,7 @@ TEST(Mutants, OfCifar10PicklesNeverCrash) {
   }
 }
 
-TEST(Mutants, OfCifar10RecordsNeverCrash) {
+TEST(Mutants, NeverCrashForCifar10Records) {
   const TemporaryFolder folder;
   const auto path = folder.write("test_batch.bin", std::string(2 * 3073, '\1'));
   const Outcome outcome = survive(path, 300, [&] {
@@ -133,7 +133,7 @@ TEST(Mutants, OfCifar10RecordsNeverCrash) {
   EXPECT_GT(outcome.rejected, 100);
 }
 
-TEST(Mutants, OfTensorsNeverCrash) {
+TEST(Mutants, NeverCrashForTensors) {
   const TemporaryFolder folder;
   const auto path = write_tensors(folder, 4);
   const Outcome outcome =
@@ -142,7 +142,7 @@ TEST(Mutants, OfTensorsNeverCrash) {
   EXPECT_GT(outcome.accepted, 50);  // a changed pixel is a pixel
 }
 
-TEST(Mutants, OfCheckpointsNeverCrash) {
+TEST(Mutants, NeverCrashForCheckpoints) {
   const TemporaryFolder folder;
   const std::vector<NamedTensor> tensors{
       {"v/a", {2, 2}}, {"v/b", {4}}, {"v/a/Momentum", {2, 2}, false}};
@@ -156,7 +156,7 @@ TEST(Mutants, OfCheckpointsNeverCrash) {
   EXPECT_GT(outcome.rejected, 500);
 }
 
-TEST(Mutants, OfTheIndexOfCheckpointsNeverCrash) {
+TEST(Mutants, NeverCrashForTheIndexOfCheckpoints) {
   const TemporaryFolder folder;
   folder.write("model.ckpt-3.safetensors", "");
   const auto path = folder.write("checkpoint", "model_checkpoint_path: \"model.ckpt-3\"\n");

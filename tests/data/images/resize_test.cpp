@@ -80,7 +80,7 @@ TEST(Resize, KeepsAConstantImageInAllMethodsAndSizes) {
   }
 }
 
-TEST(Resize, OfAPartIsThePartOfTheResize) {
+TEST(Resize, MatchesTheWholeResizeOnAPart) {
   for (const ResizeMethod method : all_methods) {
     const ResizeAxis whole = resize_axis(method, {50, 30, 0, 30});
     const ResizeAxis part = resize_axis(method, {50, 30, 7, 10});
