@@ -75,7 +75,7 @@ TEST_P(Choice, LaysImagesAsItsConvolutionsReadThem) {
   EXPECT_EQ(preferred_layout(DataType::bf16, GetParam().sets()), GetParam().bf16_layout);
 }
 
-TEST_P(Choice, OfBf16GoesByWhatItsInstructionsAreGoodFor) {
+TEST_P(Choice, ComputesInBf16OnlyIfTheInstructionsSuffice) {
   EXPECT_EQ(computes_bf16(GetParam().sets()), GetParam().computes_bf16);
   EXPECT_EQ(multiplies_bf16_fast(GetParam().sets()), GetParam().multiplies_bf16_fast);
 }

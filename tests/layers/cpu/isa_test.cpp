@@ -20,7 +20,7 @@ TEST(Isa, UpToASetHasAllThatItNeeds) {
   EXPECT_EQ(to_string(up_to("amx_bf16")), "sse2 avx2 avx512 avx512_bf16 avx512_fp16 amx_bf16");
 }
 
-TEST(Isa, OfAnUnknownNameIsAnErrorThatListsTheNames) {
+TEST(Isa, ListsTheNamesInTheErrorForAnUnknownName) {
   try {
     up_to("avx3");
     FAIL() << "avx3 was accepted";
@@ -31,7 +31,7 @@ TEST(Isa, OfAnUnknownNameIsAnErrorThatListsTheNames) {
   }
 }
 
-TEST(Isa, OfLoopsHasTheirName) {
+TEST(Isa, HasTheNameOfItsLoops) {
   EXPECT_TRUE(up_to(avx2_loops().name).avx2);
   EXPECT_TRUE(up_to(avx512_loops().name).avx512);
 }
@@ -47,7 +47,7 @@ TEST(Isa, IsNeverMoreThanTheHardwareHasOrTheEnvironmentAllows) {
   }
 }
 
-TEST(Isa, ThatIsLimitedIsNoted) {
+TEST(Isa, IsNotedIfItIsLimited) {
   EXPECT_EQ(limit_note(up_to("avx512"), up_to("avx512")), std::nullopt);
   EXPECT_THAT(limit_note(up_to("avx512"), up_to("avx2")).value(),
               testing::StartsWith("of the instruction sets sse2 avx2 avx512 only sse2 avx2 are "

@@ -312,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(All, FuseConvolutions, testing::ValuesIn(rows()), name_
 
 // Three convolutions: the first loads as it is, the others normalise; only the block's end is
 // stored. Its gradient still passes the norm of the end; the two before are part of convolutions.
-TEST(FusedConvolutions, OfABottleneckStoreOnlyItsEnd) {
+TEST(FusedConvolutions, StoreOnlyTheEndOfABottleneck) {
   EXPECT_EQ(counts_around_convolutions(*fused(*step_of(identity_block, 8))),
             (Counts{{"fused_conv", 3},
                     {"finish_statistics", 3},
@@ -324,7 +324,7 @@ TEST(FusedConvolutions, OfABottleneckStoreOnlyItsEnd) {
                     {"conv_backward_weights", 1}}));
 }
 
-TEST(FusedConvolutions, OfAProjectedBottleneckJoinBothNormsInOneNode) {
+TEST(FusedConvolutions, JoinBothNormsOfAProjectedBottleneckInOneNode) {
   EXPECT_EQ(counts_around_convolutions(*fused(*step_of(projected_block, 8))),
             (Counts{{"fused_conv", 4},
                     {"finish_statistics", 4},
@@ -338,7 +338,7 @@ TEST(FusedConvolutions, OfAProjectedBottleneckJoinBothNormsInOneNode) {
 
 // Sums over what no convolution makes: the blocks' inputs. The last norm feeds a mean, so it stays.
 // In the projected block two gradients meet before the norm, so that part stays too.
-TEST(FusedConvolutions, OfPreactivatedBlocksNormaliseTheJoinOnLoad) {
+TEST(FusedConvolutions, NormaliseTheJoinOfPreactivatedBlocksOnLoad) {
   EXPECT_EQ(counts_around_convolutions(*fused(*step_of(preactivated_blocks, 8))),
             (Counts{{"batch_norm", 1},
                     {"channel_sums", 2},

@@ -241,7 +241,7 @@ TEST(TimedFusion, IsNeverSlowerThanAllPlainOrAllFused) {
   EXPECT_GT(mixed, 20U) << "else the times were no test";
 }
 
-TEST(TimedFusion, OfAPipelineCountsTheNormsOfEachForm) {
+TEST(TimedFusion, CountsTheNormsOfEachFormOfAPipeline) {
   Graph forward;
   const Value x = forward.input("x", described({2, 8, 6, 6}, DataType::f32));
   const Value y = TimedStep::block(TimedStep::block(x, {4, 4, 4}), {6, 6});

@@ -80,7 +80,7 @@ TEST_P(PoolDirections, MaximaAndTheirFirstPositionsEqualTheReference) {
   expect_equal(MaxPool(pool().window, true), {random_values(pool().x, type(), 1)});
 }
 
-TEST_P(PoolDirections, OfEqualMaximaTheFirstIsNoted) {
+TEST_P(PoolDirections, NoteTheFirstOfEqualMaxima) {
   Values x = random_values(pool().x, type(), 1);
   for (float& value : x.data) {
     value = value > 0 ? 1 : 0;
