@@ -110,7 +110,7 @@ TEST(Bound, SharesALinkThatIsSlowerBothWays) {
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 38, 1e-9);
 }
 
-TEST(Bound, OfAForwardPassIsItsTime) {
+TEST(Bound, EqualsTheTimeOfAForwardPass) {
   Problem problem;
   Value last = problem.graph->state("w", units(1), {}, false);
   for (int i = 0; i < 4; ++i) {

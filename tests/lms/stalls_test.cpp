@@ -53,7 +53,7 @@ TEST(Stalls, AreOthersForInputsResultsAndGaps) {
   EXPECT_EQ(found.swap_in + found.memory, 0);
 }
 
-TEST(Stalls, OfASimulatedStepAreWhatItTakesLongerThanItsNodes) {
+TEST(Stalls, AreTheTimeOfASimulatedStepBeyondItsNodes) {
   const StepPlan plan = tests::swapping_plan();
   const Costs costs{
       .seconds = {1, 1, 1, 1}, .out_bytes_per_second = 256.0 / 2, .in_bytes_per_second = 256.0 / 4};
