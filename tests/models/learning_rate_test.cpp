@@ -30,7 +30,7 @@ LearningRate rate_of(std::string_view data_set, std::string_view model,
   return learning_rate(options, find(data_set, model).rate, context);
 }
 
-TEST(LearningRate, OfResnetFallsInFourStepsAfterAWarmUp) {
+TEST(LearningRate, FallsInFourStepsAfterAWarmUpForResnet) {
   const LearningRate rate = rate_of("imagenet", "resnet50", {}, {.batch_size = 256});
   expect_rates(rate, {{0, 0},
                       {12511, 0.064},
@@ -42,7 +42,7 @@ TEST(LearningRate, OfResnetFallsInFourStepsAfterAWarmUp) {
                       {10000000, 0.0000128}});
 }
 
-TEST(LearningRate, OfResnetGrowsWithTheBatchUnlessGradientsAreSummed) {
+TEST(LearningRate, GrowsWithTheBatchUnlessGradientsAreSummedForResnet) {
   struct Case {
     int devices;
     bool replicated;
@@ -58,7 +58,7 @@ TEST(LearningRate, OfResnetGrowsWithTheBatchUnlessGradientsAreSummed) {
   }
 }
 
-TEST(LearningRate, OfOfficialResnetFallsFromARateByTheBatchWithoutWarmUp) {
+TEST(LearningRate, FallsFromARateByTheBatchWithoutWarmUpForOfficialResnet) {
   expect_rates(rate_of("imagenet", "official_resnet50", {.resnet_base_lr = 7}, {.batch_size = 128}),
                {{0, 0.05},
                 {300273, 0.05},
@@ -71,7 +71,7 @@ TEST(LearningRate, OfOfficialResnetFallsFromARateByTheBatchWithoutWarmUp) {
                {{0, 0.1}, {150136, 0.1}, {150137, 0.01}});
 }
 
-TEST(LearningRate, OfResnetTakesTheBaseRateOfTheFlag) {
+TEST(LearningRate, UsesTheBaseRateOfTheFlagForResnet) {
   const LearningRate rate =
       rate_of("imagenet", "resnet50", {.resnet_base_lr = 0.05}, {.batch_size = 256});
   expect_rates(rate, {{150136, 0.05}, {150137, 0.005}});
@@ -117,7 +117,7 @@ TEST(LearningRate, WarmsUpToTheFirstRateOfAPiecewiseSchedule) {
   expect_rates(rate, {{0, 0}, {500, 0.25}, {1000, 0.5}, {2999, 0.5}, {3000, 0.25}});
 }
 
-TEST(LearningRate, OfCifarResnetFallsInThreeSteps) {
+TEST(LearningRate, FallsInThreeStepsForCifarResnet) {
   const LearningRate rate =
       rate_of("cifar10", "resnet20", {}, {.batch_size = 128, .examples_per_epoch = 50000});
   expect_rates(rate, {{0, 0.1},
@@ -129,19 +129,19 @@ TEST(LearningRate, OfCifarResnetFallsInThreeSteps) {
                       {117001, 0.0002}});
 }
 
-TEST(LearningRate, OfDensenetFallsInThreeSteps) {
+TEST(LearningRate, FallsInThreeStepsForDensenet) {
   const LearningRate rate =
       rate_of("cifar10", "densenet40_k12", {}, {.batch_size = 64, .examples_per_epoch = 50000});
   expect_rates(rate, {{0, 0.1}, {117150, 0.1}, {117151, 0.01}, {175726, 0.001}, {234301, 0.0001}});
 }
 
-TEST(LearningRate, OfCifarAlexnetIsATenthEveryHundredEpochs) {
+TEST(LearningRate, FallsToATenthEveryHundredEpochsForCifarAlexnet) {
   const LearningRate rate =
       rate_of("cifar10", "alexnet", {}, {.batch_size = 128, .examples_per_epoch = 50000});
   expect_rates(rate, {{0, 0.1}, {39061, 0.1}, {39062, 0.01}, {78123, 0.01}, {78124, 0.001}});
 }
 
-TEST(LearningRate, OfOtherModelsIsConstantAndIgnoresTheWarmUpFlag) {
+TEST(LearningRate, IsConstantAndIgnoresTheWarmUpFlagForOtherModels) {
   const LearningRate rate =
       rate_of("imagenet", "alexnet", {.num_learning_rate_warmup_epochs = 5}, {.batch_size = 512});
   expect_rates(rate, {{0, 0.005}, {10000000, 0.005}});

@@ -49,7 +49,7 @@ const Model* stand_in(const Model& model) {
   return found == table.end() ? nullptr : &find(model.data_set, found->second);
 }
 
-TEST(LossCurves, OfOtherNetworksStandForDeeperOnes) {
+TEST(LossCurves, RepresentDeeperNetworksByShallowOnes) {
   int deeper = 0;
   for (const Model& model : all()) {
     if (const Model* other = stand_in(model); other != nullptr) {

@@ -176,7 +176,7 @@ TEST(Shapes, HaveNoBatchNormOfTrainingInAnEvaluationGraph) {
 }
 
 // The final map of mobilenet before its pool, by image size.
-TEST(Shapes, OfMobilenetShrinkThirtyTwofold) {
+TEST(Shapes, ShrinkThirtyTwofoldInMobilenet) {
   for (const auto& [image, map] : {std::pair{224, 7}, std::pair{192, 6}, std::pair{160, 5},
                                    std::pair{128, 4}, std::pair{96, 3}}) {
     const Built built = build(find("imagenet", "mobilenet"), image);
@@ -207,7 +207,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> cells_of(const Built& built) 
   return cells;
 }
 
-TEST(Shapes, OfNasnetFollowThePaper) {
+TEST(Shapes, FollowThePaperInNasnet) {
   const auto cells = [](std::string_view data_set, std::string_view name) {
     const Model& model = find(data_set, name);
     return cells_of(build(model, model.image_size));
@@ -238,7 +238,7 @@ std::vector<double> drops_of(std::string_view data_set, std::string_view name) {
 }
 
 // A normal cell has 8 branches with an operation, a reduction cell 9.
-TEST(Shapes, OfNasnetDropPathsByTheDepthOfTheCell) {
+TEST(Shapes, DropPathsByTheDepthOfTheCellInNasnet) {
   EXPECT_TRUE(drops_of("imagenet", "nasnet").empty());
   const std::vector<double> large = drops_of("imagenet", "nasnetlarge");
   ASSERT_EQ(large.size(), 18U * 8 + 4 * 9);
@@ -250,7 +250,7 @@ TEST(Shapes, OfNasnetDropPathsByTheDepthOfTheCell) {
   EXPECT_NEAR(cifar.back(), 0.4, 1e-6);
 }
 
-TEST(Shapes, OfAnAuxiliaryHeadAreThoseOfTheNetwork) {
+TEST(Shapes, AreThoseOfTheNetworkInAnAuxiliaryHead) {
   for (const auto& [data_set, name] :
        {std::pair{"imagenet", "inception3"}, std::pair{"imagenet", "nasnet"},
         std::pair{"cifar10", "nasnet"}}) {
@@ -264,7 +264,7 @@ TEST(Shapes, OfAnAuxiliaryHeadAreThoseOfTheNetwork) {
 }
 
 // The count of the original's own head, which none of its flags turns on.
-TEST(Shapes, OfInceptionsAuxiliaryHeadHaveTheOriginalsParameters) {
+TEST(Shapes, HaveTheOriginalsParametersInInceptionsAuxiliaryHead) {
   const Model& model = find("imagenet", "inception3");
   Graph graph;
   logits_of_two_heads(model, graph.input("images", {.shape = {1, 3, 299, 299}}));

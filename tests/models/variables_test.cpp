@@ -83,7 +83,7 @@ TEST(Variables, AreTheSameInAnEvaluationGraph) {
 }
 
 // The auxiliary head adds its own; nobody else's name or order changes.
-TEST(Variables, OfAnAuxiliaryHeadComeBesideThoseOfTheNetwork) {
+TEST(Variables, IncludeThoseOfAnAuxiliaryHead) {
   struct Head {
     const char *data_set, *model, *prefix, *last;
     std::size_t count;
@@ -116,7 +116,7 @@ TEST(Variables, OfAnAuxiliaryHeadComeBesideThoseOfTheNetwork) {
   }
 }
 
-TEST(Variables, OfMobilenetKeepDepthwiseKernelsWithTheirChannelsThird) {
+TEST(Variables, KeepTheChannelsOfDepthwiseKernelsThirdInMobilenet) {
   const std::vector<Variable> variables = ours(find("imagenet", "mobilenet"), {});
   EXPECT_EQ(variables[5], (Variable{"v/cg/conv1/conv2d/kernel", "3x3x32x1", true}));
 }
