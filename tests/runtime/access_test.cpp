@@ -20,7 +20,7 @@ std::string text_of(const std::vector<Access>& all) {
   return text;
 }
 
-TEST(Accesses, OfANodeAreItsInputsThenItsOutputs) {
+TEST(Accesses, ListTheInputsOfANodeBeforeItsOutputs) {
   Graph graph;
   const Value w = graph.parameter("w", {.shape = Shape{4}}, {});  // tensor 0
   const Value x = graph.input("x", {.shape = Shape{4}});          // tensor 1
@@ -30,7 +30,7 @@ TEST(Accesses, OfANodeAreItsInputsThenItsOutputs) {
   EXPECT_EQ(text_of(accesses(graph, Compute{NodeId{1}})), "0m 2r 3d ");
 }
 
-TEST(Accesses, OfCopiesReadOrDefineTheTensor) {
+TEST(Accesses, ReadOrDefineTheTensorOfACopy) {
   Graph graph;
   const Value x = graph.input("x", {.shape = Shape{4}});
   EXPECT_EQ(text_of(accesses(graph, Offload{x.id})), "0r ");

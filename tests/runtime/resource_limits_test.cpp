@@ -32,7 +32,7 @@ class Limited {
   rlimit before_{};
 };
 
-TEST(FailureText, OfMissingMemoryNamesTheLimitThatMakesIt) {
+TEST(FailureText, NamesTheLimitThatCausedMissingMemory) {
   {
     const Limited limited(RLIMIT_AS);
     EXPECT_THAT(failure_text(std::bad_alloc()),
@@ -43,7 +43,7 @@ TEST(FailureText, OfMissingMemoryNamesTheLimitThatMakesIt) {
   EXPECT_THAT(failure_text(std::bad_alloc()), HasSubstr("ulimit -d"));
 }
 
-TEST(FailureText, OfOthersIsWhatTheySay) {
+TEST(FailureText, RepeatsTheMessageOfOtherErrors) {
   EXPECT_EQ(failure_text(std::runtime_error("no such file")), "no such file");
 }
 

@@ -84,7 +84,7 @@ TEST_F(CudaRecordingTest, IsOneEntryOfItsStream) {
   EXPECT_EQ(value(out), 3 * (3 * 1 + 1) + 1);
 }
 
-TEST_F(CudaRecordingTest, OfWorkThatThrowsLeavesTheStreamsAsTheyWere) {
+TEST_F(CudaRecordingTest, LeavesTheStreamsUnchangedWhenTheWorkThrows) {
   EXPECT_THROW(device->record(streams(),
                               [this] {
                                 enqueue();

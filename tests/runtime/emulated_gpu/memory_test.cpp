@@ -46,7 +46,7 @@ TEST_F(EmulatedMemory, IsNotFreedWhileQueuedWorkUsesIt) {
   EXPECT_EQ(cudaFree(used), cudaSuccess);
 }
 
-TEST_F(EmulatedMemory, OfTheHostStaysPinnedWhileQueuedWorkUsesIt) {
+TEST_F(EmulatedMemory, KeepsHostMemoryPinnedWhileQueuedWorkUsesIt) {
   std::vector<std::int32_t> numbers(1024);
   ASSERT_EQ(cudaHostRegister(numbers.data(), bytes, cudaHostRegisterPortable), cudaSuccess);
   {
@@ -96,9 +96,9 @@ TEST_F(EmulatedMemory, TellsOfBytesWrittenBehindABlock) {
   expect_violation("wrote past the end of byte 0 of the 10 bytes on device 0");
 }
 
-TEST_F(EmulatedMemoryDeathTest, OfTheDeviceIsClosedToTheHost) { EXPECT_DEATH(*data = 1, ""); }
+TEST_F(EmulatedMemoryDeathTest, ForbidsHostAccessToDeviceMemory) { EXPECT_DEATH(*data = 1, ""); }
 
-TEST_F(EmulatedMemory, OfTheHostIsClosedToKernelsUnlessItIsPinned) {
+TEST_F(EmulatedMemory, ForbidsKernelAccessToUnpinnedHostMemory) {
   if (grid::address_sanitizer_is_on()) {
     GTEST_SKIP() << "kernels are compiled without hooks there";
   }

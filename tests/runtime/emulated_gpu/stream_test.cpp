@@ -39,7 +39,7 @@ TEST_F(EmulatedStream, WithoutAWaitReadsWhatIsThereAndWithOneWhatIsMade) {
   EXPECT_EQ(host[1], 3);
 }
 
-TEST_F(EmulatedStream, OfAnotherDeviceTakesNoKernel) {
+TEST_F(EmulatedStream, RefusesKernelsOfAnotherDevice) {
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
   EXPECT_EQ(launch_increment(host, host, stream), cudaErrorInvalidResourceHandle);
   expect_violation("on a stream of device 0 while device 1 was the current one");
