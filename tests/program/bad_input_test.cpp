@@ -23,7 +23,7 @@ void expect_refused(const Case& row) {
   ASSERT_NE(last, std::string::npos);
 }
 
-TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
+TEST(BadInput, IsRefusedInOneLineOnTheCommandLine) {
   for (const Case& row :
        std::vector<Case>{{{"--batchsize=3"}, "batch_size"},
                          {{"--model=resnet51"}, "--model=resnet51: no such model"},
@@ -48,13 +48,13 @@ TEST(BadInput, OfTheCommandLineIsRefusedInOneLine) {
   }
 }
 
-TEST(BadInput, OfImagesThatNoMachineHoldsEndsWithTheCodeOfWhatDoesNotFit) {
+TEST(BadInput, EndsWithTheOutOfMemoryCodeForImmenseImages) {
   const Finished run = run_program({"--device=cpu", "--model=lenet", "--image_size=99999999"});
   EXPECT_EQ(run.status, 3) << run.err;
   EXPECT_NE(run.err.find("out of memory: tensor"), std::string::npos) << run.err;
 }
 
-TEST(BadInput, OfDataIsRefusedByName) {
+TEST(BadInput, IsRefusedByNameInDataFiles) {
   const TemporaryFolder folder;
   const TemporaryFolder empty;
   std::ofstream(folder / "junk.safetensors") << "not a tensor file";

@@ -47,7 +47,7 @@ TEST_F(GpuModule, IsMissedWhereAGpuIsAskedFor) {
   EXPECT_EQ(finished.err, "--device=gpu: this build has no CUDA backend; use --device=cpu\n");
 }
 
-TEST_F(GpuModule, ThatCannotBeLoadedIsNamedWithTheReason) {
+TEST_F(GpuModule, IsNamedWithTheReasonIfItCannotBeLoaded) {
   folder.write("cnn_gpu.so", "no library");
   const Finished finished = simulate();
   EXPECT_EQ(finished.status, 1);
@@ -56,7 +56,7 @@ TEST_F(GpuModule, ThatCannotBeLoadedIsNamedWithTheReason) {
   EXPECT_THAT(finished.err, HasSubstr("are the CUDA libraries and cuDNN 9 that the program"));
 }
 
-TEST_F(GpuModule, OfAnotherProgramIsRefusedWithWhatToDo) {
+TEST_F(GpuModule, IsRefusedWithARemedyIfItBelongsToAnotherProgram) {
   // A shared library that is on every machine which runs the program, and has not its function.
   std::string library;
   for (const char* place : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6",
@@ -74,7 +74,7 @@ TEST_F(GpuModule, OfAnotherProgramIsRefusedWithWhatToDo) {
                                       "its build there, or remove the file"));
 }
 
-TEST_F(GpuModule, ThatIsBrokenLeavesTheProcessorToCompute) {
+TEST_F(GpuModule, LeavesTheProcessorToComputeIfItIsBroken) {
   folder.write("cnn_gpu.so", "no library");
   const Finished version = run({"--version"});
   EXPECT_EQ(version.status, 0) << version.err;

@@ -47,7 +47,7 @@ class Bits {
   TemporaryFolder folder_;
 };
 
-TEST(TensorHashes, OfTheSameTrainingTwiceAreEqual) {
+TEST(TensorHashes, AreEqualForTwoRunsOfOneTraining) {
   Bits bits;
   bits.train("a", small_training({}));
   bits.train("b", small_training({}));
@@ -57,7 +57,7 @@ TEST(TensorHashes, OfTheSameTrainingTwiceAreEqual) {
                                HasSubstr("tensors in each of 4 steps"), Not(HasSubstr("only"))));
 }
 
-TEST(TensorHashes, OfAnotherSeedDifferFirstInTheFirstLayer) {
+TEST(TensorHashes, DifferFirstInTheFirstLayerForAnotherSeed) {
   Bits bits;
   bits.train("a", small_training({}));
   bits.train("b", small_training({"--tf_random_seed=7"}));
@@ -68,7 +68,7 @@ TEST(TensorHashes, OfAnotherSeedDifferFirstInTheFirstLayer) {
                                HasSubstr("4 of 4 steps differ")));
 }
 
-TEST(TensorHashes, OfAnotherLearningRateDifferFirstInTheFirstUpdate) {
+TEST(TensorHashes, DifferFirstInTheFirstUpdateForAnotherLearningRate) {
   Bits bits;
   bits.train("a", small_training({}));
   bits.train("b", small_training({"--init_learning_rate=0.02"}));
@@ -92,7 +92,7 @@ TEST(TensorHashes, NameTheTensorInWhichABitWasFlipped) {
             HasSubstr("of v/cg/conv0/conv2d/kernel")));
 }
 
-TEST(TensorHashes, OfARunWithLmsAreThoseOfARunWithout) {
+TEST(TensorHashes, AreEqualWithAndWithoutLms) {
   Bits bits;
   bits.train("a", lms_training({}));
   bits.train("b", lms_training({"--device_memory_mb=64", "--lms", "--lms_verify"}));
@@ -101,7 +101,7 @@ TEST(TensorHashes, OfARunWithLmsAreThoseOfARunWithout) {
   EXPECT_THAT(found.out, HasSubstr(" are equal bit by bit: "));
 }
 
-TEST(TensorHashes, OfADeviceWithItsOwnMemoryAreThoseOfTheHost) {
+TEST(TensorHashes, AreEqualOnADeviceWithItsOwnMemoryAndTheHost) {
   Bits bits;
   bits.train("a", small_training({}));
   bits.train("b", small_training({"--device_memory_mb=256"}));
@@ -132,7 +132,7 @@ TEST(TensorHashes, ChangeNothingThatIsComputed) {
   EXPECT_EQ(final_step(with), final_step(without));
 }
 
-TEST(TensorHashes, OfOtherNetworksAreNotCompared) {
+TEST(TensorHashes, AreNotComparedBetweenNetworks) {
   Bits bits;
   bits.train("a", small_training({}));
   bits.train("b", small_training({"--batch_size=2"}));

@@ -37,7 +37,7 @@ TEST(InstructionSets, AreLimitedByTheEnvironmentAndThatIsSaid) {
   EXPECT_FALSE(contains(limited.machine, "avx512")) << limited.machine;  // nor by oneDNN
 }
 
-TEST(InstructionSets, ThatTheProcessorLacksAreNotSwitchedOn) {
+TEST(InstructionSets, AreNotSwitchedOnIfTheProcessorLacksThem) {
   const Sets all = run_once();
   const Environment limit("CNN_MAX_CPU_ISA", "amx_bf16");
   const Sets more = run_once();
@@ -45,7 +45,7 @@ TEST(InstructionSets, ThatTheProcessorLacksAreNotSwitchedOn) {
   EXPECT_EQ(contains(more.run.err, "limited by"), contains(all.run.err, "limited by"));
 }
 
-TEST(InstructionSets, OfAnUnknownNameAreAnError) {
+TEST(InstructionSets, RejectAnUnknownName) {
   const Environment limit("CNN_MAX_CPU_ISA", "avx3");
   const Finished run = run_program({"--device=cpu", "--model=trivial"});
   EXPECT_EQ(run.status, 1);
@@ -54,7 +54,7 @@ TEST(InstructionSets, OfAnUnknownNameAreAnError) {
             "avx512_bf16, avx512_fp16, amx_bf16\n");
 }
 
-TEST(InstructionSets, ThatAreTooFewAreAnErrorThatSaysWhatLimitsThem) {
+TEST(InstructionSets, NameTheirLimitIfTheyAreTooFew) {
   const Environment limit("ONEDNN_MAX_CPU_ISA", "SSE41");
   const Finished run = run_program({"--device=cpu", "--model=trivial"});
   EXPECT_EQ(run.status, 1);

@@ -53,14 +53,14 @@ TEST(Listing, NamesModelsWithTheirSizesAndParameters) {
   EXPECT_GT(run.lines().size(), 30U);
 }
 
-TEST(Listing, OfOneDataSetNamesItsModelsOnly) {
+TEST(Listing, NamesOnlyTheModelsOfADataSet) {
   const Finished run = run_program({"--list_models", "--data_name=cifar10"});
   EXPECT_EQ(run.status, 0) << run.err;
   EXPECT_THAT(run.out, AllOf(HasSubstr("\nresnet20 "), Not(HasSubstr("imagenet"))));
   EXPECT_EQ(run_program({"--list_models", "--data_name=tensors"}).status, 1);
 }
 
-TEST(Listing, OfHelpNamesExitCodesAndItsFullFormEnvironmentVariables) {
+TEST(Listing, NamesExitCodesInHelpAndEnvironmentVariablesInFullHelp) {
   const Finished usual = run_program({"--help"});
   const Finished run = run_program({"--helpfull"});
   EXPECT_EQ(usual.status, 1) << "as the original's";
@@ -80,7 +80,7 @@ TEST(Listing, OfHelpNamesExitCodesAndItsFullFormEnvironmentVariables) {
   }
 }
 
-TEST(Listing, OfHelpAboutAnUnknownTopicSaysSo) {
+TEST(Listing, ReportsAnUnknownTopicOfHelp) {
   const Finished run = run_program({"--help=lmss"});
   EXPECT_EQ(run.status, 1);
   EXPECT_EQ(run.out, "");
@@ -99,7 +99,7 @@ std::string completed(const std::string& line) {
       .out;
 }
 
-TEST(Listing, OfTheCompletionCompletesFlagsAndValues) {
+TEST(Listing, CompletesFlagsAndValues) {
   EXPECT_EQ(completed("cnn_benchmarks --batch"), "--batch_size=|--batch_group_size=|");
   EXPECT_EQ(completed("cnn_benchmarks --model=resnet152"), "resnet152 |resnet152_v2 |");
   EXPECT_EQ(completed("cnn_benchmarks --eval --optimizer=m"), "momentum |");

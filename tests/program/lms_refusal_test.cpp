@@ -27,7 +27,7 @@ void expect(const Refusal& refusal) {
   }
 }
 
-TEST(LmsRefusal, OfABudgetBelowTheFloorNamesNeedLargestOpAndHelp) {
+TEST(LmsRefusal, NamesNeedLargestOpAndHelpIfTheBudgetIsBelowTheFloor) {
   for (const char* budget : {"--lms_limit=8", "--device_memory_mb=8"}) {
     expect({.status = 3,
             .flags = {budget},
@@ -89,13 +89,13 @@ TEST(Lms, SimulatesTflms2InTheShareThatTheOriginalsVariableNames) {
   EXPECT_THAT(refused.err, HasSubstr("TF_LMS_SIMULATOR_MEM_RATIO=80% is no share of memory"));
 }
 
-TEST(LmsRefusal, OfABudgetBelowTheVariablesIsTheSame) {
+TEST(LmsRefusal, IsTheSameIfTheBudgetIsBelowTheVariables) {
   expect({.status = 3,
           .flags = {"--lms_limit=1"},
           .says = {"without it needs ", " of that for variables"}});
 }
 
-TEST(LmsRefusal, OfANegativeOrZeroBudgetNamesTheFlag) {
+TEST(LmsRefusal, NamesTheFlagOfANegativeOrZeroBudget) {
   expect({.status = 1, .flags = {"--lms_limit=-5"}, .says = {"--lms_limit"}});
   expect({.status = 1, .flags = {"--device_memory_mb=0"}, .says = {"--device_memory_mb"}});
   expect({.status = 1, .flags = {"--lms_limit=much"}, .says = {"--lms_limit"}});
@@ -105,7 +105,7 @@ TEST(LmsRefusal, OfANegativeOrZeroBudgetNamesTheFlag) {
           .says = {"--lms_exclude=60 leaves nothing of the device's 60 MiB"}});
 }
 
-TEST(LmsRefusal, OfAHostPoolThatIsTooSmallNamesBothSizes) {
+TEST(LmsRefusal, NamesBothSizesIfTheHostPoolIsTooSmall) {
   expect({.status = 3,
           .flags = {"--device_memory_mb=60", "--lms_policy=tflms1", "--lms_host_limit=2"},
           .says = {"the plan of tflms1 moves ", "has 2.00 MiB (2097152 bytes) for it",
@@ -116,14 +116,14 @@ TEST(LmsRefusal, OfAHostPoolThatIsTooSmallNamesBothSizes) {
           .says = {"has 3.00 MiB (3145728 bytes) for it"}});
 }
 
-TEST(LmsRefusal, OfMovesOnACpuWithoutADeviceNamesTheFlagThatMakesOne) {
+TEST(LmsRefusal, NamesTheFlagThatMakesADeviceIfACpuHasNone) {
   expect({.status = 3,
           .flags = {"--lms_limit=60", "--lms_policy=tflms1"},
           .says = {"the plan of tflms1 moves ", "a CPU computes in the host's memory",
                    "--device_memory_mb plays a device"}});
 }
 
-TEST(LmsRefusal, OfThePoliciesOfOthersPointsToOurs) {
+TEST(LmsRefusal, SuggestsOurPoliciesInsteadOfForeignOnes) {
   expect({.status = 3,
           .flags = {"--device_memory_mb=25", "--lms_policy=recompute"},
           .says = {"the policy recompute needs", "--lms_policy=planned may need less"}});

@@ -147,7 +147,7 @@ TEST(Lms, SavesTheSameWeights) {
   EXPECT_FALSE(whole.empty());
 }
 
-TEST(Lms, OnlyPlansWhereAsked) {
+TEST(Lms, PlansWithoutTrainingOnRequest) {
   const Finished run = run_program(
       lms_training({"--lms", "--device_memory_mb=40", "--lms_simulate_only", "--lms_debug"}));
   EXPECT_THAT(run.err, testing::AnyOf(HasSubstr("leaves the device"), HasSubstr("runs again")));

@@ -63,7 +63,7 @@ std::string line_with(const std::string& text, const std::string& what) {
   return text.substr(begin, text.find('\n', at) - begin);
 }
 
-TEST(NonFinite, InAnyVariableOfACheckpointIsEvaluatedAsWrongAndNamed) {
+TEST(NonFinite, IsNamedAndEvaluatedAsWrongInAnyVariableOfACheckpoint) {
   const TemporaryFolder folder;
   const Finished trained = run_program(mnist(folder / "t"));
   ASSERT_EQ(trained.status, 0) << trained.err;
@@ -97,7 +97,7 @@ TEST(NonFinite, InAnyVariableOfACheckpointIsEvaluatedAsWrongAndNamed) {
   EXPECT_EQ(variables, 8);
 }
 
-TEST(NonFinite, InTheImagesIsNamedInTrainingAndEvaluation) {
+TEST(NonFinite, IsNamedInTrainingAndEvaluationIfImagesHaveIt) {
   const TemporaryFolder folder;
   const std::vector<float> images(2 * static_cast<std::size_t>(cifar_pixels), not_a_number);
   const std::vector<std::int32_t> labels{0, 0};
@@ -156,7 +156,7 @@ Finished third_step(const std::string& variable, float number, std::size_t count
   return run;
 }
 
-TEST(NonFinite, OfACheckedStepIsNamedBeforeItsBytesAreGone) {
+TEST(NonFinite, IsNamedInACheckedStepBeforeItsBytesAreGone) {
   const std::string kernel = "v/cg/conv1/conv2d/kernel";
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const Finished unchecked = third_step(kernel, infinity, 1, {});

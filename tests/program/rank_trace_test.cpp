@@ -96,14 +96,14 @@ void expect_lanes_of_ranks(const Finished& run, const TemporaryFolder& folder) {
   EXPECT_NE(run.err.find("computing stood still for"), std::string::npos) << run.err;
 }
 
-TEST(RankTrace, OfTowersHasTheLanesOfEachByOneClock) {
+TEST(RankTrace, HasTheLanesOfAllTowersByOneClock) {
   const TemporaryFolder folder;
   auto flags = traced(folder, "replicated");
   flags.insert(flags.end(), {"--device=cpu", "--num_gpus=2"});
   expect_lanes_of_ranks(run_program(flags), folder);
 }
 
-TEST(RankTrace, OfProcessesIsMergedByTheFirst) {
+TEST(RankTrace, IsMergedByTheFirstProcess) {
   if (const std::string why = why_no_ranks(); !why.empty()) {
     GTEST_SKIP() << why;
   }

@@ -54,7 +54,7 @@ TEST_F(RanksEvaluate, TheSameWhileTheyTrainAsOneProcessFromTheirCheckpoint) {
   }
 }
 
-TEST_F(RanksEvaluate, AtTheStepsAskedForAndSayItOnce) {
+TEST_F(RanksEvaluate, EvaluateAtTheRequestedStepsAndReportOnce) {
   const Finished run =
       run_as(2, on_examples({"--eval_during_training_at_specified_steps=1,3", "--num_batches=4"}));
   ASSERT_EQ(run.status, 0) << run.err;
@@ -65,7 +65,7 @@ TEST_F(RanksEvaluate, AtTheStepsAskedForAndSayItOnce) {
   EXPECT_EQ(lines_with(run, "Accuracy @ 1"), 3U);
 }
 
-TEST_F(RanksEvaluate, AndStopTogetherWhereTheAccuracyIsReached) {
+TEST_F(RanksEvaluate, StopTogetherAtTheRequestedAccuracy) {
   const Finished run = run_as(2, on_examples({"--eval_during_training_every_n_steps=2",
                                               "--num_batches=100", "--stop_at_top_1_accuracy=0"}));
   ASSERT_EQ(run.status, 0) << run.err;

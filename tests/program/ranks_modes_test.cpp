@@ -30,7 +30,7 @@ class RankModes : public SeveralProcesses {
 class SlowRankModes : public RankModes {};
 
 // At an explicit rate all of them add up the ranks' gradients.
-TEST_F(RankModes, OfSumsTrainAlike) {
+TEST_F(RankModes, TrainEquallyIfTheySumGradients) {
   const RankTraining horovod = train_by(2, "horovod");
   for (const char* const mode : {"collective_all_reduce", "distributed_replicated"}) {
     const RankTraining other = train_by(2, mode);
@@ -41,7 +41,7 @@ TEST_F(RankModes, OfSumsTrainAlike) {
 }
 
 // A mean is a sum at half the rate: exactly so with plain steps.
-TEST_F(SlowRankModes, OfMeansTrainAsSumsAtHalfTheRate) {
+TEST_F(SlowRankModes, TrainWithMeansAsWithSumsAtHalfTheRate) {
   const Flags half{"--optimizer=sgd", "--init_learning_rate=0.00390625"};
   const Flags whole{"--optimizer=sgd", "--init_learning_rate=0.0078125"};
   const RankTraining sums = train_by(2, "replicated", half);
@@ -90,7 +90,7 @@ TEST_F(RankModes, IndependentTowersOfEveryProcessAreCopiesOfTheSingleRun) {
 }
 
 // Zeros are applied first, and then what is a step late; ranks stay alike.
-TEST_F(RankModes, ThatAreRelaxedApplyGradientsAStepLate) {
+TEST_F(RankModes, ApplyGradientsAStepLateWithRelaxedConsistency) {
   const Flags plain{"--weight_decay=0", "--num_warmup_batches=0", "--optimizer=sgd"};
   const auto losses_by = [&](const char* consistency, const char* rate) {
     Flags flags = plain;
@@ -104,7 +104,7 @@ TEST_F(RankModes, ThatAreRelaxedApplyGradientsAStepLate) {
   EXPECT_NE(late[2], still[2]);
 }
 
-TEST_F(SlowRankModes, ThatAreRelaxedHaveTheBitsOfTowers) {
+TEST_F(SlowRankModes, HaveTheBitsOfTowersWithRelaxedConsistency) {
   const RankTraining processes = train_by(2, "replicated", {"--variable_consistency=relaxed"});
   const RankTraining towers =
       train_by(1, "replicated", {"--variable_consistency=relaxed", "--num_gpus=2"});
@@ -123,7 +123,7 @@ TEST_F(RankModes, SayEverySoManyStepsWhatTheExchangeTookAndGoByHorovodsVariables
       << training.run.err;
 }
 
-TEST_F(RankModes, ThatWouldBeATrapAreRefusedInOneLine) {
+TEST_F(RankModes, RefuseMisleadingModesInOneLine) {
   for (const auto& [flags, why] :
        {std::pair(Flags{"--variable_update=parameter_server"}, "use --variable_update=horovod"),
         {Flags{"--variable_update=replicated", "--num_gpus=2", "--comm_backend=mpi"},

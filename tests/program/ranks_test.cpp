@@ -68,20 +68,20 @@ void expect_the_bits_of_towers(int ranks, const Words& of_processes) {
   EXPECT_EQ(hashes.size(), 1U);
 }
 
-TEST_F(Ranks, OfTwoProcessesHaveTheBitsOfTwoTowers) {
+TEST_F(Ranks, HaveTheBitsOfTwoTowersAsTwoProcesses) {
   expect_the_bits_of_towers(2, {"--variable_update=horovod"});
 }
 
-TEST_F(Ranks, OfFourProcessesHaveTheBitsOfFourTowers) {
+TEST_F(Ranks, HaveTheBitsOfFourTowersAsFourProcesses) {
   expect_the_bits_of_towers(4, {"--variable_update=replicated"});
 }
 
-TEST_F(Ranks, ThatExchangeByMessagesHaveTheBitsOfTowers) {
+TEST_F(Ranks, HaveTheBitsOfTowersWithMessages) {
   expect_the_bits_of_towers(2,
                             {"--variable_update=distributed_all_reduce", "--comm_transport=mpi"});
 }
 
-TEST_F(Ranks, WhoseGradientsMpiAddsHaveTheBitsOfTwoTowers) {
+TEST_F(Ranks, HaveTheBitsOfTwoTowersWithSumsByMpi) {
   expect_the_bits_of_towers(2, {"--variable_update=horovod", "--comm_backend=mpi"});
 }
 
@@ -130,7 +130,7 @@ TEST_F(Ranks, NameTheOneThatDiesAndEnd) {
   EXPECT_TRUE(processes_of_ranks().empty());
 }
 
-TEST_F(Ranks, ThatExchangeByMessagesNameTheOneThatDiesToo) {
+TEST_F(Ranks, NameTheRankThatDiesWithMessages) {
   const Finished run = run_ranks(
       3,
       {"--model=trivial", "--batch_size=2", "--num_batches=100000000", "--display_every=1",

@@ -48,7 +48,7 @@ TEST_F(TowersOfProcesses, HaveTheBitsOfTowersAndOfProcesses) {
   EXPECT_EQ(mixed.weights, processes.weights) << processes.run.err;
 }
 
-TEST_F(TowersOfProcesses, ThatExchangeByMessagesHaveThemToo) {
+TEST_F(TowersOfProcesses, HaveTheBitsOfTowersWithMessages) {
   const Flags order{"--variable_update=collective_all_reduce", "--comm_order=tree"};
   const RankTraining towers = train_towers(1, 4, order);
   Flags apart = order;

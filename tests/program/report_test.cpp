@@ -39,7 +39,7 @@ TEST(Reports, AreWrittenWhereFlagsAskForThem) {
   EXPECT_EQ(json["steps"][0]["profiled"], true);
 }
 
-TEST(Reports, OfARunWithoutThemHaveNoProfile) {
+TEST(Reports, HaveNoProfileUnlessRequested) {
   const TemporaryFolder folder;
   const Finished run = run_program(small_run({"--result_json=" + (folder / "r.json")}));
   const auto json = nlohmann::json::parse(read_file(folder / "r.json"));
@@ -58,7 +58,7 @@ TEST(Reports, AreRefusedBeforeTheFirstStepWhereTheyCannotBeWritten) {
   }
 }
 
-TEST(Turns, OfARunThatIsAloneAreAllItsOwn) {
+TEST(Turns, AllBelongToASingleRun) {
   const TemporaryFolder folder;
   const Finished run = run_program(
       small_run({"--take_turns=" + (folder / "turns"), "--result_json=" + (folder / "r.json")}));

@@ -135,7 +135,7 @@ TEST(Signal, EndsASearchForTheLargestBatchOfLargeModelSupport) {
 }
 
 // The result goes to a pipe that nobody reads: the run would wait for a reader for ever.
-TEST(Signal, ThatComesAgainEndsTheProcessAtOnce) {
+TEST(Signal, EndsTheProcessAtOnceTheSecondTime) {
   const TemporaryFolder folder;
   ASSERT_EQ(mkfifo((folder / "r.json").c_str(), 0600), 0);
   const Finished run = run_and_signal(long_run(folder, {"--num_warmup_batches=0"}),

@@ -118,7 +118,7 @@ TEST(Summaries, HaveTheGradientByWhichAVariableChanges) {
   EXPECT_NEAR(change, -0.5 * gradient, 1e-5 + 1e-3 * std::abs(gradient));
 }
 
-TEST(Summaries, OfARunThatGoesOnSayWhereItBegan) {
+TEST(Summaries, SayWhereAResumedRunBegan) {
   const TemporaryFolder folder;
   const Words summaries{"--summary_verbosity=1", "--save_summaries_steps=1",
                         "--num_warmup_batches=0"};
@@ -140,7 +140,7 @@ TEST(Summaries, OfARunThatGoesOnSayWhereItBegan) {
   EXPECT_THAT(steps_with(events, "total_loss"), ElementsAre(1, 2, 3, 4));
 }
 
-TEST(Summaries, OfARunThatASignalEndsAreWhole) {
+TEST(Summaries, AreWholeIfASignalEndsTheRun) {
   const TemporaryFolder folder;
   const std::string train_dir = folder / "t";
   const Finished run = run_and_signal(
@@ -166,7 +166,7 @@ TEST(Summaries, AreWrittenByTheFirstRankOnly) {
               Contains("v/cg/conv0/conv2d/kernel/gradients"));
 }
 
-TEST(Summaries, OfEvaluationsAreInTheFolderOfEvaluations) {
+TEST(Summaries, PutEvaluationsInTheFolderOfEvaluations) {
   const TemporaryFolder folder;
   const std::string train_dir = folder / "t", eval_dir = folder / "e";
   ASSERT_EQ(run_program(summary_words(train_dir, {"--num_batches=3"})).status, 0);

@@ -88,7 +88,7 @@ TEST(Towers, TrainAsOneProcessWithTheWholeBatch) {
   }
 }
 
-TEST(Towers, ThatAreIndependentAreCopiesOfTheSingleRun) {
+TEST(Towers, AreCopiesOfTheSingleRunIfIndependent) {
   const TemporaryFolder folder;
   write_images(folder);
   const Words flags = on_images(folder, {"--batch_size=8", "--num_batches=6", "--weight_decay=0.01",

@@ -78,7 +78,7 @@ TEST(TrainDir, TellsFromWhichCheckpointARunGoesOn) {
       << err;
 }
 
-TEST(TrainDir, ThatIsAFileIsRefusedBeforeTheFirstStep) {
+TEST(TrainDir, IsRefusedBeforeTheFirstStepIfItIsAFile) {
   const TemporaryFolder folder;
   folder.write("file", "x");
   const Finished run = run_program(run_in(folder / "file", {"--num_batches=1"}));

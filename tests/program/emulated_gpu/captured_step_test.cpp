@@ -74,7 +74,7 @@ TEST(SlowEmulatedGpuLossScale, ChangesNoLossOfFewSteps) {
 }
 
 // Steps without finite gradients update nothing, so that the same images have the same loss.
-TEST(EmulatedGpuLossScale, ThatOverflowsGradientsLeavesWeightsAlone) {
+TEST(EmulatedGpuLossScale, LeavesWeightsAloneIfGradientsOverflow) {
   const Words flags = small_resnet({"--num_batches=3", "--precision=fp16",
                                     "--synthetic_labels=fixed", "--fp16_enable_auto_loss_scale"});
   const Training overflowing = train("gpu", with(flags, {"--fp16_loss_scale=1e30"}));

@@ -141,7 +141,7 @@ TEST(EmulatedGpuChoices, TimesEnginesUnlessItIsToldNotTo) {
 }
 
 // The ranks would time different engines as the fastest, with other workspaces.
-TEST(EmulatedGpuChoices, OnTwoDevicesRunsTheEnginesThatTheFirstHasTimed) {
+TEST(EmulatedGpuChoices, RunsTheEnginesThatTheFirstHasTimedOnTwoDevices) {
   const TemporaryFolder folder;
   const Environment devices("CNN_EMULATED_DEVICES", "2");
   const Words flags = joined(resnet_in_f16, {"--num_gpus=2", "--variable_update=replicated",

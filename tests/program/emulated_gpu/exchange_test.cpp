@@ -118,7 +118,7 @@ void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) 
   }
 }
 
-TEST_F(GpuExchange, OfTwoDevicesHasTheLossesOfTheCpuByNcclAndByTheHost) {
+TEST_F(GpuExchange, MatchesTheLossesOfTheCpuByNcclAndByTheHost) {
   expect_losses_of_cpu(0, in_buckets(tiny({"--num_gpus=2", "--variable_update=replicated"})), true);
 }
 
@@ -153,7 +153,7 @@ TEST_F(GpuExchangeOfProcesses, HasTheLossesOfTheCpuByNcclAndByTheHost) {
   expect_losses_of_cpu(2, tiny({"--variable_update=horovod"}), true);
 }
 
-TEST_F(GpuExchangeOfProcesses, OfTwoDevicesEachHasTheLossesOfTheCpuByNcclAndByTheHost) {
+TEST_F(GpuExchangeOfProcesses, MatchesTheLossesOfTheCpuWithTwoDevicesEach) {
   set_devices(4);
   expect_losses_of_cpu(
       2, tiny({"--num_gpus=2", "--variable_update=distributed_replicated", "--num_batches=3"}),

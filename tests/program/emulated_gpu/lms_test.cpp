@@ -85,7 +85,7 @@ TEST(EmulatedGpuLmsPlan, IsMadeAgainByMeasuredTimesAndKeepsEveryBit) {
   EXPECT_EQ(swapped.base, whole.base);
 }
 
-TEST(SlowEmulatedGpuLmsPlan, OfAFileIsRunAsItWasWritten) {
+TEST(SlowEmulatedGpuLmsPlan, RunsAsItWasWrittenToAFile) {
   const TemporaryFolder folder;
   const Words flags = flags_of({"--lms", "--lms_size_threshold=16", "--lms_limit=35"});
   const Training planned = train("gpu", with(flags, {"--lms_plan_out=" + (folder / "plan.json")}));

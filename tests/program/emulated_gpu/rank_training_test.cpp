@@ -73,7 +73,7 @@ void expect_equal_files(const std::string& a, const std::string& b) {
   EXPECT_TRUE(read_file(a) == read_file(b)) << a << " and " << b << " differ";
 }
 
-TEST_P(NcclTraining, ThatIsResumedEndsWithTheBitsOfAnUninterruptedOne) {
+TEST_P(NcclTraining, EndsWithTheSameBitsWhenItIsResumed) {
   const TemporaryFolder folder;
   const Words flags{"--precision=fp16", "--fp16_enable_auto_loss_scale",
                     "--fp16_inc_loss_scale_every_n=2"};
@@ -87,7 +87,7 @@ TEST_P(NcclTraining, ThatIsResumedEndsWithTheBitsOfAnUninterruptedOne) {
                      folder / "parts/model.ckpt-4.safetensors");
 }
 
-TEST_P(NcclTraining, ThatEvaluatesOnTheWayTrainsWithTheSameBits) {
+TEST_P(NcclTraining, TrainsWithTheSameBitsWhenItEvaluatesOnTheWay) {
   const TemporaryFolder folder;
   const Words flags{"--num_batches=4", "--precision=bf16", "--save_model_steps=2"};
   const RankTraining plain = train_ranks(with(flags, {"--train_dir=" + (folder / "plain")}));
@@ -106,7 +106,7 @@ TEST_P(NcclTraining, ThatEvaluatesOnTheWayTrainsWithTheSameBits) {
 
 // The budget is that of one device; both go by the plan of rank 0, which is made again by measured
 // times after the warm-up.
-TEST_P(NcclTraining, ThatSwapsTensorsHasTheBitsOfOneThatDoesNot) {
+TEST_P(NcclTraining, TrainsWithTheSameBitsWhenItSwapsTensors) {
   const Words flags{"--batch_size=8", "--num_batches=2", "--num_warmup_batches=2",
                     "--precision=fp16"};
   const RankTraining whole = train_ranks(flags);

@@ -17,7 +17,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(EmulatedGpuRun, WhichIsResumedEndsWithTheBitsOfAnUninterruptedOne) {
+TEST(EmulatedGpuRun, EndsWithTheSameBitsWhenItIsResumed) {
   const TemporaryFolder folder;
   const Words flags = small_resnet({"--precision=fp16", "--fp16_enable_auto_loss_scale",
                                     "--fp16_inc_loss_scale_every_n=2", "--optimizer=adam"});
@@ -30,7 +30,7 @@ TEST(EmulatedGpuRun, WhichIsResumedEndsWithTheBitsOfAnUninterruptedOne) {
   EXPECT_TRUE(read_file(folder / "whole" + file) == read_file(folder / "parts" + file));
 }
 
-TEST(EmulatedGpuRun, ThatEvaluatesOnTheWayTrainsWithTheSameBits) {
+TEST(EmulatedGpuRun, TrainsWithTheSameBitsWhenItEvaluatesOnTheWay) {
   const TemporaryFolder folder;
   const Words flags = small_resnet({"--num_batches=4", "--precision=bf16", "--save_model_steps=2"});
   const Training plain = train("gpu", with(flags, {"--train_dir=" + (folder / "plain")}));
@@ -54,7 +54,7 @@ std::string accuracy_of(const Finished& run) {
   return at == std::string::npos ? "" : run.out.substr(at, run.out.find('\n', at) - at);
 }
 
-TEST(EmulatedGpuRun, ThatEvaluatesACheckpointFindsWhatTheCpuFinds) {
+TEST(EmulatedGpuRun, EvaluatesACheckpointLikeTheCpu) {
   const TemporaryFolder folder;
   const Words flags = small_resnet({"--train_dir=" + (folder / "t")});
   train("cpu", with(flags, {"--num_batches=3"}));
@@ -111,7 +111,7 @@ void write_digits(const TemporaryFolder& folder) {
   }
 }
 
-TEST(EmulatedGpuRun, OnFilesOfMnistHasTheLossesOfTheCpu) {
+TEST(EmulatedGpuRun, MatchesTheLossesOfTheCpuOnFilesOfMnist) {
   const TemporaryFolder folder;
   write_digits(folder);
   expect_losses_of_the_cpu(
@@ -136,12 +136,12 @@ Words write_pictures(const TemporaryFolder& folder) {
 }
 
 // Images are cropped and mirrored, which the seed decides, and copied while the step before runs.
-TEST(EmulatedGpuRun, OnFilesOfCifarHasTheLossesOfTheCpu) {
+TEST(EmulatedGpuRun, MatchesTheLossesOfTheCpuOnFilesOfCifar) {
   const TemporaryFolder folder;
   expect_losses_of_the_cpu(with(write_pictures(folder), {"--num_batches=3"}), 2e-3);
 }
 
-TEST(SlowEmulatedGpuRun, OnFilesOfCifarGoesOnWithTheImagesThatAreNext) {
+TEST(SlowEmulatedGpuRun, ResumesWithTheNextImagesOfCifar) {
   const TemporaryFolder folder;
   const Words flags = with(write_pictures(folder), {"--precision=fp16"});
   const Words saved = with(flags, {"--train_dir=" + (folder / "t")});
@@ -168,7 +168,7 @@ TEST(EmulatedGpuHashes, AreEqualUpToTheFirstConvolutionOfTheCpu) {
   EXPECT_THAT(found.out, HasSubstr("differ first in step 1, in conv#1:0"));
 }
 
-TEST(EmulatedGpuHashes, OfTwoTrainingsAreEqualWhateverTheDelaysAre) {
+TEST(EmulatedGpuHashes, AreEqualForTwoTrainingsWhateverTheDelaysAre) {
   const TemporaryFolder folder;
   const Words flags = small_resnet({"--num_batches=2", "--precision=fp16", "--fusion=conv"});
   train("gpu", with(flags, {"--hash_file=" + (folder / "a")}));

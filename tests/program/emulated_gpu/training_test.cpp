@@ -7,19 +7,19 @@
 namespace cnn::tests {
 namespace {
 
-TEST(EmulatedGpuTraining, OfTrivialHasTheLossesOfTheCpu) {
+TEST(EmulatedGpuTraining, TrainsTrivialWithTheLossesOfTheCpu) {
   expect_losses_of_the_cpu({"--data_name=cifar10", "--model=trivial", "--batch_size=8",
                             "--num_batches=6", "--init_learning_rate=0.01"},
                            1e-4);
 }
 
-TEST(EmulatedGpuTraining, OfLenetHasTheLossesOfTheCpu) {
+TEST(EmulatedGpuTraining, TrainsLenetWithTheLossesOfTheCpu) {
   expect_losses_of_the_cpu({"--data_name=imagenet", "--model=lenet", "--batch_size=4",
                             "--num_batches=4", "--init_learning_rate=0.01"},
                            1e-3);
 }
 
-TEST(EmulatedGpuTraining, OfResnet20HasTheLossesOfTheCpu) {
+TEST(EmulatedGpuTraining, TrainsResnet20WithTheLossesOfTheCpu) {
   expect_losses_of_the_cpu({"--data_name=cifar10", "--model=resnet20", "--batch_size=2",
                             "--num_batches=3", "--init_learning_rate=0.01"},
                            2e-3);
@@ -47,7 +47,7 @@ TEST(EmulatedGpuTraining, HasTheSameBitsWhateverTheDelaysAre) {
 }
 
 // Gradients travel to the host and back, and kernels wait for flags that the host sets.
-TEST(EmulatedGpuTraining, OnTwoDevicesHasTheLossesOfTwoRanksOnTheCpu) {
+TEST(EmulatedGpuTraining, MatchesTheLossesOfTwoCpuRanksOnTwoDevices) {
   const Environment devices("CNN_EMULATED_DEVICES", "2");
   expect_losses_of_the_cpu(
       {"--data_name=cifar10", "--model=resnet20", "--batch_size=2", "--num_batches=2",

@@ -35,7 +35,7 @@ TEST(EmulatedGpuTuning, IsReadFromTheCacheByALaterRun) {
 }
 
 // The cache of a user serves all runs, which may end at the same moment.
-TEST(EmulatedGpuTuning, OfTwoProcessesAtOnceIsKeptWhole) {
+TEST(EmulatedGpuTuning, KeepsTheChoicesOfTwoProcessesAtOnceWhole) {
   const TemporaryFolder folder;
   const Environment driver("LD_LIBRARY_PATH", CNN_EMULATED_FOLDER);
   const std::string plans = folder / "plans";
@@ -133,7 +133,7 @@ TEST(EmulatedGpuTuning, FusesAllLayersWhereTheFasterFormsDoNotFit) {
   EXPECT_EQ(fused.number("/plan/fusion/faster_plain_norms"), 0);
 }
 
-TEST(EmulatedGpuTuning, OnTwoDevicesFusesTheLayersThatTheFirstDeviceFuses) {
+TEST(EmulatedGpuTuning, FusesTheLayersOfTheFirstDeviceOnTwoDevices) {
   const TemporaryFolder folder;
   const Environment devices("CNN_EMULATED_DEVICES", "2");
   const Words flags = with(timed_layers(folder),
