@@ -55,7 +55,7 @@ double peak_flops(const cuda::DeviceFacts& facts, std::string_view products) {
 
 Ceilings expected_ceilings(cuda::CudaDevice& device, Precision precision) {
   constexpr double usual_part = 0.7;  // fraction of the peak for large products
-  // F32 operations per byte, if the memory speed is unknown.
+  // Assumed f32 operations per byte, if the memory speed is unknown.
   constexpr double flops_for_each_byte = 50;
   const std::optional<MachineModel> model = machine_for(device.facts().name, known_machines());
   const Arithmetic arithmetic = arithmetic_of(precision, /*has_tf32=*/true);
