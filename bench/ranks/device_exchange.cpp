@@ -59,8 +59,8 @@ std::string why_refused(OpenNccl open) {
   return "--comm_backend=nccl: rank 0 cannot open NCCL";
 }
 
-// Broadcasts rank 0's choice, which all ranks follow. Every rank reads the flags itself, so that all
-// ranks refuse the same flags and none considers rank 0 lost.
+// Broadcasts rank 0's choice, which all ranks follow. Every rank reads the flags itself, so that
+// all ranks refuse the same flags and none considers rank 0 lost.
 Invited invite(const CommFlags& flags, allreduce::Transport& transport, OpenNccl open) {
   const bool wanted = wants_nccl(flags);
   allreduce::Broadcast broadcast(transport);

@@ -136,16 +136,16 @@ void expect_equal_bits_of_resnet(const Strings& numbers) {
   }
 }
 
-TEST_F(GpuExchange, OfResnetInFp16HasTheBitsOfNcclByTheHost) {
+TEST_F(GpuExchange, HasTheBitsOfNcclByTheHostForResnetInFp16) {
   expect_equal_bits_of_resnet({"--precision=fp16", "--fp16_loss_scale=256"});
 }
 
-TEST_F(GpuExchange, OfResnetInFp16WithAnAutomaticScaleHasTheBitsOfNcclByTheHost) {
+TEST_F(GpuExchange, HasTheBitsOfNcclByTheHostWithAnAutomaticScale) {
   expect_equal_bits_of_resnet(
       {"--precision=fp16", "--fp16_enable_auto_loss_scale", "--fp16_inc_loss_scale_every_n=1"});
 }
 
-TEST_F(GpuExchange, OfResnetInBf16HasTheBitsOfNcclByTheHost) {
+TEST_F(GpuExchange, HasTheBitsOfNcclByTheHostForResnetInBf16) {
   expect_equal_bits_of_resnet({"--precision=bf16"});
 }
 

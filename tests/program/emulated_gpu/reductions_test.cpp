@@ -116,7 +116,7 @@ void expect_right_sums(int processes, int ranks, const Strings& flags,
 const std::map<std::string, std::string> by_nccl{
     {"algo", "nccl"}, {"dims", "-"}, {"rings", "-"}, {"K", "-"}, {"wire", "fp32"}, {"limit", "-"}};
 
-TEST_F(GpuReductions, OfTwoAndOfThreeDevicesAreRightByNccl) {
+TEST_F(GpuReductions, AreRightByNcclForTwoAndThreeDevices) {
   for (const int devices : {2, 3}) {
     set_devices(devices);
     expect_right_sums(0, devices, table_of("nccl", {"--num_gpus=" + std::to_string(devices)}),
@@ -124,7 +124,7 @@ TEST_F(GpuReductions, OfTwoAndOfThreeDevicesAreRightByNccl) {
   }
 }
 
-TEST_F(GpuReductions, OfTwoAndOfThreeDevicesAreRightByTheHost) {
+TEST_F(GpuReductions, AreRightByTheHostForTwoAndThreeDevices) {
   for (const int devices : {2, 3}) {
     set_devices(devices);
     const std::string flag = "--num_gpus=" + std::to_string(devices);
@@ -151,7 +151,7 @@ TEST_F(GpuReductionsOfProcesses, SayHowTheyGoAndNothingThatNcclDoesNotDo) {
   EXPECT_THAT(host.err, HasSubstr("comm: gradients travel to the host and are summed there"));
 }
 
-TEST_F(GpuReductions, OfTheGradientsOfAModelAreRightByNcclAndByTheHost) {
+TEST_F(GpuReductions, AreRightForTheGradientsOfAModel) {
   for (const char* backend : {"--comm_backend=nccl", "--comm_backend=ring"}) {
     const Finished run =
         reduce(0, {backend, "--model=resnet20", "--data_name=cifar10", "--num_batches=2",
@@ -164,7 +164,7 @@ TEST_F(GpuReductions, OfTheGradientsOfAModelAreRightByNcclAndByTheHost) {
 }
 
 // So that the sums above are known to be looked at.
-TEST_F(GpuReductions, ByTheHostShowAWrongSum) {
+TEST_F(GpuReductions, ShowAWrongSumByTheHost) {
   const Finished run = reduce(0, table_of("ring", {"--comm_fault=rank=1,step=1,what=corrupt"}));
   EXPECT_EQ(run.status, 1);
   EXPECT_THAT(run.out, HasSubstr("WRONG"));
