@@ -25,10 +25,10 @@ struct PlanOrigin {
 struct SavedPlan {
   std::string policy;
   std::size_t max_fused_grad_add_bytes =
-      layers::any_size;    // of the graph: see layers::PipelineOptions
+      layers::any_size;     // of the graph: see layers::PipelineOptions
   std::int64_t slices = 1;  // of the batch, in its graph
-  std::size_t budget = 0;  // of the plan's creation
-  std::size_t peak = 0;    // of the plan
+  std::size_t budget = 0;   // of the plan's creation
+  std::size_t peak = 0;     // of the plan
   std::size_t host = 0;
   std::size_t enough = 0;        // of plan_memory(): equal values give equal placements
   std::size_t bucket_bytes = 0;  // of the updates in the graph
