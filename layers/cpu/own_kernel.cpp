@@ -84,6 +84,16 @@ bool is_streamed(const Operands& operands, const TensorView& out) {
                               [&](const TensorView& in) { return in.data == out.data; });
 }
 
+void sum_parts(const double* from, std::int64_t parts, std::int64_t n, float* to) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    double sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      sum += from[part * n + i];
+    }
+    to[i] = static_cast<float>(sum);
+  }
+}
+
 std::int64_t stored_elements(const TensorDesc& desc) {
   return static_cast<std::int64_t>(desc.bytes() / size_of(desc.type));
 }

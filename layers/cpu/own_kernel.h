@@ -62,6 +62,9 @@ KernelSpec like_first_input(const Signature& asked);
 // Returns the elements in memory, with padding.
 std::int64_t stored_elements(const TensorDesc& desc);
 
+// Writes to[i] = the sum of from[part * n + i] over the parts, in their order, for all i < n.
+void sum_parts(const double* from, std::int64_t parts, std::int64_t n, float* to);
+
 // Returns the pointer `elements` further in an array of this type.
 inline std::byte* advance(std::byte* data, std::int64_t elements, DataType type) {
   return data + elements * static_cast<std::int64_t>(size_of(type));

@@ -104,7 +104,7 @@ void PointwiseWeightsGradient::operator()(const Operands& o) const {
     }
   });
   if (problem_.bias) {
-    reduce_bias(scratch.bias, o.out[1].as<float>().data());
+    sum_parts(scratch.bias, parts_, problem_.y.shape[1], o.out[1].as<float>().data());
   }
 }
 
@@ -170,17 +170,6 @@ void PointwiseWeightsGradient::reduce_parts(const Scratch& scratch, std::int64_t
     }
     loops_->f32.add({.x = parts.data(), .inputs = parts_, .y = to, .n = count});
     to += count;
-  }
-}
-
-void PointwiseWeightsGradient::reduce_bias(const double* parts, float* bias) const {
-  const std::int64_t out = problem_.y.shape[1];
-  for (std::int64_t k = 0; k < out; ++k) {
-    double sum = 0;
-    for (std::int64_t part = 0; part < parts_; ++part) {
-      sum += parts[part * out + k];
-    }
-    bias[k] = static_cast<float>(sum);
   }
 }
 

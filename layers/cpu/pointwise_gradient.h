@@ -59,7 +59,6 @@ class PointwiseWeightsGradient {
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch) const;
   void add_bias(const PointwiseGradient& of, double* bias) const;
   void reduce_parts(const Scratch& scratch, std::int64_t out_block, float* dw) const;
-  void reduce_bias(const double* parts, float* bias) const;
 
   PointwiseProblem problem_;
   const Loops* loops_;

@@ -72,7 +72,7 @@ void WinogradWeightsGradient::operator()(const Operands& o) const {
     }
   });
   if (bias_) {
-    join_bias(scratch.bias, o.out[1].as<float>().data());
+    sum_parts(scratch.bias, parts_, problem_.y.shape[1], o.out[1].as<float>().data());
   }
 }
 
@@ -104,17 +104,6 @@ void WinogradWeightsGradient::run_item(const Operands& o, std::int64_t item, con
   float* const taps = scratch.taps + problem_.form.taps() * (part * in * out + of.first_in * out +
                                                              of.first_out * of.ins);
   loops_->taps(own, of.ins, of.outs, taps);
-}
-
-void WinogradWeightsGradient::join_bias(const double* parts, float* bias) const {
-  const std::int64_t out = problem_.y.shape[1];
-  for (std::int64_t k = 0; k < out; ++k) {
-    double sum = 0;
-    for (std::int64_t part = 0; part < parts_; ++part) {
-      sum += parts[part * out + k];
-    }
-    bias[k] = static_cast<float>(sum);
-  }
 }
 
 }  // namespace cnn::layers::cpu

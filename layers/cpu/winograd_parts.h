@@ -99,7 +99,6 @@ class WinogradWeightsGradient {
   std::int64_t sums() const { return problem_.form.points() * slab_in_ * slab_out_; }
   Scratch carve(BumpAllocator& allocator) const;
   void run_item(const Operands& o, std::int64_t item, const Scratch& scratch, float* own) const;
-  void join_bias(const double* parts, float* bias) const;
 
   WinogradProblem problem_;
   bool bias_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/program/emulated_gpu/several_devices.h"
 #include "tests/program/ranks.h"
 #include "tests/support/files.h"
 
@@ -19,31 +20,8 @@ namespace {
 using testing::HasSubstr;
 using Strings = std::vector<std::string>;
 
-// The environment of the emulation, with so many devices for each process.
-class GpuExchange : public testing::Test {
- protected:
-  void SetUp() override { set_devices(2); }
-  void TearDown() override { unsetenv("CNN_EMULATED_DEVICES"); }
-  static void set_devices(int count) {
-    setenv("CNN_EMULATED_DEVICES", std::to_string(count).c_str(), 1);
-  }
-
-  // The time that mpirun leaves the other ranks to end by themselves, in seconds.
-  const Environment grace{"OMPI_MCA_odls_base_sigkill_timeout", "4"};
-  const Environment watchdog{"MPIEXEC_TIMEOUT", "300"};
-  const Environment network{"OMPI_MCA_btl", "self,vader"};
-  const Environment libraries{"LD_LIBRARY_PATH", CNN_EMULATED_FOLDER};
-};
-
-class GpuExchangeOfProcesses : public GpuExchange {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_no_ranks(); !why.empty()) {
-      GTEST_SKIP() << why;
-    }
-    GpuExchange::SetUp();
-  }
-};
+class GpuExchange : public SeveralDevices {};
+class GpuExchangeOfProcesses : public SeveralDevicesOfProcesses {};
 
 Strings joined(Strings flags, const Strings& more) {
   flags.insert(flags.end(), more.begin(), more.end());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/program/emulated_gpu/several_devices.h"
 #include "tests/program/ranks.h"
 #include "tests/support/files.h"
 
@@ -20,29 +21,8 @@ using testing::HasSubstr;
 using testing::Not;
 using Strings = std::vector<std::string>;
 
-class GpuReductions : public testing::Test {
- protected:
-  void SetUp() override { set_devices(2); }
-  void TearDown() override { unsetenv("CNN_EMULATED_DEVICES"); }
-  static void set_devices(int count) {
-    setenv("CNN_EMULATED_DEVICES", std::to_string(count).c_str(), 1);
-  }
-
-  const Environment grace{"OMPI_MCA_odls_base_sigkill_timeout", "4"};
-  const Environment watchdog{"MPIEXEC_TIMEOUT", "300"};
-  const Environment network{"OMPI_MCA_btl", "self,vader"};
-  const Environment libraries{"LD_LIBRARY_PATH", CNN_EMULATED_FOLDER};
-};
-
-class GpuReductionsOfProcesses : public GpuReductions {
- protected:
-  void SetUp() override {
-    if (const std::string why = why_no_ranks(); !why.empty()) {
-      GTEST_SKIP() << why;
-    }
-    GpuReductions::SetUp();
-  }
-};
+class GpuReductions : public SeveralDevices {};
+class GpuReductionsOfProcesses : public SeveralDevicesOfProcesses {};
 
 // processes: 0 starts the benchmark without mpirun, with a thread for each device.
 Finished reduce(int processes, const Strings& more) {
