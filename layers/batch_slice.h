@@ -7,8 +7,9 @@
 
 namespace cnn::layers {
 
-// Copies examples [first, first + count) of a batch: x [N,...] -> y [count,...] of any type. It has
-// no gradient: it slices what comes from outside, and the gradients that ConcatBatch hands on.
+// Copies examples [first, first + count) of a batch: x [N,...] -> y [count,...] of any type. The op
+// has no gradient: it slices inputs of the graph, and gradients in the backward pass of
+// ConcatBatch.
 class SliceBatch final : public Op {
  public:
   SliceBatch(std::int64_t f, std::int64_t c) : first(f), count(c) {}
@@ -19,7 +20,7 @@ class SliceBatch final : public Op {
   std::int64_t first, count;
 };
 
-// Joins examples one after another: [N0,...], [N1,...], ... -> [N0+N1+...,...].
+// Concatenates batches along the first dimension: [N0,...], [N1,...], ... -> [N0+N1+...,...].
 class ConcatBatch final : public Op {
  public:
   std::string_view name() const override { return "concat_batch"; }

@@ -27,15 +27,16 @@ bool is_any_of(const Node& node) {
   return ((as<Ops>(node) != nullptr) || ...);
 }
 
-// Whether image n of each output depends on image n of the inputs alone, and on parameters. Dropout
-// does not: its mask is a function of an element's place in the whole batch.
+// Returns whether image n of each output depends only on image n of the inputs and on parameters.
+// Dropout does not: its mask is a function of an element's place in the whole batch.
 bool is_per_image(const Node& node) {
   return is_any_of<Conv2d, Relu, MaxPool, AveragePool, Lrn, WithinLrn, Concat, Add, Convert,
                    Normalise, PadChannels, Subsample, SpatialMean, Flatten, BatchNormInference>(
       node);
 }
 
-// Images from outside: the batch of a step, or the synthetic one that stays on the device.
+// Returns whether a tensor holds images from outside the graph: the batch of a step, or the
+// synthetic batch that stays on the device.
 bool is_batch(const TensorInfo& info) {
   const bool is_synthetic = info.role == Role::state && !info.saved;
   return info.desc.shape.rank() == 4 && (info.role == Role::input || is_synthetic);
@@ -80,7 +81,7 @@ class Kinds {
   std::vector<Kind> kinds_;  // by TensorId
 };
 
-// The nodes, by NodeId, that make `cut` out of the images.
+// Returns, by NodeId, which nodes compute `cut` from the images.
 std::vector<bool> region_of(const Graph& graph, const Kinds& kinds, TensorId cut) {
   std::vector<bool> region(graph.nodes().size(), false);
   std::vector<TensorId> open{cut};
@@ -100,7 +101,7 @@ std::vector<bool> region_of(const Graph& graph, const Kinds& kinds, TensorId cut
   return region;
 }
 
-// Whether nothing that the region makes is read outside of it, but for the cut.
+// Returns whether no node outside the region reads a tensor of the region other than the cut.
 bool is_alone(const Graph& graph, const std::vector<bool>& region, TensorId cut) {
   const auto leaves = [&](TensorId id) {
     const std::optional<NodeId> maker = graph.producer(id);

@@ -30,7 +30,7 @@ TEST(CudaError, SaysWhichErrorsAnEarlierOperationMayHaveMade) {
   for (const auto& [status, is_left] :
        {std::pair(cudaErrorLaunchFailure, true), std::pair(cudaErrorIllegalAddress, true),
         std::pair(cudaErrorInvalidValue, false)}) {
-    const std::string text = tests::error_of([status = status] { check(status); });
+    const std::string text = cnn::tests::error_of([status = status] { check(status); });
     EXPECT_EQ(text.find("--sync_each_kernel") != std::string::npos, is_left) << text;
   }
 }
