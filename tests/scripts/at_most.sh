@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs a command with the instruction sets up to ISA, as CNN_MAX_CPU_ISA names them.
 #
-#   tests/scripts/at_most.sh ISA COMMAND...     exit code 77 where the processor has no ISA, or has nothing beyond it:
-#                                               then the same command without a limit shows what this would
+#   tests/scripts/at_most.sh ISA TESTS FLAG...  TESTS: a program of GoogleTest; exit code 77 where the processor has no
+#                                               ISA, or has nothing beyond it: then the same tests without a limit
+#                                               show what these would
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/common.sh"
 
@@ -19,4 +20,6 @@ for i in "${!sets[@]}"; do
   fi
 done
 has "$next" || skip "this processor has no more than $isa, so it is tested without a limit"
+# GoogleTest passes where its filter matches no test.
+[[ $("$@" --gtest_list_tests) == *$'\n  '* ]] || die "no test matches: $*"
 exec env -u ONEDNN_MAX_CPU_ISA CNN_MAX_CPU_ISA="$isa" "$@"
