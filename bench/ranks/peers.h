@@ -74,9 +74,9 @@ class Peers {
   // learn whether all ranks passed the same word.
   std::span<const StepValues> share(const StepValues& mine, std::uint64_t word = 0);
   bool words_are_equal() const { return equal_words_; }  // of the latest share()
-  // Why this process wants to end, see Interruption::stop_reason(). All ranks end for that of rank
-  // 0 when each of them has called this with it.
+  // Returns why this process wants to end, see Interruption::stop_reason().
   int stop_reason() const;
+  // Ends the run for the reason of rank 0, once every rank has called this with that reason.
   void end_for_first(int stop_reason);
   // These values become those of rank 0.
   void broadcast(std::span<float> values);

@@ -21,7 +21,7 @@ struct Team::FirstRank {
   std::string plan;     // of --lms; empty: each plans for itself
   std::string choices;  // of kernels; empty: each chooses for itself
   std::string failure;  // why the step does not fit any rank; empty: it fits
-  int stopped = 0;      // the wish to end that came while it planned; 0: none did
+  int stopped = 0;      // reason to end that arrived during planning; 0: none did
 
   static auto fields(auto& self) {
     return std::tie(self.plan, self.choices, self.failure, self.stopped);
@@ -84,7 +84,7 @@ Team::FirstRank Team::first_rank(bool one_plan) {
       if (peers_ == nullptr) {
         throw;
       }
-      first.stopped = peers_->wish();
+      first.stopped = peers_->stop_reason();
     }
   }
   if (peers_ != nullptr) {
