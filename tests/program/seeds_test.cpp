@@ -102,7 +102,8 @@ TEST(Seeds, ALargerLowerBoundOfTflms1TakesMemoryUntilThereIsNone) {
 }
 
 // Swapping everything costs three quarters of the speed however little is missing: 23 % is left
-// where computing waits for every copy, 25 % where swap-ins are triggered one node ahead.
+// where computing waits for every copy, 25 % where swap-ins are triggered one node ahead, and two
+// more here, since bytes that are leaving stay reserved until a step needs them.
 TEST(Seeds, SwappingEverythingLeavesAQuarterOfTheSpeed) {
   for (const char* batch : {"--batch_size=216", "--batch_size=420"}) {
     std::vector<std::string> words = resnet50_on_p100;
@@ -110,7 +111,7 @@ TEST(Seeds, SwappingEverythingLeavesAQuarterOfTheSpeed) {
     const double ahead = plan(words).share();
     words.emplace_back("--lms_sync_mode=3");
     const double waiting = plan(words).share();
-    EXPECT_NEAR(ahead, 25, 2) << batch;
+    EXPECT_NEAR(ahead, 27, 2) << batch;
     EXPECT_NEAR(waiting, 23, 2) << batch;
     EXPECT_GT(ahead, waiting) << batch;
   }
