@@ -305,7 +305,7 @@ FAULTS = (
           (kernels("moving*_fp16"),)),
     Fault("decay of a stale gradient subtracted", "layers/cuda/stale_gradient.cu",
           "kept[i] = static_cast<float>(today + decayed);", "kept[i] = static_cast<float>(today - decayed);",
-          (kernels("late*_fp16"),)),
+          (kernels("stale_gradients_fp16"),)),
 
     # The exchange of gradients.
     Fault("flag of the host not taken back", "layers/cuda/host_flag.cu",
