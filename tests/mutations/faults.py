@@ -113,7 +113,7 @@ FAULTS = (
           (runtime(),)),
     Fault("stream destroyed before its work has ended", STREAM,
           "CudaStream::~CudaStream() { static_cast<void>(cudaStreamSynchronize(stream_.get())); }",
-          "CudaStream::~CudaStream() { static_cast<void>(stream_.release()); }",
+          "CudaStream::~CudaStream() {}",
           (runtime(),)),
     Fault("stamps settled before they are reached", STREAM,
           "  cudaError_t status = cudaSuccess;\n  try {\n    status = wait_for_all();",

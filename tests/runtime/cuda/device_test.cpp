@@ -188,6 +188,18 @@ TEST_F(CudaDeviceTest, RunsHostWorkInOrder) {
   EXPECT_EQ(seen.back(), 1);
 }
 
+TEST_F(CudaDeviceTest, WaitsForTheWorkOfAStreamThatIsDestroyed) {
+  const Buffer host = pinned(std::vector<std::int32_t>{1});
+  const Buffer data = device().allocate(host.bytes());
+  auto stream = device().make_stream(Lane::compute);
+  stream->copy(data.data(), host.data(), host.bytes());
+  tests::spin(*stream, long_spin);
+  tests::scale_and_add_one(*stream, ints(data), 1, 5);
+  stream->copy(host.data(), data.data(), host.bytes());
+  stream.reset();
+  EXPECT_EQ(ints(host)[0], 6);
+}
+
 TEST_F(CudaDeviceTest, ThrowsTheFirstErrorOfHostWorkOnceAndSkipsTheRest) {
   const auto stream = device().make_stream(Lane::compute);
   bool ran = false;

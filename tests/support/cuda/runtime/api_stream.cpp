@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "tests/support/cuda/runtime/calls.h"
 #include "tests/support/cuda/runtime/violation.h"
@@ -31,9 +32,10 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
   return cudaSuccess;
 }
 
-// The queued work still runs: the real call returns at once, here it returns when that has ended.
+// Returns at once, as the real one does: what is queued still runs. Queues of streams that were
+// destroyed earlier are ended here once they are empty.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::unique_ptr<cnn::tests::emulated::Queue> queue;
+  std::vector<std::unique_ptr<cnn::tests::emulated::Queue>> ended;  // they join without the lock
   {
     const Call call("cudaStreamDestroy");
     if (!is_alive(stream, "cudaStreamDestroy")) {
@@ -44,7 +46,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
       return returned(cudaErrorStreamCaptureUnsupported);
     }
     stream->destroyed = true;
-    queue = std::move(stream->queue);
+    stream->queue->set_held(false);
+    for (const auto& other : driver().streams) {
+      if (other->destroyed && other->queue != nullptr && other->queue->is_empty()) {
+        ended.push_back(std::move(other->queue));
+      }
+    }
   }
   return cudaSuccess;
 }

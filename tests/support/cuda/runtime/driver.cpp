@@ -66,6 +66,9 @@ Driver::Driver(const Settings& s)
 }
 
 Driver::~Driver() {
+  for (const auto& stream : streams) {
+    stream->queue.reset();  // what it still runs may use graphs and events
+  }
   if (!settings.counts_file.empty() && settings.devices > 0) {
     std::ofstream(settings.counts_file)
         << "launches " << launches << "\nexecutions " << executions << "\nreplays " << replays

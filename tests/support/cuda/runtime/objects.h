@@ -38,7 +38,7 @@ struct CUstream_st {
   int device = 0;
   int priority = 0;
   bool destroyed = false;
-  std::unique_ptr<cnn::tests::emulated::Queue> queue;  // null once destroyed
+  std::unique_ptr<cnn::tests::emulated::Queue> queue;  // null once destroyed and empty
   // While it takes part in a capture: the capture, and the nodes that the next one follows.
   std::shared_ptr<cnn::tests::emulated::Capture> capture;
   std::vector<std::size_t> tail;
