@@ -11,7 +11,7 @@ namespace cnn::layers {
 
 namespace {
 
-// The gradient that has arrived at each tensor so far; by TensorId.
+// Collects the gradients that arrive at each tensor, by TensorId.
 class Arrivals {
  public:
   Arrivals(Graph& graph, std::span<const Value> wrt)
@@ -19,7 +19,7 @@ class Arrivals {
     for (const Value& value : wrt) {
       needed_[index_of(value.id)] = true;
     }
-    // Everything computed from wrt passes gradients on.
+    // Gradients flow through every tensor that is computed from wrt.
     for (const Node& node : graph.nodes()) {
       for (const TensorId output : node.outputs) {
         needed_[index_of(output)] = needed_[index_of(output)] || any_needed(node.inputs);
@@ -45,7 +45,8 @@ class Arrivals {
     }
   }
 
-  // The sum of all that arrived, added up once.
+  // Returns the sum of the gradients that have arrived, nothing if there are none. The sum replaces
+  // its terms, so that it is computed only once.
   std::optional<Value> total(TensorId id) {
     std::vector<Value>& terms = terms_[index_of(id)];
     sum(terms);
@@ -72,7 +73,7 @@ std::vector<Value> values(Graph& graph, std::span<const TensorId> ids) {
   return result;
 }
 
-// Passes the gradients of a node's outputs on to its inputs.
+// Asks the op of a node for the gradients of its inputs, unless no gradient reached its outputs.
 void pass_on(Graph& graph, const Node& node, Arrivals& arrivals) {
   std::vector<std::optional<Value>> grad;
   bool reached = false;

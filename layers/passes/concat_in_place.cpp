@@ -15,7 +15,7 @@ namespace {
 // Kernels move 16 bytes at a time.
 constexpr std::int64_t access_bytes = 16;
 
-// The tensor that a Concat makes or a Split reads, and the parts that it joins or gives.
+// The result of a Concat with its operands, or the input of a Split with its results.
 struct Joint {
   TensorId whole{};
   std::vector<TensorId> parts;  // in the order of their channels
@@ -31,6 +31,7 @@ std::optional<Joint> joint_of(const Node& node) {
   return std::nullopt;
 }
 
+// Places the parts of every Concat and Split inside the whole tensor, in node order.
 class Placement {
  public:
   Placement(Graph& graph, const KernelTable& table)
@@ -57,7 +58,7 @@ class Placement {
   }
 
  private:
-  using Places = std::map<TensorId, std::int64_t>;  // of parts: their first channel in the whole
+  using Places = std::map<TensorId, std::int64_t>;  // by part: its first channel in the whole
 
   void place(const Joint& joint, const Node& node) {
     if (!is_free(joint.whole)) {
@@ -69,7 +70,7 @@ class Placement {
       const std::int64_t channels = graph_.info(part).desc.shape[1];
       if (is_free(part) && fits(part, joint.whole, channel) &&
           places.try_emplace(part, channel).second) {
-        // The other kernels need not be asked where the joint itself takes no pitch.
+        // If the kernel of the joint itself takes no pitch, the other kernels need not be asked.
         if (takes(node, places, joint.whole) && all_take(part, places, joint.whole)) {
           placed += channels;
         } else {
@@ -78,8 +79,8 @@ class Placement {
       }
       channel += channels;
     }
-    // The whole lives as long as any of its parts. For few of them that would cost more than it
-    // saves.
+    // The whole tensor lives as long as any of its parts. If only few channels are in place, that
+    // costs more memory than it saves.
     if (2 * placed >= channel) {
       for (const auto& [part, first] : places) {
         graph_.place_inside(part, joint.whole, first);
@@ -106,7 +107,7 @@ class Placement {
                                [&](const Node* node) { return takes(*node, places, whole); });
   }
 
-  // Whether the node has a kernel that takes what is to be placed with the pitch of the whole.
+  // Returns whether the node has a kernel that takes the placed parts with the pitch of the whole.
   bool takes(const Node& node, const Places& places, TensorId whole) const {
     const std::int64_t pitch = graph_.info(whole).desc.shape[1];
     const auto descs = [&](const std::vector<TensorId>& ids) {

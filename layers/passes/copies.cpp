@@ -14,9 +14,9 @@
 namespace cnn::layers {
 namespace {
 
-// A Convert whose result an Update may write.
+// A Convert node whose result an Update can write.
 struct Copy {
-  std::size_t parameter = 0;  // of the Update
+  std::size_t parameter = 0;  // index among those of the Update
   std::size_t convert = 0;    // NodeId
   TensorId made{};
 };
@@ -38,7 +38,7 @@ class CopyFinder {
         converts_[node.inputs[0]].push_back(n);
       }
     }
-    for (const Output& output : graph.outputs()) {  // leave when all nodes have run
+    for (const Output& output : graph.outputs()) {  // read after all nodes have run
       last_reader_[index_of(output.tensor)] = graph.nodes().size();
     }
   }
@@ -99,9 +99,9 @@ class CopyFinder {
 
   const Graph& graph_;
   const KernelTable& table_;
-  std::map<TensorId, std::vector<std::size_t>> converts_;  // by what they read
+  std::map<TensorId, std::vector<std::size_t>> converts_;  // by their input
   std::vector<std::size_t> last_reader_;                   // by TensorId: NodeId
-  std::vector<int> mutations_;                             // by TensorId: nodes that change it
+  std::vector<int> mutations_;  // by TensorId: how many operands mutate it
 };
 
 void append_copies(Rewriter& rewriter, const Node& node, const std::vector<Copy>& copies) {
@@ -120,7 +120,7 @@ void append_copies(Rewriter& rewriter, const Node& node, const std::vector<Copy>
 Divided keep_copies(const Graph& graph, const KernelTable& table) {
   const CopyFinder finder(graph, table);
   std::vector<bool> taken(graph.nodes().size());
-  Rewriter rewriter(graph);  // node by node, so every NodeId stays
+  Rewriter rewriter(graph);  // a node for each node: every NodeId stays valid
   for (std::size_t n = 0; n < graph.nodes().size(); ++n) {
     const Node& node = graph.nodes()[n];
     const std::vector<Copy> copies =

@@ -24,8 +24,8 @@ Divided freeze_constants(const Graph& graph) {
   const std::vector<bool> mutated = find_mutated(graph);
   std::vector<bool> constant(graph.tensors().size());
   for (std::size_t i = 0; i < constant.size(); ++i) {
-    // Synthetic images are state too, but not saved: what depends on them is the work that is
-    // timed.
+    // Synthetic images are state too, but not saved. Nodes that depend on them are the work that
+    // the benchmark times, so they stay in the step.
     const TensorInfo& info = graph.tensors()[i];
     constant[i] = info.saved && is_persistent(info.role) && !mutated[i];
   }

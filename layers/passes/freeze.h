@@ -5,8 +5,9 @@
 
 namespace cnn::layers {
 
-// Takes out of an inference graph whose layouts are settled every node that depends on nothing but
-// the variables of checkpoints: folded batch norms, packed and narrowed weights.
+// Constant folding for inference graphs with settled layouts: moves every node that depends only on
+// saved variables that no node mutates to a prologue. Such nodes fold batch norms into weights, or
+// pack and narrow weights.
 Divided freeze_constants(const Graph& graph);
 
 }  // namespace cnn::layers

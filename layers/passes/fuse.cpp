@@ -15,12 +15,13 @@
 namespace cnn::layers {
 namespace {
 
-// Looks at the graph backwards from a node: who made its operand, for it alone?
+// Finds the producer of a tensor that has a single reader.
 class Reader {
  public:
   explicit Reader(const Graph& graph) : graph_(graph), readers_(count_readers(graph)) {}
 
-  // The node that made `tensor` as its first output, if nothing but the caller reads that output.
+  // Returns the node whose first output is `tensor`, if the tensor has only one reader; else
+  // nullptr.
   const Node* sole_producer(TensorId tensor) const {
     const std::optional<NodeId> id = graph_.producer(tensor);
     if (!id || readers_[index_of(tensor)] != 1) {
@@ -35,7 +36,7 @@ class Reader {
   std::vector<std::size_t> readers_;
 };
 
-// A node that takes the place of several: emitted where the last of them stood.
+// A node that replaces several, at the position of the last of them.
 struct Fused {
   std::shared_ptr<const Op> op;
   std::vector<TensorId> inputs, outputs;
@@ -47,7 +48,7 @@ bool is_plain_relu(const Node& node) {
   return relu != nullptr && std::isinf(relu->limit);
 }
 
-// `producer` with a ReLU behind it, if it is an op that can carry one.
+// Returns the op of `producer` with a ReLU as its epilogue, or nullptr if it cannot carry one.
 std::shared_ptr<const Op> with_relu(const Node& producer) {
   if (const auto* norm = as<BatchNorm>(producer); norm != nullptr && !norm->attributes.relu) {
     BatchNormAttributes attributes = norm->attributes;
@@ -75,7 +76,8 @@ std::shared_ptr<const Op> with_relu(const Node& producer) {
   return nullptr;
 }
 
-// A batch norm that takes the other operand of `sum` as its residual, and the ReLU behind the sum.
+// Returns the batch norm with a residual and a ReLU as its epilogue, or nullptr if the node is not
+// a batch norm without them.
 std::shared_ptr<const Op> with_residual(const Node& norm_node) {
   const auto fuse = [](BatchNormAttributes attributes) {
     attributes.residual = true;
@@ -138,13 +140,15 @@ std::optional<Fused> fuse_relu(const Reader& reader, const Node& relu) {
                .absorbed = {producer}};
 }
 
-// A convolution that can still take an epilogue: nothing stands behind its sum yet.
+// Returns the convolution of the node if it can still take an epilogue: it has neither residual nor
+// ReLU. Else nullptr.
 const Conv2d* open_conv(const Node* node) {
   const Conv2d* conv = node == nullptr ? nullptr : as<Conv2d>(*node);
   return conv != nullptr && !conv->attributes.relu && !conv->attributes.residual ? conv : nullptr;
 }
 
-// Conv2d + Add [+ ReLU] where the add has two operands: the other one becomes the conv's residual.
+// Fuses an Add of two operands, with or without ReLU, into the Conv2d that makes one of them: the
+// other operand becomes the residual of the convolution.
 std::optional<Fused> fuse_conv_add(const Reader& reader, const Node& sum) {
   const Add* op = as<Add>(sum);
   if (op == nullptr || sum.inputs.size() != 2) {
@@ -167,7 +171,7 @@ std::optional<Fused> fuse_conv_add(const Reader& reader, const Node& sum) {
   return std::nullopt;
 }
 
-// For each node: what it becomes, and whether it vanishes into another.
+// The decision for each node: the fused node that replaces it, and whether another node absorbs it.
 struct Decisions {
   explicit Decisions(const Graph& graph)
       : fused(graph.nodes().size()), absorbed(graph.nodes().size()) {}

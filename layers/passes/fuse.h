@@ -4,12 +4,14 @@
 
 namespace cnn::layers {
 
-// Forward rewrites, before gradients are added: BatchNorm or BatchNormInference + Relu,
-// + Add + Relu; Conv2d, Dense or Add + Relu. Only where the value in between has no other reader.
+// Operator fusion of forward graphs, before gradients are added. Fuses BatchNorm or
+// BatchNormInference with a Relu or with an Add and a Relu behind it, and Conv2d, Dense or Add with
+// a Relu, if no other node or output reads the intermediate value.
 Rewritten fuse_activations(const Graph& graph);
 
-// Inference only: Conv2d + BatchNormInference becomes FoldBatchNorm and a Conv2d with bias,
-// residual and ReLU as its epilogue. After fuse_activations.
+// Fuses an inference graph after fuse_activations(): a Conv2d with a BatchNormInference behind it
+// becomes a FoldBatchNorm, which folds the norm into the weights, and a Conv2d with bias, residual
+// and ReLU as its epilogue. An Add behind a Conv2d becomes its residual.
 Rewritten fold_batch_norms(const Graph& graph);
 
 }  // namespace cnn::layers

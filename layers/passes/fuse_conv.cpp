@@ -17,6 +17,7 @@
 namespace cnn::layers {
 namespace {
 
+// Rewrites the graph node by node as the plan says.
 class Emitter {
  public:
   Emitter(const Graph& graph, const ConvFusion& plan) : plan_(plan), rewriter_(graph) {}
@@ -43,9 +44,9 @@ class Emitter {
   struct Sums {
     Value sum, squares;
   };
-  struct Normaliser {  // of image x: y = a x + b
+  struct Normaliser {  // the coefficients of a norm of image x: y = a x + b
     Value x, mean, r, a, b;
-    Value gate_a, gate_b;  // a and b as they are, in f32
+    Value gate_a, gate_b;  // the values of a and b as rounded, in f32
   };
 
   Value now(TensorId old) { return {&rewriter_.graph(), rewriter_.now(old)}; }
@@ -70,7 +71,7 @@ class Emitter {
     }
   }
 
-  // gamma, or ones in its place.
+  // Returns gamma of the norm, or ones if it has none.
   Value gamma_of(const Node& node, const BatchNormAttributes& a) {
     if (a.scale) {
       return now(node.inputs[1]);
@@ -141,10 +142,11 @@ class Emitter {
     rewriter_.moved(node.outputs.front(), dw.id);
   }
 
-  // The forward pass lets a pixel through where a x + b > 0, with a and b as they are rounded.
-  // gamma xhat + beta would be another number, with another sign near zero: so a norm of mean 0 and
-  // deviation 1, whose gamma is a and beta is b, makes the gate and the sums of g and g x, and
-  // NormBackwardEnd turns them into those of the norm that it really is.
+  // The forward pass opened the gate where a x + b > 0 with rounded a and b. Recomputing it from
+  // gamma xhat + beta would give a number with another sign near zero. So ConvBackwardDataNorm gets
+  // a norm of mean 0 and deviation 1 with gamma = a and beta = b, which has the same gate and
+  // outputs the sums of g and g x. NormBackwardEnd turns these sums into the gradients of the true
+  // norm.
   void emit_backward(const Node& node, const BackwardPlan& plan) {
     const Node& data = rewriter_.old().nodes()[plan.data];
     const Normaliser& of = normalisers_.at(plan.norm);
@@ -166,7 +168,8 @@ class Emitter {
 
   const ConvFusion& plan_;
   Rewriter rewriter_;
-  std::map<NodeIndex, Sums> sums_;  // by what makes them: a convolution, or a norm's own
+  std::map<NodeIndex, Sums>
+      sums_;  // by the node that makes them: a convolution, or the norm itself
   std::map<NodeIndex, Normaliser> normalisers_;                // by norm
   std::map<std::pair<std::int64_t, float>, Value> constants_;  // by length and value
 };

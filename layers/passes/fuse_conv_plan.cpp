@@ -17,7 +17,7 @@ namespace {
 
 bool is_plain(const ConvAttributes& a) { return !a.depthwise && !a.bias && !a.residual && !a.relu; }
 
-// The producer and the readers of each tensor, and the ops that the table runs.
+// The producer and readers of each tensor, and the ops for which the table has kernels.
 class Surroundings {
  public:
   Surroundings(const Graph& graph, const KernelTable& table, Layout image)
@@ -37,7 +37,7 @@ class Surroundings {
     const std::optional<NodeId> made_by = graph_.producer(id);
     return made_by ? std::optional(index_of(*made_by)) : std::nullopt;
   }
-  // The nodes that read a tensor, once for each operand.
+  // Returns the nodes that read a tensor; a node occurs once for each operand that is the tensor.
   const std::vector<NodeIndex>& readers(TensorId id) const { return readers_[index_of(id)]; }
   bool is_read_by_host(TensorId id) const {
     return counts_[index_of(id)] != readers_[index_of(id)].size();
@@ -52,7 +52,7 @@ class Surroundings {
   const Graph& graph_;
   const KernelTable& table_;
   Layout image_;
-  std::vector<std::vector<NodeIndex>> readers_;  // by tensor
+  std::vector<std::vector<NodeIndex>> readers_;  // by TensorId
   std::vector<std::size_t> counts_;
 };
 
@@ -60,6 +60,7 @@ TensorDesc vector_like(const TensorDesc& image, DataType type) {
   return described({image.shape[1]}, type);
 }
 
+// Decides node by node, in the order of the graph: first the norms, then their gradients.
 class Planner {
  public:
   Planner(const Surroundings& around, const PlainNorms& plain) : around_(around), plain_(plain) {
@@ -72,7 +73,7 @@ class Planner {
         plan_norm(i);
       }
     }
-    // The sums of a convolution are made only for norms that take them.
+    // A convolution outputs statistics only if a norm uses them.
     for (const auto& [node, norm] : plan_.norms) {
       if (norm.form != NormPlan::Form::kept && norm.conv) {
         plan_.convs[*norm.conv].statistics = true;
@@ -91,14 +92,14 @@ class Planner {
     return around_.desc(around_.node(norm).inputs.front());
   }
 
-  // Whether the node is a plain convolution of the image `id`.
+  // Returns whether the node is a plain convolution of the image `id`.
   bool convolves(const Node& node, TensorId id) const {
     const auto* conv = as<Conv2d>(node);
     return conv != nullptr && is_plain(conv->attributes) && node.inputs[0] == id &&
            node.inputs[1] != id;
   }
 
-  // Asked several times of each convolution; an answer may cost the backend some thought.
+  // Caches answers: each convolution is asked several times, and a backend may take long to answer.
   bool conv_runs(NodeIndex node, const FusedConvAttributes& attributes) {
     const auto key = std::make_tuple(node, attributes.prologue, attributes.statistics);
     const auto [answer, is_new] = answers_.try_emplace(key);
@@ -119,7 +120,7 @@ class Planner {
     return around_.runs(FusedConv(attributes), std::move(in));
   }
 
-  // The convolution that can sum up what the norm normalises.
+  // Returns the convolution that makes the norm's input, if it can output the statistics.
   std::optional<NodeIndex> summing_conv(const Node& norm) {
     const std::optional<NodeIndex> made_by = around_.producer(norm.inputs.front());
     const Conv2d* conv = made_by ? as<Conv2d>(around_.node(*made_by)) : nullptr;
@@ -168,7 +169,7 @@ class Planner {
     return conv_runs(conv, {.window = {}, .prologue = true, .statistics = statistics});
   }
 
-  // Whether all that read the norm's output can normalise it themselves.
+  // Returns whether all readers of the norm's output can normalise its input themselves.
   bool takes_prologues(NodeIndex i, const NormPlan& norm) {
     const Node& node = around_.node(i);
     const BatchNormAttributes& a = as<BatchNorm>(node)->attributes;
@@ -229,7 +230,8 @@ class Planner {
     return around_.runs(ScaleBias(a.relu, rest), std::move(in));
   }
 
-  // The norm that makes the residual of norm `i` for it alone, and need not store it.
+  // Returns the norm that makes the residual of norm `i`, if nothing else reads it, so that its
+  // output need not be stored.
   std::optional<NodeIndex> joined_norm(NodeIndex i) const {
     const TensorId residual = around_.node(i).inputs.back();
     const std::optional<NodeIndex> made_by = around_.producer(residual);

@@ -9,48 +9,49 @@
 #include "runtime/graph.h"
 #include "runtime/kernel.h"
 
-// The rewrite that fuse_convolutions will make, node by node: decided before anything is rewritten.
+// The decisions of fuse_convolutions() for every node, made before anything is rewritten.
 namespace cnn::layers {
 
 using NodeIndex = std::size_t;
 
-// Nodes of BatchNorm that stay kernels of their own although they could be fused.
+// BatchNorm nodes that stay kernels of their own although they could be fused.
 using PlainNorms = std::set<NodeIndex>;
 
-struct NormPlan {  // of a BatchNorm
-  // stored: a ScaleBias. joined: the second image of another norm's ScaleBias. on_load: the
-  // prologue of all its readers.
+struct NormPlan {  // the decision for a BatchNorm
+  // kept: stays a BatchNorm. stored: a ScaleBias stores its output. joined: the ScaleBias of
+  // another norm also normalises its image, as the residual. on_load: its readers normalise as
+  // their prologue, and its output is never stored.
   enum class Form : std::uint8_t { kept, stored, joined, on_load };
   Form form = Form::kept;
-  std::optional<NodeIndex> conv;    // makes the sums; nothing: ChannelSums does
+  std::optional<NodeIndex> conv;    // makes the sums; nothing: a ChannelSums does
   std::optional<NodeIndex> joined;  // the norm of the residual, in the same ScaleBias
 };
 
-struct ConvPlan {                 // of a Conv2d that becomes a FusedConv
-  std::optional<NodeIndex> norm;  // its prologue
+struct ConvPlan {                 // a Conv2d that becomes a FusedConv
+  std::optional<NodeIndex> norm;  // the norm that becomes its prologue
   bool statistics = false;
 };
 
-struct BackwardPlan {  // of a BatchNormBackward
-  NodeIndex norm = 0;  // the forward one
-  NodeIndex data = 0;  // the Conv2dBackwardData that it absorbs
+struct BackwardPlan {  // a BatchNormBackward that absorbs a Conv2dBackwardData
+  NodeIndex norm = 0;  // its BatchNorm in the forward pass
+  NodeIndex data = 0;  // the Conv2dBackwardData
 };
 
-struct ConvFusion {  // by node
+struct ConvFusion {  // all decisions, by node
   std::map<NodeIndex, NormPlan> norms;
   std::map<NodeIndex, ConvPlan> convs;
   std::map<NodeIndex, BackwardPlan> backward;
-  std::map<NodeIndex, NodeIndex> weights;  // Conv2dBackwardWeights: the norm of its prologue
+  std::map<NodeIndex, NodeIndex> weights;  // by Conv2dBackwardWeights: the norm in its prologue
   std::vector<bool> absorbed;
 
-  const NormPlan* fused_norm(NodeIndex node) const {  // nullptr: stays as it is
+  const NormPlan* fused_norm(NodeIndex node) const {  // nullptr if it stays a BatchNorm
     const auto found = norms.find(node);
     return found == norms.end() || found->second.form == NormPlan::Form::kept ? nullptr
                                                                               : &found->second;
   }
 };
 
-// See fuse_convolutions.
+// Returns the decisions for a graph; parameters as in fuse_convolutions().
 ConvFusion plan_conv_fusion(const Graph& graph, const KernelTable& table, Layout image,
                             const PlainNorms& plain = {});
 

@@ -17,8 +17,8 @@
 namespace cnn::layers {
 namespace {
 
-// The Add of two that makes the gradient of this norm's output, for it alone, of `largest` bytes at
-// most.
+// Returns the Add of two operands that makes the gradient of this norm's output, if the norm is its
+// only reader and the sum has at most `largest` bytes.
 std::optional<NodeId> own_sum(const Graph& graph, const std::vector<std::size_t>& readers,
                               const Node& node, std::size_t largest) {
   const auto* norm = as<BatchNormBackward>(node);
@@ -45,7 +45,8 @@ void emit_joined(Rewriter& rewriter, const Node& node, const Node& sum) {
                 node.outputs);
 }
 
-// The same op, which also makes a mask of its output; nullptr if it cannot.
+// Returns the op of the node with a mask of its output as a further output; nullptr if it cannot
+// make one.
 std::shared_ptr<const Op> with_mask(const Node& node) {
   if (const auto* norm = as<BatchNorm>(node)) {
     BatchNormAttributes a = norm->attributes;
@@ -60,7 +61,7 @@ std::shared_ptr<const Op> with_mask(const Node& node) {
   return nullptr;
 }
 
-// Which nodes make masks, and which read them.
+// Decides which nodes output masks and which nodes read them.
 class MaskPlan {
  public:
   MaskPlan(const Graph& graph, const KernelTable& table, Layout image)
@@ -128,7 +129,7 @@ std::vector<Value> operands(Rewriter& rewriter, const Node& node) {
   return in;
 }
 
-// Emits an op whose first outputs are the node's, and returns its last.
+// Appends an op whose first outputs replace those of the node, and returns its last output.
 Value emit_in_place_of(Rewriter& rewriter, const Node& node, std::shared_ptr<const Op> op,
                        std::span<const Value> in) {
   const std::vector<Value> out = rewriter.graph().append(std::move(op), in);
@@ -164,7 +165,7 @@ Rewritten join_gradients(const Graph& graph, std::size_t largest) {
 
 Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image) {
   const MaskPlan plan(graph, table, image);
-  std::map<TensorId, Value> masks;  // by the old image that they are of
+  std::map<TensorId, Value> masks;  // by their image in the old graph
   Rewriter rewriter(graph);
   for (std::size_t i = 0; i < graph.nodes().size(); ++i) {
     const Node& node = graph.nodes()[i];

@@ -8,17 +8,19 @@
 
 namespace cnn::layers {
 
-// Training graphs, once gradients are there: an Add of two gradients that only a BatchNormBackward
-// reads becomes part of it. A sum of more than two stays: to take but the last of them in would
-// save nothing. So does one of more than `largest` bytes: a norm that adds holds one image more
-// than one which gets the sum in the place of a gradient. The same values, in f32 the same bits.
+// Fuses sums of gradients in a training graph: an Add of two gradients whose only reader is a
+// BatchNormBackward becomes part of it. A sum of more than two stays an Add, because the norm could
+// absorb only its last term, which saves nothing. A sum of more than `largest` bytes stays too: a
+// norm that adds keeps both gradients alive, while an Add may overwrite one of them. Values stay
+// the same, in f32 bitwise.
 inline constexpr std::size_t any_size = std::numeric_limits<std::size_t>::max();
 Rewritten join_gradients(const Graph& graph, std::size_t largest = any_size);
 
-// After fuse_convolutions, which knows nothing of masks: where the table has kernels for it (asked
-// with images laid out as `image`), a BatchNorm or ScaleBias whose output opens the gate of a
-// BatchNormBackward also makes a mask of it, see relu_mask.h, and the gradient reads that. The same
-// values.
+// Replaces images that are kept only for the sign of a ReLU by masks of one bit per element, see
+// relu_mask.h: a BatchNorm or ScaleBias whose output gates a BatchNormBackward also outputs its
+// mask, and the gradient reads the mask. Rewrites only nodes for which the table has kernels when
+// images lie in layout `image`. Follows fuse_convolutions(), which does not expect masks. Values
+// stay the same.
 Rewritten mask_gates(const Graph& graph, const KernelTable& table, Layout image);
 
 }  // namespace cnn::layers

@@ -14,20 +14,21 @@
 namespace cnn::layers {
 namespace {
 
-// Images of so few channels (network inputs) lie as their first reader wants: padding 3 channels to
-// 16 would cost five times the bytes.
+// Images with fewer channels (network inputs) take the layout that their first reader wants:
+// padding 3 channels to 16 would take five times the bytes.
 constexpr std::int64_t few_channels = 8;
 
-// The preferred that one run over the graph learns for the next, by old TensorId.
+// The layouts that one run over the graph learns for the next, by old TensorId.
 struct PreferredLayouts {
-  std::vector<std::optional<TensorDesc>> reader;    // how the first reader wants the tensor
-  std::vector<std::optional<TensorDesc>> produced;  // how its node makes it
+  std::vector<std::optional<TensorDesc>> reader;    // the description that the first reader takes
+  std::vector<std::optional<TensorDesc>> produced;  // the description that its producer makes
 };
 
-// One run over the graph: settles layouts in node order, given the descriptions of what persists.
+// One run over the graph: settles layouts in node order, given the descriptions of parameters and
+// state.
 class Assignment {
  public:
-  // persistent: how each parameter and state lies, by old TensorId; nothing: as declared.
+  // persistent: the description of each parameter and state, by old TensorId; nothing: as declared.
   Assignment(const Graph& graph, const KernelTable& table, Layout image,
              const PreferredLayouts& preferred,
              std::span<const std::optional<TensorDesc>> persistent)
@@ -72,15 +73,16 @@ class Assignment {
       asked.out.push_back(wanted_output(output));
     }
     if (const auto* update = dynamic_cast<const Update*>(node.op.get())) {
-      for (std::size_t i = 0; i < update->parameters; ++i) {  // gradients lie as their parameters
+      for (std::size_t i = 0; i < update->parameters;
+           ++i) {  // asks for gradients in the layouts of their parameters
         asked.in[update->first_gradient() + i] = asked.in[update->first_parameter() + i];
       }
     }
     return asked;
   }
 
-  // Where only a fallback runs the op in its type, and in another one at that, a better kernel may
-  // run it in the fallback's.
+  // If only the fallback kernel runs the op, and runs it in another type than the operands', asks
+  // again with that type: a faster kernel may run the op in it.
   std::optional<KernelSpec> describe(const Op& op, Signature asked) const {
     std::optional<KernelSpec> spec = table_.describe(op, asked);
     const auto same_type = [](const TensorDesc& a, const TensorDesc& b) {
@@ -119,7 +121,7 @@ class Assignment {
     }
   }
 
-  // The input of a node in the description its kernel takes.
+  // Returns the input of a node in the description that its kernel takes, converted if necessary.
   TensorId operand(const Node& node, std::size_t i, const TensorDesc& wanted) {
     const TensorId old = node.inputs[i];
     if (!learned_.reader[index_of(old)]) {
@@ -132,7 +134,8 @@ class Assignment {
     return converted(id, wanted);
   }
 
-  // A fallback kernel may have made another type than the op promises: back to the promised one.
+  // Returns the output in the type that the op declares: a fallback kernel may have made another
+  // one.
   TensorId as_declared(TensorId old, TensorId made) {
     const TensorDesc& declared = rewriter_.old().info(old).desc;
     if (rewriter_.graph().info(made).desc.type == declared.type) {
@@ -163,7 +166,7 @@ class Assignment {
     return result;
   }
 
-  // Outputs reach the host as plain tensors.
+  // Converts outputs to plain tensors, as the host reads them.
   Rewritten finish() {
     for (const Output& output : rewriter_.old().outputs()) {
       const TensorId id = rewriter_.now(output.tensor);
@@ -201,7 +204,8 @@ Descriptions descriptions_of(const Graph& graph, std::span<const TensorInfo> fix
   return result;
 }
 
-// A parameter and its slots lie as the gradient is made, and so does what keeps it for a step.
+// Gives a parameter and its slots the description of its gradient, and also the state in which a
+// StaleGradient keeps the gradient for a step.
 void follow_gradients(const Graph& graph, PreferredLayouts learned, Descriptions& result) {
   for (const Node& node : graph.nodes()) {
     if (dynamic_cast<const StaleGradient*>(node.op.get()) != nullptr) {
@@ -232,8 +236,8 @@ void follow_gradients(const Graph& graph, PreferredLayouts learned, Descriptions
   }
 }
 
-// A tensor that no update touches lies as its first reader wants it, if that is only a matter of
-// order.
+// Gives parameters and state that no update touches the description that their first reader takes,
+// if it has the same type.
 void follow_readers(const Graph& graph, const PreferredLayouts& learned, Descriptions& result) {
   for (std::size_t i = 0; i < result.size(); ++i) {
     const TensorInfo& info = graph.tensors()[i];
@@ -272,7 +276,7 @@ Rewritten assign_layouts(const Graph& graph, const KernelTable& table, Layout im
   Descriptions persistent = descriptions_of(graph, fixed);
   const PreferredLayouts nothing{Descriptions(persistent.size()), Descriptions(persistent.size())};
   Assignment first(graph, table, image, nothing, persistent);
-  (void)first.run();  // only to learn what kernels want
+  (void)first.run();  // only learns the requirements of kernels
   follow_gradients(graph, first.learned(), persistent);
   follow_readers(graph, first.learned(), persistent);
   return Assignment(graph, table, image, first.learned(), persistent).run();

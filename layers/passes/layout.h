@@ -5,16 +5,19 @@
 
 namespace cnn::layers {
 
-// The layout of images inside a network whose kernels like `preferred`: blocks of 16 channels only
-// where they would not be mostly padding, as with DenseNet's growth of 12.
+// Returns the layout of images inside a network whose kernels prefer `preferred`. Returns nhwc
+// instead of blocks of 16 channels if these would be mostly padding, as with DenseNet's growth of
+// 12.
 Layout image_layout(const Graph& graph, Layout preferred);
 
-// Gives every tensor a layout, from what the kernels of the table want when images lie in `image`,
-// and puts Convert nodes at the seams (of layout, packing and type; one per tensor and target).
-// Parameters take the packing of their gradient, so that the update needs no conversion, or in a
-// graph without gradients that of their first reader; slots follow their parameter. A parameter or
-// state found in `fixed` (by name) keeps the description it has there: an evaluation graph takes
-// the layouts of the training variables as given.
+// Layout assignment: gives every tensor a layout, from the requirements of the table's kernels when
+// images lie in layout `image`. Inserts a Convert wherever a kernel takes another layout, packing
+// or type than the tensor has, one for each tensor and target. Parameters take the packing of their
+// gradient, so that the update needs no conversion; in a graph without gradients they take that of
+// their first reader. Optimizer slots follow their parameter. A parameter or state whose name is in
+// `fixed` keeps the description given there: an evaluation graph shares the variables of training.
+// Throws Error if the table has no kernel for an op or a conversion, or if `fixed` has another
+// shape or type.
 Rewritten assign_layouts(const Graph& graph, const KernelTable& table, Layout image,
                          std::span<const TensorInfo> fixed = {});
 

@@ -8,8 +8,8 @@
 
 namespace cnn::layers {
 
-// Returns the seconds that a node takes on the device, nothing where they are not known. Nodes of
-// equal keys compute the same on operands of the same shapes, types and layouts.
+// Returns the seconds that a node takes on the device, or nothing if they are unknown. Nodes with
+// equal keys compute the same function on operands of the same shapes, types and layouts.
 using NodeSeconds = std::function<std::optional<double>(const std::string& key, const Op& op,
                                                         const Signature& signature)>;
 

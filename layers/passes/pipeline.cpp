@@ -30,7 +30,7 @@ std::size_t count(const Graph& graph) {
       graph.nodes(), [](const Node& node) { return as<O>(node) != nullptr; }));
 }
 
-// Fuses across the forward and the backward half of a training graph.
+// Fuses ops of the forward and backward pass of a training graph.
 std::shared_ptr<Graph> fuse_across(std::shared_ptr<Graph> graph, const KernelTable& table,
                                    const PipelineOptions& options, const PlainNorms& plain) {
   if (options.fusion == Fusion::conv) {
@@ -62,7 +62,7 @@ PlainNorms choose_plain_norms(const std::shared_ptr<Graph>& graph, const KernelT
       options.seconds);
 }
 
-// The forward graph in slices of its batch, as far as that can be.
+// Returns the forward graph with its batch in slices, as far as the graph allows it.
 Rewritten sliced(const Graph& graph, std::int64_t slices, Slicing& slicing) {
   const std::optional<TensorId> cut = find_cut(graph);
   slicing = slicing_of(graph, cut, slices);
@@ -96,7 +96,7 @@ PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
   const bool fuses = options.fusion != Fusion::none;
   PipelineResult result{.graphs = {}, .fusion = options.fusion, .norms = {}, .slicing = {}};
   const Rewritten start = fuses ? fuse_activations(forward) : copy_of(forward);
-  // Folded weights are made once for all slices.
+  // Folds before slicing, so that all slices share the folded weights.
   const bool folds = fuses && !options.loss;
   const Rewritten slices = sliced(folds ? *fold_batch_norms(*start.graph).graph : *start.graph,
                                   options.slices, result.slicing);

@@ -17,61 +17,63 @@
 
 namespace cnn::layers {
 
-// How far a graph is rewritten. bn: ReLU and joins within what comes before them, norms folded
-// where nothing is trained. conv: also norms within the convolutions around them.
+// The extent of operator fusion. none: no rewrite. bn: ReLU and Add become epilogues of the ops
+// before them, and inference graphs fold batch norms into convolutions. conv: also fuses batch
+// norms with the convolutions around them.
 enum class Fusion : std::uint8_t { none, bn, conv };
 std::string_view name_of(Fusion fusion);
 
 struct TrainingOptions {
   OptimizerOptions optimizer;
-  // Called between gradients and update, of all parameters: may append nodes and outputs, and put
-  // other tensors in the place of the gradients. Empty: nothing happens there.
+  // Called after the gradients of all parameters are appended and before the update is. May append
+  // nodes and outputs, and replace gradients by other tensors. Empty: not called.
   std::function<void(std::span<const Value> parameters, std::span<Value> gradients)> on_gradients;
 };
 
-// Appends to a forward graph the gradients of `loss` by all parameters, the running averages of
-// batch norms and the update, whose L2 sum becomes the output "l2". Throws Error if the loss does
-// not depend on every parameter.
+// Appends to a forward graph the gradients of `loss` with respect to all parameters, the running
+// averages of batch norms and the update, whose L2 sum becomes the output "l2". Throws Error if the
+// loss does not depend on every parameter.
 void append_training(Graph& graph, Value loss, const TrainingOptions& options);
 
-// The choices of the passes that turn a forward graph into a step.
+// Options of the passes that turn a forward graph into a step.
 struct PipelineOptions {
-  Fusion fusion = Fusion::bn;  // at most: conv only as far as the table has kernels for it
-  // With Fusion::conv: batch norms that are faster plain stay so, see norms_faster_plain(). Empty:
-  // all are fused that the table has kernels for.
+  Fusion fusion = Fusion::bn;  // an upper limit: conv needs kernels of the table
+  // With Fusion::conv: leaves batch norms unfused that are faster so, see norms_faster_plain().
+  // Empty: fuses all batch norms for which the table has kernels.
   NodeSeconds seconds = {};
-  Layout layout = Layout::nchw;   // of images inside the network
-  std::optional<TensorId> loss;   // f32 []: the graph is trained. Nothing: it stays as it is
-  TrainingOptions training = {};  // with a loss
-  // Two gradients of more bytes than this meet in a node of their own, not in the norm that reads
-  // their sum: for a step that must do with little memory, see join_gradients().
+  Layout layout = Layout::nchw;   // the layout of images inside the network
+  std::optional<TensorId> loss;   // f32 []: appends the training step. Nothing: inference
+  TrainingOptions training = {};  // used only with a loss
+  // Sums of two gradients that are larger than this many bytes stay Add nodes of their own instead
+  // of parts of a batch norm, which saves memory; see join_gradients().
   std::size_t max_fused_grad_add_bytes = any_size;
-  // The batch is computed in so many slices as far as that can be, see slice_batch().
+  // Computes the batch in this many slices where the graph allows it, see slice_batch().
   std::int64_t slices = 1;
-  // Variables of a training program that an evaluation shares: their layouts are given, and they
-  // change between its runs. Empty: there is none.
+  // Variables that an evaluation shares with a training program, which sets their layouts and
+  // changes them between evaluations. Empty: none are shared.
   std::span<const TensorInfo> fixed = {};
 };
 
-// How many batch norms, each with the convolutions around it, take which form with Fusion::conv.
+// How many batch norms, and the convolutions around them, take each form with Fusion::conv.
 struct NormForms {
   std::size_t fused = 0;
-  std::size_t plain = 0;         // all others
-  std::size_t faster_plain = 0;  // of these: by measured times
+  std::size_t plain = 0;         // all other batch norms
+  std::size_t faster_plain = 0;  // the plain ones that measured times chose
 };
 
 struct PipelineResult {
-  Divided graphs;   // layouts are settled: ready to be planned
-  Fusion fusion{};  // as reached: conv only if there are fused convolutions
+  Divided graphs;   // with settled layouts, ready to be planned
+  Fusion fusion{};  // the extent reached: conv if any convolution is fused
   NormForms norms;
   Slicing slicing;
 };
 
-// All passes in their order: forward fusion, slices of the batch, gradients and update, fusion
-// across the two halves, layouts, then what leaves the step for a prologue (copies of parameters
-// that the update keeps up to date, or what depends on constants alone), and what is concatenated
-// in place. Kernels are only asked, by describe(); no pass puts an op that they lack in the place
-// of one that they have.
+// Runs all passes in their order: forward fusion, slices of the batch, gradients and update, fusion
+// across forward and backward pass, layouts. Then nodes that need not run in every step move to a
+// prologue: conversions to copies of parameters that the update maintains, or nodes that depend on
+// constants alone. Concatenation in place comes last. Asks kernels only by describe(), and replaces
+// no op that has a kernel by one that has none. Throws Error as append_training() and
+// assign_layouts() do.
 PipelineResult run_pipeline(const Graph& forward, const KernelTable& table,
                             const PipelineOptions& options);
 

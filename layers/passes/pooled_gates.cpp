@@ -18,7 +18,8 @@ struct PooledGate {
 
 const Node& node_of(const Graph& graph, NodeId id) { return graph.nodes()[index_of(id)]; }
 
-// The pool behind the output of a ReLU whose gradient this node gates.
+// Returns the max pool that reads the ReLU whose gradient this node gates, if the pool is the only
+// source of that gradient.
 std::optional<PooledGate> pooled_gate(const Graph& graph, const std::vector<std::size_t>& readers,
                                       const Node& node) {
   const auto* relu = as<ReluBackward>(node);
@@ -36,7 +37,8 @@ std::optional<PooledGate> pooled_gate(const Graph& graph, const std::vector<std:
   return PooledGate{.pool_backward = *made_by, .pooled = node_of(graph, *pool).outputs[0]};
 }
 
-// The gate, then the pool, whose output is then the node's.
+// Appends the gate, then the gradient of the pool, whose output replaces that of the gate in the
+// old graph.
 void emit_gated(Rewriter& rewriter, const Node& gate, const Node& pool, TensorId pooled) {
   Graph& graph = rewriter.graph();
   const Value dy{&graph, rewriter.now(pool.inputs[0])};

@@ -4,10 +4,10 @@
 
 namespace cnn::layers {
 
-// Training graphs, once gradients are there: where a max pool reads what a ReLU made, and nothing
-// else sends that a gradient, the gate of the ReLU moves to the other side of the pool. A gradient
-// goes to the maximum of each window, which is open where the pooled value is: so the smaller image
-// opens the gate, and the larger one is not kept for it. The same bits.
+// Moves the gate of a ReLU in front of a max pool to the other side of the pool, in a training
+// graph, if the pool is the only source of the gradient. The pool sends each gradient to the
+// maximum of its window, whose sign is that of the pooled value. So the pooled image decides the
+// gate, and the larger image need not be kept for it. Values stay bitwise the same.
 Rewritten gate_pooled_gradients(const Graph& graph);
 
 }  // namespace cnn::layers

@@ -99,7 +99,7 @@ class Division {
 
   const Graph& graph_;
   const std::vector<bool>& taken_;
-  std::vector<bool> needed_;  // by TensorId: in the step
+  std::vector<bool> needed_;  // by TensorId: read by the step or an output
 };
 
 }  // namespace

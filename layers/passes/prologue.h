@@ -7,17 +7,18 @@
 
 namespace cnn::layers {
 
-// A graph cut in two: nodes that need not run in every step, and the step without them. The tensors
-// that the prologue makes and the step reads are of Role::derived, of the same names in both. So
-// the prologue must run before the first step, and again whenever something other than the step
-// wrote the variables that it reads.
+// A graph cut in two: a prologue of nodes that need not run in every step, and the step without
+// them. The tensors that the prologue makes for the step are of Role::derived and have the same
+// names in both graphs. The prologue must run before the first step, and again whenever anything
+// but the step writes the variables that it reads.
 struct Divided {
   std::shared_ptr<Graph> step;
-  std::shared_ptr<Graph> prologue;  // null where no node was taken
+  std::shared_ptr<Graph> prologue;  // null if no node was taken
 };
 
-// taken: by NodeId, the nodes of the prologue. They must read nothing but variables and what other
-// taken nodes make, and change nothing in place. The graph's layouts are settled.
+// Returns both parts of a graph with settled layouts. taken: by NodeId, whether the node belongs to
+// the prologue. Nodes of the prologue may read only variables and outputs of other such nodes, and
+// must mutate nothing. Throws Error if one reads a tensor that the step makes.
 Divided divide(const Graph& graph, const std::vector<bool>& taken);
 
 }  // namespace cnn::layers

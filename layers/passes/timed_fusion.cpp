@@ -34,8 +34,8 @@ std::string text_of(const BatchNormAttributes& a) {
   return std::string(a.relu ? " relu" : "") + (a.residual ? " residual" : "");
 }
 
-// The attributes of a node's op that its operands do not show. Empty for ops that fusion neither
-// makes nor takes away: these are equal in all forms of a step.
+// Returns the attributes of a node's op that its operands do not show. Empty for ops that fusion
+// neither makes nor removes, since these are equal in all forms of a step.
 std::string attributes_of(const Node& node) {
   if (const auto* conv = as<Conv2d>(node)) {
     return text_of(conv->attributes);
@@ -81,12 +81,12 @@ std::string key_of(const Graph& graph, const Node& node) {
          to_string(signature_of(graph, node));
 }
 
-// The nodes of a step by key.
+// Counts the nodes of a step by key.
 class NodeCounts {
  public:
   explicit NodeCounts(std::shared_ptr<const Graph> step) : step_(std::move(step)) {
     for (const Node& node : step_->nodes()) {
-      if (!node.inputs.empty()) {  // constants are made before the first step
+      if (!node.inputs.empty()) {  // nodes without inputs only make constants
         Kind& kind = kinds_[key_of(*step_, node)];
         kind.example = &node;
         ++kind.count;
@@ -94,8 +94,8 @@ class NodeCounts {
     }
   }
 
-  // The seconds that this step takes longer than `other`; nothing where a node that one of them has
-  // more often is not timed.
+  // Returns the seconds by which this step is longer than `other`, or nothing if a node that one of
+  // them has more often has no time.
   std::optional<double> seconds_beyond(const NodeCounts& other, const NodeSeconds& seconds) const {
     const std::optional<double> more = seconds_not_in(other, seconds);
     const std::optional<double> less = more ? other.seconds_not_in(*this, seconds) : std::nullopt;
@@ -130,7 +130,8 @@ class NodeCounts {
   std::map<std::string, Kind> kinds_;
 };
 
-// Groups norms that are equal and stand between equal operations, in the order of the graph.
+// Groups norms that are equal and stand between equal operations; groups and norms are in the order
+// of the graph.
 std::vector<PlainNorms> kinds_of(const Graph& graph, std::span<const NodeIndex> norms) {
   std::map<TensorId, std::vector<std::string>> readers;
   for (const Node& node : graph.nodes()) {
@@ -170,12 +171,13 @@ PlainNorms toggled(PlainNorms plain, const PlainNorms& kind) {
   return plain;
 }
 
+// The current point of the descent: the plain norms and the nodes of their step.
 class Descent {
  public:
   Descent(const BuildStep& build, const NodeSeconds& seconds)
       : build_(build), seconds_(seconds), counts_(build({})) {}
 
-  // Whether the step is shorter with these norms plain: then they are from now on.
+  // Takes these norms as the plain ones if that shortens the step, and returns whether it does.
   bool accept(PlainNorms plain) {
     NodeCounts counts(build_(plain));
     const std::optional<double> longer = counts.seconds_beyond(counts_, seconds_);
@@ -202,8 +204,8 @@ PlainNorms norms_faster_plain(const Graph& graph, std::span<const NodeIndex> fus
                               const BuildStep& build, const NodeSeconds& seconds) {
   const std::vector<PlainNorms> kinds = kinds_of(graph, fusible);
   Descent descent(build, seconds);
-  // The sum falls with every change, so this ends by itself; the bound is for networks of very many
-  // kinds.
+  // Every change shortens the sum, so the descent ends by itself; the bound limits its time for
+  // networks with very many kinds.
   constexpr int most_sweeps = 4;
   bool improved = true;
   for (int sweep = 0; improved && sweep < most_sweeps; ++sweep) {
