@@ -7,9 +7,9 @@
 #include "layers/cuda/tile.cuh"
 #include "layers/cuda/vector.cuh"
 
-// Code that the forms of batch norm share. y = x scale + shift by channel, computed from the same
-// four vectors by the same operations wherever it is needed: the gate of a ReLU must open in the
-// backward pass exactly where it did in the forward one.
+// Code that the forms of batch norm share. All of them compute y = x scale + shift by channel from
+// the same four vectors by the same operations, so that the gate of a ReLU opens in the backward
+// pass exactly where it opened in the forward pass.
 namespace cnn::layers::cuda {
 
 struct NormVectors {             // f32 [C], in device memory

@@ -4,7 +4,7 @@
 
 #include "runtime/cuda/launch.h"
 
-// Reductions over a value of each thread of one block.
+// Block reductions: combine one value of each thread of a block.
 namespace cnn::layers::cuda {
 
 inline constexpr int block_threads = 256;  // of every block that reduces
@@ -12,9 +12,9 @@ inline constexpr int block_threads = 256;  // of every block that reduces
 template <class Number>
 inline constexpr std::size_t reduce_bytes = block_threads * sizeof(Number);
 
-// combine(a, b) over the values of all threads of a one-dimensional block, in a fixed order; every
-// thread gets the result. Takes reduce_bytes of shared memory from its beginning, which must be
-// used for nothing else. Every thread must call it.
+// Reduces the values of all threads of a one-dimensional block by combine(a, b), in a fixed order,
+// and returns the result to every thread. Every thread must call it. Uses the first reduce_bytes of
+// shared memory, which must hold nothing else.
 template <class Number, class Combine>
 __device__ Number reduce_block(Number value, const Combine& combine) {
   const cnn::cuda::Shared<Number> shared(0, block_threads);
@@ -37,7 +37,7 @@ __device__ Number sum_block(Number value) {
   return reduce_block(value, [](Number a, Number b) { return a + b; });
 }
 
-// The sum of n values in memory, by one block.
+// Returns the sum of n values in memory, computed by one block.
 template <class Number>
 __device__ Number sum_array(const Number* values, std::int64_t n) {
   Number sum = 0;

@@ -8,8 +8,8 @@
 
 namespace cnn::layers::cuda {
 
-// One convolution as the library runs it: all tensors in nhwc and of one type, sums in f32. Which
-// of x, w and y is computed is a matter of the direction.
+// One convolution as the library runs it: all tensors in nhwc and of one type, sums in f32. The
+// direction says which of x, w and y is computed.
 struct ConvGraph {
   Direction direction{};
   DataType type = DataType::f32;
@@ -21,11 +21,12 @@ struct ConvGraph {
   bool relu = false;
 };
 
-// "forward f16 x 256x64x56x56 w 64x64x3x3 stride 1x1 pad 1,1,1,1 bias relu": equal for equal
-// graphs.
+// Returns a key that is equal for equal graphs, such as "forward f16 x 256x64x56x56 w 64x64x3x3
+// stride 1x1 pad 1,1,1,1 bias relu".
 std::string key_of(const ConvGraph& graph);
 
-// Its tensors in memory are x, w, then the bias if there is one, then y.
+// Returns the operation graph of the convolution. Its tensors in memory are x, w, then the bias if
+// there is one, then y.
 OperationGraph operations_of(const ConvGraph& graph);
 
 }  // namespace cnn::layers::cuda

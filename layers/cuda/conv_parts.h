@@ -7,12 +7,12 @@
 #include "runtime/required.h"
 #include "runtime/tensor.h"
 
-// Kernels that the libraries leave to us around convolutions and matrix products, on rows of
-// channels: an image in nhwc has a row for each pixel, weights one for each tap of a filter. All
-// pointers are device memory; everything is enqueued.
+// Our own kernels before and after the engines of convolutions and matrix products, on rows of
+// channels: an image in nhwc has a row for each pixel, weights have one for each tap of a filter.
+// All pointers are device memory; every function enqueues its work and returns.
 namespace cnn::layers::cuda {
 
-// 16-bit rows of `channels` elements become rows of `padded`, zeros at their end. padded: 4 or 8.
+// Pads 16-bit rows of `channels` elements with zeros to rows of `padded` elements. padded: 4 or 8.
 struct PadRows {
   const std::byte* from = nullptr;
   std::byte* to = nullptr;
@@ -21,7 +21,7 @@ struct PadRows {
 };
 void pad_rows(Stream& stream, const PadRows& pad);
 
-// Rows of `padded` elements of a 16-bit type become f32 rows of their first `channels`.
+// Converts rows of `padded` 16-bit elements to f32 rows of their first `channels`.
 struct WidenRows {
   const std::byte* from = nullptr;
   float* to = nullptr;

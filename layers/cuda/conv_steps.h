@@ -8,8 +8,8 @@
 #include "layers/cuda/conv_graph.h"
 #include "runtime/kernel.h"
 
-// How a node of a convolution is computed: by an engine of the library, and what it leaves to us
-// before and after it. The library of the engine does not matter here.
+// The steps that compute a convolution node: an engine of a library, and our own kernels before and
+// after it. They do not depend on which library has the engine.
 namespace cnn::layers::cuda {
 
 // Addresses of one run, in nhwc.
@@ -25,11 +25,11 @@ class ConvEngine {
   virtual void run(Stream& stream, const ConvOperands& operands) = 0;
 };
 
-// The workspace in bytes of the engine for a graph; nothing if there is none.
+// Returns the workspace of the engine for a graph in bytes, or nothing if there is no engine.
 using FindWorkspace = std::function<std::optional<std::size_t>(const ConvGraph&)>;
 
 struct ConvSteps {
-  ConvGraph graph;               // what the engine runs
+  ConvGraph graph;               // the convolution that the engine runs
   KernelSpec spec;               // of the whole node
   std::size_t engine_bytes = 0;  // of the workspace, for the engine
   int channels = 0;              // of x and w in memory; the graph's are padded if it has more
@@ -37,13 +37,13 @@ struct ConvSteps {
   ConvAttributes attributes;
 
   bool is_padded() const { return graph.x[1] > channels && !attributes.depthwise; }
-  // The images as the node has them in memory.
+  // The images as the node has them in memory, without padding.
   TensorDesc x_image() const;
   TensorDesc y_image() const;
 };
 
-// The steps for a node, as it is asked or with other layouts and types; nothing if an operand has a
-// type that no engine takes, or there is no engine.
+// Returns the steps for a node in the requested layouts and types or in others. Returns nothing if
+// no engine takes an operand's type or there is no engine.
 std::optional<ConvSteps> steps_of(const Conv2d& op, const Signature& asked,
                                   const FindWorkspace& find);
 std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature& asked,
@@ -51,6 +51,7 @@ std::optional<ConvSteps> steps_of(const Conv2dBackwardData& op, const Signature&
 std::optional<ConvSteps> steps_of(const Conv2dBackwardWeights& op, const Signature& asked,
                                   const FindWorkspace& find);
 
+// Returns the kernel that runs the steps with this engine.
 std::unique_ptr<Kernel> make_kernel(ConvSteps steps, std::unique_ptr<ConvEngine> engine);
 
 }  // namespace cnn::layers::cuda

@@ -8,19 +8,21 @@
 #include "layers/cuda/vector.cuh"
 #include "runtime/cuda/launch.h"
 
-// Kernels that treat every element alike walk through memory as it lies, whatever the shape.
+// Grid-stride loops for elementwise kernels: they walk through memory as it lies, whatever the
+// shape.
 namespace cnn::layers::cuda {
 
 inline constexpr int flat_threads = 256;
 
-// One thread for each item up to what the device holds at once; threads then take further items, a
-// grid apart. A second wave of blocks would run mostly alone.
+// Returns a grid with one thread for each item, but at most as many blocks as the device holds at
+// once; threads then take further items at a distance of one grid. A second wave of blocks would
+// run mostly alone.
 inline dim3 flat_grid(std::int64_t items, std::int64_t at_once) {
   const std::int64_t blocks = std::min(divide_up(items, flat_threads), at_once);
   return dim3(static_cast<unsigned>(std::max<std::int64_t>(blocks, 1)));
 }
 
-// Starts a kernel that walks through items as flat_thread() and flat_stride() say.
+// Launches a kernel that takes items from flat_thread() on in steps of flat_stride().
 template <class... Parameters, class... Arguments>
 void launch_flat(void (*kernel)(Parameters...), std::int64_t items, Stream& stream,
                  Arguments&&... arguments) {

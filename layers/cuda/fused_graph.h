@@ -16,12 +16,13 @@ struct FusedGraph {
   bool norm = false;
 };
 
+// Returns a key that is equal for equal graphs.
 std::string key_of(const FusedGraph& graph);
 
-// Its tensors in memory are, in this order: x, w, y; with a prologue a and b [C] of the type of x;
-// with statistics sum and squares f32 [O]; with a norm mean, 1 / deviation, gamma and beta, then g
-// (like x), then dgamma, dbeta and the coefficients A, B and C of d loss / d x = A g + B x + C, all
-// but g f32 [C].
+// Returns the operation graph. Its tensors in memory are, in this order: x, w, y; with a prologue a
+// and b [C] of the type of x; with statistics sum and squares f32 [O]; with a norm mean, 1 /
+// deviation, gamma and beta, then g (like x), then dgamma, dbeta and the coefficients A, B and C of
+// d loss / d x = A g + B x + C, all but g f32 [C].
 OperationGraph operations_of(const FusedGraph& graph);
 
 }  // namespace cnn::layers::cuda

@@ -12,8 +12,9 @@
 #include "layers/fused_conv.h"
 #include "runtime/kernel.h"
 
-// How a node of a fused convolution is computed: by an engine of the library, which takes operands
-// of the node and pieces of its workspace. The library of the engine does not matter here.
+// The steps that compute a fused convolution node: an engine of a library, which reads and writes
+// operands of the node and pieces of its workspace. They do not depend on which library has the
+// engine.
 namespace cnn::layers::cuda {
 
 // A fused convolution ready to run.
@@ -24,11 +25,11 @@ class FusedEngine {
   virtual void run(Stream& stream, std::span<void* const> tensors, std::byte* workspace) = 0;
 };
 
-// The workspace in bytes of the engine for a graph; nothing if there is none.
+// Returns the workspace of the engine for a graph in bytes, or nothing if there is no engine.
 using FindFusedWorkspace = std::function<std::optional<std::size_t>(const FusedGraph&)>;
 
-// Where the address of one of a graph's tensors comes from: an operand of the node, or a piece of
-// its workspace.
+// The origin of the address of one of a graph's tensors: an operand of the node, or a piece of its
+// workspace.
 struct Source {
   enum class From : std::uint8_t { in, out, scratch };
   From from{};
@@ -44,8 +45,8 @@ struct FusedSteps {
   bool widen = false;  // scratch holds out[0] in 16 bits
 };
 
-// The steps for a node, as it is asked or with other layouts and types; nothing if there is no
-// engine.
+// Returns the steps for a node in the requested layouts and types or in others; nothing if there is
+// no engine.
 std::optional<FusedSteps> steps_of(const FusedConv& op, const Signature& asked,
                                    const FindFusedWorkspace& find);
 std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Signature& asked,
@@ -53,6 +54,7 @@ std::optional<FusedSteps> steps_of(const FusedConvBackwardWeights& op, const Sig
 std::optional<FusedSteps> steps_of(const ConvBackwardDataNorm& op, const Signature& asked,
                                    const FindFusedWorkspace& find);
 
+// Returns the kernel that runs the steps with this engine.
 std::unique_ptr<Kernel> make_kernel(FusedSteps steps, std::unique_ptr<FusedEngine> engine);
 
 }  // namespace cnn::layers::cuda

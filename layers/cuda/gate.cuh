@@ -7,10 +7,10 @@
 // Gates on a device; see layers/gate.h.
 namespace cnn::layers::cuda {
 
-// Whether the gradient of a ReLU with this output passes.
+// Returns whether the gradient of a ReLU with this output passes.
 __device__ inline bool is_open(float y) { return !(y <= 0); }
 
-// value where the gate is open, else value times zero, but never -0.
+// Returns the value if the gate is open, else the value times zero, but never -0.
 __device__ inline float gated(float value, bool open) { return open ? value : fmaf(value, 0, 0); }
 
 // Bit i: whether the gate of values[i] is open once it is stored as a T.

@@ -13,9 +13,9 @@ namespace cnn::layers::cuda {
 // Which of a convolution's tensors is computed: y, x or w.
 enum class Direction : std::uint8_t { forward, backward_data, backward_weights };
 
-// A graph that a library is to run as one kernel: operations on tensors in nhwc, as data.
-// Operations name tensors by their numbers, from 1 on in the order in which they were added; 0 is
-// none. They stand in an order in which they can be computed one after the other.
+// A graph that a library runs as one kernel: operations on tensors in nhwc, as data. Operations
+// name tensors by numbers from 1 on in the order in which they were added; 0 means none. They are
+// in topological order.
 class OperationGraph {
  public:
   using Id = std::int64_t;
@@ -23,13 +23,12 @@ class OperationGraph {
   struct Tensor {
     Shape shape;  // N, C, H, W
     DataType type = DataType::f32;
-    bool inner = false;      // never in memory
+    bool inner = false;      // an intermediate value, never in memory
     std::int64_t pitch = 0;  // elements between pixels, where that is more than C
     bool operator==(const Tensor&) const = default;
   };
 
-  // x, w and y as of the forward convolution; sums in f32. Fewer channels in w than in x make
-  // groups.
+  // x, w and y as in the forward convolution; sums in f32. Grouped if w has fewer channels than x.
   struct Convolution {
     Direction direction{};
     Window window;
@@ -43,7 +42,7 @@ class OperationGraph {
     Id a = 0, b = 0, out = 0;
     bool operator==(const Elementwise&) const = default;
   };
-  // sum and squares [1, C, 1, 1], f32: of x and x^2 over all else.
+  // Sums of x and x^2 over all axes but channels: sum and squares, f32 [1, C, 1, 1].
   struct Statistics {
     Id x = 0, sum = 0, squares = 0;
     bool operator==(const Statistics&) const = default;
@@ -66,7 +65,7 @@ class OperationGraph {
   std::span<const Tensor> tensors() const { return tensors_; }
   std::span<const Operation> operations() const { return operations_; }
   const Tensor& tensor(Id id) const;  // throws Error if there is none
-  // Those in memory: addresses come in this order.
+  // Returns the tensors in memory; addresses are passed in this order.
   std::vector<Id> in_memory() const;
 
  private:
@@ -74,7 +73,8 @@ class OperationGraph {
   std::vector<Operation> operations_;
 };
 
-// The numbers of the tensors that an operation reads and writes, in the order of its members.
+// Returns the numbers of the tensors that an operation reads and writes, in the order of its
+// members.
 std::vector<OperationGraph::Id> tensors_of(const OperationGraph::Operation& operation);
 
 }  // namespace cnn::layers::cuda

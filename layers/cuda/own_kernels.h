@@ -4,8 +4,8 @@
 
 namespace cnn::layers::cuda {
 
-// The rows of all kernels that are our own: they need no library and also run on the emulated grid
-// of the tests.
+// Adds the rows of all our own kernels, which need no library and also run on the emulated grid of
+// the tests.
 void add_own_kernels(KernelTable& table);
 
 }  // namespace cnn::layers::cuda

@@ -43,13 +43,13 @@ struct Span {
   int begin = 0, end = 0;
 };
 
-// The pixels inside of the image that the window of output `at` covers.
+// Returns the pixels of the image that the window of output `at` covers.
 __device__ inline Span covered(int at, int stride, int pad, int kernel, int size) {
   const int first = at * stride - pad;
   return {first < 0 ? 0 : first, first + kernel < size ? first + kernel : size};
 }
 
-// The outputs whose windows cover a pixel.
+// Returns the outputs whose windows cover a pixel.
 __device__ inline Span covering(int pixel, int stride, int pad, int kernel, int outputs) {
   const int last = pixel + pad;  // in the padded image
   const int past = last - kernel + 1;
@@ -57,7 +57,7 @@ __device__ inline Span covering(int pixel, int stride, int pad, int kernel, int 
   return {past <= 0 ? 0 : (past + stride - 1) / stride, end < outputs ? end : outputs};
 }
 
-// Where the calling thread works.
+// The position in the image at which the calling thread works.
 struct PoolPlace {
   int n = 0, row = 0, column = 0, channel = 0;
   bool exists = false;
@@ -77,7 +77,7 @@ struct PoolPlace {
   }
 };
 
-// The first element of a pixel's channels.
+// Returns the index of the first channel of a pixel.
 __device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int column, int pitch) {
   return (line * columns + column) * pitch;
 }
@@ -86,7 +86,7 @@ __device__ inline std::int64_t pixel_at(std::int64_t line, int columns, int colu
 // window. Waiting for each would leave the memory idle.
 inline constexpr int taps_in_flight = 3;
 
-// visit(row, column, load(row, column)) for all places of the spans, in their order.
+// Calls visit(row, column, load(row, column)) for all positions of the spans, in their order.
 template <class Load, class Visit>
 __device__ void each_tap(Span rows, Span columns, const Load& load, const Visit& visit) {
   for (int row = rows.begin; row < rows.end; ++row) {
@@ -113,10 +113,10 @@ inline dim3 pool_grid(const TensorDesc& image, int width) {
   return dim3(launch_count(divide_up(threads, pool_threads)));
 }
 
-// Which operand may have a pitch: the pool's result or the gradient of that.
+// The operand that may have a pitch: the pool's result or its gradient.
 enum class Pitched : std::uint8_t { first_input, first_output };
 
-// The row of an op with a window, which run(stream, operands, window) enqueues.
+// Adds the row of an op with a window, which run(stream, operands, window) enqueues.
 template <class O>
 void add_pool_row(KernelTable& table, Pitched pitched,
                   void (*run)(Stream&, const Operands&, const Window&)) {

@@ -87,13 +87,13 @@ inline Matrices matrices_of(const TensorDesc& from) {
                                      : Matrices{d.n, d.pixels(), d.c};
 }
 
-// Whether the two layouts order the elements of this shape in the same way.
+// Returns whether the two layouts order the elements of this shape in the same way.
 inline bool same_order(const TensorDesc& a, const TensorDesc& b) {
   const Shape& s = a.shape;
   return a.layout == b.layout || s.rank() != 4 || s[1] == 1 || s[2] * s[3] == 1;
 }
 
-// to = function(from), in nchw or nhwc each; not in place unless the order is the same.
+// Writes to = function(from), each in nchw or nhwc; in place only if the order is the same.
 template <class From, class To, class Function>
 void launch_reorder(const TensorView& from, const TensorView& to, Function function,
                     Stream& stream) {

@@ -34,7 +34,7 @@ struct alignas(sizeof(T) * count) Pack {
   T element[count];
 };
 
-// How many elements make 16 bytes.
+// The number of elements in 16 bytes.
 template <class T>
 inline constexpr int full_width = static_cast<int>(16 / sizeof(T));
 
