@@ -15,12 +15,13 @@ namespace cnn::layers::cuda {
 // Throws Error "cuBLAS cannot <doing>: <status>" unless it succeeded.
 void check_cublas(cublasStatus_t status, const char* doing);
 
-// The workspace that every matrix product may use, whichever algorithm it takes: that is chosen on
-// the device only, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
+// The workspace that every matrix product may use, whichever algorithm it takes: the algorithm is
+// chosen on the device, after memory is planned. 32 MiB is what NVIDIA recommends on Hopper.
 inline constexpr std::size_t product_workspace = std::size_t{32} << 20U;
 
-// out [rows, columns] = a [rows, inner] b [inner, columns], then + bias [columns], then ReLU. All
-// matrices are row-major; a transposed one lies in memory with its sizes exchanged.
+// out = relu(a b + bias) with out [rows, columns], a [rows, inner], b [inner, columns] and bias
+// [columns]; bias and ReLU are optional. All matrices are row-major; a transposed one has its sizes
+// exchanged in memory.
 struct ProductShape {
   Required<std::int64_t> rows, columns, inner;
   bool a_transposed = false, b_transposed = false;
@@ -36,7 +37,7 @@ struct ProductOperands {
   std::byte* workspace = nullptr;  // product_workspace bytes, aligned to 16
 };
 
-// A matrix product with its algorithm, made ready for the calling thread's device.
+// A matrix product with its algorithm, prepared for the calling thread's device.
 class Product {
  public:
   // The handle must outlive the product. Throws Error if cuBLAS has no algorithm for the shape.

@@ -7,11 +7,11 @@
 
 namespace cnn::layers::cuda {
 
-// Adds everything that runs on a CUDA device: the libraries' rows and our own kernels. An op that
-// no row takes cannot run there. The table shares `libraries`.
+// Adds the rows of all kernels for CUDA devices: the libraries' and our own. An op that no row
+// takes cannot run there. The table shares ownership of `libraries`.
 void add_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
 
-// Those of them that a library runs.
+// Adds only the rows whose kernels are a library's.
 void add_library_kernels(KernelTable& table, const std::shared_ptr<Libraries>& libraries);
 
 // The layout of images within a network.

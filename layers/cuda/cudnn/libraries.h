@@ -26,19 +26,19 @@ using CublasHandle = cnn::cuda::Handle<cublasLtHandle_t, cublasLtDestroy>;
 struct LibraryOptions {
   bool deterministic = true;  // equal bits from run to run
   bool strict_f32 = false;    // f32 products are not rounded to TF32
-  bool tune = false;          // time what the cache has no choice for; needs a device
-  // After so many seconds of timing the rest is not timed.
+  bool tune = false;          // time graphs that the cache lacks; needs a device
+  // The limit on seconds spent on timing; the remaining graphs are not timed.
   double tune_seconds = std::numeric_limits<double>::infinity();
 };
 
-// Data that the rows of cuDNN and cuBLAS share: the device that plans are made for, how engines are
-// chosen, and the libraries' handles on a live device. Choices are remembered by graph. Thread-safe
-// but for handles, which belong to the thread that runs kernels.
+// The state that the rows of cuDNN and cuBLAS share: the device for which plans are made, the
+// choices of engines by graph, and the libraries' handles on a live device. Thread-safe except for
+// handles, which belong to the thread that runs kernels.
 class Libraries {
  public:
-  // For a device that is only described: kernels can be described, not made.
+  // For a device that is only described: kernels can be described but not made.
   Libraries(Machine machine, LibraryOptions options, std::optional<PlanCache> cache = std::nullopt);
-  // For the CUDA device with which the calling thread works, which must outlive this. The cache, if
+  // For the calling thread's current CUDA device, which must outlive this object. The cache, if
   // there is one, keeps timed choices. Throws Error if cuDNN or cuBLAS do not start.
   Libraries(Machine machine, LibraryOptions options, Device& device,
             std::optional<PlanCache> cache);
@@ -49,18 +49,18 @@ class Libraries {
   bool is_live() const { return target_.is_live(); }
 
   using Build = std::function<OperationGraph()>;
-  // The engine for a graph: from the cache, else timed (with tune, where its operands fit the
-  // device), else the first that cuDNN's heuristics propose. Nothing: cuDNN cannot run such a
-  // graph.
+  // Returns the engine for a graph: from the cache, else by timing (with tune, if the operands fit
+  // the device), else the first that cuDNN's heuristics propose. Returns nothing if cuDNN cannot
+  // run such a graph.
   std::optional<Choice> choose(const std::string& key, const Build& build);
 
-  // The chosen plan, built for a live device; one for all nodes of the same graph. Throws Error if
-  // there is none, or it wants more workspace than choose() said.
+  // Returns the chosen plan, built for a live device; all nodes of the same graph share it. Throws
+  // Error if there is none, or if it needs more workspace than choose() said.
   std::shared_ptr<const Plan> plan(const std::string& key, const Build& build);
 
-  // Another plan of that graph in the place of one that cuDNN has built but does not run, for
-  // `why`: the next engine that it builds within the planned workspace, with a note for the user.
-  // All nodes of the graph get the same. Null: there is no other.
+  // Replaces a plan that cuDNN has built but does not run, for the reason `why`, for all nodes of
+  // the graph: returns the next engine that cuDNN builds within the planned workspace, and adds a
+  // note for the user. Returns null if there is no other.
   std::shared_ptr<const Plan> next_plan(const std::string& key, const Build& build,
                                         const Plan& failed, const std::string& why);
 
@@ -69,7 +69,7 @@ class Libraries {
   // cache keeps them, so that later runs decide alike. Nothing: they are not known.
   std::optional<double> node_seconds(const std::string& key,
                                      const std::function<std::optional<double>()>& measure);
-  // From now on node_seconds() knows nothing, here and for ranks that adopt() later.
+  // Makes node_seconds() return nothing from now on, here and for ranks that adopt() later.
   void forget_node_seconds();
 
   // Handles of a live device; throws Error without one. cudnn() enqueues on that stream from now
@@ -80,13 +80,13 @@ class Libraries {
   // Returns all choices and seconds of nodes so far, for adopt() of other ranks: one line for each
   // graph or node.
   std::string choices_text() const;
-  // From now on chooses what another rank has chosen and knows the seconds that it knows, so that
-  // memory is planned alike and all compute the same: nothing is timed here, and no cache is read.
-  // choose() throws Error where this device cannot run the other's engine. Throws Error if the text
-  // is not of choices_text().
+  // Adopts the choices and seconds of another rank, so that memory is planned alike and all ranks
+  // compute the same: from now on nothing is timed here, and no cache is read. Afterwards choose()
+  // throws Error if this device cannot run the other rank's engine. Throws Error if the text is not
+  // of choices_text().
   void adopt(const std::string& choices);
 
-  // Counts of where choices came from: the cache, the tuner, cuDNN's heuristics, or another rank.
+  // Counts of choices by their origin: the cache, the tuner, cuDNN's heuristics, or another rank.
   struct Counts {
     std::size_t cached = 0, tuned = 0, guessed = 0, adopted = 0;
     std::size_t untimed = 0;      // of those guessed, that the seconds did not suffice for
@@ -134,8 +134,8 @@ class Libraries {
   std::vector<std::string> notes_;
 };
 
-// cuDNN and cuBLAS as they run: name and version, for reports. Throws Error if cuDNN is of another
-// major version than the program was built with.
+// Returns name and version of the loaded cuDNN and cuBLAS, for reports. Throws Error if cuDNN is of
+// another major version than the program was built with.
 struct LibraryVersion {
   std::string name, version;
 };

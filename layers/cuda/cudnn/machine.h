@@ -6,7 +6,7 @@
 
 namespace cnn::layers::cuda {
 
-// The facts of a kind of device without having one: enough to plan a step for it.
+// The facts of a kind of device that suffice to plan a step for it without having one.
 struct Machine {
   std::string name;         // "H200"
   std::string device_json;  // as cuDNN describes the device to itself

@@ -12,9 +12,9 @@ class NodeTimer {
  public:
   explicit NodeTimer(Device& device) : timer_(device) {}  // which must outlive the timer
 
-  // Returns the seconds of one run of the table's kernel for a node, on operands of their own. Its
-  // operands stay in the second-level cache as far as they fit there. Nothing: they do not fit the
-  // device, or no kernel runs.
+  // Returns the seconds of one run of the table's kernel for a node, on operands allocated for it,
+  // which stay in the second-level cache as far as they fit. Returns nothing if they do not fit the
+  // device or no kernel runs.
   std::optional<double> seconds_of(const KernelTable& table, const Op& op,
                                    const Signature& signature);
 

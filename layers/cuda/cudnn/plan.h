@@ -13,7 +13,7 @@
 // The engines of cuDNN that can run a graph, and plans of them. Choices need no device.
 namespace cnn::layers::cuda {
 
-// One of the kernels that can run a graph, with its settings: plain data, equal for equal graphs,
+// An engine that can run a graph, with its settings (knobs): plain data, equal for equal graphs,
 // devices and versions of cuDNN.
 struct Choice {
   struct Knob {
@@ -27,7 +27,7 @@ struct Choice {
 };
 std::string to_string(const Choice& choice);  // "engine 62 knobs 2=4,13=0"
 
-// Which engines may be chosen.
+// The limits on engines that may be chosen.
 struct Limits {
   bool deterministic = true;  // equal bits from run to run
   bool strict_f32 = false;    // no tensor cores for f32, which would round to TF32
@@ -35,14 +35,14 @@ struct Limits {
   std::size_t workspace = std::size_t{1} << 30U;  // bytes; more only where nothing fits
 };
 
-// Choices that cuDNN has a plan for, in the order in which it expects them to be fast; at most this
-// many. Empty: cuDNN cannot run the graph within the limits.
+// Returns at most this many choices for which cuDNN has a plan, in the order in which its
+// heuristics expect them to be fast. Returns none if cuDNN cannot run the graph within the limits.
 std::vector<Choice> candidates(const NativeGraph& graph, const Limits& limits, std::size_t at_most);
 
-// Addresses of the tensors of a plan, as cuDNN takes them: one for each place where a plan runs.
+// The addresses of a plan's tensors in cuDNN's form: one for each place where a plan runs.
 class Arguments {
  public:
-  // Makes a new list only where addresses differ from the call before.
+  // Makes a new list only if addresses differ from the previous call's.
   const Descriptor& bind(std::span<const std::int64_t> ids, std::span<void* const> pointers,
                          void* workspace);
 
@@ -52,15 +52,15 @@ class Arguments {
   std::optional<Descriptor> list_;
 };
 
-// A choice made ready for the target of its graph. Runs on live targets only.
+// An execution plan: a choice built for the target of its graph. Runs only on live targets.
 class Plan {
  public:
   // The graph must outlive the plan. Throws Error if cuDNN cannot build it.
   Plan(const NativeGraph& graph, const Choice& choice);
 
   std::size_t workspace() const { return workspace_; }
-  // pointers: of the graph's tensors that are not inner, in their order. Enqueues on the stream of
-  // the handle.
+  // Enqueues the plan on the stream of the handle. pointers: the addresses of the graph's tensors
+  // that are not inner, in their order.
   void run(cudnnHandle_t handle, Arguments& arguments, std::span<void* const> pointers,
            void* workspace) const;
 

@@ -10,15 +10,15 @@
 
 namespace cnn::layers::cuda {
 
-// Choices of engines that were timed on a device, kept in a text file: one line for each, of
-// owner, cuDNN version, key of the graph, engine, knobs, workspace and seconds with tabs between.
-// A key that begins with "node " is that of a node of a step: its line holds seconds and no engine.
-// A later line takes the place of an earlier one of the same key. With equal files a device
-// computes equal bits. Processes may share a file: each adds its choices to those of the others.
+// A cache of autotuning results: the engines chosen by timing on a device, in a text file. A line
+// holds owner, cuDNN version, key of the graph, engine, knobs, workspace and seconds, separated by
+// tabs. A key that begins with "node " belongs to a node of a step, whose line holds seconds and no
+// engine. A later line replaces an earlier one of the same key. With equal files a device computes
+// equal bits. Processes may share a file: each adds its choices to those of the others.
 class PlanCache {
  public:
-  // For whom lines are read and written. Lines for others stay in the file and are not used.
-  // Each of these may change which engine is the fastest, or which bits it computes.
+  // The owner of the lines that are read and written; lines of other owners stay in the file
+  // unused. Each of these facts may change which engine is the fastest, or which bits it computes.
   struct Owner {
     std::string device;  // "NVIDIA H200"
     std::string driver;  // "580.65.06 for CUDA 13.0"
@@ -30,15 +30,15 @@ class PlanCache {
     double seconds = 0;
   };
 
-  // Reads the file. may_create: a missing file is empty. Throws Error that names the file, and the
-  // line if it is none of ours.
+  // Reads the file. may_create: a missing file counts as empty. Throws Error that names the file,
+  // and the line if it is malformed.
   PlanCache(std::filesystem::path file, const Owner& owner, bool may_create);
 
   std::optional<Entry> find(const std::string& key) const;
-  // Writes the file anew at once, so that nothing is lost if the run ends early: what it holds by
-  // now, with this choice. A reader sees the file before or after, never between; processes that
-  // store at one time wait for each other at a lock, FILE.lock. Throws Error if the file cannot be
-  // written, or has become something else.
+  // Adds a choice and rewrites the file with it and the lines that the file holds by now, so that
+  // nothing is lost if the run ends early. Readers see the file before or after, never between.
+  // Processes that store at the same time wait for each other at a lock, FILE.lock. Throws Error if
+  // the file cannot be written, or has become something else.
   void store(const std::string& key, const Entry& entry);
 
   std::size_t size() const { return entries_.size(); }

@@ -10,15 +10,15 @@
 
 namespace cnn::layers::cuda {
 
-// Runs a node's graph by the engine that the libraries have chosen. cuDNN may build an engine that
-// it then refuses to run: the first run takes the next one that does, within the workspace that was
-// planned.
+// Runs a node's graph by the engine that the libraries have chosen. cuDNN may refuse to run an
+// engine that it has built: then the first run takes the next engine that runs within the planned
+// workspace.
 class PlanRunner {
  public:
   // Throws Error if there is no engine for the graph.
   PlanRunner(std::shared_ptr<Libraries> libraries, std::string key, Libraries::Build build);
 
-  // Enqueues. pointers: as Plan::run(). Throws Error if no engine runs.
+  // Enqueues the graph. pointers: as for Plan::run(). Throws Error if no engine runs.
   void run(Stream& stream, std::span<void* const> pointers, std::byte* workspace);
 
  private:

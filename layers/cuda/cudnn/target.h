@@ -11,16 +11,17 @@ namespace cnn::layers::cuda {
 
 using CudnnHandle = cnn::cuda::Handle<cudnnHandle_t, cudnnDestroy>;
 
-// The device that cuDNN's plans are made for: a live device, or one that is only described.
+// The device for which cuDNN makes plans: a live device, or one that is only described.
 class Target {
  public:
-  // As read from a device, see Machine::device_json. Throws Error if cuDNN cannot read it.
+  // Makes a target of a description that was read from a device, see Machine::device_json. Throws
+  // Error if cuDNN cannot read it.
   static Target described(const std::string& device_json);
-  // The device that the handle belongs to. The handle must outlive the target.
+  // Makes a target of the handle's device. The handle must outlive the target.
   static Target live(cudnnHandle_t handle);
 
   bool is_live() const { return handle_ != nullptr; }
-  cudnnHandle_t handle() const { return handle_; }  // null where it is only described
+  cudnnHandle_t handle() const { return handle_; }  // null if only described
   // Null on a live device.
   const Descriptor* properties() const { return properties_ ? &*properties_ : nullptr; }
 
@@ -29,7 +30,7 @@ class Target {
   cudnnHandle_t handle_ = nullptr;
 };
 
-// How cuDNN describes a device to itself, to be kept as Machine::device_json.
+// Returns cuDNN's description of the device with this ordinal, for Machine::device_json.
 std::string device_json(int ordinal);
 std::string cudnn_version_text(std::size_t version);  // 91900 -> "9.19.0"
 
