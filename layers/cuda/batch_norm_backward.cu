@@ -22,7 +22,7 @@ constexpr int summed_rows = 2;
 // The data that opens the gate of the ReLU.
 enum class Gate : std::uint8_t { open, recomputed, output, mask };
 
-// Whether what passes the gate is stored by the first pass, and read by the second.
+// Returns whether the first pass stores the gradient behind the gate, for the second pass to read.
 __device__ inline bool stores_gradient(Gate gate) {
   return gate == Gate::output || gate == Gate::mask;
 }

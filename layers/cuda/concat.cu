@@ -159,7 +159,7 @@ struct Channels {
   }
 };
 
-// Whether one image is a part of the other, so that the channels are there already.
+// Returns whether one image lies inside the other, so that the channels need no copy.
 bool is_in_place(const Piece& piece) {
   return piece.from == piece.to && piece.from_pitch == piece.to_pitch;
 }

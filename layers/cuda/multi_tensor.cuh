@@ -38,7 +38,7 @@ struct ChunkedTensors {
   std::int32_t count = 0;
   std::int32_t chunks = 0;
 
-  // The tensor that the calling block's chunk belongs to.
+  // Returns the index of the tensor to which the calling block's chunk belongs.
   __device__ int tensor_of_block() const {
     int low = 0;
     int high = count;

@@ -37,13 +37,13 @@ struct Tile {
     const std::int64_t end = (chunk + 1) * height;
     return end < rows ? end : rows;
   }
-  // The first element that the calling thread has in a row, from its first channel.
+  // Returns the index in a row of the first channel of the calling thread.
   __device__ std::int64_t at(std::int64_t row) const { return row * channels + channel(); }
-  // The same in an image with other channels between pixels.
+  // As above, for an image with `pitch` elements between pixels.
   __device__ std::int64_t at(std::int64_t row, std::int64_t pitch) const {
     return row * pitch + channel();
   }
-  // Where the gate mask of that element and its neighbours lies, in a tile as wide as a byte.
+  // Returns the index of the mask byte of that element and its neighbours, in a tile of mask_width.
   __device__ std::int64_t mask_at(std::int64_t row) const { return at(row) / mask_width; }
   // The first channel of the calling thread; not below `channels` for threads with nothing to do.
   __device__ int channel() const {
@@ -61,13 +61,14 @@ struct Tile {
 // keep the memory busy.
 inline constexpr int rows_in_flight = 4;
 
-// The widest access that the channels of a pixel allow: 16 bytes, 4 elements or one.
+// Returns the elements of the widest access that the channels of a pixel allow: 16 bytes, 4
+// elements or one.
 inline int width_for(std::int64_t channels, DataType type) {
   const int full = static_cast<int>(16 / size_of(type));
   return channels % full == 0 ? full : channels % 4 == 0 ? 4 : 1;
 }
 
-// How the channels are cut; all rows are one chunk.
+// Returns a tile that cuts only the channels; all rows are one chunk.
 inline Tile columns_of(std::int64_t rows, std::int64_t channels, DataType type) {
   Tile tile{.rows = rows,
             .channels = static_cast<int>(channels),
@@ -92,9 +93,9 @@ inline Tile columns_of(const TensorDesc& image) {
   return columns_of(s[0] * s[2] * s[3], s[1], image.type);
 }
 
-// The rows cut into no more blocks than the device holds at once: those of a second wave would run
-// mostly alone. A chunk of fewer than four rows a thread would spend more on its sums than on
-// reading.
+// Cuts the rows of a tile into at most as many blocks as the device holds at once: those of a
+// second wave would run mostly alone. A chunk of fewer than four rows per thread would spend more
+// time on its sums than on reading.
 inline Tile in_one_wave(Tile tile, std::int64_t at_once) {
   constexpr std::int64_t rows_per_thread = 4;
   const std::int64_t most = divide_up(tile.rows, tile.lines() * rows_per_thread);
@@ -110,7 +111,8 @@ Tile in_one_wave(const Tile& tile, void (*kernel)(Parameters...)) {
   return in_one_wave(tile, cnn::cuda::blocks_at_once(kernel, tile_threads, 0));
 }
 
-// Whether the tile of such an image is as wide as a byte of its mask: 16-bit types, 8 channels.
+// Returns whether the tile of such an image is as wide as a byte of its mask: a 16-bit type and a
+// multiple of 8 channels.
 inline bool has_mask_width(const TensorDesc& image) {
   return width_for(image.shape[1], image.type) == mask_width;
 }
@@ -163,8 +165,8 @@ void with_mask(bool masked, const Function& function) {
   function(std::false_type{});
 }
 
-// Sums over the lines of a block of tile_threads threads, in a fixed order; line 0 gets the sums.
-// Every thread of the block must call it.
+// Sums values over the lines of a block of tile_threads threads, in a fixed order; line 0 gets the
+// sums. Every thread of the block must call it.
 template <int count, class Number>
 __device__ void sum_lines(Number (&values)[count]) {
   const cnn::cuda::Shared<Number> shared(0, count * tile_threads);
