@@ -8,12 +8,12 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <system_error>
 #include <type_traits>
 #include <unistd.h>
 #include <utility>
 
+#include "allreduce/all_gather.h"
 #include "allreduce/multiplexed_transport.h"
 #include "allreduce/rank_order.h"
 
@@ -179,20 +179,7 @@ std::vector<RankPlacement> gather_placements(World& world, bool apart) {
   if (apart) {
     mine.memory = std::to_string(world.rank());
   }
-  std::ostringstream text;
-  text << mine.process << '\n' << mine.host << '\n' << mine.kernel << '\n' << mine.memory << '\n';
-  std::vector<RankPlacement> placements;
-  for (const std::string& of_rank : world.gather(text.str())) {
-    std::istringstream lines(of_rank);
-    std::string process;
-    RankPlacement& placement = placements.emplace_back();
-    std::getline(lines, process);
-    std::getline(lines, placement.host);
-    std::getline(lines, placement.kernel);
-    std::getline(lines, placement.memory);
-    placement.process = std::stoi(process);
-  }
-  return placements;
+  return all_gather(world, mine);
 }
 
 Topology topology_of(std::span<const RankPlacement> placements, int each) {
@@ -223,18 +210,16 @@ Connection::Connection(World& world, std::span<const RankPlacement> placements,
     memory_ =
         std::make_unique<SharedMemory>(SharedMemory::create(static_cast<int>(sharers), options));
   }
-  const std::vector<std::string> descriptors =
-      world.gather(memory_ ? std::to_string(memory_->descriptor()) : std::string());
+  const std::vector<int> descriptors = all_gather(world, memory_ ? memory_->descriptor() : -1);
   if (shares && !first) {
     const auto host = static_cast<std::size_t>(local_peers_.front());
-    memory_ = std::make_unique<SharedMemory>(
-        open_memory_of(placements[host], std::stoi(descriptors[host])));
+    memory_ = std::make_unique<SharedMemory>(open_memory_of(placements[host], descriptors[host]));
   }
   if (!shares || local_peers_.size() < placements.size()) {
     const auto pairs = static_cast<std::size_t>(each) * static_cast<std::size_t>(each);
     messages_ = world.connect(options.channels * pairs);
   }
-  world.gather({});  // All processes have the memory: joining is a matter of moments.
+  barrier(world);  // All processes have the memory: joining is a matter of moments.
   if (each == 1) {
     transport_ = join(0);
   }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "allreduce/algorithm.h"
@@ -22,6 +23,10 @@ struct RankPlacement {
   int process = 0;     // its process id
   // The NUMA node of each rank of the process, -1 where it is unknown; empty: all are unknown.
   std::vector<int> nodes = {};
+
+  static auto fields(auto& self) {
+    return std::tie(self.host, self.kernel, self.memory, self.process, self.nodes);
+  }
 };
 
 // All-gathers the placements of all processes; each calls it. apart: treats every process as if it

@@ -2,22 +2,22 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <map>
 #include <sched.h>
-#include <sstream>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
+#include "allreduce/all_gather.h"
 #include "allreduce/mpi/transport.h"
 #include "allreduce/repeated_all_gather.h"
+#include "allreduce/serialization.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -32,29 +32,22 @@ std::string error_text(int code) {
   return {text.data(), static_cast<std::size_t>(length)};
 }
 
-// Serialises the strings first, first + 1, ..., modulo their number, each with its length in front.
+// Serialises the strings first, first + 1, ..., modulo their number.
 std::string joined(std::span<const std::string> all, int first, int count) {
-  std::string text;
+  ByteWriter writer;
   for (int i = 0; i < count; ++i) {
-    const std::string& one = all[static_cast<std::size_t>(first + i) % all.size()];
-    const std::uint64_t length = one.size();
-    std::array<char, sizeof(length)> bytes{};
-    std::memcpy(bytes.data(), &length, sizeof(length));
-    text.append(bytes.data(), bytes.size()).append(one);
+    writer.put(all[static_cast<std::size_t>(first + i) % all.size()]);
   }
-  return text;
+  return std::move(writer).take();
 }
 
-// Inverse of joined().
-void split(std::string_view text, std::span<std::string> all, int first, int count) {
+// Inverse of joined(). Throws Error if the length does not match.
+void split(std::string_view bytes, std::span<std::string> all, int first, int count) {
+  ByteReader reader(bytes);
   for (int i = 0; i < count; ++i) {
-    std::uint64_t length = 0;
-    check(text.size() >= sizeof(length), "a message of ranks is cut off");
-    std::memcpy(&length, text.data(), sizeof(length));
-    text.remove_prefix(sizeof(length));
-    all[static_cast<std::size_t>(first + i) % all.size()] = text.substr(0, length);
-    text.remove_prefix(std::min<std::size_t>(length, text.size()));
+    reader.get(all[static_cast<std::size_t>(first + i) % all.size()]);
   }
+  reader.finish();
 }
 
 void check_set_up(int code) { check(code == MPI_SUCCESS, "MPI cannot start: " + error_text(code)); }
@@ -77,12 +70,7 @@ struct ProcessIdentity {
             .processes = boot + name_of_space("/proc/self/ns/pid"),
             .network = boot + name_of_space("/proc/self/ns/net")};
   }
-  std::string text() const { return std::to_string(process) + " " + processes + " " + network; }
-  static ProcessIdentity read(const std::string& text) {
-    ProcessIdentity where;
-    std::istringstream(text) >> where.process >> where.processes >> where.network;
-    return where;
-  }
+  static auto fields(auto& self) { return std::tie(self.process, self.processes, self.network); }
 };
 
 // Makes Open MPI send messages of up to 1 MiB eagerly over TCP and keep its socket buffers short,
@@ -120,11 +108,11 @@ MpiWorld::MpiWorld(const WorldOptions& options) : options_(options) {
 // Watches a rank by its process if that is visible, and otherwise by its heartbeats.
 void MpiWorld::watch_peers() {
   const ProcessIdentity mine = ProcessIdentity::own();
-  const std::vector<std::string> all = gather(mine.text());
+  const std::vector<ProcessIdentity> all = all_gather(*this, mine);
   std::map<std::string, int> hosts;
   std::vector<int> host_of;
   for (int other = 0; other < ranks_; ++other) {
-    const ProcessIdentity where = ProcessIdentity::read(all[static_cast<std::size_t>(other)]);
+    const ProcessIdentity& where = all[static_cast<std::size_t>(other)];
     const std::string name =
         options_.watches_processes ? where.processes + " " + where.network : std::to_string(other);
     host_of.push_back(hosts.try_emplace(name, static_cast<int>(hosts.size())).first->second);
@@ -392,7 +380,7 @@ bool MpiWorld::rank_0_reports(std::string_view why) noexcept {
 }
 
 void MpiWorld::finish() {
-  gather({});
+  barrier(*this);
   if (heartbeats_) {
     heartbeats_->stop();
   }

@@ -94,7 +94,7 @@ void share_processors(allreduce::World& world,
                       std::span<const allreduce::RankPlacement> placements) {
   const auto self = static_cast<std::size_t>(world.rank());
   const Affinity mine{.kernel = placements[self].kernel, .processors = usable_processors()};
-  const std::vector<Affinity> all = all_gather(world, mine);
+  const std::vector<Affinity> all = allreduce::all_gather(world, mine);
   const auto alike = static_cast<int>(std::ranges::count(all, all[self]));
   const auto before =
       static_cast<int>(std::count(all.begin(), all.begin() + world.rank(), all[self]));

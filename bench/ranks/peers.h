@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "allreduce/all_gather.h"
 #include "allreduce/connection.h"
 #include "allreduce/repeated_all_gather.h"
 #include "allreduce/world.h"
-#include "bench/ranks/all_gather.h"
 #include "bench/ranks/rank_exchange.h"
 #include "bench/report/observer.h"
 
@@ -49,16 +49,16 @@ class Peers {
 
   // Throws Error with the first line in which ranks differ.
   void compare(const std::string& text);
-  // The collectives of bench/ranks/all_gather.h.
+  // The collectives of allreduce/all_gather.h.
   template <class T>
   std::vector<T> all_gather(const T& mine) {
-    return bench::all_gather(world_, mine);
+    return allreduce::all_gather(world_, mine);
   }
   template <class T>
   T from_first(const T& mine) {
-    return bench::from_first(world_, mine);
+    return allreduce::from_first(world_, mine);
   }
-  void barrier() { bench::barrier(world_); }
+  void barrier() { allreduce::barrier(world_); }
 
   // Returns the context of this process: with its share of the memory that ranks of a host divide,
   // and with the exchange, unless several ranks of the process do that. The backend and this object

@@ -19,7 +19,7 @@ struct RankLanes {
   std::string host = {};
 };
 
-// The message form of RankLanes, without the host; see bench/ranks/all_gather.h.
+// The message form of RankLanes, without the host; see allreduce/all_gather.h.
 struct LanesMessage {
   double start = 0;
   std::string lanes;  // as JSON

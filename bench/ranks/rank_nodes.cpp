@@ -5,10 +5,10 @@
 #include <fmt/ranges.h>
 #include <utility>
 
+#include "allreduce/all_gather.h"
 #include "allreduce/rank_order.h"
 #include "bench/machine/numa_nodes.h"
 #include "bench/machine/processors.h"
-#include "bench/ranks/all_gather.h"
 #include "bench/ranks/peers.h"
 #include "runtime/error.h"
 
@@ -42,7 +42,7 @@ std::vector<int> numa_nodes_of_ranks(int ranks, const std::filesystem::path& roo
 
 void gather_numa_nodes(allreduce::World& world, std::span<allreduce::RankPlacement> placements,
                        int each) {
-  std::vector<std::vector<int>> all = all_gather(world, numa_nodes_of_ranks(each));
+  std::vector<std::vector<int>> all = allreduce::all_gather(world, numa_nodes_of_ranks(each));
   for (std::size_t process = 0; process < placements.size(); ++process) {
     placements[process].nodes = std::move(all[process]);
   }

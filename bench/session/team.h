@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "allreduce/algorithm.h"
+#include "allreduce/serialization.h"
 #include "bench/flags/json.h"
-#include "bench/ranks/serialization.h"
 #include "bench/report/divergence.h"
 #include "bench/report/observer.h"
 #include "bench/session/restored.h"
@@ -97,12 +97,12 @@ class Team {
   // call it.
   double clock_ahead();
   // Returns the value of each rank, by rank, from those of this process's ranks. All processes call
-  // it; see bench/ranks/all_gather.h.
+  // it; see allreduce/all_gather.h.
   template <class T>
   std::vector<T> all_gather(const std::vector<T>& of_own_ranks) {
     std::vector<T> all;
-    for (const std::string& of_process : gather_processes(to_bytes(of_own_ranks))) {
-      std::ranges::move(from_bytes<std::vector<T>>(of_process), std::back_inserter(all));
+    for (const std::string& of_process : gather_processes(allreduce::to_bytes(of_own_ranks))) {
+      std::ranges::move(allreduce::from_bytes<std::vector<T>>(of_process), std::back_inserter(all));
     }
     return all;
   }

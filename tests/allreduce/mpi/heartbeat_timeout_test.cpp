@@ -10,6 +10,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "allreduce/all_gather.h"
 #include "tests/allreduce/mpi/ranks.h"
 
 namespace cnn::allreduce {
@@ -40,21 +41,21 @@ TEST(HeartbeatTimeout, MakesTheOtherRanksNameTheSilentOne) {
     GTEST_SKIP() << "for a run of its own";
   }
   World& world = tests::this_world();
-  const std::vector<std::string> processes = world.gather(std::to_string(::getpid()));
+  const std::vector<pid_t> processes = all_gather(world, ::getpid());
   const int stopped = world.ranks() - 1;
   if (world.rank() == stopped) {
     ::raise(SIGSTOP);
     std::_Exit(EXIT_SUCCESS);
   }
   try {
-    world.gather({});
+    barrier(world);
   } catch (const PeerLost& lost) {
     const std::string line =
         "names rank " + std::to_string(lost.rank()) + ": " + lost.what() + "\n";
     std::cerr << line << std::flush;  // at once: all ranks write at the same time
   }
   wait_for_the_others(tests::unwatched_in(), world);
-  ::kill(std::stoi(processes[static_cast<std::size_t>(stopped)]), SIGCONT);
+  ::kill(processes[static_cast<std::size_t>(stopped)], SIGCONT);
   std::_Exit(EXIT_SUCCESS);
 }
 

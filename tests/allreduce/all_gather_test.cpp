@@ -1,17 +1,19 @@
-#include "bench/ranks/all_gather.h"
+#include "allreduce/all_gather.h"
 
+#include <cstddef>
 #include <cstdint>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
-#include <optional>
+#include <span>
 #include <string>
-#include <tuple>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/error_of.h"
 
-namespace cnn::bench {
+namespace cnn::allreduce {
 namespace {
 
 struct PlainValue {
@@ -20,46 +22,8 @@ struct PlainValue {
   bool operator==(const PlainValue&) const = default;
 };
 
-struct NestedValue {
-  std::string name;
-  std::vector<std::vector<PlainValue>> lists;
-  std::optional<std::string> note;
-  PlainValue plain;
-
-  static auto fields(auto& self) { return std::tie(self.name, self.lists, self.note, self.plain); }
-  bool operator==(const NestedValue&) const = default;
-};
-
-TEST(Serialization, GivesBackEveryBitOfAValue) {
-  NestedValue value{.name = std::string("a\0b\n", 4),
-                    .lists = {{{1, 0.1}, {-1, 1e300}}, {}},
-                    .note = "of a rank",
-                    .plain = {7, -0.0}};
-  EXPECT_EQ(from_bytes<NestedValue>(to_bytes(value)), value);
-  value.note.reset();
-  EXPECT_EQ(from_bytes<NestedValue>(to_bytes(value)), value);
-  EXPECT_EQ(from_bytes<std::string>(to_bytes(std::string())), "");
-}
-
-TEST(Serialization, RefusesBytesOfAnotherLength) {
-  const std::string bytes = to_bytes(NestedValue{.name = "n", .lists = {{{1, 2}}}});
-  for (std::size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_THAT(tests::error_of([&] { from_bytes<NestedValue>(bytes.substr(0, size)); }),
-                testing::HasSubstr("wrong length"))
-        << size;
-  }
-  EXPECT_THAT(tests::error_of([&] { from_bytes<NestedValue>(bytes + "x"); }),
-              testing::HasSubstr("wrong length"));
-}
-
-TEST(Serialization, RefusesAListThatIsLongerThanItsBytes) {
-  const std::string bytes = to_bytes(std::size_t{1} << 60U);
-  EXPECT_THAT(tests::error_of([&] { from_bytes<std::vector<char>>(bytes); }),
-              testing::HasSubstr("wrong length"));
-}
-
 // Three processes whose messages are known beforehand.
-class ScriptedWorld final : public allreduce::World {
+class ScriptedWorld final : public World {
  public:
   ScriptedWorld(int rank, std::vector<std::string> messages)
       : rank_(rank), messages_(std::move(messages)) {}
@@ -69,9 +33,7 @@ class ScriptedWorld final : public allreduce::World {
     messages_[static_cast<std::size_t>(rank_)] = mine;
     return messages_;
   }
-  std::unique_ptr<allreduce::Transport> connect(std::size_t /*channels*/) override {
-    return nullptr;
-  }
+  std::unique_ptr<Transport> connect(std::size_t /*channels*/) override { return nullptr; }
   void all_reduce(std::span<float> /*values*/) override {}
   void check_peers() override {}
   void abort(int /*culprit*/, std::string_view /*why*/) noexcept override {}
@@ -105,4 +67,4 @@ TEST(AllGather, RefusesAValueOfAnotherType) {
 }
 
 }  // namespace
-}  // namespace cnn::bench
+}  // namespace cnn::allreduce

@@ -17,7 +17,7 @@
 // members:
 //
 //   static auto fields(auto& self) { return std::tie(self.path, self.global_step); }
-namespace cnn::bench {
+namespace cnn::allreduce {
 
 template <class T>
 concept HasFields = requires(T& value) {
@@ -136,4 +136,4 @@ T from_bytes(std::string_view bytes) {
   return value;
 }
 
-}  // namespace cnn::bench
+}  // namespace cnn::allreduce
