@@ -109,14 +109,15 @@ class Simulation {
   }
 
  private:
-  struct Ways {
+  // Full duplex: sends and receives at the same time.
+  struct Port {
     Line out, in;
   };
 
   std::size_t host_of(std::size_t rank) const {
     return static_cast<std::size_t>(topology_.host_of[rank]);
   }
-  Ways& ways(std::size_t rank, bool inside) {
+  Port& port(std::size_t rank, bool inside) {
     return inside ? ranks_[rank] : hosts_[host_of(rank)];
   }
   std::size_t representative(std::size_t rank) const {
@@ -144,14 +145,14 @@ class Simulation {
       course().time = std::max(course().time, event.time);
       advance();
     } else if (event.kind == Kind::set_out) {
-      Line& line = ways(m.from, m.inside).out;
+      Line& line = port(m.from, m.inside).out;
       const double start = std::max(event.time, line.free);
       Message coming = m;
       coming.last_byte = line.serve(start, m.bytes) + links_.latency;
       events_.push({start + links_.latency, number_++, Kind::arrive, 0, 0, coming});
       end_side(line.free, m.from, m.chunk);
     } else {
-      const double served = ways(m.to, m.inside).in.serve(event.time, m.bytes);
+      const double served = port(m.to, m.inside).in.serve(event.time, m.bytes);
       end_side(std::max(served, m.last_byte), m.to, m.chunk);
     }
   }
@@ -300,7 +301,7 @@ class Simulation {
   double size_scale_;
   std::size_t chunks_;
   std::vector<Line> processors_;  // by rank; their requests are in seconds
-  std::vector<Ways> ranks_, hosts_;
+  std::vector<Port> ranks_, hosts_;
   std::vector<std::vector<Course>> courses_;  // [rank][chunk]
   std::unordered_map<std::size_t, Message> mail_;
   std::map<std::pair<std::size_t, std::size_t>, std::size_t> arrivals_, woken_;  // at barriers

@@ -206,7 +206,7 @@ void Executor::resolve(Device& device, const Variables& variables,
       (exchange ? issue.exchanges : issue.waits).push_back(done);
     }
     if (!issue.exchanges.empty()) {
-      issue.stood = exposed_waits_.size();
+      issue.exposed_wait = exposed_waits_.size();
       exposed_waits_.emplace_back();
     }
     issues_.push_back(std::move(issue));
@@ -344,20 +344,20 @@ void Executor::enqueue_waits(const Issue& issue, Waits waits) {
     return;
   }
   if (waits == Waits::measured) {
-    issue.stream->stamp(exposed_waits_[issue.stood].start);
+    issue.stream->stamp(exposed_waits_[issue.exposed_wait].start);
   }
   for (Event* exchange : issue.exchanges) {
     issue.stream->wait(*exchange);
   }
   if (waits == Waits::measured) {
-    issue.stream->stamp(exposed_waits_[issue.stood].end);
+    issue.stream->stamp(exposed_waits_[issue.exposed_wait].end);
   }
 }
 
 double Executor::sum_of_exposed() const {
   Clock::duration sum{};
-  for (const Stamps& stood : exposed_waits_) {
-    sum += stood.end - stood.start;
+  for (const Stamps& wait : exposed_waits_) {
+    sum += wait.end - wait.start;
   }
   return std::chrono::duration<double>(sum).count();
 }

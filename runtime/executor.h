@@ -89,7 +89,7 @@ class Executor {
     Stream* stream = nullptr;
     std::vector<Event*> waits;
     std::vector<Event*> exchanges;  // of lane communicate, for which a compute step waits
-    std::size_t stood = 0;          // index in exposed_waits_ if exchanges is not empty
+    std::size_t exposed_wait = 0;   // index in exposed_waits_ if exchanges is not empty
     Event* done = nullptr;          // nullptr: no step waits for it
     Kernel* kernel = nullptr;
     NodeId node{};  // of the kernel

@@ -64,49 +64,50 @@ int number_in(const std::string& spec, const std::string& text, const char* what
   return *number;
 }
 
-ReduceWay way_of(const std::string& spec, const std::string& part) {
-  ReduceWay way;
+AlgorithmSpec parse_part(const std::string& spec, const std::string& part) {
+  AlgorithmSpec algorithm;
   std::size_t at = part.find_first_of("#@%");
-  way.name = part.substr(0, at);
+  algorithm.name = part.substr(0, at);
   const std::vector<std::string> known(known_algorithms.begin(), known_algorithms.end());
-  check(std::ranges::find(known, way.name) != known.end(),
-        in(spec) + "invalid alg " + part + did_you_mean(way.name, known));
+  check(std::ranges::find(known, algorithm.name) != known.end(),
+        in(spec) + "invalid alg " + part + did_you_mean(algorithm.name, known));
   while (at != std::string::npos) {
     const std::size_t end = part.find_first_of("#@%", at + 1);
     const std::string text = part.substr(at + 1, end == std::string::npos ? end : end - at - 1);
     if (part[at] == '#') {
-      way.shards = number_in(spec, text, "shards");
+      algorithm.shards = number_in(spec, text, "shards");
     } else if (part[at] == '%') {
-      way.chunks = number_in(spec, text, "chunks");
+      algorithm.chunks = number_in(spec, text, "chunks");
     } else {
       for (const std::string& size : cut(text, 'x')) {
-        way.dims.push_back(number_in(spec, size, "dimension"));
+        algorithm.dims.push_back(number_in(spec, size, "dimension"));
       }
     }
     at = end;
   }
-  check(way.name != "collective" || way.shards <= 2,
+  check(algorithm.name != "collective" || algorithm.shards <= 2,
         in(spec) + part + ": collective has at most 2 shards");
-  const bool has_dims = way.name == "ring" || way.name == "xring" || way.name == "direct";
-  check(way.dims.empty() || has_dims,
+  const bool has_dims =
+      algorithm.name == "ring" || algorithm.name == "xring" || algorithm.name == "direct";
+  check(algorithm.dims.empty() || has_dims,
         in(spec) + part + ": only ring, xring and direct have dimensions");
-  return way;
+  return algorithm;
 }
 
 }  // namespace
 
-std::vector<ReduceWay> parse_reduce_spec(const std::string& spec) {
+std::vector<AlgorithmSpec> parse_reduce_spec(const std::string& spec) {
   const std::vector<std::string> parts = cut(spec, ':');
   check(parts.size() % 2 == 1, "all_reduce_spec not well formed: " + spec);
-  std::vector<ReduceWay> ways;
+  std::vector<AlgorithmSpec> algorithms;
   for (std::size_t i = 0; i < parts.size(); i += 2) {
-    ways.push_back(way_of(spec, parts[i]));
+    algorithms.push_back(parse_part(spec, parts[i]));
     if (i + 1 < parts.size()) {
-      ways.back().most = limit_of(parts[i + 1]);
-      check(ways.back().most.has_value(), in(spec) + "non-integer range " + parts[i + 1]);
+      algorithms.back().most = limit_of(parts[i + 1]);
+      check(algorithms.back().most.has_value(), in(spec) + "non-integer range " + parts[i + 1]);
     }
   }
-  return ways;
+  return algorithms;
 }
 
 std::vector<int> parse_dims(const std::string& text) {

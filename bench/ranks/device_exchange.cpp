@@ -191,8 +191,9 @@ bool wants_nccl(const CommFlags& flags) {
   return false;
 }
 
-DeviceWay exchange_on_device(RankContext context, const CommFlags& flags,
-                             allreduce::Transport& transport, Communicator& host, OpenNccl open) {
+ChosenExchange exchange_on_device(RankContext context, const CommFlags& flags,
+                                  allreduce::Transport& transport, Communicator& host,
+                                  OpenNccl open) {
   const Invited invited = invite(flags, transport, open);
   if (invited.library) {
     const auto communicator = exchange_by_nccl(context, invited, transport);

@@ -18,7 +18,7 @@ bool wants_nccl(const CommFlags& flags);
 // The function that opens NCCL.
 using OpenNccl = allreduce::nccl::Library (*)();
 
-struct DeviceWay {
+struct ChosenExchange {
   RankContext context;   // includes the exchange
   std::string text;      // one line for the user
   bool by_host = false;  // false: by NCCL
@@ -30,7 +30,8 @@ struct DeviceWay {
 // device, or by `host` through staging buffers of the transport; both must outlive the result. Rank
 // 0's findings decide for all; all ranks call it together. Throws Error if the flags require NCCL,
 // or rank 0 has it, and this rank cannot use it.
-DeviceWay exchange_on_device(RankContext context, const CommFlags& flags,
-                             allreduce::Transport& transport, Communicator& host, OpenNccl open);
+ChosenExchange exchange_on_device(RankContext context, const CommFlags& flags,
+                                  allreduce::Transport& transport, Communicator& host,
+                                  OpenNccl open);
 
 }  // namespace cnn::bench

@@ -45,16 +45,16 @@ struct FlagValue {
 // All other values of one flag, nearest first.
 using Alternatives = std::vector<FlagValue>;
 
-std::string spec_text(const std::vector<ReduceWay>& ways) {
+std::string spec_text(const std::vector<AlgorithmSpec>& algorithms) {
   std::string text;
-  for (const ReduceWay& way : ways) {
-    text += way.name;
-    text += way.shards > 1 ? fmt::format("#{}", way.shards) : "";
-    for (std::size_t i = 0; i < way.dims.size(); ++i) {
-      text += fmt::format("{}{}", i == 0 ? '@' : 'x', way.dims[i]);
+  for (const AlgorithmSpec& algorithm : algorithms) {
+    text += algorithm.name;
+    text += algorithm.shards > 1 ? fmt::format("#{}", algorithm.shards) : "";
+    for (std::size_t i = 0; i < algorithm.dims.size(); ++i) {
+      text += fmt::format("{}{}", i == 0 ? '@' : 'x', algorithm.dims[i]);
     }
-    text += way.chunks > 0 ? fmt::format("%{}", way.chunks) : "";
-    text += way.most ? fmt::format(":{}:", *way.most) : "";
+    text += algorithm.chunks > 0 ? fmt::format("%{}", algorithm.chunks) : "";
+    text += algorithm.most ? fmt::format(":{}:", *algorithm.most) : "";
   }
   return text;
 }
@@ -75,37 +75,37 @@ std::vector<int> smaller(int now) {
 
 // Returns specs with fewer shards or chunks, the dimensions of the hosts, an algorithm that keeps
 // every order, and one that fits any ranks.
-std::vector<ReduceWay> ways_near(const ReduceWay& way, const Request& request) {
-  std::vector<ReduceWay> near;
-  const auto with = [&](const auto& change) { change(near.emplace_back(way)); };
-  for (const int shards : smaller(way.shards)) {
-    with([&](ReduceWay& w) { w.shards = shards; });
+std::vector<AlgorithmSpec> algorithms_near(const AlgorithmSpec& algorithm, const Request& request) {
+  std::vector<AlgorithmSpec> near;
+  const auto with = [&](const auto& change) { change(near.emplace_back(algorithm)); };
+  for (const int shards : smaller(algorithm.shards)) {
+    with([&](AlgorithmSpec& s) { s.shards = shards; });
   }
-  for (const int chunks : smaller(way.chunks)) {
-    with([&](ReduceWay& w) { w.chunks = chunks; });
+  for (const int chunks : smaller(algorithm.chunks)) {
+    with([&](AlgorithmSpec& s) { s.chunks = chunks; });
   }
-  if (!way.dims.empty()) {
-    with([&](ReduceWay& w) { w.dims = {request.ranks() / request.hosts(), request.hosts()}; });
-    with([&](ReduceWay& w) { w.dims = {request.ranks()}; });
-    with([](ReduceWay& w) { w.name = "direct"; });
+  if (!algorithm.dims.empty()) {
+    with([&](AlgorithmSpec& s) { s.dims = {request.ranks() / request.hosts(), request.hosts()}; });
+    with([&](AlgorithmSpec& s) { s.dims = {request.ranks()}; });
+    with([](AlgorithmSpec& s) { s.name = "direct"; });
   }
-  near.push_back({.name = "direct", .most = way.most});
-  near.push_back({.name = "auto", .most = way.most});
+  near.push_back({.name = "direct", .most = algorithm.most});
+  near.push_back({.name = "auto", .most = algorithm.most});
   return near;
 }
 
-FlagValue spec_value(const std::vector<ReduceWay>& ways) {
-  std::string text = spec_text(ways);
+FlagValue spec_value(const std::vector<AlgorithmSpec>& algorithms) {
+  std::string text = spec_text(algorithms);
   return {"--all_reduce_spec=" + text, [text](Config& config) { config.comm.spec = text; }};
 }
 
 // Returns specs with one part changed, or all of them replaced.
 Alternatives specs_near(const std::string& spec, const Request& request) {
   Alternatives all;
-  const std::vector<ReduceWay> ways = parse_reduce_spec(spec);
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    for (const ReduceWay& near : ways_near(ways[i], request)) {
-      std::vector<ReduceWay> changed = ways;
+  const std::vector<AlgorithmSpec> algorithms = parse_reduce_spec(spec);
+  for (std::size_t i = 0; i < algorithms.size(); ++i) {
+    for (const AlgorithmSpec& near : algorithms_near(algorithms[i], request)) {
+      std::vector<AlgorithmSpec> changed = algorithms;
       changed[i] = near;
       all.push_back(spec_value(changed));
     }

@@ -71,15 +71,15 @@ std::string_view algorithm_of(std::string_view name) {
   return row == rows.end() ? std::string_view() : row->second;
 }
 
-Chosen chosen_for(const ReduceWay& way, const Places& places) {
-  const std::string_view name = way.name;
+Chosen chosen_for(const AlgorithmSpec& spec, const Places& places) {
+  const std::string_view name = spec.name;
   if (const auto slash = name.find('/'); slash != std::string_view::npos) {
     return two_levels(name.substr(0, slash), name.substr(slash + 1), places);
   }
   if (name == "ring" || name == "xring" || name == "collective") {
-    return !way.dims.empty() ? Chosen{"grid_of_rings"}
-           : way.shards > 1  ? Chosen{"multi_ring", true}
-                             : Chosen{"ring"};
+    return !spec.dims.empty() ? Chosen{"grid_of_rings"}
+           : spec.shards > 1  ? Chosen{"multi_ring", true}
+                              : Chosen{"ring"};
   }
   if (name == "pscpu" || name == "psgpu") {
     return {"shuffle", true};
@@ -88,48 +88,50 @@ Chosen chosen_for(const ReduceWay& way, const Places& places) {
     return {"shared_direct"};
   }
   if (name == "direct") {
-    return {way.dims.empty() ? "direct" : "grid_of_direct"};
+    return {spec.dims.empty() ? "direct" : "grid_of_direct"};
   }
   return {algorithm_of(name)};
 }
 
-void note_substitutes(const ReduceWay& way, const Places& places, std::vector<std::string>& notes) {
-  if (way.name.starts_with("nccl")) {
+void note_substitutes(const AlgorithmSpec& spec, const Places& places,
+                      std::vector<std::string>& notes) {
+  if (spec.name.starts_with("nccl")) {
     notes.push_back(
-        fmt::format("--all_reduce_spec: {}: NCCL sums on GPUs only; {} takes its place", way.name,
-                    places.one_host() || way.name == "nccl" ? "the fastest algorithm"
-                                                            : "the same exchange by messages"));
-  } else if (way.name.find('/') != std::string::npos && places.one_host()) {
+        fmt::format("--all_reduce_spec: {}: NCCL sums on GPUs only; {} takes its place", spec.name,
+                    places.one_host() || spec.name == "nccl" ? "the fastest algorithm"
+                                                             : "the same exchange by messages"));
+  } else if (spec.name.find('/') != std::string::npos && places.one_host()) {
     notes.push_back(fmt::format(
         "--all_reduce_spec: {}: all ranks are on one host, so its second half has nothing to do",
-        way.name));
+        spec.name));
   }
 }
 
 // Shards are parallel parts: rings, owners of sums, otherwise chunks.
-allreduce::Rule rule_of(const ReduceWay& way, const Places& places) {
+allreduce::Rule rule_of(const AlgorithmSpec& spec, const Places& places) {
   constexpr int window = 8;
-  const Chosen chosen = chosen_for(way, places);
+  const Chosen chosen = chosen_for(spec, places);
   allreduce::Rule rule;
-  if (way.most) {
-    rule.most = static_cast<std::size_t>(*way.most);
+  if (spec.most) {
+    rule.most = static_cast<std::size_t>(*spec.most);
   }
   if (chosen.algorithm.empty()) {
-    check((way.shards == 1 && way.chunks == 0) || way.name != "auto",
+    check((spec.shards == 1 && spec.chunks == 0) || spec.name != "auto",
           "--all_reduce_spec: auto chooses shards and chunks itself");
     return rule;
   }
   rule.algorithm = &allreduce::find(chosen.algorithm);
   allreduce::Options& options = rule.options;
-  options.chunks = way.chunks > 0 ? way.chunks : chosen.sides ? 1 : way.shards;
-  options.window = !chosen.sides && way.shards > 1 ? way.shards : std::min(options.chunks, window);
+  options.chunks = spec.chunks > 0 ? spec.chunks : chosen.sides ? 1 : spec.shards;
+  options.window =
+      !chosen.sides && spec.shards > 1 ? spec.shards : std::min(options.chunks, window);
   if (chosen.algorithm == "multi_ring") {
-    options.rings = way.shards;
+    options.rings = spec.shards;
   } else if (chosen.algorithm == "shuffle") {
-    options.owners = way.shards;
+    options.owners = spec.shards;
   }
   if (rule.algorithm->grid) {
-    options.dims = way.dims.empty() ? places.dims() : way.dims;
+    options.dims = spec.dims.empty() ? places.dims() : spec.dims;
   }
   return rule;
 }
@@ -138,9 +140,9 @@ std::vector<allreduce::Rule> rules_of(const CommFlags& flags, const Places& plac
                                       std::vector<std::string>& notes) {
   std::vector<allreduce::Rule> rules;
   if (flags.spec) {
-    for (const ReduceWay& way : parse_reduce_spec(*flags.spec)) {
-      note_substitutes(way, places, notes);
-      rules.push_back(rule_of(way, places));
+    for (const AlgorithmSpec& spec : parse_reduce_spec(*flags.spec)) {
+      note_substitutes(spec, places, notes);
+      rules.push_back(rule_of(spec, places));
     }
   } else if (flags.hierarchical_copy) {
     check(places.ranks % 2 == 0,

@@ -104,17 +104,17 @@ void RankExchange::reduce_by_world(std::size_t bucket, std::span<const std::span
 RankContext RankExchange::serve(RankContext context) {
   context.progress = transport_.progress();
   if (context.backend.device_exchange != nullptr) {
-    DeviceWay way = exchange_on_device(std::move(context), flags_, transport_, *this,
-                                       [] { return allreduce::nccl::open_library(); });
-    timed_ = way.by_host;
-    on_device_ = way.communicator;
-    if (way.by_host) {
-      rules_.notes.insert(rules_.notes.begin(), way.text);
+    ChosenExchange exchange = exchange_on_device(std::move(context), flags_, transport_, *this,
+                                                 [] { return allreduce::nccl::open_library(); });
+    timed_ = exchange.by_host;
+    on_device_ = exchange.communicator;
+    if (exchange.by_host) {
+      rules_.notes.insert(rules_.notes.begin(), exchange.text);
     } else {
-      rules_.by_device = way.text;
+      rules_.by_device = exchange.text;
       rules_.notes.clear();  // they tell what the flags mean to the host, which sums nothing
     }
-    return std::move(way.context);
+    return std::move(exchange.context);
   }
   check(flags_.backend != CommBackend::nccl,
         "--comm_backend=nccl sums what GPUs have computed; with --device=cpu use ring");

@@ -38,12 +38,13 @@ allreduce::Topology topology_of(std::int64_t ranks, int each) {
   return n <= each ? allreduce::ranks_on_hosts(1, n) : allreduce::ranks_on_hosts(n / each, each);
 }
 
-std::string way_text(const allreduce::Candidate& way) {
-  std::string text(way.algorithm->name);
-  if (!way.options.dims.empty()) {
-    text += " " + allreduce::dims_text(way.options);
+std::string candidate_text(const allreduce::Candidate& candidate) {
+  std::string text(candidate.algorithm->name);
+  if (!candidate.options.dims.empty()) {
+    text += " " + allreduce::dims_text(candidate.options);
   }
-  return way.options.chunks > 1 ? fmt::format("{} in {}", text, way.options.chunks) : text;
+  return candidate.options.chunks > 1 ? fmt::format("{} in {}", text, candidate.options.chunks)
+                                      : text;
 }
 
 // Computes when the last gradient of each bucket is ready, and returns the last of all.
@@ -73,17 +74,17 @@ RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& 
   RanksPrediction found{.ranks = settings.topology.ranks(),
                         .hosts = settings.topology.host_of.back() + 1,
                         .alone_seconds = step.seconds};
-  std::map<std::size_t, allreduce::Candidate> ways;  // candidates by number of elements
-  const auto way = [&](std::size_t elements) -> const allreduce::Candidate& {
-    if (!ways.contains(elements)) {
-      ways.emplace(elements, candidates_for(settings, elements).front());
+  std::map<std::size_t, allreduce::Candidate> candidates;  // the fastest by number of elements
+  const auto candidate_of = [&](std::size_t elements) -> const allreduce::Candidate& {
+    if (!candidates.contains(elements)) {
+      candidates.emplace(elements, candidates_for(settings, elements).front());
     }
-    return ways.at(elements);
+    return candidates.at(elements);
   };
   Costs with = step.costs;
   std::size_t all = 0, largest = 0;
   for (const ExchangeNode& exchange : step.exchanges) {
-    with.seconds[exchange.node] = way(exchange.elements).seconds;
+    with.seconds[exchange.node] = candidate_of(exchange.elements).seconds;
     found.exchange_seconds += with.seconds[exchange.node];
     all += exchange.elements;
     largest = std::max(largest, exchange.elements);
@@ -92,8 +93,8 @@ RanksPrediction predict_step_of(const Undisturbed& step, const RankAssumptions& 
   add_assumed(found, assumed);
   std::vector<allreduce::BucketTime> together;
   if (all > 0) {
-    found.largest_by = way_text(way(largest));
-    together.push_back({.ready = step.backward_end, .seconds = way(all).seconds});
+    found.largest_by = candidate_text(candidate_of(largest));
+    together.push_back({.ready = step.backward_end, .seconds = candidate_of(all).seconds});
   }
   found.without_overlap = allreduce::predict_step({.compute = step.seconds,
                                                    .backward_end = step.backward_end,

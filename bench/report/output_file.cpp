@@ -92,7 +92,7 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path)
     fail(EISDIR);
   }
   if (const std::optional<int> stream = there ? standard_stream(*there) : std::nullopt) {
-    way_ = Way::descriptor;
+    mode_ = WriteMode::descriptor;
     descriptor_ = *stream;
     return;
   }
@@ -110,7 +110,7 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path)
       fail(problem);
     }
   }
-  way_ = Way::in_place;
+  mode_ = WriteMode::in_place;
   if (access(path.c_str(), W_OK) != 0) {
     fail(errno);
   }
@@ -119,11 +119,11 @@ OutputFile::OutputFile(std::string_view flag, const std::string& path)
 void OutputFile::fail(int problem) const { fail_with(name_, problem); }
 
 void OutputFile::write(std::string_view text) const {
-  if (way_ == Way::descriptor) {
+  if (mode_ == WriteMode::descriptor) {
     if (const int problem = write_all(descriptor_, text); problem != 0) {
       fail(problem);
     }
-  } else if (way_ == Way::in_place) {
+  } else if (mode_ == WriteMode::in_place) {
     write_in_place(text);
   } else {
     replace(text);

@@ -16,13 +16,13 @@ class OutputFile {
 
   // True: each write atomically replaces the file, so it may be repeated. False: each write
   // appends.
-  bool replaceable() const { return way_ == Way::replace; }
+  bool replaceable() const { return mode_ == WriteMode::replace; }
 
   // Throws Error with flag and path.
   void write(std::string_view text) const;
 
  private:
-  enum class Way : std::uint8_t { replace, in_place, descriptor };
+  enum class WriteMode : std::uint8_t { replace, in_place, descriptor };
 
   void replace(std::string_view text) const;
   void write_in_place(std::string_view text) const;
@@ -30,7 +30,7 @@ class OutputFile {
 
   std::string name_;    // --flag=path
   std::string target_;  // target of the links
-  Way way_ = Way::replace;
+  WriteMode mode_ = WriteMode::replace;
   int descriptor_ = -1;  // stdout or stderr, if the path leads there
 };
 

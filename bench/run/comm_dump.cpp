@@ -23,10 +23,11 @@ double at_share(std::span<const double> sorted, double share) {
   return sorted[static_cast<std::size_t>(std::max(0.0, place))];
 }
 
-std::string way_of(const allreduce::Candidate& way) {
-  const std::string name(way.algorithm->name);
-  return way.options.dims.empty() ? name
-                                  : fmt::format("{} {}", name, fmt::join(way.options.dims, "x"));
+std::string algorithm_text(const allreduce::Candidate& candidate) {
+  const std::string name(candidate.algorithm->name);
+  return candidate.options.dims.empty()
+             ? name
+             : fmt::format("{} {}", name, fmt::join(candidate.options.dims, "x"));
 }
 
 std::size_t place_of_largest(std::span<const RankWindow> ranks, double RankWindow::*member) {
@@ -71,7 +72,7 @@ StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange&
   const allreduce::Settings& settings = exchange.settings;
   StepExchange step;
   double longest = 0;  // largest bound of a bucket
-  std::vector<std::pair<std::string, int>> ways;
+  std::vector<std::pair<std::string, int>> algorithms;
   for (const std::size_t elements : buckets) {
     const auto bytes = static_cast<double>(elements * size_of(settings.wire));
     step.bytes += bytes;
@@ -84,18 +85,20 @@ StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange&
       step.bound.by = bound.by;
       step.bound.source = bound.source;
     }
-    const std::string way = way_of(allreduce::candidates_for(settings, elements).front());
-    const auto known = std::ranges::find(ways, way, &std::pair<std::string, int>::first);
-    if (known == ways.end()) {
-      ways.emplace_back(way, 1);
+    const std::string algorithm =
+        algorithm_text(allreduce::candidates_for(settings, elements).front());
+    const auto known =
+        std::ranges::find(algorithms, algorithm, &std::pair<std::string, int>::first);
+    if (known == algorithms.end()) {
+      algorithms.emplace_back(algorithm, 1);
     } else {
       ++known->second;
     }
   }
-  for (const auto& [way, count] : ways) {
-    step.ways += step.ways.empty()
-                     ? fmt::format("{} bucket{} by {}", count, count == 1 ? "" : "s", way)
-                     : fmt::format(", {} by {}", count, way);
+  for (const auto& [algorithm, count] : algorithms) {
+    step.algorithms += step.algorithms.empty() ? fmt::format("{} bucket{} by {}", count,
+                                                             count == 1 ? "" : "s", algorithm)
+                                               : fmt::format(", {} by {}", count, algorithm);
   }
   return step;
 }
@@ -115,7 +118,7 @@ std::vector<std::string> dump_lines(std::int64_t first_step, std::int64_t last_s
                       milli * most.p99, milli * ranks[unsteady].jitter, unsteady),
           fmt::format("comm:   {:.2f} MB at {:.2f} GB/s (bus), {}; {}", mega * step.bytes,
                       most.mean > 0 ? giga * on_wire / most.mean : 0,
-                      distance.empty() ? "no bound is known" : distance, step.ways)};
+                      distance.empty() ? "no bound is known" : distance, step.algorithms)};
 }
 
 WaitTable wait_table(std::span<const std::vector<ReductionTime>> reductions, std::int64_t steps) {

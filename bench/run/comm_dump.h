@@ -26,7 +26,7 @@ RankWindow window_of(std::vector<double> seconds);  // seconds: of each step; at
 struct StepExchange {
   double bytes = 0;             // per rank
   allreduce::Bound bound = {};  // of all buckets; its `by` is that of the largest bucket bound
-  std::string ways = {};        // "3 buckets by shared, 1 by grid_of_rings 2x2"
+  std::string algorithms = {};  // "3 buckets by shared, 1 by grid_of_rings 2x2"
   std::vector<double> bucket_mb = {};  // of each bucket
 };
 StepExchange step_exchange(std::span<const std::size_t> buckets, const Exchange& exchange);

@@ -26,50 +26,50 @@ double shared_part(const LinkSpeed& speed) {
 }  // namespace
 
 Bus::Bus(const LinkSpeed& speed) : shared_(shared_part(speed)), now_(Clock::now()) {
-  ways_[static_cast<std::size_t>(Direction::out)].speed = speed.out;
-  ways_[static_cast<std::size_t>(Direction::in)].speed = speed.in;
+  channels_[static_cast<std::size_t>(Direction::out)].speed = speed.out;
+  channels_[static_cast<std::size_t>(Direction::in)].speed = speed.in;
 }
 
 void Bus::copy(Direction direction, std::byte* to, const std::byte* from, std::size_t bytes) {
-  Way& way = ways_.at(static_cast<std::size_t>(direction));
-  if (way.speed <= 0 || bytes == 0) {
+  Channel& channel = channels_.at(static_cast<std::size_t>(direction));
+  if (channel.speed <= 0 || bytes == 0) {
     copy_at_once(to, from, bytes);
     return;
   }
-  start(way, bytes);
+  start(channel, bytes);
   for (std::size_t at = 0; at < bytes; at += piece) {
-    wait_for(way, bytes - at);
+    wait_for(channel, bytes - at);
     std::memcpy(to + at, from + at, std::min(piece, bytes - at));
   }
-  wait_for(way, 0);
-  finish(way);
+  wait_for(channel, 0);
+  finish(channel);
 }
 
-void Bus::start(Way& way, std::size_t bytes) {
+void Bus::start(Channel& channel, std::size_t bytes) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !way.taken; });
+  changed_.wait(lock, [&] { return !channel.taken; });
   advance(Clock::now());
-  way.taken = true;
-  way.left = static_cast<double>(bytes);
+  channel.taken = true;
+  channel.left = static_cast<double>(bytes);
   changed_.notify_all();  // the other direction is slower now
 }
 
-void Bus::finish(Way& way) {
+void Bus::finish(Channel& channel) {
   const std::lock_guard lock(mutex_);
-  way.taken = false;
+  channel.taken = false;
   changed_.notify_all();
 }
 
-void Bus::wait_for(Way& way, std::size_t left) {
+void Bus::wait_for(Channel& channel, std::size_t left) {
   std::unique_lock lock(mutex_);
   for (;;) {
     advance(Clock::now());
-    const double missing = way.left - static_cast<double>(left);
+    const double missing = channel.left - static_cast<double>(left);
     if (missing <= 0) {
       return;
     }
     const auto due = now_ + std::chrono::duration_cast<Clock::duration>(
-                                std::chrono::duration<double>(missing / (way.speed * share())));
+                                std::chrono::duration<double>(missing / (channel.speed * share())));
     if (left > 0) {
       changed_.wait_until(lock, due);
     } else if (due - now_ > awake) {
@@ -90,18 +90,18 @@ void Bus::advance(Clock::time_point now) {
   while (seconds > 0) {
     const double part = share();
     double pass = seconds;
-    for (const Way& way : ways_) {
-      pass = way.left > 0 ? std::min(pass, way.left / (way.speed * part)) : pass;
+    for (const Channel& channel : channels_) {
+      pass = channel.left > 0 ? std::min(pass, channel.left / (channel.speed * part)) : pass;
     }
-    for (Way& way : ways_) {
-      const bool through = way.left > 0 && way.left / (way.speed * part) <= pass;
-      way.left = through || way.left <= 0 ? 0 : way.left - pass * way.speed * part;
+    for (Channel& channel : channels_) {
+      const bool through = channel.left > 0 && channel.left / (channel.speed * part) <= pass;
+      channel.left = through || channel.left <= 0 ? 0 : channel.left - pass * channel.speed * part;
     }
     seconds -= pass;
   }
 }
 
-double Bus::share() const { return ways_[0].left > 0 && ways_[1].left > 0 ? shared_ : 1; }
+double Bus::share() const { return channels_[0].left > 0 && channels_[1].left > 0 ? shared_ : 1; }
 
 void Copier::copy(std::byte* to, const std::byte* from, std::size_t bytes) {
   if (longest_jitter_.count() > 0) {

@@ -28,24 +28,24 @@ class Bus {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Way {
+  struct Channel {
     double speed = 0;  // bytes per second while the other direction is idle; 0: no limit
     bool taken = false;
     double left = 0;  // bytes that the current copy has still to move
   };
 
-  void start(Way& way, std::size_t bytes);
-  void finish(Way& way);
+  void start(Channel& channel, std::size_t bytes);
+  void finish(Channel& channel);
   // Blocks until at most `left` bytes remain. The wait for the last byte polls, so it ends on time.
-  void wait_for(Way& way, std::size_t left);
+  void wait_for(Channel& channel, std::size_t left);
   void advance(Clock::time_point now);
   double share() const;
 
   const double shared_;  // fraction of its speed that each direction has while both are busy
   std::mutex mutex_;     // guards all below
   std::condition_variable changed_;
-  std::array<Way, 2> ways_;  // by Direction
-  Clock::time_point now_;    // the time up to which advance() has counted moved bytes
+  std::array<Channel, 2> channels_;  // by Direction
+  Clock::time_point now_;            // the time up to which advance() has counted moved bytes
 };
 
 // How one stream copies: at memory speed, or over a bus.

@@ -116,9 +116,9 @@ TEST(Calibration, GivesNoLinkMoreThanTheHardwareHas) {
 TEST(Calibration, NeverMakesMessagesInsideAHostFasterThanSumsOverItsMemory) {
   for (const LinkSpeeds& speeds : speeds_of(ranks_on_hosts(1, 2), {}, quick, -1)) {
     for (const std::size_t elements : {100'000U, 16'000'000U}) {
-      const std::vector<Candidate> ways = candidates(
+      const std::vector<Candidate> all = candidates(
           ranks_on_hosts(1, 2), {.elements = elements, .peers_memory = true}, speeds.links);
-      EXPECT_EQ(ways.front().algorithm->name, "shared") << elements;
+      EXPECT_EQ(all.front().algorithm->name, "shared") << elements;
     }
   }
 }

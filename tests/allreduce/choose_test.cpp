@@ -116,26 +116,26 @@ TEST(Choice, KeepsToAShape) {
   const auto all = [&](const Shape& shape, Order order = Order::fast) {
     return candidates(topology, {.elements = 1 << 20U, .order = order, .shape = shape}, {});
   };
-  for (const Candidate& way : all({.dims = {2, 4}})) {
-    EXPECT_TRUE(way.algorithm->grid);
-    EXPECT_EQ(way.options.dims, (std::vector{2, 4}));
+  for (const Candidate& candidate : all({.dims = {2, 4}})) {
+    EXPECT_TRUE(candidate.algorithm->grid);
+    EXPECT_EQ(candidate.options.dims, (std::vector{2, 4}));
   }
-  for (const Candidate& way : all({.dims = {8}})) {
-    EXPECT_FALSE(way.algorithm->grid);
+  for (const Candidate& candidate : all({.dims = {8}})) {
+    EXPECT_FALSE(candidate.algorithm->grid);
   }
-  for (const Candidate& way : all({.rings = 3})) {
-    EXPECT_EQ(way.algorithm->name, "multi_ring");
-    EXPECT_EQ(way.options.rings, 3);
+  for (const Candidate& candidate : all({.rings = 3})) {
+    EXPECT_EQ(candidate.algorithm->name, "multi_ring");
+    EXPECT_EQ(candidate.options.rings, 3);
   }
-  for (const Candidate& way : all({.rings = 1})) {
-    EXPECT_NE(way.algorithm->name, "multi_ring");
+  for (const Candidate& candidate : all({.rings = 1})) {
+    EXPECT_NE(candidate.algorithm->name, "multi_ring");
   }
-  for (const Candidate& way : all({.chunk_bytes = 1 << 18U, .window = 3})) {
-    EXPECT_EQ(way.options.chunks, 16);
-    EXPECT_EQ(way.options.window % 3, 0);
+  for (const Candidate& candidate : all({.chunk_bytes = 1 << 18U, .window = 3})) {
+    EXPECT_EQ(candidate.options.chunks, 16);
+    EXPECT_EQ(candidate.options.window % 3, 0);
   }
-  for (const Candidate& way : all({.dims = {4, 2}}, Order::rank)) {
-    EXPECT_EQ(way.options.dims, (std::vector{4, 2}));
+  for (const Candidate& candidate : all({.dims = {4, 2}}, Order::rank)) {
+    EXPECT_EQ(candidate.options.dims, (std::vector{4, 2}));
   }
   EXPECT_NE(tests::error_of([&] { all({.chunk_bytes = 1}); }).find("at most 64 chunks"),
             std::string::npos);
@@ -167,13 +167,15 @@ TEST(Choice, HasEstimatesNearTheSimulation) {
   const Links links{.latency = 2e-6, .post = 3e-7, .add = 1e-11};
   for (const Topology& topology : {ranks_on_hosts(8, 1), ranks_on_hosts(4, 4)}) {
     for (const std::size_t elements : {1000U, 1'000'000U}) {
-      for (const Candidate& way :
+      for (const Candidate& candidate :
            candidates(topology, {.elements = elements, .peers_memory = true}, links)) {
         const double rough =
-            estimate(*way.algorithm, way.options, topology, elements, links).seconds;
-        const double slack = way.algorithm->name == "tree" ? 2 : 1;
-        EXPECT_LT(rough / way.seconds, 1.7 * slack) << way.algorithm->name << " " << elements;
-        EXPECT_GT(rough / way.seconds, 0.4 / slack) << way.algorithm->name << " " << elements;
+            estimate(*candidate.algorithm, candidate.options, topology, elements, links).seconds;
+        const double slack = candidate.algorithm->name == "tree" ? 2 : 1;
+        EXPECT_LT(rough / candidate.seconds, 1.7 * slack)
+            << candidate.algorithm->name << " " << elements;
+        EXPECT_GT(rough / candidate.seconds, 0.4 / slack)
+            << candidate.algorithm->name << " " << elements;
       }
     }
   }

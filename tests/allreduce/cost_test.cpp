@@ -108,10 +108,10 @@ TEST(Cost, IsNoLessThanTheBoundWhereHostsSumInMemory) {
   for (const double host : {1e8, 1e11}) {
     const Links links{.add = 1e-10, .rank = 4e9, .host = host, .memory = 20e9, .meeting = 1e-7};
     for (const Topology& topology : {ranks_on_hosts(2, 4), ranks_on_hosts(1, 4)}) {
-      for (const Candidate& way :
+      for (const Candidate& candidate :
            candidates(topology, {.elements = 1 << 20U, .peers_memory = true}, links)) {
-        EXPECT_GE(way.seconds, 0.999 * bound(topology, 4 << 20U, links, true))
-            << way.algorithm->name;
+        EXPECT_GE(candidate.seconds, 0.999 * bound(topology, 4 << 20U, links, true))
+            << candidate.algorithm->name;
       }
     }
   }

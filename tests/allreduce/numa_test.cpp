@@ -247,25 +247,25 @@ TEST(NumaChoice, SumsByNodeWhereOtherNodesAreSlower) {
 }
 
 TEST(NumaChoice, SumsByNodeOnEachOfSeveralHosts) {
-  const Candidate way = best(equal_nodes(4, 2, 4), {.latency = 1e-6,
-                                                    .rank = 3e9,
-                                                    .host = 12e9,
-                                                    .memory = 10e9,
-                                                    .remote_memory = 2e9,
-                                                    .meeting = 1e-6});
-  ASSERT_TRUE(way.algorithm->peers_memory) << way.algorithm->name;
-  EXPECT_EQ(way.options.dims.front(), 4);
-  EXPECT_EQ(way.options.dims[1], 2);
+  const Candidate candidate = best(equal_nodes(4, 2, 4), {.latency = 1e-6,
+                                                          .rank = 3e9,
+                                                          .host = 12e9,
+                                                          .memory = 10e9,
+                                                          .remote_memory = 2e9,
+                                                          .meeting = 1e-6});
+  ASSERT_TRUE(candidate.algorithm->peers_memory) << candidate.algorithm->name;
+  EXPECT_EQ(candidate.options.dims.front(), 4);
+  EXPECT_EQ(candidate.options.dims[1], 2);
 }
 
 // For every bucket, so that the bits of a run do not depend on what it measured.
 TEST(NumaChoice, AddsInOneOrderOnOneHostWhateverIsMeasured) {
   for (const Topology& topology : shapes()) {
     const Topology placed = by_position(topology, ranks_by_position(topology));
-    for (const Candidate& way :
+    for (const Candidate& candidate :
          candidates(placed, {.elements = 1003, .peers_memory = true}, numa_links)) {
-      SCOPED_TRACE(std::string(way.algorithm->name));
-      prove(plans_of_all(*way.algorithm, placed, 1003, way.options),
+      SCOPED_TRACE(std::string(candidate.algorithm->name));
+      prove(plans_of_all(*candidate.algorithm, placed, 1003, candidate.options),
             {.elements = 1003, .order = Order::rank, .dims = {}});
     }
   }
@@ -279,16 +279,16 @@ TEST(NumaChoice, IsNeverSlowerThanOneSumOfAll) {
       Links links = numa_links;
       links.remote_memory = share * links.memory;
       const Requirements requirements{.elements = 16'000'000, .peers_memory = true};
-      const Candidate way = candidates(topology, requirements, links).front();
+      const Candidate candidate = candidates(topology, requirements, links).front();
       const double before = simulate(
           plans_of_all(find("shared"), topology, requirements.elements, {}), topology, links);
-      EXPECT_LE(way.seconds, before * (1 + 1e-9));
+      EXPECT_LE(candidate.seconds, before * (1 + 1e-9));
       if (each == 4 && share < 0.4) {
-        EXPECT_LT(way.seconds, 0.8 * before);
+        EXPECT_LT(candidate.seconds, 0.8 * before);
       }
       std::cout << nodes << " nodes x " << each << " ranks, other nodes at " << share << ": "
-                << 1e3 * before << " ms in one sum, " << 1e3 * way.seconds << " ms by "
-                << way.algorithm->name << " in " << way.options.chunks << " chunks\n";
+                << 1e3 * before << " ms in one sum, " << 1e3 * candidate.seconds << " ms by "
+                << candidate.algorithm->name << " in " << candidate.options.chunks << " chunks\n";
     }
   }
 }

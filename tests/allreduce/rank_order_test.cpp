@@ -112,8 +112,8 @@ TEST(RankOrder, LeavesRanksInOrderWhereSumsHaveOne) {
 // Ranks 0 and 2 have a host, and ends of the list are no hosts of one.
 TEST(RankOrder, LooksAtAllRanksToFindOneHost) {
   const Requirements requirements{.elements = 100'000, .peers_memory = true};
-  for (const Candidate& way : candidates({{0, 1, 0}}, requirements, {})) {
-    EXPECT_NE(way.algorithm->name, "shared");
+  for (const Candidate& candidate : candidates({{0, 1, 0}}, requirements, {})) {
+    EXPECT_NE(candidate.algorithm->name, "shared");
   }
   EXPECT_GT(candidates({{0, 1, 0}}, requirements, {}).size(),
             candidates(ranks_on_hosts(1, 3), requirements, {}).size());

@@ -27,46 +27,48 @@ constexpr std::size_t most_kib_more = 8192;  // of a process, after its first op
 constexpr SharedMemoryOptions soak_segments{.segment_bytes = std::size_t{1} << 26U};
 
 struct SoakLength {
-  int ways = 0;        // that reductions are made, each of its own size
-  int operations = 0;  // one way or another
+  int reductions = 0;  // different ones, each of its own size
+  int operations = 0;  // each repeats one of the reductions
 };
 
-// One way to reduce a buffer of one size.
-struct SoakWay {
+// An algorithm with its options and the size of the buffer.
+struct SoakReduction {
   const Algorithm* algorithm = nullptr;
   Options options;
   std::size_t elements = 0;
 };
 
-std::optional<SoakWay> draw_way(std::mt19937& random) {
+std::optional<SoakReduction> draw_reduction(std::mt19937& random) {
   const auto below = [&random](std::size_t n) { return static_cast<std::size_t>(random() % n); };
   const std::span<const Algorithm> all = catalog();
-  SoakWay way{.algorithm = &all[below(all.size())], .elements = below(most_elements)};
-  way.options.order = static_cast<Order>(below(3));
-  way.options.wire = static_cast<Wire>(below(3));
-  way.options.chunks = static_cast<int>(1 + below(4));
-  way.options.window = static_cast<int>(1 + below(4));
-  way.options.rings = way.algorithm->name == "multi_ring" ? static_cast<int>(1 + below(3)) : 1;
-  if (way.algorithm->grid) {
-    way.options.dims = below(2) == 0 ? std::vector<int>{2, 2} : std::vector<int>{soak_ranks};
+  SoakReduction reduction{.algorithm = &all[below(all.size())], .elements = below(most_elements)};
+  reduction.options.order = static_cast<Order>(below(3));
+  reduction.options.wire = static_cast<Wire>(below(3));
+  reduction.options.chunks = static_cast<int>(1 + below(4));
+  reduction.options.window = static_cast<int>(1 + below(4));
+  reduction.options.rings =
+      reduction.algorithm->name == "multi_ring" ? static_cast<int>(1 + below(3)) : 1;
+  if (reduction.algorithm->grid) {
+    reduction.options.dims = below(2) == 0 ? std::vector<int>{2, 2} : std::vector<int>{soak_ranks};
   }
   try {
-    make_plan(*way.algorithm, ranks_on_hosts(1, soak_ranks), 0, way.elements, way.options);
-    return way;
+    make_plan(*reduction.algorithm, ranks_on_hosts(1, soak_ranks), 0, reduction.elements,
+              reduction.options);
+    return reduction;
   } catch (const Error&) {  // it does not have this order or wire
     return std::nullopt;
   }
 }
 
 // The same on all ranks.
-std::vector<SoakWay> draw_ways(int count, std::mt19937& random) {
-  std::vector<SoakWay> ways;
-  while (ways.size() < static_cast<std::size_t>(count)) {
-    if (const std::optional<SoakWay> way = draw_way(random)) {
-      ways.push_back(*way);
+std::vector<SoakReduction> draw_reductions(int count, std::mt19937& random) {
+  std::vector<SoakReduction> reductions;
+  while (reductions.size() < static_cast<std::size_t>(count)) {
+    if (const std::optional<SoakReduction> reduction = draw_reduction(random)) {
+      reductions.push_back(*reduction);
     }
   }
-  return ways;
+  return reductions;
 }
 
 // Whole and so small that sums of them are exact in 16 bits.
@@ -99,25 +101,26 @@ Holdings own_holdings() {
 
 class SoakRank {
  public:
-  SoakRank(Transport& transport, const std::vector<SoakWay>& ways) : rank_(transport.rank()) {
+  SoakRank(Transport& transport, const std::vector<SoakReduction>& reductions)
+      : rank_(transport.rank()) {
     const Bytes memory = transport.allocate_shared(most_elements * sizeof(float));
     buffer_ = {reinterpret_cast<float*>(memory.data()), most_elements};
-    for (const SoakWay& way : ways) {
-      const std::span<float> all = buffer_.first(way.elements);
-      const std::vector<std::span<float>> pieces{all.first(way.elements / 3),
-                                                 all.subspan(way.elements / 3)};
+    for (const SoakReduction& reduction : reductions) {
+      const std::span<float> all = buffer_.first(reduction.elements);
+      const std::vector<std::span<float>> pieces{all.first(reduction.elements / 3),
+                                                 all.subspan(reduction.elements / 3)};
       engines_.push_back(
           std::make_unique<Engine>(transport, *tests::usable_loops().back(),
-                                   make_plan(*way.algorithm, ranks_on_hosts(1, soak_ranks), rank_,
-                                             way.elements, way.options),
+                                   make_plan(*reduction.algorithm, ranks_on_hosts(1, soak_ranks),
+                                             rank_, reduction.elements, reduction.options),
                                    pieces));
     }
   }
 
   // Throws Error if the sum is not that of plain loops.
-  void reduce(const SoakWay& way, std::size_t engine, int operation) {
+  void reduce(const SoakReduction& reduction, std::size_t engine, int operation) {
     std::uint64_t expected = 0, is = 0;
-    for (std::size_t i = 0; i < way.elements; ++i) {
+    for (std::size_t i = 0; i < reduction.elements; ++i) {
       float sum = 0;
       for (int rank = 0; rank < soak_ranks; ++rank) {
         sum += soak_number(rank, operation, i);
@@ -126,12 +129,12 @@ class SoakRank {
       buffer_[i] = soak_number(rank_, operation, i);
     }
     engines_[engine]->run(1);
-    for (const float value : buffer_.first(way.elements)) {
+    for (const float value : buffer_.first(reduction.elements)) {
       is = hash_with(is, value);
     }
     check(is == expected, "operation " + std::to_string(operation) + ", " +
-                              std::string(way.algorithm->name) + " of " +
-                              std::to_string(way.elements) + ", is wrong on rank " +
+                              std::string(reduction.algorithm->name) + " of " +
+                              std::to_string(reduction.elements) + ", is wrong on rank " +
                               std::to_string(rank_));
   }
 
@@ -143,15 +146,15 @@ class SoakRank {
 
 void soak(Transport& transport, const SoakLength& length) {
   std::mt19937 random(7);
-  const std::vector<SoakWay> ways = draw_ways(length.ways, random);
-  SoakRank rank(transport, ways);
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    rank.reduce(ways[i], i, 0);
+  const std::vector<SoakReduction> reductions = draw_reductions(length.reductions, random);
+  SoakRank rank(transport, reductions);
+  for (std::size_t i = 0; i < reductions.size(); ++i) {
+    rank.reduce(reductions[i], i, 0);
   }
   const Holdings before = own_holdings();
   for (int operation = 0; operation < length.operations; ++operation) {
-    const std::size_t way = random() % ways.size();
-    rank.reduce(ways[way], way, operation);
+    const std::size_t reduction = random() % reductions.size();
+    rank.reduce(reductions[reduction], reduction, operation);
   }
   const Holdings after = own_holdings();
   check(after.resident_kib <= before.resident_kib + most_kib_more,
@@ -178,8 +181,8 @@ void soak_processes(const SoakLength& length) {
   }
 }
 
-constexpr SoakLength short_soak{.ways = 40, .operations = 160};
-constexpr SoakLength long_soak{.ways = 250, .operations = 10'000};
+constexpr SoakLength short_soak{.reductions = 40, .operations = 160};
+constexpr SoakLength long_soak{.reductions = 250, .operations = 10'000};
 
 TEST(Soak, IsCorrectAndKeepsItsSizeWithThreads) { soak_threads(short_soak); }
 TEST(Soak, IsCorrectAndKeepsItsSizeWithProcesses) { soak_processes(short_soak); }

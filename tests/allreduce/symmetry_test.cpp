@@ -75,10 +75,10 @@ TEST(Symmetry, LetsThousandsOfRanksBeSimulated) {
   for (const int hosts : {128, 512}) {
     const Topology topology = ranks_on_hosts(hosts, 8);
     const std::size_t elements = 2'000'003;
-    const Candidate way = candidates(topology, {.elements = elements}, {}).front();
+    const Candidate candidate = candidates(topology, {.elements = elements}, {}).front();
     const double least = bound(topology, elements * sizeof(float), {});
-    EXPECT_GT(way.seconds, least);
-    EXPECT_LT(way.seconds, 1.3 * least) << way.algorithm->name;
+    EXPECT_GT(candidate.seconds, least);
+    EXPECT_LT(candidate.seconds, 1.3 * least) << candidate.algorithm->name;
   }
 }
 

@@ -144,18 +144,18 @@ int simulate_choice(sg::Engine& engine, const std::vector<std::string>& words) {
   const Topology topology = ranks_on_hosts(std::stoi(words.at(1)), std::stoi(words.at(2)));
   const double bytes = std::stod(words.at(3)), limit = std::stod(words.at(4));
   const std::size_t elements = static_cast<std::size_t>(bytes) / sizeof(float);
-  const Candidate way = candidates(topology, {.elements = elements}, links).front();
+  const Candidate candidate = candidates(topology, {.elements = elements}, links).front();
   write_platform(words.at(5), std::stoi(words.at(1)));
   engine.load_platform(words.at(5));
-  Simulated ranks(plans_of_all(*way.algorithm, topology, elements, way.options));
+  Simulated ranks(plans_of_all(*candidate.algorithm, topology, elements, candidate.options));
   ranks.start(topology);
   engine.run();
   const double least = bound(topology, bytes, links), seconds = sg::Engine::get_clock();
-  std::cout << topology.ranks() << " ranks, " << bytes << " bytes: " << way.algorithm->name << " "
-            << dims_text(way.options) << " in " << way.options.chunks << " chunks, "
-            << way.options.window << " at once: " << 1e3 * seconds << " ms, our model "
-            << 1e3 * way.seconds << ", bound " << 1e3 * least << ": " << seconds / least
-            << " of it, limit " << limit << '\n';
+  std::cout << topology.ranks() << " ranks, " << bytes << " bytes: " << candidate.algorithm->name
+            << " " << dims_text(candidate.options) << " in " << candidate.options.chunks
+            << " chunks, " << candidate.options.window << " at once: " << 1e3 * seconds
+            << " ms, our model " << 1e3 * candidate.seconds << ", bound " << 1e3 * least << ": "
+            << seconds / least << " of it, limit " << limit << '\n';
   return seconds <= limit * least ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -31,9 +31,9 @@ class DeviceRank {
       : host_(transport, allreduce::ranks_on_hosts(1, transport.ranks()), config, "") {
     config.gpu.ordinal = transport.rank();
     backend_ = cuda_backend().make(config);
-    DeviceWay way = exchange_on_device(only_rank(backend_), config.comm, transport, host_,
-                                       [] { return allreduce::nccl::open_library(); });
-    const RankContext& context = context_.emplace(std::move(way.context));
+    ChosenExchange exchange = exchange_on_device(only_rank(backend_), config.comm, transport, host_,
+                                                 [] { return allreduce::nccl::open_library(); });
+    const RankContext& context = context_.emplace(std::move(exchange.context));
     memory_ =
         context.shared_memory ? context.shared_memory(bytes) : backend_.device->allocate(bytes);
     pinned_ = backend_.device->allocate_host(bytes);

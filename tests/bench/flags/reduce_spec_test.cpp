@@ -14,28 +14,28 @@ std::string spec_error(const std::string& spec) {
 }
 
 TEST(ReduceSpec, HasTheOriginalsRanges) {
-  const std::vector<ReduceWay> ways = parse_reduce_spec("pscpu:2k:pscpu#2:64K:xring");
-  ASSERT_EQ(ways.size(), 3U);
-  EXPECT_EQ(ways[0].name, "pscpu");
-  EXPECT_EQ(ways[0].shards, 1);
-  EXPECT_EQ(ways[0].most, 2048);
-  EXPECT_EQ(ways[1].shards, 2);
-  EXPECT_EQ(ways[1].most, 65536);
-  EXPECT_EQ(ways[2].name, "xring");
-  EXPECT_FALSE(ways[2].most);
+  const std::vector<AlgorithmSpec> algorithms = parse_reduce_spec("pscpu:2k:pscpu#2:64K:xring");
+  ASSERT_EQ(algorithms.size(), 3U);
+  EXPECT_EQ(algorithms[0].name, "pscpu");
+  EXPECT_EQ(algorithms[0].shards, 1);
+  EXPECT_EQ(algorithms[0].most, 2048);
+  EXPECT_EQ(algorithms[1].shards, 2);
+  EXPECT_EQ(algorithms[1].most, 65536);
+  EXPECT_EQ(algorithms[2].name, "xring");
+  EXPECT_FALSE(algorithms[2].most);
   EXPECT_EQ(parse_reduce_spec("nccl:3M:xring")[0].most, 3 << 20);
-  const ReduceWay pair = parse_reduce_spec("pscpu/pscpu#2")[0];
+  const AlgorithmSpec pair = parse_reduce_spec("pscpu/pscpu#2")[0];
   EXPECT_EQ(pair.name, "pscpu/pscpu");
   EXPECT_EQ(pair.shards, 2);
 }
 
 TEST(ReduceSpec, TakesDimensionsAndChunksOfOurs) {
-  const std::vector<ReduceWay> ways = parse_reduce_spec("rd:1k:direct#2@4x8x8%16");
-  EXPECT_EQ(ways[0].name, "rd");
-  EXPECT_EQ(ways[1].name, "direct");
-  EXPECT_EQ(ways[1].shards, 2);
-  EXPECT_EQ(ways[1].dims, (std::vector<int>{4, 8, 8}));
-  EXPECT_EQ(ways[1].chunks, 16);
+  const std::vector<AlgorithmSpec> algorithms = parse_reduce_spec("rd:1k:direct#2@4x8x8%16");
+  EXPECT_EQ(algorithms[0].name, "rd");
+  EXPECT_EQ(algorithms[1].name, "direct");
+  EXPECT_EQ(algorithms[1].shards, 2);
+  EXPECT_EQ(algorithms[1].dims, (std::vector<int>{4, 8, 8}));
+  EXPECT_EQ(algorithms[1].chunks, 16);
 }
 
 TEST(ReduceSpec, IsRefusedInTheOriginalsWords) {

@@ -93,9 +93,10 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
     backend.device = std::make_unique<CpuDevice>();
     backend.device_exchange = &played;
     Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
-    const DeviceWay way = exchange_on_device(only_rank(backend), config.comm, *transport, host,
-                                             rank == 0 ? open_of_first : open_of_second);
-    outcome.text = way.text;
+    const ChosenExchange exchange =
+        exchange_on_device(only_rank(backend), config.comm, *transport, host,
+                           rank == 0 ? open_of_first : open_of_second);
+    outcome.text = exchange.text;
     std::vector<float> values(5);
     const std::span<float> piece(values);
     given()->prepare(0, values.size());

@@ -147,15 +147,15 @@ TEST(ExchangeFlags, ReducesInHalvesOfTheDevices) {
 TEST(ExchangeFlags, FollowsWhatIbmsLibraryWasTold) {
   Config config;
   config.variable_update = VariableUpdate::ddl;
-  const auto way = [&](const char* options) {
+  const auto candidate = [&](const char* options) {
     config.comm.ddl_options = options;
     const Exchange exchange = make_exchange(config, ranks_on_hosts(2, 2), true);
     return candidates_for(exchange.settings, 100'000).front();
   };
-  EXPECT_EQ(way("-mode r:2x2x1").algorithm->name, "grid_of_rings");
-  EXPECT_EQ(way("-mode r:2x2x1").options.dims, (std::vector<int>{2, 2}));
-  EXPECT_EQ(way("-mode c:2x2").algorithm->name, "grid_of_direct");
-  EXPECT_EQ(way("-mode r").algorithm->name, "ring");
+  EXPECT_EQ(candidate("-mode r:2x2x1").algorithm->name, "grid_of_rings");
+  EXPECT_EQ(candidate("-mode r:2x2x1").options.dims, (std::vector<int>{2, 2}));
+  EXPECT_EQ(candidate("-mode c:2x2").algorithm->name, "grid_of_direct");
+  EXPECT_EQ(candidate("-mode r").algorithm->name, "ring");
   config.comm.ddl_options = "-mode p:2x2";
   const Exchange fastest = make_exchange(config, ranks_on_hosts(2, 2), true);
   EXPECT_TRUE(fastest.settings.rules.empty());
@@ -183,15 +183,15 @@ TEST(ExchangeFlags, CutsBucketsAsTheFlagsSay) {
 
 TEST(ExchangeFlags, IsChosenWithinTheShapeThatFlagsGive) {
   const Topology topology = ranks_on_hosts(2, 4);
-  const auto way = [&](const std::function<void(CommFlags&)>& set) {
+  const auto candidate = [&](const std::function<void(CommFlags&)>& set) {
     Config config;
     set(config.comm);
     return candidates_for(make_exchange(config, topology, true).settings, 1 << 20U).front();
   };
-  EXPECT_EQ(way([](CommFlags& f) { f.topology = "2x4"; }).options.dims, (std::vector{2, 4}));
-  EXPECT_EQ(way([](CommFlags& f) { f.rings = 2; }).options.rings, 2);
-  EXPECT_EQ(way([](CommFlags& f) { f.chunk_kb = 512; }).options.chunks, 8);
-  EXPECT_THAT(tests::error_of([&] { way([](CommFlags& f) { f.topology = "3x4"; }); }),
+  EXPECT_EQ(candidate([](CommFlags& f) { f.topology = "2x4"; }).options.dims, (std::vector{2, 4}));
+  EXPECT_EQ(candidate([](CommFlags& f) { f.rings = 2; }).options.rings, 2);
+  EXPECT_EQ(candidate([](CommFlags& f) { f.chunk_kb = 512; }).options.chunks, 8);
+  EXPECT_THAT(tests::error_of([&] { candidate([](CommFlags& f) { f.topology = "3x4"; }); }),
               HasSubstr("--comm_topology=3x4 is a grid of 12 ranks, but there are 8"));
 }
 

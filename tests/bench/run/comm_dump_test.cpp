@@ -27,7 +27,7 @@ TEST(CommDump, CountsTheBucketsOfEachWay) {
   const Exchange exchange = make_exchange(config, allreduce::ranks_on_hosts(1, 4), true);
   const std::array<std::size_t, 4> buckets{1000, 5000, 9000, 10};
   const StepExchange step = step_exchange(buckets, exchange);
-  EXPECT_EQ(step.ways, "2 buckets by doubling, 2 by grid_of_direct 2x2");
+  EXPECT_EQ(step.algorithms, "2 buckets by doubling, 2 by grid_of_direct 2x2");
   EXPECT_EQ(step.bytes, 4 * 15010);
   EXPECT_EQ(step.bucket_mb, (std::vector{4e-3, 20e-3, 36e-3, 4e-5}));
   EXPECT_EQ(step.bound.source, allreduce::Source::unknown) << "nothing was measured";
@@ -42,13 +42,13 @@ TEST(CommDump, NamesTheSlowestRankAndTheMostUnsteadyOne) {
       dump_lines(11, 20, ranks,
                  {.bytes = 3e6,
                   .bound = {0.001, "memory", allreduce::Source::measured},
-                  .ways = "1 bucket by ring"}),
+                  .algorithms = "1 bucket by ring"}),
       ElementsAre(
           "comm: steps 11-20: end-to-end 2.00 ms a step on rank 2 (p50 2.00, p99 "
           "4.00); largest jitter 3.00 ms on rank 1",
           "comm:   3.00 MB at 2.00 GB/s (bus), 2.00 x the bound (memory, measured); 1 bucket "
           "by ring"));
-  EXPECT_THAT(dump_lines(1, 1, ranks, {.bytes = 3e6, .ways = "1 bucket by ring"})[1],
+  EXPECT_THAT(dump_lines(1, 1, ranks, {.bytes = 3e6, .algorithms = "1 bucket by ring"})[1],
               testing::HasSubstr("no bound is known"));
 }
 
