@@ -13,6 +13,7 @@
 #include "allreduce/number_all_gather.h"
 #include "allreduce/plan_builder.h"
 #include "allreduce/rank_order.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -259,7 +260,7 @@ class Measurement {
     numbers_.barrier();
     const Clock::time_point start = Clock::now();
     run();
-    const double mine = std::chrono::duration<double>(Clock::now() - start).count();
+    const double mine = seconds_since(start);
     return numbers_.gather({&mine, 1});
   }
 

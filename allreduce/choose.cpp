@@ -10,6 +10,7 @@
 #include "allreduce/estimate.h"
 #include "allreduce/rank_order.h"
 #include "allreduce/symmetry.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::allreduce {
@@ -90,8 +91,7 @@ std::vector<std::pair<int, int>> chunkings_of(const Algorithm& row, const Topolo
     chunks = {{requirements.pieces, std::min(requirements.pieces, most_in_window)}};
   } else if (requirements.shape.chunk_bytes > 0) {
     const std::size_t bytes = requirements.elements * size_of(requirements.wire);
-    const std::size_t whole =
-        (bytes + requirements.shape.chunk_bytes - 1) / requirements.shape.chunk_bytes;
+    const std::size_t whole = divide_up(bytes, requirements.shape.chunk_bytes);
     if (whole > requirements.channels) {
       return {};
     }
@@ -250,7 +250,7 @@ double simulate_by_symmetry(const Candidate& candidate, const Topology& topology
   const auto unit = static_cast<std::size_t>(topology.ranks()) *
                     static_cast<std::size_t>(candidate.options.chunks) *
                     static_cast<std::size_t>(candidate.options.rings);
-  const std::size_t rounded = (elements + unit - 1) / unit * unit;
+  const std::size_t rounded = round_up(elements, unit);
   std::vector<RankPlan> plans;
   plans.reserve(static_cast<std::size_t>(symmetry.representatives()));
   for (int rank = 0; rank < symmetry.representatives(); ++rank) {

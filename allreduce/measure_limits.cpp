@@ -15,6 +15,7 @@
 #include "allreduce/limits.h"
 #include "allreduce/number_all_gather.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::allreduce {
 namespace {
@@ -135,7 +136,7 @@ class LimitProbe {
         }
         transport_.busy();
       }
-      const double mine = std::chrono::duration<double>(Clock::now() - start).count() / signals;
+      const double mine = seconds_since(start) / signals;
       least = std::min(least, std::ranges::max(numbers_.gather({&mine, 1})));
     }
     return least;
@@ -234,9 +235,7 @@ class LimitProbe {
     return passes * bytes / least;
   }
 
-  static double seconds_of(Clock::time_point time) {
-    return std::chrono::duration<double>(time.time_since_epoch()).count();
-  }
+  static double seconds_of(Clock::time_point time) { return in_seconds(time.time_since_epoch()); }
 
   // Returns the seconds from the start of the first rank of a machine to the end of its last one.
   double together(std::span<const double> all, int host) const {

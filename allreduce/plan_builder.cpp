@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::allreduce {
 
 std::size_t size_of(Wire wire) { return wire == Wire::f32 ? 4 : 2; }
@@ -97,7 +99,7 @@ void PlanBuilder::sum(Range range, std::span<const Operand> operands, bool last,
 
 RankPlan PlanBuilder::finish() && {
   const auto window = static_cast<std::size_t>(options_.window);
-  const std::size_t chunk_scratch = (most_used_ + 15) / 16 * 16;  // whole cache lines of 64 bytes
+  const std::size_t chunk_scratch = round_up(most_used_, 16);  // whole cache lines of 64 bytes
   for (std::size_t c = 0; c < plan_.chunks.size(); ++c) {
     const std::size_t base = c % window * chunk_scratch;
     if (c >= window) {

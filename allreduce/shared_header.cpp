@@ -2,6 +2,8 @@
 
 #include <new>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::allreduce {
 namespace {
 
@@ -11,13 +13,11 @@ constexpr std::size_t huge_page = std::size_t{2} << 20U;
 // cache (8 times slower at 1 MB).
 constexpr std::size_t segment_gap = std::size_t{37} * 4096 + std::size_t{17} * 64;
 
-std::size_t whole_pages(std::size_t bytes) {
-  return (bytes + huge_page - 1) / huge_page * huge_page;
-}
+std::size_t whole_pages(std::size_t bytes) { return round_up(bytes, huge_page); }
 
 constexpr std::size_t line = 64;
 
-std::size_t whole_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
+std::size_t whole_lines(std::size_t bytes) { return round_up(bytes, line); }
 
 // Returns the bytes between two words of a kind.
 std::size_t stride_of(const SharedParameters& of) {
@@ -30,7 +30,7 @@ struct Inbox {
   std::size_t words, bytes;
 
   explicit Inbox(const SharedParameters& of)
-      : words((of.channels + 63) / 64), bytes(whole_lines(of.ranks * words * stride_of(of))) {}
+      : words(divide_up(of.channels, 64)), bytes(whole_lines(of.ranks * words * stride_of(of))) {}
 };
 
 // Returns the bytes of the arrival counters of one rank.

@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/memory_plan.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::data {
 namespace {
@@ -124,8 +125,7 @@ const Batch& Feeder::next() {
   }
   slot.batch.step = options_.first_step + delivered_;
   ++delivered_;
-  const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
-  slot.batch.seconds_waited = waited.count();
+  slot.batch.seconds_waited = seconds_since(start);
   return slot.batch;
 }
 

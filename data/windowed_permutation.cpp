@@ -4,6 +4,7 @@
 
 #include "data/permutation.h"
 #include "data/random.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::data {
@@ -34,7 +35,7 @@ std::int64_t WindowedPermutation::in_runs(std::int64_t place) const {
 
 std::int64_t WindowedPermutation::operator()(std::int64_t position) const {
   const std::int64_t number = position / window;
-  const std::int64_t windows = (size_ + window - 1) / window;
+  const std::int64_t windows = divide_up(size_, window);
   const Permutation within(std::min(window, size_ - number * window),
                            random_bits(seed_, window_key), epoch_ * windows + number);
   return in_runs(number * window + within(position % window));

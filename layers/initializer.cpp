@@ -7,6 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::layers {
 
 namespace {
@@ -76,7 +78,7 @@ void fill(const Initializer& initializer, std::uint64_t seed, std::string_view n
   constexpr std::size_t values_per_thread = 1u << 18;
   const std::size_t threads = std::clamp<std::size_t>(
       values.size() / values_per_thread, 1, std::max(1u, std::thread::hardware_concurrency()));
-  const std::size_t share = (values.size() + threads - 1) / threads;
+  const std::size_t share = divide_up(values.size(), threads);
   std::vector<std::jthread> workers;
   for (std::size_t first = share; first < values.size(); first += share) {
     const auto part = values.subspan(first, std::min(share, values.size() - first));

@@ -5,6 +5,7 @@
 
 #include "layers/gate.h"
 #include "layers/operands.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers {
 
@@ -22,14 +23,14 @@ Bit bit_of(const Shape& image, std::size_t element) {
   const std::size_t pixel = element % pixels;
   const std::size_t c = element / pixels % channels;
   const std::size_t n = element / pixels / channels;
-  return {.byte = (n * ((channels + 7) / 8) + c / 8) * pixels + pixel,
+  return {.byte = (n * divide_up(channels, 8) + c / 8) * pixels + pixel,
           .value = static_cast<std::uint8_t>(1U << (c % 8))};
 }
 
 }  // namespace
 
 TensorDesc relu_mask_of(const Shape& image) {
-  return described({image[0], (image[1] + 7) / 8, image[2], image[3]}, DataType::u8);
+  return described({image[0], divide_up(image[1], 8), image[2], image[3]}, DataType::u8);
 }
 
 void set_relu_mask(const TensorView& image, const TensorView& mask) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -17,7 +18,7 @@ Pads pads(Padding padding, std::int64_t size, std::int64_t kernel, std::int64_t 
   if (padding == Padding::valid) {
     return {};
   }
-  const std::int64_t outputs = (size + stride - 1) / stride;
+  const std::int64_t outputs = divide_up(size, stride);
   const bool fixed = padding == Padding::same_resnet && stride > 1;
   const std::int64_t total =
       fixed ? kernel - 1 : std::max<std::int64_t>((outputs - 1) * stride + kernel - size, 0);

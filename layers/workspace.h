@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <span>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::layers {
 
 // A bump allocator over a kernel's workspace: hands out arrays one after another, each aligned to
@@ -16,7 +18,7 @@ class BumpAllocator {
   template <class T>
   T* take(std::int64_t count) {
     std::byte* const at = data_ == nullptr ? nullptr : data_ + bytes_;
-    bytes_ += (static_cast<std::size_t>(count) * sizeof(T) + 63) / 64 * 64;
+    bytes_ += round_up(static_cast<std::size_t>(count) * sizeof(T), 64);
     return reinterpret_cast<T*>(at);
   }
   std::size_t bytes() const { return bytes_; }

@@ -9,6 +9,7 @@
 
 #include "runtime/access.h"
 #include "runtime/error.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn {
 
@@ -252,11 +253,9 @@ Timeline Executor::profile(std::span<const TensorView> inputs) {
   exposed_ = sum_of_exposed();
   Timeline timeline;
   timeline.reserve(stamps_.size());
-  const auto seconds = [&](Clock::time_point t) {
-    return std::chrono::duration<double>(t - begin).count();
-  };
   for (const Stamps& stamps : stamps_) {
-    timeline.push_back({.start = seconds(stamps.start), .end = seconds(stamps.end)});
+    timeline.push_back(
+        {.start = in_seconds(stamps.start - begin), .end = in_seconds(stamps.end - begin)});
   }
   return timeline;
 }
@@ -359,7 +358,7 @@ double Executor::sum_of_exposed() const {
   for (const Stamps& wait : exposed_waits_) {
     sum += wait.end - wait.start;
   }
-  return std::chrono::duration<double>(sum).count();
+  return in_seconds(sum);
 }
 
 void Executor::enqueue_all(std::span<const TensorView> inputs, Stamps* stamps, Waits waits) {

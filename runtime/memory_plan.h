@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "runtime/divide_up.h"
 #include "runtime/graph.h"
 
 namespace cnn {
@@ -12,9 +13,7 @@ namespace cnn {
 struct Schedule;
 
 inline constexpr std::size_t alignment = 64;  // of every tensor and workspace, in bytes
-constexpr std::size_t aligned(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
+constexpr std::size_t aligned(std::size_t bytes) { return round_up(bytes, alignment); }
 
 // Bytes at a fixed offset of the arena from the start of step `first` to the end of step `last`:
 // the last step that uses them, or a later one, so that no compute step waits for another lane only

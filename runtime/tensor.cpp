@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn {
@@ -66,7 +67,7 @@ std::size_t TensorDesc::bytes() const {
   auto elements = static_cast<std::size_t>(shape.elements());
   if (layout == Layout::nchw16c && shape.rank() >= 2 && shape[1] > 0) {
     const auto channels = static_cast<std::size_t>(shape[1]);
-    elements = elements / channels * ((channels + 15) / 16 * 16);
+    elements = elements / channels * round_up(channels, 16);
   }
   return elements * size_of(type);
 }

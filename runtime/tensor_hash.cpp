@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn {
@@ -39,15 +40,13 @@ Matrix matrix_of(const Shape& shape) {
     return {};
   }
   if (shape.rank() <= 1) {
-    return {(elements + vector_columns - 1) / vector_columns, std::min(elements, vector_columns)};
+    return {divide_up(elements, vector_columns), std::min(elements, vector_columns)};
   }
   const std::int64_t rows = shape.rank() == 2 ? shape[0] : shape[0] * shape[1];
   return {rows, elements / rows};
 }
 
-std::int64_t channel_blocks(const Shape& shape) {
-  return (shape[1] + block_channels - 1) / block_channels;
-}
+std::int64_t channel_blocks(const Shape& shape) { return divide_up(shape[1], block_channels); }
 
 bool has_channel_blocks(const TensorDesc& desc) {
   return desc.layout == Layout::nchw16c && desc.shape.rank() > 2;

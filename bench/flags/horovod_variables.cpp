@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -44,7 +45,7 @@ std::string set_fusion(const Variable& variable, const Command& command) {
   constexpr std::int64_t mib = std::int64_t{1} << 20U, kib = 1024;
   const std::int64_t bytes = std::min(number_in(variable), std::int64_t{1} << 40U);
   CommFlags& comm = command.config.comm;
-  comm.bucket_mb = static_cast<int>((bytes + mib - 1) / mib);
+  comm.bucket_mb = static_cast<int>(divide_up(bytes, mib));
   std::string set = fmt::format("--comm_bucket_mb={}", comm.bucket_mb);
   const auto limit = [&](std::string_view flag, int& kilobytes) {
     if (bytes / kib < kilobytes && !command.gives(flag)) {

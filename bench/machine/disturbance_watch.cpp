@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/seconds_since.h"
+
 namespace cnn::bench {
 namespace {
 
@@ -67,7 +69,7 @@ void DisturbanceWatch::add_step(double seconds) {
 
 void DisturbanceWatch::end_window() {
   take(after_);
-  const double seconds = std::chrono::duration<double>(after_.at - before_.at).count();
+  const double seconds = in_seconds(after_.at - before_.at);
   CounterWindow counted{.seconds = seconds,
                         .cpu_seconds = after_.cpu_seconds - before_.cpu_seconds,
                         .before = {},

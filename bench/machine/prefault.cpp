@@ -7,6 +7,7 @@
 #include "bench/flags/number_text.h"
 #include "layers/cpu/parallel.h"
 #include "runtime/cpu/memory.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -18,7 +19,7 @@ constexpr std::size_t block = std::size_t{2} << 20U;  // a huge page
 constexpr std::size_t stretch = std::size_t{1} << 28U;
 // Threads take blocks round-robin, so that pages spread evenly over NUMA nodes.
 void touch(std::span<std::byte> memory) {
-  const auto blocks = static_cast<std::int64_t>((memory.size() + block - 1) / block);
+  const auto blocks = static_cast<std::int64_t>(divide_up(memory.size(), block));
   const std::int64_t threads = layers::cpu::team_size();
   layers::cpu::parallel_for(threads, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t thread = first; thread < last; ++thread) {

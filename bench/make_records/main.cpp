@@ -12,8 +12,10 @@
 #include "bench/make_records/write_shards.h"
 #include "bench/report/console.h"
 #include "data/catalog.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
+#include "runtime/seconds_since.h"
 
 namespace {
 
@@ -34,17 +36,15 @@ void make_subset(const Options& options, bool training, cnn::bench::Console& con
                .seed = options.seed,
                .skip_broken = options.skip_broken};
   const std::size_t images = job.images.files.size();
-  job.shards =
-      asked > 0 ? asked
-                : static_cast<int>((images + usual_images_per_shard - 1) / usual_images_per_shard);
+  job.shards = asked > 0 ? asked : static_cast<int>(cnn::divide_up(images, usual_images_per_shard));
   job.threads = options.threads > 0
                     ? options.threads
                     : static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const auto line = [&](const ShardProgress& done) {
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start;
+    const double passed = cnn::seconds_since(start);
     return fmt::format("{}: {} of {} shards, {} images, {:.1f} MiB, {:.1f} MiB/s", job.subset,
                        done.shards, job.shards, done.images, static_cast<double>(done.bytes) / mib,
-                       static_cast<double>(done.bytes) / mib / passed.count());
+                       static_cast<double>(done.bytes) / mib / passed);
   };
   const ShardProgress done =
       write_shards(job, [&](const ShardProgress& now) { console.progress(line(now)); });

@@ -10,6 +10,7 @@
 
 #include "allreduce/choose.h"
 #include "bench/flags/reduce_spec.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::bench {
@@ -141,7 +142,7 @@ Alternatives larger_chunks(int now, const Request& request) {
   for (int chunks = most_chunks; chunks > 0; chunks /= 2) {
     const std::size_t bytes = request.elements * sizeof(float);
     const auto unit = std::size_t{1024} * static_cast<std::size_t>(chunks);
-    const auto kb = static_cast<int>((bytes + unit - 1) / unit);
+    const auto kb = static_cast<int>(divide_up(bytes, unit));
     if (kb > now) {
       all.push_back({fmt::format("--comm_chunk_kb={}", kb),
                      [kb](Config& config) { config.comm.chunk_kb = kb; }});

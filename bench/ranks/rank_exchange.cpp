@@ -10,6 +10,7 @@
 #include "bench/ranks/exchange_choice.h"
 #include "bench/ranks/rank_context.h"
 #include "bench/ranks/rank_lanes.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -67,7 +68,7 @@ void RankExchange::all_reduce(std::size_t bucket, std::span<const std::span<floa
   world_ == nullptr ? buckets_.all_reduce(bucket, pieces, factor)
                     : reduce_by_world(bucket, pieces, factor);
   const auto end = std::chrono::steady_clock::now();
-  seconds_ += std::chrono::duration<double>(end - start).count();
+  seconds_ += in_seconds(end - start);
   if (keeps_) {
     reductions_.push_back({bucket, seconds_of(start), seconds_of(end)});
   }

@@ -9,6 +9,7 @@
 #include "bench/ranks/peers.h"
 #include "data/json/parse_json.h"
 #include "runtime/median.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -45,7 +46,7 @@ RankLanes lanes_of(const LanesMessage& message) {
 }
 
 double seconds_of(std::chrono::steady_clock::time_point moment) {
-  return std::chrono::duration<double>(moment.time_since_epoch()).count();
+  return in_seconds(moment.time_since_epoch());
 }
 
 std::vector<double> clocks_ahead(Peers& peers) {

@@ -16,6 +16,7 @@
 #include "data/records/record.h"
 #include "runtime/error.h"
 #include "runtime/resource_limits.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
@@ -45,8 +46,8 @@ constexpr std::int64_t session_start = 1;
 
 data::ProtobufWriter new_event(std::int64_t step) {
   data::ProtobufWriter event;
-  const std::chrono::duration<double> now = EventFile::Clock::now().time_since_epoch();
-  event.double_field(event_field::wall_time, now.count());
+  event.double_field(event_field::wall_time,
+                     in_seconds(EventFile::Clock::now().time_since_epoch()));
   event.varint_field(event_field::step, step);
   return event;
 }
@@ -124,8 +125,7 @@ EventFile::EventFile(std::string_view flag, const std::string& folder, Clock::ti
   }
   open_new(folder, now);
   data::ProtobufWriter version;
-  version.double_field(event_field::wall_time,
-                       std::chrono::duration<double>(now.time_since_epoch()).count());
+  version.double_field(event_field::wall_time, in_seconds(now.time_since_epoch()));
   version.bytes_field(event_field::file_version, format_version);
   try {
     append(version);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "runtime/seconds_since.h"
+
 namespace cnn::bench {
 namespace {
 
@@ -27,12 +29,11 @@ void InputRecord::end(const RunEnd& end) {
   if (end.timed_steps == 0) {
     return;
   }
-  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_time_;
   const InputUse use{.read = since(dataset_.statistics(), start_),
                      .images = end.timed_steps * options_.batch,
                      .threads = options_.threads,
                      .cores = options_.cores,
-                     .seconds = passed.count(),
+                     .seconds = seconds_since(start_time_),
                      .waited = waited_};
   result_["input"] = input_json(use);
   const double share = step_seconds_ > 0 ? waited_ / step_seconds_ : 0;

@@ -2,12 +2,12 @@
 
 #include "bench/report/statistics.h"
 #include "runtime/median.h"
+#include "runtime/seconds_since.h"
 
 namespace cnn::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
 
 }  // namespace
 
@@ -49,9 +49,7 @@ void StepRecord::start(const RunStart& run) {
   start_ = Clock::now();
 }
 
-void StepRecord::timing_starts() {
-  result_["start"]["warm_up"] = Seconds(Clock::now() - start_).count();
-}
+void StepRecord::timing_starts() { result_["start"]["warm_up"] = seconds_since(start_); }
 
 void StepRecord::step_finished(const FinishedStep& step) {
   if (!step.timed()) {
@@ -62,7 +60,7 @@ void StepRecord::step_finished(const FinishedStep& step) {
   ResultStep row{.step = step.number,
                  .seconds = values.seconds,
                  .images_per_sec = static_cast<double>(global_batch_) / values.seconds,
-                 .ended = Seconds(Clock::now().time_since_epoch()).count(),
+                 .ended = in_seconds(Clock::now().time_since_epoch()),
                  .loss = step.loss,
                  .base_loss = values.base_loss,
                  .total_loss = step.total_loss,

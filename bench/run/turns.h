@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "runtime/seconds_since.h"
+
 namespace cnn::bench {
 
 // Time slices of programs on one machine: of all programs that name one file, one works while the
@@ -37,7 +39,7 @@ class Turns {
   bool is_over() const { return file_ != nullptr && Clock::now() - start_ >= turn_; }
 
   std::int64_t passed() const { return passed_; }
-  double seconds_waited() const { return std::chrono::duration<double>(waited_).count(); }
+  double seconds_waited() const { return in_seconds(waited_); }
 
  private:
   class File;

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::layers::cpu {
 
 Chunks::Chunks(const TensorDesc& image) : blocks(blocks_of(image)) {
   constexpr std::int64_t most = 64;         // enough for as many threads in one group
   constexpr std::int64_t elements = 65536;  // a chunk's partial sums are small in comparison
   const std::int64_t pixels = std::max<std::int64_t>(64, elements / blocks.columns);
-  per_group = std::clamp<std::int64_t>((blocks.pixels() + pixels - 1) / pixels, 1, most);
+  per_group = std::clamp<std::int64_t>(divide_up(blocks.pixels(), pixels), 1, most);
   bytes_per_group =
       blocks.pixels() * blocks.columns * static_cast<std::int64_t>(size_of(image.type));
 }

@@ -5,6 +5,7 @@
 #include "layers/batch_norm.h"
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
+#include "runtime/divide_up.h"
 
 // Code that all batch normalisation kernels share.
 namespace cnn::layers::cpu {
@@ -91,7 +92,7 @@ void each_unit(const Blocks& blocks, std::int64_t group, const Between& between)
 template <class First, class Between, class Second>
 void group_by_group(const Chunks& chunks, std::int64_t fitting, const First& first,
                     const Between& between, const Second& second) {
-  const std::int64_t grain = (chunks.grain() + chunks.per_group - 1) / chunks.per_group;
+  const std::int64_t grain = divide_up(chunks.grain(), chunks.per_group);
   parallel_for(chunks.blocks.groups, grain, [&](std::int64_t begin, std::int64_t end) {
     for (; begin < end; begin += fitting) {
       const std::int64_t last = begin + fitting < end ? begin + fitting : end;
@@ -114,7 +115,7 @@ void groups_together(const Chunks& chunks, Groups groups, const First& first,
                      const Between& between, const Second& second) {
   chunks.each_run_in_parallel(groups, false, first);
   const Blocks& blocks = chunks.blocks;
-  const std::int64_t units = (blocks.columns + 15) / 16;
+  const std::int64_t units = divide_up(blocks.columns, 16);
   parallel_for((groups.end - groups.begin) * units, 16, [&](std::int64_t from, std::int64_t to) {
     for (std::int64_t i = from; i < to; ++i) {
       const std::int64_t column = i % units * 16;
@@ -140,8 +141,7 @@ void two_passes(const Chunks& chunks, std::int64_t images, const First& first,
     return;
   }
   // Two or more items for each thread balance the load.
-  const std::int64_t busy =
-      (std::int64_t{2} * team_size() + chunks.per_group - 1) / chunks.per_group;
+  const std::int64_t busy = divide_up(std::int64_t{2} * team_size(), chunks.per_group);
   const std::int64_t width = third_level / bytes > busy ? third_level / bytes : busy;
   for (std::int64_t begin = 0; begin < groups; begin += width) {
     const std::int64_t end = begin + width < groups ? begin + width : groups;

@@ -6,6 +6,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 
@@ -15,7 +16,7 @@ namespace {
 void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
   constexpr std::size_t page = 4096;
   constexpr std::int64_t pages_per_thread = elements_per_thread * 4 / page;
-  const auto pages = static_cast<std::int64_t>((bytes + page - 1) / page);
+  const auto pages = static_cast<std::int64_t>(divide_up(bytes, page));
   parallel_for(pages, pages_per_thread, [&](std::int64_t first, std::int64_t last) {
     const std::size_t begin = static_cast<std::size_t>(first) * page;
     const std::size_t end = std::min(static_cast<std::size_t>(last) * page, bytes);

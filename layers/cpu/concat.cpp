@@ -6,6 +6,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 
@@ -64,7 +65,7 @@ void copy_block(const Channels& from, const Channels& to, std::int64_t n, std::i
 void copy_blocked(const Channels& from, const Channels& to, std::int64_t count) {
   const std::int64_t end = to.first + count;
   const std::int64_t block = to.first / 16;
-  const std::int64_t blocks = (end + 15) / 16 - block;
+  const std::int64_t blocks = divide_up(end, 16) - block;
   const std::int64_t pixels = to.image.desc.shape[2] * to.image.desc.shape[3];
   parallel_for(to.image.desc.shape[0] * blocks, elements_per_thread / (pixels * 16) + 1,
                [&](std::int64_t first, std::int64_t last) {

@@ -6,6 +6,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 
@@ -20,7 +21,7 @@ void drop_examples(const Loops& loops, const DropPath& op, const Operands& o) {
   const std::int32_t step = o.in[1].as<std::int32_t>()[0];
   const float keep = static_cast<float>(op.schedule.kept(step)) * 0x1p-24F;
   const std::int64_t of_example = stored_elements(o.in[0].desc) / o.in[0].desc.shape[0];
-  const std::int64_t pieces = (of_example + piece - 1) / piece;
+  const std::int64_t pieces = divide_up(of_example, piece);
   parallel_for(o.in[0].desc.shape[0] * pieces, elements_per_thread / piece,
                [&](std::int64_t begin, std::int64_t end) {
                  std::array<std::uint8_t, piece / 8> bits{};

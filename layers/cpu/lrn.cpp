@@ -7,6 +7,7 @@
 #include "layers/cpu/own_kernel.h"
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -113,9 +114,7 @@ class Window {
   std::int64_t channels_;
 };
 
-std::int64_t tiles_per_image(const Shape& shape) {
-  return (shape[2] * shape[3] + lanes - 1) / lanes;
-}
+std::int64_t tiles_per_image(const Shape& shape) { return divide_up(shape[2] * shape[3], lanes); }
 
 std::int64_t shares_of(const Shape& shape) {
   return std::min(most_shares, shape[0] * tiles_per_image(shape));

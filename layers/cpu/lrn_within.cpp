@@ -6,6 +6,7 @@
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/rows.h"
 #include "layers/lrn.h"
+#include "runtime/divide_up.h"
 
 // Channels are the vector lanes: 16 at a time pass through an image row by row. Only the rows that
 // a window covers are kept, as f32, for every image layout.
@@ -27,7 +28,7 @@ struct WithinSizes {
         height(shape[2]),
         width(shape[3]),
         kept(2 * a.radius + 1),
-        groups((channels + lrn_lanes - 1) / lrn_lanes),
+        groups(divide_up(channels, lrn_lanes)),
         shares(std::min(most_shares_within, images * groups)) {}
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::layers::cpu {
@@ -13,7 +14,7 @@ Blocks blocks_of(const TensorDesc& image) {
     return {.rows = s[0] * s[2] * s[3], .columns = s[1]};
   }
   check(image.layout == Layout::nchw16c, "no kernel takes " + to_string(image));
-  return {.segments = s[0], .groups = (s[1] + 15) / 16, .rows = s[2] * s[3], .columns = 16};
+  return {.segments = s[0], .groups = divide_up(s[1], 16), .rows = s[2] * s[3], .columns = 16};
 }
 
 Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3]) {
@@ -21,7 +22,7 @@ Place::Place(const TensorDesc& image) : pixels_(image.shape[2] * image.shape[3])
         "no kernel takes " + to_string(image) + " as an image");
   const std::int64_t channels = image.shape[1];
   block_ = image.layout == Layout::nhwc ? channels : image.layout == Layout::nchw16c ? 16 : 1;
-  outer_ = (channels + block_ - 1) / block_;
+  outer_ = divide_up(channels, block_);
 }
 
 bool is_vectorised(DataType type) { return type == DataType::f32 || type == DataType::bf16; }

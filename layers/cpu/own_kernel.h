@@ -9,6 +9,7 @@
 #include "layers/cpu/parallel.h"
 #include "layers/cpu/simd/loops.h"
 #include "layers/workspace.h"
+#include "runtime/divide_up.h"
 #include "runtime/kernel.h"
 
 // Code that our own kernels share: operand layouts, specs that request them, and a kernel class for
@@ -82,7 +83,7 @@ template <class Body>
 void parallel_elements(const TensorDesc& desc, const Body& body) {
   constexpr std::int64_t line = 64;
   const std::int64_t elements = stored_elements(desc);
-  parallel_for((elements + line - 1) / line, elements_per_thread / line,
+  parallel_for(divide_up(elements, line), elements_per_thread / line,
                [&](std::int64_t first, std::int64_t last) {
                  const std::int64_t end = last * line < elements ? last * line : elements;
                  body(first * line, end - first * line);

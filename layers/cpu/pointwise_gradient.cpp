@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/divide_up.h"
+
 namespace cnn::layers::cpu {
 namespace {
 
@@ -13,30 +15,28 @@ constexpr std::int64_t most_segment_pixels = 256, most_slab_blocks = 16;
 // Enough parts for many threads, and each of enough pixels to outweigh the adding of its sums.
 constexpr std::int64_t most_parts = 64;
 
-std::int64_t pieces_of(std::int64_t count, std::int64_t most) { return (count + most - 1) / most; }
-
 }  // namespace
 
 PointwiseWeightsGradient::PointwiseWeightsGradient(const PointwiseProblem& problem,
                                                    const Loops& loops)
     : problem_(problem),
       loops_(&loops),
-      segments_per_image_(pieces_of(problem.pixels(), most_segment_pixels)) {
+      segments_per_image_(divide_up(problem.pixels(), most_segment_pixels)) {
   constexpr std::int64_t enough_items = 16, pixels_per_part = 2048, least_pixels_per_part = 512;
   const std::int64_t slabs = slabs_in() * slabs_out(), images = problem.x.shape[0];
   const std::int64_t pixels = images * problem.pixels();
   const std::int64_t wanted =
       std::max(pixels / pixels_per_part,
-               std::min(pieces_of(enough_items, slabs), pixels / least_pixels_per_part));
+               std::min(divide_up(enough_items, slabs), pixels / least_pixels_per_part));
   parts_ = std::clamp<std::int64_t>(
-      wanted, 1, std::min(pieces_of(most_parts, slabs), images * segments_per_image_));
+      wanted, 1, std::min(divide_up(most_parts, slabs), images * segments_per_image_));
 }
 
 std::int64_t PointwiseWeightsGradient::slabs_in() const {
-  return pieces_of(problem_.in_blocks(), most_slab_blocks);
+  return divide_up(problem_.in_blocks(), most_slab_blocks);
 }
 std::int64_t PointwiseWeightsGradient::slabs_out() const {
-  return pieces_of(problem_.out_blocks(), most_slab_blocks);
+  return divide_up(problem_.out_blocks(), most_slab_blocks);
 }
 
 // Sums of a part take a power of two bytes in most networks; one more line keeps the parts, which

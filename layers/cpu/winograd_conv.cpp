@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "layers/cpu/winograd_parts.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -22,8 +23,8 @@ std::int64_t operations_after(std::int64_t tile, std::int64_t points) {
 }  // namespace
 
 WinogradTiles WinogradProblem::cover() const {
-  return {.high = (y.shape[2] + form.tile_h - 1) / form.tile_h,
-          .wide = (y.shape[3] + form.tile_w - 1) / form.tile_w,
+  return {.high = divide_up(y.shape[2], form.tile_h),
+          .wide = divide_up(y.shape[3], form.tile_w),
           .pad_top = pad_top,
           .pad_left = pad_left};
 }
@@ -65,7 +66,7 @@ std::size_t WinogradConvolution::workspace() const {
 // If there are too few tiles for all threads, threads split the output channels; threads that share
 // tiles each transform the same inputs.
 WinogradConvolution::Shares WinogradConvolution::shares() const {
-  const std::int64_t panels = (problem_.y.shape[1] + loops_->panel - 1) / loops_->panel;
+  const std::int64_t panels = divide_up(problem_.y.shape[1], loops_->panel);
   const std::int64_t across =
       std::clamp<std::int64_t>(problem_.tiles() / least_tiles_each, 1, team_);
   return {.across = across, .deep = std::clamp<std::int64_t>(team_ / across, 1, panels)};
@@ -74,7 +75,7 @@ WinogradConvolution::Shares WinogradConvolution::shares() const {
 WinogradConvolution::Scratch WinogradConvolution::carve(BumpAllocator& allocator) const {
   const std::int64_t in = problem_.x.shape[1], out = problem_.y.shape[1];
   const auto [across, deep] = shares();
-  const std::int64_t most = (problem_.tiles() + across - 1) / across;
+  const std::int64_t most = divide_up(problem_.tiles(), across);
   const std::int64_t each = loops_->conv_scratch(in, std::min(most, tiles_together(problem_.form)));
   float* const u = allocator.take<float>(problem_.form.points() * in * out);
   return {.u = u, .tiles = allocator.take<float>(each * across * deep), .tiles_each = each};
@@ -111,7 +112,7 @@ void WinogradConvolution::operator()(const Operands& o) const {
 void WinogradConvolution::convolve_share(WinogradConv conv, std::int64_t share,
                                          float* scratch) const {
   const std::int64_t tiles = problem_.tiles(), out = problem_.y.shape[1];
-  const std::int64_t panels = (out + loops_->panel - 1) / loops_->panel;
+  const std::int64_t panels = divide_up(out, loops_->panel);
   const auto [across, deep] = shares();
   const std::int64_t i = share / deep, k = share % deep;
   conv.first_out = panels * k / deep * loops_->panel;

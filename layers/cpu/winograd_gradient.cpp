@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "layers/cpu/winograd_parts.h"
+#include "runtime/divide_up.h"
 
 namespace cnn::layers::cpu {
 namespace {
@@ -8,9 +9,9 @@ namespace {
 // Returns the channels per slab for the fewest slabs of at most `most` channels, as equal as whole
 // blocks permit.
 std::int64_t even_slab(std::int64_t channels, std::int64_t most) {
-  const std::int64_t slabs = (channels + most - 1) / most;
+  const std::int64_t slabs = divide_up(channels, most);
   const std::int64_t blocks = channels / winograd_block;
-  return (blocks + slabs - 1) / slabs * winograd_block;
+  return divide_up(blocks, slabs) * winograd_block;
 }
 
 }  // namespace
@@ -23,10 +24,10 @@ WinogradWeightsGradient::WinogradWeightsGradient(const WinogradProblem& problem,
   slab_in_ = even_slab(in, most_in);
   slab_out_ = even_slab(
       out, std::clamp<std::int64_t>(most_sums / most_in / problem.form.points(), 64, 192));
-  slabs_in_ = (in + slab_in_ - 1) / slab_in_;
-  slabs_out_ = (out + slab_out_ - 1) / slab_out_;
+  slabs_in_ = divide_up(in, slab_in_);
+  slabs_out_ = divide_up(out, slab_out_);
   constexpr std::int64_t items = 64, least_points = 8192;
-  const std::int64_t wanted = (items + slabs() - 1) / slabs();
+  const std::int64_t wanted = divide_up(items, slabs());
   const std::int64_t points = problem.tiles() * problem.form.points();
   parts_ = std::clamp<std::int64_t>(points / least_points, 1, wanted);
 }

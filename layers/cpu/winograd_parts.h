@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "layers/cpu/own_kernel.h"
+#include "runtime/divide_up.h"
 
 // Convolutions by Winograd's algorithm (see simd/winograd.h) on all threads: the work and the
 // workspace of a kernel of each direction.
@@ -33,7 +34,7 @@ constexpr std::int64_t tiles_together(const WinogradForm& form) {
 // [first, last).
 template <class Body>
 void in_blocks(std::int64_t first, std::int64_t last, std::int64_t most, const Body& body) {
-  const std::int64_t blocks = (last - first + most - 1) / most;
+  const std::int64_t blocks = divide_up(last - first, most);
   for (std::int64_t i = 0; i < blocks; ++i) {
     const std::int64_t begin = first + (last - first) * i / blocks;
     body(begin, first + (last - first) * (i + 1) / blocks - begin);

@@ -11,6 +11,7 @@
 #include "layers/device_layout.h"
 #include "layers/workspace.h"
 #include "runtime/cuda/launch.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 #include "runtime/kernel.h"
 
@@ -72,7 +73,5 @@ inline unsigned launch_count(std::int64_t count) {
         "a kernel would need " + std::to_string(count) + " blocks: make the batch smaller");
   return static_cast<unsigned>(count);
 }
-
-constexpr std::int64_t divide_up(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace cnn::layers::cuda

@@ -9,6 +9,7 @@
 #include "layers/optimizer.h"
 #include "layers/passes/rewriter.h"
 #include "layers/stale_gradient.h"
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 namespace cnn::layers {
@@ -263,7 +264,7 @@ Layout image_layout(const Graph& graph, Layout preferred) {
       const auto count = static_cast<double>(desc.shape.elements());
       const auto channels = static_cast<double>(desc.shape[1]);
       elements += count;
-      const std::int64_t padded = (desc.shape[1] + 15) / 16 * 16;
+      const std::int64_t padded = round_up(desc.shape[1], 16);
       with_padding += count / channels * static_cast<double>(padded);
     }
   }

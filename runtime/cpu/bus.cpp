@@ -4,6 +4,8 @@
 #include <cstring>
 #include <thread>
 
+#include "runtime/seconds_since.h"
+
 namespace cnn {
 namespace {
 
@@ -85,7 +87,7 @@ void Bus::wait_for(Channel& channel, std::size_t left) {
 // When a copy completes, the other direction gets the full link from that moment on, however late
 // the copying thread notices.
 void Bus::advance(Clock::time_point now) {
-  double seconds = std::chrono::duration<double>(now - now_).count();
+  double seconds = in_seconds(now - now_);
   now_ = now;
   while (seconds > 0) {
     const double part = share();

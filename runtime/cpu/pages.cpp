@@ -7,15 +7,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "runtime/divide_up.h"
+
 namespace cnn {
 namespace {
 
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20U;
-
-std::size_t round_up(std::size_t bytes, std::size_t granule) {
-  return (bytes + granule - 1) / granule * granule;
-}
 
 HostBytes allocate_few(std::size_t bytes) {
   void* data = std::aligned_alloc(cache_line, std::max(cache_line, round_up(bytes, cache_line)));

@@ -23,6 +23,7 @@
 #include "allreduce/forwarding_transport.h"
 #include "allreduce/repeated_all_gather.h"
 #include "allreduce/shared_header.h"
+#include "runtime/seconds_since.h"
 #include "tests/allreduce/forked_ranks.h"
 #include "tests/allreduce/ranks.h"
 
@@ -209,9 +210,7 @@ int work_of_rank(Transport& transport, OfRank& own, const std::function<double()
 void start(int ranks) {
   constexpr SharedMemoryOptions tiny_segments{.segment_bytes = std::size_t{1} << 21U};
   const auto start = std::chrono::steady_clock::now();
-  const auto seconds = [start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
+  const auto seconds = [start] { return seconds_since(start); };
   OfAllRanks all(ranks);
   const tests::ForkedRun run = tests::as_processes(ranks, tiny_segments, [&](Transport& transport) {
     return work_of_rank(transport, all.of(transport.rank()), seconds);

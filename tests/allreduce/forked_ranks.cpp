@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <utility>
 
+#include "runtime/seconds_since.h"
+
 namespace cnn::tests {
 namespace {
 
@@ -140,7 +142,7 @@ ForkedRun as_processes(int ranks, const allreduce::SharedMemoryOptions& options,
     end.error = of.error.data();
     last = of.culprit < 0 ? last : std::max(last, of.when);
   }
-  run.naming_seconds = std::chrono::duration<double>(last - watch.first_death()).count();
+  run.naming_seconds = in_seconds(last - watch.first_death());
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "runtime/divide_up.h"
 #include "tests/support/numeric.h"
 
 namespace cnn::tests {
@@ -91,7 +92,7 @@ void check_in_place(const Backend& backend, const Subject& subject, const OpRun&
 // Three accesses of 16 bytes more than its channels take.
 std::int64_t pitch_for(const TensorDesc& image) {
   const auto unit = static_cast<std::int64_t>(16 / size_of(image.type));
-  return ((image.shape[1] + unit - 1) / unit + 3) * unit;
+  return (divide_up(image.shape[1], unit) + 3) * unit;
 }
 
 }  // namespace

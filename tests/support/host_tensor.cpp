@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 
 // AddressSanitizer's; null without it.
@@ -52,7 +53,7 @@ struct Order {
     throw Error("a test cannot see into the packed tensor " + to_string(desc));
   }
 
-  std::int64_t padded_channels() const { return (channels + block - 1) / block * block; }
+  std::int64_t padded_channels() const { return round_up(channels, block); }
 
   // visit(stored index, row-major index or -1 for a padded channel)
   template <class Visit>

@@ -250,8 +250,7 @@ std::optional<double> Libraries::node_seconds(
   // Not under the lock: the kernel of the node asks for its engine.
   const auto start = std::chrono::steady_clock::now();
   const std::optional<double> measured = measure();
-  const double took =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double took = seconds_since(start);
   const std::scoped_lock lock(mutex_);
   counts_.tuning_seconds = before + took;  // with what its engine took
   if (!measured) {

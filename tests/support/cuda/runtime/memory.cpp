@@ -4,6 +4,7 @@
 #include <cstring>
 #include <sys/mman.h>
 
+#include "runtime/divide_up.h"
 #include "runtime/error.h"
 #include "tests/support/cuda/runtime/violation.h"
 
@@ -14,7 +15,7 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t range_bytes = std::size_t{1} << 40U;  // addresses cost nothing
 constexpr int poison = 0xFF;
 
-std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+std::size_t whole_pages(std::size_t bytes) { return round_up(bytes, page); }
 
 std::byte* reserve(std::size_t bytes) {
   void* data =
