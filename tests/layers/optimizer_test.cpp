@@ -15,10 +15,7 @@
 namespace cnn::layers {
 namespace {
 
-using testing::AllOf;
 using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::ThrowsMessage;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
@@ -51,24 +48,6 @@ OptimizerOptions with_rule(Rule rule) {
   OptimizerOptions options;
   options.update.rule = rule;
   return options;
-}
-
-TEST(Rules, AreFoundByName) {
-  EXPECT_EQ(find_rule("sgd").slots.size(), 0);
-  EXPECT_EQ(find_rule("momentum").rule, Rule::momentum);
-  EXPECT_EQ(find_rule("rmsprop").slots[0].suffix, "RMSProp");
-  EXPECT_EQ(find_rule("rmsprop").slots[0].start, 1);
-  EXPECT_EQ(find_rule("rmsprop").slots[1].suffix, "RMSProp_1");
-  EXPECT_EQ(find_rule("adam").slots[1].suffix, "Adam_1");
-  EXPECT_THAT(
-      [] { find_rule("lars"); },
-      ThrowsMessage<Error>(AllOf(HasSubstr("'lars'"), HasSubstr("momentum, sgd, rmsprop, adam"))));
-}
-
-TEST(Rules, StandInTheOrderOfTheirEnumeration) {
-  for (std::size_t i = 0; i < rules().size(); ++i) {
-    EXPECT_EQ(static_cast<std::size_t>(rules()[i].rule), i);
-  }
 }
 
 TEST(Update, StepsBySgd) {
