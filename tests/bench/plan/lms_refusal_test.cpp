@@ -1,0 +1,135 @@
+#include "bench/plan/lms_refusal.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "bench/flags/config.h"
+#include "bench/machine/step_costs.h"
+#include "bench/plan/job.h"
+#include "bench/ranks/rank_context.h"
+#include "tests/support/swapping_step.h"
+
+namespace cnn::bench {
+namespace {
+
+using testing::AllOf;
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::size_t one_mib = std::size_t{1} << 20U;
+
+// A device of 100 MiB whose host has 50, of which a plan gets 40; a report says how a plan fails.
+struct RefusedPlan {
+  RefusedPlan() {
+    backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
+    report.policy = "largest";
+    report.fits = false;
+  }
+  std::string text(std::size_t needed = 120 * one_mib) const {
+    const RankContext context = only_rank(backend);
+    LmsPlanner planner(config, context, 0);
+    const StepPlan step = tests::swapping_plan();
+    planner.keep(report, step, expected_costs(step, backend));
+    return lms_refusal(planner, step, needed, config.lms, context);
+  }
+
+  Config config;
+  Backend backend;
+  LmsReport report;
+};
+
+TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
+  RefusedPlan refused;
+  refused.report.floor = 110 * one_mib;
+  refused.report.resident = 30 * one_mib;
+  EXPECT_THAT(refused.text(),
+              AllOf(HasSubstr("it needs 110.00 MiB (115343360 bytes), 30.00 MiB (31457280 bytes) "
+                              "of that for variables"),
+                    HasSubstr(" alone takes "),
+                    HasSubstr("100.00 MiB (104857600 bytes) are there (a device)"),
+                    EndsWith("use a smaller --batch_size or --image_size")));
+}
+
+TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
+  RefusedPlan refused;
+  refused.report.floor = 110 * one_mib;
+  LmsFlags& flags = refused.config.lms;
+  flags.options.n_tensors = 3;
+  flags.options.recompute = lms::Recomputation::off;
+  flags.size_threshold = 64;
+  flags.options.excluded_types = {"conv"};
+  EXPECT_THAT(refused.text(),
+              EndsWith("or leave out --lms_n_tensors=3, --lms_recompute=off, "
+                       "--lms_size_threshold=64, --lms_excl_types, which let less leave the "
+                       "device"));
+}
+
+TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {
+  RefusedPlan refused;
+  refused.report.host = 10 * one_mib;
+  EXPECT_THAT(refused.text(), Not(HasSubstr("to the host")));
+  refused.backend.memory.host.reset();
+  EXPECT_THAT(refused.text(),
+              AllOf(HasSubstr("the plan of largest moves 10.00 MiB"),
+                    HasSubstr("--device_memory_mb"), HasSubstr("--lms_policy=planned")));
+}
+
+TEST(LmsRefusal, NamesTheLimitOfTheHost) {
+  RefusedPlan refused;
+  refused.report.host = 41 * one_mib;
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("moves 41.00 MiB"), HasSubstr("has 40.00 MiB"),
+                                    HasSubstr("raise --lms_host_limit")));
+}
+
+TEST(LmsRefusal, TellsAPlanOfAFileFromAPolicyAndBothFromEvaluation) {
+  RefusedPlan refused;
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("the policy largest needs 120.00 MiB"),
+                                    EndsWith("--lms_policy=planned may need less")));
+  refused.report.policy = "planned";
+  EXPECT_THAT(refused.text(), EndsWith("(a device): use a smaller --batch_size"));
+  refused.report.fits = true;
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("evaluation and checkpoints need 120.00 MiB"),
+                                    EndsWith("--eval_batch_size")));
+  refused.report.file = "plan.json";
+  EXPECT_THAT(refused.text(), AllOf(HasSubstr("the plan of plan.json needs 120.00 MiB"),
+                                    EndsWith("make one for this budget with --lms_plan_out")));
+}
+
+// A job of 32 images whose forward graph can mostly compute in slices.
+struct AdvisedJob {
+  AdvisedJob() {
+    job.config = &config;
+    job.batch.per_device = 32;
+  }
+  std::string advice(std::int64_t slices, std::size_t sliceable = 9) const {
+    return slices_advice(job, {.slices = slices, .sliceable = sliceable, .forward_nodes = 10});
+  }
+
+  Config config;
+  Job job;
+};
+
+TEST(SlicesAdvice, DoublesTheSlicesButNotBeyondTheBatch) {
+  AdvisedJob advised;
+  EXPECT_THAT(advised.advice(1), HasSubstr("--lms_slices=8 may need less"));
+  EXPECT_THAT(advised.advice(8), HasSubstr("--lms_slices=16 "));
+  EXPECT_THAT(advised.advice(20), HasSubstr("--lms_slices=32 "));
+  EXPECT_EQ(advised.advice(32), "");
+}
+
+TEST(SlicesAdvice, IsNotGivenWhereSlicesDoNotHelpOrAreChosenAnyway) {
+  AdvisedJob advised;
+  EXPECT_EQ(advised.advice(1, 5), "") << "only half of the nodes";
+  advised.config.lms.variants = LmsVariants::any;
+  advised.config.lms.slices.count.reset();
+  EXPECT_EQ(advised.advice(1), "") << "the search tries slices by itself";
+  advised.config.lms.slices.count = 1;
+  EXPECT_NE(advised.advice(1), "") << "unless a flag has fixed them";
+}
+
+}  // namespace
+}  // namespace cnn::bench
