@@ -36,7 +36,7 @@ Model small_model() {
           .build_two_heads = five_and_three_features};
 }
 
-struct Built {
+struct BuiltHead {
   Graph graph;
   Value images = graph.input("images", {.shape = {4, 1, 2, 2}});
 };
@@ -53,7 +53,7 @@ std::vector<const TensorInfo*> parameters_of(const Graph& graph) {
 }
 
 TEST(Logits, AppendTheLastLayerToTheFeatures) {
-  Built built;
+  BuiltHead built;
   EXPECT_EQ(logits(small_model(), built.images).desc().shape, Shape({4, classes}));
   const auto parameters = parameters_of(built.graph);
   ASSERT_EQ(parameters.size(), 4U);
@@ -62,7 +62,7 @@ TEST(Logits, AppendTheLastLayerToTheFeatures) {
 }
 
 TEST(Logits, AreTheFeaturesOfAModelThatEndsInThem) {
-  Built built;
+  BuiltHead built;
   Model model = small_model();
   model.ends_in_logits = true;
   EXPECT_EQ(logits(model, built.images).desc().shape, Shape({4, features}));
@@ -79,7 +79,7 @@ TEST(Logits, RefuseImagesOfOtherChannels) {
 }
 
 TEST(LogitsOfTwoHeads, EndInTheLastLayerOfTheAuxiliaryHead) {
-  Built built;
+  BuiltHead built;
   const Logits made = logits_of_two_heads(small_model(), built.images);
   EXPECT_EQ(made.main.desc().shape, Shape({4, classes}));
   EXPECT_EQ(made.auxiliary.desc().shape, Shape({4, classes}));
@@ -90,7 +90,7 @@ TEST(LogitsOfTwoHeads, EndInTheLastLayerOfTheAuxiliaryHead) {
 }
 
 TEST(LogitsOfTwoHeads, NameTheModelsThatHaveThem) {
-  Built built;
+  BuiltHead built;
   Model model = small_model();
   model.build_two_heads = nullptr;
   EXPECT_THAT([&] { logits_of_two_heads(model, built.images); },
