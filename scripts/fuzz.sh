@@ -45,7 +45,7 @@ case $target in
   record_index) sources=("${files[@]}" data/records/{crc32c,index_file,record,record_index}.cpp) ;;
   class_list) sources=("${files[@]}" data/imagenet/image_files.cpp) ;;
   plan_cache)
-    sources=(runtime/error.cpp layers/cuda/cudnn/{choice_text,plan_cache}.cpp)
+    sources=(runtime/{choice_file,error}.cpp layers/cuda/cudnn/{choice_text,plan_cache}.cpp)
     headers=(cuda_runtime_api.h cudnn.h)
     ;;
   result | history | hashes) sources=("${files[@]}" runtime/median.cpp "${json[@]}" "${compare[@]}") libraries=(-lfmt) ;;

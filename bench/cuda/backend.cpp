@@ -1,18 +1,15 @@
 #include "bench/cuda/backend.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fmt/format.h>
 #include <iterator>
-#include <system_error>
-#include <unistd.h>
 
 #include "bench/cuda/machines.h"
 #include "bench/cuda/nvml.h"
 #include "bench/cuda/speeds.h"
 #include "bench/flags/gpu_indices.h"
 #include "bench/machine/device_speeds.h"
+#include "bench/machine/plan_cache_file.h"
 #include "layers/cpu/isa.h"
 #include "layers/cuda/cudnn/kernels.h"
 #include "layers/cuda/cudnn/libraries.h"
@@ -53,26 +50,6 @@ layers::cuda::LibraryOptions options_of(const Config& config) {
           .strict_f32 = config.precision.type == Precision::fp32_strict,
           .tune = config.gpu.tune.value_or(true),
           .tune_seconds = config.gpu.tune_seconds};
-}
-
-// Returns the default file for kernel choices if no flag names one. Nothing: no suitable folder
-// exists.
-std::optional<std::string> usual_plan_cache() {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  std::filesystem::path folder;
-  if (cache != nullptr && *cache == '/') {
-    folder = cache;
-  } else if (home != nullptr && *home == '/') {
-    folder = std::filesystem::path(home) / ".cache";
-  } else {
-    return std::nullopt;
-  }
-  folder /= "cnn_benchmarks";
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  const bool writable = !problem && ::access(folder.c_str(), W_OK) == 0;
-  return writable ? std::optional((folder / "plan_cache").string()) : std::nullopt;
 }
 
 // Returns the release of the driver, where NVML tells it, and the CUDA version that it takes.

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "layers/cuda/cudnn/device_timer.h"
+#include "runtime/device_timer.h"
 #include "runtime/kernel.h"
 
 namespace cnn::layers::cuda {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "layers/cuda/cudnn/device_timer.h"
 #include "layers/cuda/cudnn/plan.h"
+#include "runtime/device_timer.h"
 
 namespace cnn::layers::cuda {
 

@@ -1,15 +1,21 @@
-#include "layers/cuda/cudnn/device_timer.h"
+#include "runtime/device_timer.h"
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <limits>
 
-namespace cnn::layers::cuda {
+namespace cnn {
 namespace {
 
 constexpr std::size_t pattern_bytes = std::size_t{4} << 20U;
 constexpr int rounds = 3, runs_per_round = 4;
+
+// Alternatives have more rounds, each of as many runs as make it long enough for the clock.
+constexpr int rounds_of_each = 5;
+constexpr double least_round = 1e-3, most_runs = 32;
+// An alternative whose first timed run takes so many times the fastest one's is not run again.
+constexpr double hopeless = 3;
 
 // Values around one of either sign, in the bits of a type. Zeros would draw less power and so run
 // at higher clocks than real data does.
@@ -73,19 +79,46 @@ Buffer DeviceTimer::filled(std::size_t bytes, DataType type, bool positive) {
   return buffer;
 }
 
+double DeviceTimer::seconds_of_one(const std::function<void()>& enqueue, int runs) {
+  stream_->stamp(start_);
+  for (int run = 0; run < runs; ++run) {
+    enqueue();
+  }
+  stream_->stamp(end_);
+  stream_->synchronize();
+  return std::chrono::duration<double>(end_ - start_).count() / runs;
+}
+
 double DeviceTimer::seconds_of(const std::function<void()>& enqueue) {
   enqueue();  // the first run loads the kernel
   double best = std::numeric_limits<double>::infinity();
   for (int round = 0; round < rounds; ++round) {
-    stream_->stamp(start_);
-    for (int run = 0; run < runs_per_round; ++run) {
-      enqueue();
-    }
-    stream_->stamp(end_);
-    stream_->synchronize();
-    best = std::min(best, std::chrono::duration<double>(end_ - start_).count() / runs_per_round);
+    best = std::min(best, seconds_of_one(enqueue, runs_per_round));
   }
   return best;
 }
 
-}  // namespace cnn::layers::cuda
+std::vector<double> DeviceTimer::seconds_of_each(
+    std::span<const std::function<void()>> alternatives) {
+  std::vector<double> best;
+  for (const std::function<void()>& enqueue : alternatives) {
+    enqueue();  // the first run loads the kernel
+    best.push_back(seconds_of_one(enqueue, 1));
+  }
+  if (best.empty()) {
+    return best;
+  }
+  const double fastest = *std::ranges::min_element(best);
+  const int runs = static_cast<int>(std::clamp(least_round / fastest, 1.0, most_runs));
+  const std::vector<double> first = best;
+  for (int round = 0; round < rounds_of_each; ++round) {
+    for (std::size_t i = 0; i < alternatives.size(); ++i) {
+      if (first[i] <= hopeless * fastest) {
+        best[i] = std::min(best[i], seconds_of_one(alternatives[i], runs));
+      }
+    }
+  }
+  return best;
+}
+
+}  // namespace cnn

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "runtime/device.h"
 #include "runtime/tensor.h"
 
-namespace cnn::layers::cuda {
+namespace cnn {
 
 // Times work on a stream of a device, on memory filled with numbers of either sign around one.
 class DeviceTimer {
@@ -24,8 +26,13 @@ class DeviceTimer {
   // Returns the seconds of one run of what enqueue() gives to stream(), in the fastest of some
   // rounds.
   double seconds_of(const std::function<void()>& enqueue);
+  // Returns the same for alternatives, which run in turn, so that a disturbance meets all of them.
+  // Alternatives that take over three times as long as the fastest at their first timed run are not
+  // run again.
+  std::vector<double> seconds_of_each(std::span<const std::function<void()>> alternatives);
 
  private:
+  double seconds_of_one(const std::function<void()>& enqueue, int runs);
   void fill_pattern(DataType type, bool positive);
 
   Device& device_;
@@ -35,4 +42,4 @@ class DeviceTimer {
   Buffer pattern_;  // host bytes that tensors are filled with
 };
 
-}  // namespace cnn::layers::cuda
+}  // namespace cnn
