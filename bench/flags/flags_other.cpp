@@ -28,8 +28,14 @@ std::vector<std::string> simulated_machines() {
 constexpr Member tensors_as =
     limited(at<&Config::data, &DataOptions::tensors_as>, data_sets_with_networks);
 
-constexpr NoEffectRule no_tuning{on_cpu,
-                                 "--tune, --tune_seconds and --plan_cache act on a GPU only"};
+// A GPU tunes unless it is told not to, a CPU only if it is told to.
+constexpr NoEffectRule no_tuning{
+    [](const Config& c) { return on_cpu(c) && !c.gpu.tune.value_or(false); },
+    "--tune_seconds and --plan_cache act on a CPU with --tune only"};
+constexpr NoEffectRule search_times_nothing{
+    [](const Config& c) { return c.search.any() && c.gpu.tune.value_or(false); },
+    "--tune does not act with --find_max_batch or --find_max_image_size: sizes that do not run are "
+    "not timed"};
 
 constexpr Flag our_rows[] = {
     {.name = "precision",
@@ -49,26 +55,28 @@ constexpr Flag our_rows[] = {
                     "--auxiliary_head does not act with --forward_only"}}},
     {.name = "tune",
      .help =
-         "on a GPU, time cuDNN's candidate algorithms for what --plan_cache has no choice for, "
-         "and with --fusion=conv each layer fused and plain, and keep the fastest there; unset = "
-         "yes. --notune takes cuDNN's first proposals, fuses all it can, and does what a "
-         "--plan_cache that is given says",
+         "time the candidate algorithms of convolutions that --plan_cache has no choice for, and "
+         "keep the fastest there. On a GPU those of cuDNN, and with --fusion=conv each layer fused "
+         "and plain; unset = yes, and --notune takes cuDNN's first proposals, fuses all it can, "
+         "and does what a --plan_cache that is given says. On a CPU oneDNN's kernels in each "
+         "layout, the forms of the algorithm with fewer products and our gradients; unset = no: "
+         "fixed rules "
+         "choose",
      .member = &at<&Config::gpu, &GpuFlags::tune>,
-     .no_effect = {no_tuning}},
+     .no_effect = {search_times_nothing}},
     {.name = "tune_seconds",
      .help = "seconds that --tune may take at the start of a run; what is left takes cuDNN's first "
-             "proposals, and is timed by the next run",
+             "proposals, on a CPU what the rules say, and is timed by the next run",
      .range = at_least(0),
      .member = &at<&Config::gpu, &GpuFlags::tune_seconds>,
      .no_effect = {no_tuning,
-                   {[](const Config& c) { return !c.gpu.tune.value_or(true); },
+                   {[](const Config& c) { return !on_cpu(c) && !c.gpu.tune.value_or(true); },
                     "--tune_seconds does not act with --notune"}}},
     {.name = "plan_cache",
-     .help =
-         "on a GPU, file of stored algorithm choices and of times of layers fused and plain, by "
-         "device, driver and versions of cuDNN and cuBLASLt; "
-         "equal files give equal bits. Unset = cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or "
-         "~/.cache; with --notune none",
+     .help = "file of stored algorithm choices and of times of layers fused and plain, by device, "
+             "driver and versions of cuDNN and cuBLASLt, on a CPU by processor, instruction sets, "
+             "threads and version of oneDNN; equal files give equal bits. Unset = "
+             "cnn_benchmarks/plan_cache in $XDG_CACHE_HOME or ~/.cache; with --notune none",
      .member = &at<&Config::gpu, &GpuFlags::plan_cache>,
      .no_effect =
          {no_tuning,

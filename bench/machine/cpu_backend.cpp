@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "bench/machine/caches.h"
+#include "bench/machine/cpu_tuning.h"
 #include "bench/machine/numa_nodes.h"
 #include "bench/machine/prefault.h"
 #include "bench/machine/processors.h"
@@ -170,13 +171,17 @@ Backend make(const Config& config) {
   CpuOptions options = device_options(team);
   options.link = {.out = link.out, .in = link.in, .both = link.both};
   backend.device = std::make_unique<CpuDevice>(std::move(options));
+  const std::string processor = processor_name();
+  if (config.gpu.tune.value_or(false)) {
+    add_cpu_tuning(config, processor, team.threads, backend);
+  }
   add_reference(backend.kernels);
   layers::cpu::add_kernels(backend.kernels, {.winograd = config.cpu.winograd});
   backend.processors = {
       .threads = team.threads, .cpus = team.cpus, .caches = cache_bytes(team.cpus)};
   backend.instruction_sets = layers::cpu::to_string(isa);
   backend.description =
-      fmt::format("{}, {} threads, {}", processor_name(), team.threads, backend.instruction_sets);
+      fmt::format("{}, {} threads, {}", processor, team.threads, backend.instruction_sets);
   for (const layers::cpu::LibraryVersion& library : layers::cpu::library_versions()) {
     backend.libraries.emplace_back(library.name, library.version);
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "layers/cpu/isa.h"
 #include "layers/cpu/simd/loops.h"
@@ -35,6 +37,20 @@ void add_stale_gradient_rows(KernelTable& table);
 // ops. only: restricts them to one form; without it each uses the form with the fewest operations.
 void add_winograd_rows(KernelTable& table, const Isa& isa,
                        const std::optional<WinogradForm>& only = {});
+
+// Adds convolutions in one form of Winograd's algorithm wherever it can run, faster or not: a
+// candidate of tuning.
+void add_winograd_candidate(KernelTable& table, const Isa& isa, const WinogradForm& form);
+
+// Kernels of one kind for convolutions, wherever they can run.
+struct ConvCandidateRows {
+  std::string name;  // "onednn"
+  KernelTable table;
+  bool has_layouts = false;  // it runs in the layouts of images that it is asked for
+};
+// Returns the kinds that need oneDNN: its own convolutions, and our gradients in its memory order.
+// Empty in a build without it.
+std::vector<ConvCandidateRows> library_conv_candidates(const Isa& isa);
 
 // Adds dense layers with few outputs, summed in double; before oneDNN's row of the same op.
 void add_narrow_dense_rows(KernelTable& table);

@@ -23,6 +23,7 @@ constexpr double least_saving = 1.9, least_saving_along_a_line = 1.5,
 struct Terms {
   bool of_weights = false;  // for the gradient of weights
   bool fast_bf16 = false;   // bf16 products are faster than f32, so fewer saved operations count
+  bool waived = false;      // the algorithm is taken wherever it can run, faster or not
 };
 
 // The loops that may be used.
@@ -35,11 +36,11 @@ struct Forms {
 // images.
 bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
              const Terms& terms) {
-  constexpr std::int64_t least_channels = 32;
+  const std::int64_t least_channels = terms.waived ? winograd_block : 32;
   const Window& w = a.window;
   const bool small_step = w.stride_h == 1 && w.stride_w == 1;
   const auto fits = [&](const TensorDesc& image) {
-    const bool fast = image.type == DataType::f32 || !terms.fast_bf16;
+    const bool fast = image.type == DataType::f32 || !terms.fast_bf16 || terms.waived;
     return is_vectorised(image.type) && fast && image.shape[1] % winograd_block == 0 &&
            image.shape[1] >= least_channels;
   };
@@ -49,6 +50,9 @@ bool applies(const ConvAttributes& a, const TensorDesc& x, const TensorDesc& y,
 
 // Returns whether it is faster: the tiles must be enough to pay for transforming weights too.
 bool pays(const WinogradProblem& p, const Terms& terms) {
+  if (terms.waived) {
+    return true;
+  }
   // Products saved per point of a transformed weight.
   constexpr double least_saved_by_a_point = 240;
   const Shape& y = p.y.shape;
@@ -164,15 +168,23 @@ void add_row(KernelTable& table, const Forms& forms, const Terms& terms) {
       });
 }
 
+void add_rows(KernelTable& table, const Forms& forms, Terms terms) {
+  add_row<Conv2d>(table, forms, terms);
+  add_row<Conv2dBackwardData>(table, forms, terms);
+  terms.of_weights = true;
+  add_row<Conv2dBackwardWeights>(table, forms, terms);
+}
+
 }  // namespace
 
 void add_winograd_rows(KernelTable& table, const Isa& isa,
                        const std::optional<WinogradForm>& only) {
-  const Forms forms{.loops = loops_for(isa).winograd, .only = only};
-  const bool fast_bf16 = multiplies_bf16_fast(isa);
-  add_row<Conv2d>(table, forms, {.fast_bf16 = fast_bf16});
-  add_row<Conv2dBackwardData>(table, forms, {.fast_bf16 = fast_bf16});
-  add_row<Conv2dBackwardWeights>(table, forms, {.of_weights = true, .fast_bf16 = fast_bf16});
+  add_rows(table, {.loops = loops_for(isa).winograd, .only = only},
+           {.fast_bf16 = multiplies_bf16_fast(isa)});
+}
+
+void add_winograd_candidate(KernelTable& table, const Isa& isa, const WinogradForm& form) {
+  add_rows(table, {.loops = loops_for(isa).winograd, .only = form}, {.waived = true});
 }
 
 }  // namespace cnn::layers::cpu

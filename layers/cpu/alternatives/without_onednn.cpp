@@ -62,6 +62,8 @@ Layout preferred_layout(DataType /*type*/, const Isa& /*isa*/) { return Layout::
 
 std::vector<LibraryVersion> library_versions() { return {}; }
 
+std::vector<ConvCandidateRows> library_conv_candidates(const Isa& /*isa*/) { return {}; }
+
 void add_library_rows(KernelTable& table, const Isa& /*isa*/) {
   table.add<Convert>(describe_convert, [](const Convert& /*op*/, const Signature& /*signature*/) {
     return own_kernel(convert);

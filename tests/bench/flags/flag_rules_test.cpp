@@ -146,11 +146,17 @@ TEST(FlagRules, SayWhichFlagsNeedAnother) {
               testing::IsEmpty());
 }
 
-TEST(FlagRules, SayThatTuningIsForGpus) {
-  const std::string line = "--tune, --tune_seconds and --plan_cache act on a GPU only";
-  EXPECT_THAT(idle_flags(with({{"plan_cache", "f"}})), testing::Contains(line));
-  EXPECT_THAT(idle_flags(with({{"device", "gpu"}, {"plan_cache", "f"}})),
-              testing::Not(testing::Contains(line)));
+TEST(FlagRules, SayWhereTuningDoesNotAct) {
+  const std::string line = "--tune_seconds and --plan_cache act on a CPU with --tune only";
+  EXPECT_THAT(idle_flags(with({{"plan_cache", "f"}})), testing::ElementsAre(line));
+  EXPECT_THAT(idle_flags(with({{"tune_seconds", "5"}})), testing::ElementsAre(line));
+  EXPECT_THAT(idle_flags(with({{"tune", "0"}, {"plan_cache", "f"}})), testing::ElementsAre(line));
+  EXPECT_THAT(idle_flags(with({{"tune", "1"}, {"plan_cache", "f"}, {"tune_seconds", "5"}})),
+              testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"device", "gpu"}, {"tune", "0"}, {"plan_cache", "f"}})),
+              testing::IsEmpty());
+  EXPECT_THAT(idle_flags(with({{"tune", "1"}, {"find_max_batch", "1"}})),
+              testing::Contains(HasSubstr("--tune does not act with --find_max_batch")));
 }
 
 }  // namespace
