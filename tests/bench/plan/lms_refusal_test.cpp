@@ -20,16 +20,16 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::Not;
 
-constexpr std::size_t one_mib = std::size_t{1} << 20U;
+constexpr std::size_t refusal_mib = std::size_t{1} << 20U;
 
 // A device of 100 MiB whose host has 50, of which a plan gets 40; a report says how a plan fails.
 struct RefusedPlan {
   RefusedPlan() {
-    backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
+    backend.memory = {.device = 100 * refusal_mib, .host = 50 * refusal_mib, .text = "a device"};
     report.policy = "largest";
     report.fits = false;
   }
-  std::string text(std::size_t needed = 120 * one_mib) const {
+  std::string text(std::size_t needed = 120 * refusal_mib) const {
     const RankContext context = only_rank(backend);
     LmsPlanner planner(config, context, 0);
     const StepPlan step = tests::swapping_plan();
@@ -44,8 +44,8 @@ struct RefusedPlan {
 
 TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
   RefusedPlan refused;
-  refused.report.floor = 110 * one_mib;
-  refused.report.resident = 30 * one_mib;
+  refused.report.floor = 110 * refusal_mib;
+  refused.report.resident = 30 * refusal_mib;
   EXPECT_THAT(refused.text(),
               AllOf(HasSubstr("it needs 110.00 MiB (115343360 bytes), 30.00 MiB (31457280 bytes) "
                               "of that for variables"),
@@ -56,7 +56,7 @@ TEST(LmsRefusal, NamesTheLargestOperationWhereNoPlanFits) {
 
 TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
   RefusedPlan refused;
-  refused.report.floor = 110 * one_mib;
+  refused.report.floor = 110 * refusal_mib;
   LmsFlags& flags = refused.config.lms;
   flags.options.n_tensors = 3;
   flags.options.recompute = lms::Recomputation::off;
@@ -70,7 +70,7 @@ TEST(LmsRefusal, NamesTheFlagsThatKeepTensorsOnTheDevice) {
 
 TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {
   RefusedPlan refused;
-  refused.report.host = 10 * one_mib;
+  refused.report.host = 10 * refusal_mib;
   EXPECT_THAT(refused.text(), Not(HasSubstr("to the host")));
   refused.backend.memory.host.reset();
   EXPECT_THAT(refused.text(),
@@ -80,7 +80,7 @@ TEST(LmsRefusal, SaysThatACpuComputesInTheMemoryToWhichAPlanMoves) {
 
 TEST(LmsRefusal, NamesTheLimitOfTheHost) {
   RefusedPlan refused;
-  refused.report.host = 41 * one_mib;
+  refused.report.host = 41 * refusal_mib;
   EXPECT_THAT(refused.text(), AllOf(HasSubstr("moves 41.00 MiB"), HasSubstr("has 40.00 MiB"),
                                     HasSubstr("raise --lms_host_limit")));
 }
