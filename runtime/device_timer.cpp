@@ -8,7 +8,7 @@
 namespace cnn {
 namespace {
 
-constexpr std::size_t pattern_bytes = std::size_t{4} << 20U;
+constexpr std::size_t operand_chunk_bytes = std::size_t{4} << 20U;
 constexpr int rounds = 3, runs_per_round = 4;
 
 // Alternatives have more rounds, each of as many runs as make it long enough for the clock.
@@ -57,12 +57,12 @@ std::uint32_t signs_of(DataType type) { return size_of(type) == 2 ? 0x80008000U 
 DeviceTimer::DeviceTimer(Device& device)
     : device_(device),
       stream_(device.make_stream(Lane::compute)),
-      pattern_(device.allocate_host(pattern_bytes)) {}
+      pattern_(device.allocate_host(operand_chunk_bytes)) {}
 
 void DeviceTimer::fill_pattern(DataType type, bool positive) {
   const std::uint32_t cleared = positive ? signs_of(type) : 0;
   std::uint32_t state = 12345;
-  for (std::size_t at = 0; at < pattern_bytes; at += sizeof(state)) {
+  for (std::size_t at = 0; at < operand_chunk_bytes; at += sizeof(state)) {
     state = state * 1664525U + 1013904223U;
     const std::uint32_t word = word_of(state ^ state >> 15U, type) & ~cleared;
     std::memcpy(pattern_.data() + at, &word, sizeof(word));
@@ -73,8 +73,8 @@ Buffer DeviceTimer::filled(std::size_t bytes, DataType type, bool positive) {
   Buffer buffer = device_.allocate(bytes);
   stream_->synchronize();  // the pattern may still be on its way to another tensor
   fill_pattern(type, positive);
-  for (std::size_t at = 0; at < bytes; at += pattern_bytes) {
-    stream_->copy(buffer.data() + at, pattern_.data(), std::min(pattern_bytes, bytes - at));
+  for (std::size_t at = 0; at < bytes; at += operand_chunk_bytes) {
+    stream_->copy(buffer.data() + at, pattern_.data(), std::min(operand_chunk_bytes, bytes - at));
   }
   return buffer;
 }
