@@ -39,7 +39,8 @@ class Interpreter {
 // Values that suit a tensor of that name: gamma, variances and second moments positive, powers of
 // adam's betas within (0, 1), weights of a size that keeps activations near one, integers as labels
 // of ten classes, bytes over their whole range, else uniform in [-1, 1). A function of name and
-// seed. Parameters of a graph that computes in bf16 are rounded to it, as its kernels read them.
+// seed. Parameters of a graph that computes in 16 bits are rounded to that type, as its kernels
+// read them.
 void fill_by_name(const TensorInfo& info, DataType compute, std::uint64_t seed,
                   const TensorView& plain_values);
 

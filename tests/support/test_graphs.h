@@ -78,7 +78,7 @@ inline std::vector<NodeId> makers_of_root(const Graph& graph, TensorId tensor) {
 }
 
 // Tries `attempts` random swaps and recomputations, of single nodes or of all that lies in one
-// tensor, and keeps those that give a valid plan.
+// tensor, and keeps those that give a valid plan. Adds their number to `kept`.
 inline StepPlan with_random_edits(StepPlan plan, unsigned seed, int attempts, int& kept) {
   std::mt19937 random(seed);
   const Graph& graph = *plan.graph;

@@ -105,7 +105,8 @@ void check_array(const SharedArray& array, std::size_t alignment);
 // The bytes of one element, after the checks that this access needs.
 std::byte* shared_bytes(const SharedArray& array, std::int64_t index, Access access);
 // Any access of a thread by plain pointers, just before it happens. Memory that is not its stack or
-// shared memory is global: a race there fails the launch. Outside of launches it does nothing.
+// shared memory is global: a race there fails the launch, if blocks run in forward order. Outside
+// of launches it does nothing.
 void observe(const void* at, std::size_t bytes, Access access);
 
 }  // namespace cnn::tests::grid

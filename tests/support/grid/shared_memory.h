@@ -11,8 +11,8 @@
 
 namespace cnn::tests::grid {
 
-// When a thread did something: between which barriers of its block, and after how many exchanges
-// of its warp.
+// When a thread did something: between which barriers of its block, and after how many barriers of
+// its warp.
 struct Moment {
   std::uint32_t thread = 0;
   std::uint32_t interval = 0;  // barriers of the block before it
