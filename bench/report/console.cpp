@@ -6,6 +6,7 @@
 #include <tuple>
 #include <unistd.h>
 
+#include "bench/report/pseudo_terminal.h"
 #include "bench/report/write_all.h"
 #include "runtime/resource_limits.h"
 
@@ -18,6 +19,12 @@ void write_to_stderr(std::string_view text) { std::ignore = write_all(STDERR_FIL
 }  // namespace
 
 Console::Console() : terminal_(isatty(STDERR_FILENO) != 0) {}
+
+void Console::become_rank(int rank) {
+  rank_ = rank;
+  keep_lines_whole(STDOUT_FILENO);
+  keep_lines_whole(STDERR_FILENO);
+}
 
 void Console::clear_progress() {
   if (progress_shown_) {

@@ -15,7 +15,7 @@ class Console {
 
   // Declares this process one of several that print the same lines. From then on, only rank 0
   // prints them; other ranks print only lines passed to print_own() and note_own().
-  void become_rank(int rank) { rank_ = rank; }
+  void become_rank(int rank);
   void print_own(std::string_view line);  // stdout
   void note_own(std::string_view line);   // stderr, prefixed with the rank
 
