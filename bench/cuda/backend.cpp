@@ -64,9 +64,7 @@ std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& 
   if (!file && tunes) {
     file = usual_plan_cache();
     if (!file) {
-      backend.notes.emplace_back(
-          "plan cache: none, since neither $XDG_CACHE_HOME nor ~/.cache can be written: each run "
-          "times engines anew and may choose others; name a file by --plan_cache");
+      backend.notes.push_back(no_plan_cache_note());
     }
   }
   if (!file) {
@@ -78,12 +76,8 @@ std::optional<layers::cuda::PlanCache> cache_for(const Config& config, Backend& 
                                  .cudnn_version = cudnnGetVersion(),
                                  .cublaslt_version = cublasLtGetVersion()},
                                 tunes);
-  backend.notes.push_back(fmt::format(
-      "plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
-      cache.foreign() == 0 ? std::string()
-                           : fmt::format(", and {} for other devices, drivers or "
-                                         "versions of cuDNN or cuBLASLt, which are not used",
-                                         cache.foreign())));
+  backend.notes.push_back(plan_cache_note(cache.file().string(), cache.size(), cache.foreign(),
+                                          "devices, drivers or versions of cuDNN or cuBLASLt"));
   return cache;
 }
 

@@ -41,20 +41,15 @@ std::optional<ChoiceFile> cache_for(const Config& config, const std::string& pro
   const std::optional<std::string> file =
       config.gpu.plan_cache ? config.gpu.plan_cache : usual_plan_cache();
   if (!file) {
-    backend.notes.emplace_back(
-        "plan cache: none, since neither $XDG_CACHE_HOME nor ~/.cache can be written: each run "
-        "times kernels anew and may choose others; name a file by --plan_cache");
+    backend.notes.push_back(no_plan_cache_note());
     return std::nullopt;
   }
   try {
     ChoiceFile cache(*file, owner_of(processor, threads), /*may_create=*/true);
     backend.notes.push_back(
-        fmt::format("plan cache: {} choices in {}{}", cache.size(), cache.file().string(),
-                    cache.foreign() == 0
-                        ? std::string()
-                        : fmt::format(", and {} for other processors, instruction sets, numbers of "
-                                      "threads, devices or library versions, which are not used",
-                                      cache.foreign())));
+        plan_cache_note(cache.file().string(), cache.size(), cache.foreign(),
+                        "processors, instruction sets, numbers of threads, devices or library "
+                        "versions"));
     return cache;
   } catch (const Error& error) {
     backend.notes.push_back(fmt::format("plan cache: not used, {}", error.what()));

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -23,6 +24,20 @@ std::optional<std::string> usual_plan_cache() {
   std::filesystem::create_directories(folder, problem);
   const bool writable = !problem && ::access(folder.c_str(), W_OK) == 0;
   return writable ? std::optional((folder / "plan_cache").string()) : std::nullopt;
+}
+
+std::string no_plan_cache_note() {
+  return "plan cache: none, since neither $XDG_CACHE_HOME nor ~/.cache can be written: each run "
+         "times kernels anew and may choose others; name a file by --plan_cache";
+}
+
+std::string plan_cache_note(const std::string& file, std::size_t choices, std::size_t foreign,
+                            std::string_view others) {
+  std::string note = fmt::format("plan cache: {} choices in {}", choices, file);
+  if (foreign > 0) {
+    note += fmt::format(", and {} for other {}, which are not used", foreign, others);
+  }
+  return note;
 }
 
 }  // namespace cnn::bench
