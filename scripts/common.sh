@@ -113,13 +113,15 @@ duration() {
 }
 
 # build PRESET [cmake --build arguments]: tells only its progress, unless it fails. The whole output stays in
-# build/<preset>/build.log. The environment variable CNN_WARNINGS_AS_ERRORS (ON or OFF) sets the CMake option of that name;
-# without it a folder keeps what it has, and a new one only shows warnings.
+# build/<preset>/build.log. The environment variables CNN_WARNINGS_AS_ERRORS and CNN_JOIN (ON or OFF) set the CMake options
+# of those names; without them a folder keeps what it has, and a new one only shows warnings.
 build() {
   local preset=$1 log=$root/build/$1/build.log options=()
   shift
   # From nothing and without a compiler cache, a build is ready sooner where several sources are compiled as one.
-  if ! command -v ccache >/dev/null && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then
+  if [[ -n ${CNN_JOIN:-} ]]; then
+    options=("-DCNN_JOIN=$CNN_JOIN")
+  elif ! command -v ccache >/dev/null && [[ ! -e $root/build/$preset/CMakeCache.txt ]]; then
     options=(-DCNN_JOIN=ON)
   fi
   if [[ -n ${CNN_WARNINGS_AS_ERRORS:-} ]]; then
