@@ -44,7 +44,8 @@ TEST(Bound, CountsWhatRunsAgainWhereThereIsNoLink) {
   EXPECT_EQ(bound.seconds_swap_only, infinity);
 }
 
-// 6 units must go in front of step 9, which starts at 9, when 2 have left.
+// Step 9 starts at 9 s and needs 6 units to be gone. Only 2 have left by then, so the rest runs
+// again.
 TEST(Bound, RunsAgainWhatTheLinkDoesNotTakeInTime) {
   Problem chain = uniform_chain(10);
   chain.limit(4, 0.25, 1);
@@ -104,7 +105,7 @@ TEST(Bound, SharesALinkThatIsSlowerBothWays) {
   Problem chain = uniform_chain(10);
   chain.limit(4, 0.5, 0.5);
   chain.costs.both_bytes_per_second = 0.5 * unit;
-  // From the end of the first step to the start of the last, six units go out and come back.
+  // Six units go out and come back between the end of the first step and the start of the last.
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 34, 1e-9);
   chain.limit(2, 0.5, 0.5);
   EXPECT_NEAR(lower_bound(chain.request()).seconds_swap_only, 38, 1e-9);

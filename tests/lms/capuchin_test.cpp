@@ -65,7 +65,7 @@ TEST(Capuchin, GoesAsFarAsItCanWhereNothingFits) {
   EXPECT_LT(c.peak(plan.schedule).device_bytes, c.peak(c.schedule).device_bytes);
 }
 
-// Without a time for copies every swap is free, so that nothing need run again.
+// If copies take no time, every swap is free and recomputation is never needed.
 TEST(Capuchin, SwapsOnlyWhereCopiesTakeNoTime) {
   StepCase c = chain_step(10);
   c.costs.out_bytes_per_second = c.costs.in_bytes_per_second = 0;

@@ -19,7 +19,7 @@ using tests::error_of;
 using tests::floats;
 using tests::Scale;
 
-// x -> a -> b -> c -> d, each a node.
+// A chain of nodes x -> a -> b -> c -> d.
 struct Line {
   Graph graph;
   Value x = graph.state("x", floats(16), {}, false);

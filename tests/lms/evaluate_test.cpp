@@ -14,8 +14,8 @@ namespace {
 
 using tests::unit;
 
-// A chain of four layers: steps 0..3 make roots 0..3 in a second each, steps 4..7 read them in
-// reverse in two seconds each. Root 0 is read by steps 1 and 7.
+// A chain of four layers. Steps 0..3 make roots 0..3 in one second each; steps 4..7 read them in
+// reverse order in two seconds each. Steps 1 and 7 read root 0.
 class ChainEvaluation : public ::testing::Test {
  protected:
   void link(double out, double in) { chain_.limit(0, out, in); }
@@ -74,13 +74,13 @@ TEST_F(ChainEvaluation, HidesCopiesBehindCompute) {
 }
 
 TEST_F(ChainEvaluation, DelaysTheStepThatNeedsTheBytesOfASlowSwapOut) {
-  link(0.25, 1);  // from 1 s, when root 0 is made, to 5 s; step 3 would start at 3 s
+  link(0.25, 1);  // the copy runs from 1 s, when root 0 exists, to 5 s; step 3 would start at 3 s
   evaluate(3, {0});
   EXPECT_EQ(result().seconds, 14);
 }
 
 TEST_F(ChainEvaluation, DelaysTheStepThatReadsASlowSwapIn) {
-  link(1, 0.2);  // from 6 s, when there is room, to 11 s; step 7 would start at 10 s
+  link(1, 0.2);  // the copy runs from 6 s, when bytes are free, to 11 s; step 7 would start at 10 s
   evaluate(3, {0});
   EXPECT_EQ(result().seconds, 13);
 }

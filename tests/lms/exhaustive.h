@@ -12,9 +12,10 @@
 
 namespace cnn::tests {
 
-// The shortest step of all ways to treat each tensor and to order copies back among the compute
-// steps. Bytes are taken and given back as time goes by, wherever they lie: what fits here need not
-// fit when it is placed. For a handful of tensors.
+// Brute-force reference for the search: tries every decision on every tensor and every order of
+// swap-ins among the compute steps, and keeps the shortest step. It counts bytes without addresses,
+// so a schedule that fits here may not fit once it is placed. The time is exponential in the number
+// of tensors.
 class Exhaustive {
  public:
   explicit Exhaustive(const lms::Request& request)
@@ -43,9 +44,9 @@ class Exhaustive {
     double at = 0, bytes = 0;
   };
   struct State {
-    std::vector<Change> changes;  // by time
-    std::vector<double> ends;     // by step
-    std::vector<double> there;    // by stay: when its copy back has ended
+    std::vector<Change> changes;  // sorted by time
+    std::vector<double> ends;     // end time of each step
+    std::vector<double> there;    // for each live interval, the time at which its swap-in has ended
     double out = 0, in = 0, compute = 0;
     std::size_t returned = 0;
   };
@@ -86,7 +87,7 @@ class Exhaustive {
     return static_cast<double>(problem_.roots[interval.root].bytes);
   }
 
-  // From when on so many bytes more are free for good.
+  // Returns the earliest time, not before `ready`, from which `more` additional bytes always fit.
   double room(const State& state, double more, double ready) const {
     double held = more;
     for (const Change& change : state.changes) {
@@ -112,7 +113,7 @@ class Exhaustive {
     state.changes.insert(place, {at, bytes});
   }
 
-  // Tries all numbers of copies back in front of each step.
+  // Branches over the number of swap-ins issued before each compute step.
   void run(State state, std::uint32_t step) {
     if (step == expanded_->steps.size()) {
       best_ = std::min(best_, std::max({state.compute, state.out, state.in}));
@@ -191,9 +192,9 @@ class Exhaustive {
   double budget_;
   lms::TensorDecisions decisions_;
   bool swaps_, drops_;
-  std::vector<std::uint32_t> movable_;   // roots
-  std::vector<std::uint32_t> swap_ins_;  // stays that come back, in the order of their use
-  std::vector<double> departed_;         // by root: the forward pass is the same for all orders
+  std::vector<std::uint32_t> movable_;   // roots that may leave
+  std::vector<std::uint32_t> swap_ins_;  // live intervals that begin with one, by first use
+  std::vector<double> departed_;         // end of each root's swap-out, equal for all orders
   double best_ = never;
 };
 

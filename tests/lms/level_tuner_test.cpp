@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// A chain in an arena of so many images.
+// A chain in an arena of a given number of images.
 class TunedChain {
  public:
   TunedChain(std::size_t layers, std::size_t images) : case_(chain_within(layers, images)) {}
@@ -115,7 +115,7 @@ TEST(LevelTuner, LetsEverythingLeaveWhereNothingPasses) {
   EXPECT_EQ(given.sync, SyncMode::both);
 }
 
-// Writes down what is tried; nothing fits.
+// Records the parameters that the tuner tries if none of them fits.
 std::vector<std::string> tried(const LevelParameters& given, std::int64_t levels) {
   std::vector<std::string> all;
   EXPECT_FALSE(tune_by_placement(given, levels, [&](const LevelParameters& p) {

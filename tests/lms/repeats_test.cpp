@@ -69,7 +69,7 @@ TEST(Repeats, DropEachOfAListUpToALimit) {
   EXPECT_TRUE(repeats.drop_each({}, -1).empty());
 }
 
-// The weights of the first layer change between two uses of what it makes.
+// An update changes the first layer's weights between two uses of its output.
 TEST(Repeats, DropTheOthersWhereOneCannotBeMadeAgain) {
   StepCase c;
   const Value w = c.weights(1);
@@ -98,7 +98,7 @@ TEST(Repeats, AreNeverOfTheBackwardPass) {
   EXPECT_FALSE(repeats.last_repeat(5)) << "an update";
 }
 
-// The weights change before what they made is needed again.
+// An update changes the weights before a gradient needs the layer's output again.
 TEST(Repeats, NeverReadWhatWasUpdated) {
   StepCase c;
   const Value w = c.weights(1);

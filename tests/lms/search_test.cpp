@@ -100,7 +100,7 @@ TEST(Search, PrunesMovesThatGainNothing) {
   for (std::size_t root = 0; root < problem.roots.size(); ++root) {
     start[root] = problem.roots[root].may_leave ? TensorDecision::swap : TensorDecision::keep;
   }
-  // No work is left for annealing, so that the start stays but for what pruning takes out of it.
+  // Without work for annealing, only pruning changes the start solution.
   SearchOptions options{.device_bytes = 8 * unit, .work = 0, .start = &start};
   const Solution all = search(problem, options);
   options.prune_moves = true;

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The linear program whose optimum no plan can beat, solved by HiGHS: prints its seconds.
+"""Solves the linear program behind the lower bound with HiGHS and prints its optimum in seconds.
 
-Usage: solve_lp.py INSTANCE.json. Exits with 77 where scipy is missing, with 3 where there is no
-solution. For each op: when it starts, bytes out and back by then; for each tensor: which share of
-it is swapped, which is made again right before the backward pass needs it.
+Usage: solve_lp.py INSTANCE.json. Exits with 77 if scipy is missing and with 3 if there is no
+solution. The variables of each op are its start time and the bytes swapped out and in by then. The
+variables of each tensor are the share that is swapped and the share that is recomputed right before
+the backward pass needs it.
 """
 import json
 import sys

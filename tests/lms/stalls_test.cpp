@@ -7,8 +7,8 @@
 namespace cnn::lms {
 namespace {
 
-// x -> a -> b -> c, d = c - a / 2 by steps: in x, a, b, out a, c, in a, d, out d; c waits for the
-// departure of a, d for its return.
+// The plan computes x -> a -> b -> c and d = c - a / 2. Its steps are: in x, a, b, out a, c, in a,
+// d, out d. Step c waits for the swap-out of a, step d for its swap-in.
 Stalls stalls_of(const Timeline& timeline) {
   const StepPlan plan = tests::swapping_plan();
   return stalls(*plan.graph, plan.schedule, timeline);

@@ -16,7 +16,7 @@ using tests::lines;
 using tests::StepCase;
 using tests::texts;
 
-// a is read right behind, far behind in the forward pass, and in the backward pass.
+// The next node, a distant forward node and a backward node read a.
 StepCase skip_step() {
   StepCase c;
   const Value w = c.weights(1);
@@ -74,7 +74,7 @@ TEST(Tflms1, TriggersByLevelInDirectOrder) {
   StepCase c = chain_step(4);
   c.options.n_tensors = 1;
   c.options.tflms1.ctrld_strategy = TriggerRule::direct_order;
-  c.options.tflms1.lb = 2;  // conv_backward_weights#11 is at level 7, so level 4
+  c.options.tflms1.lb = 2;  // conv_backward_weights#11 is at level 7, so its trigger is at level 4
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <5"));
   c.options.tflms1.ub = 2;
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <1"))

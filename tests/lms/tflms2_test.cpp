@@ -81,7 +81,7 @@ TEST(Tflms2, FindsTheLeastSwappingThatPasses) {
   EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
 }
 
-// The simulator, which counts no workspaces, finds that nothing need leave.
+// The simulator counts no workspaces, so it finds that no tensor needs to leave.
 TEST(Tflms2, FindsAThresholdThatFitsBesideWorkspaces) {
   StepCase c = chain_step(40);
   const std::size_t workspace = std::size_t{64} * 60;
@@ -173,7 +173,7 @@ TEST(Tflms2, BringsBackWhenTheRestIsThereWhereNothingTriggers) {
                   "conv_backward_data#9", "conv_backward_weights#10", "descend#11"));
 }
 
-// a is read twice in the backward pass, four levels apart.
+// Two backward nodes, four levels apart, read a.
 TEST(Tflms2, SharesCopiesBackWithinAGroup) {
   StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});
