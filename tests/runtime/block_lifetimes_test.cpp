@@ -31,7 +31,8 @@ Step compute(std::uint32_t node, Lane lane = Lane::compute, std::vector<StepId> 
 Step offload(Value value) { return {.action = Offload{value.id}, .lane = Lane::copy_out}; }
 Step fetch(Value value) { return {.action = Fetch{value.id}, .lane = Lane::copy_in}; }
 
-// The first step, the last that touches, and the last that holds the bytes, of each interval.
+// Returns, for each interval, its first step, the last step that touches it, and the last step that
+// holds its bytes.
 std::vector<std::vector<std::size_t>> intervals_of(const Graph& graph, const Schedule& schedule) {
   const BlockLifetimes holds(graph, schedule);
   std::vector<std::vector<std::size_t>> result;
@@ -42,7 +43,7 @@ std::vector<std::vector<std::size_t>> intervals_of(const Graph& graph, const Sch
   return result;
 }
 
-// x -> a, b, c, d: four nodes that read the state x.
+// Four nodes a, b, c and d that each read the state x.
 struct Fan {
   Graph graph;
   Value x = graph.state("x", floats(16), {}, false);
@@ -61,7 +62,7 @@ TEST(BlockLifetimes, EndWithTheLastUseWhereOneLaneDoesAll) {
 
 TEST(BlockLifetimes, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
   const Fan f;
-  // c is made on the side; d, three steps later, is the first to wait for it.
+  // The side lane computes c; d, three steps later, is the first step that waits for it.
   const Schedule schedule{{compute(0), compute(2, Lane::side), compute(1), compute(1), compute(3)}};
   const auto intervals = intervals_of(f.graph, schedule);
   EXPECT_THAT(intervals[1], ElementsAre(1, 4, 4));
@@ -135,7 +136,7 @@ TEST(BlockLifetimes, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
   const Value a = emit(Scale(1), {x});
   const Value b = emit(Scale(2, {.lane = Lane::side}), {a});
   emit(Combine(), {a, b});
-  // a is read on the side, and made again before anybody waits for that.
+  // The side lane reads a, and a step computes a again before any step waits for that read.
   const Schedule schedule{{compute(0), compute(1, Lane::side), compute(0), compute(2)}};
   const MemoryPlan plan = plan_memory(graph, schedule, std::vector<std::size_t>(3));
   const BlockIndex index(graph, plan);
@@ -144,7 +145,7 @@ TEST(BlockLifetimes, DistinguishTwoStaysOfATensorWhoseBytesAreKeptAtOnce) {
   EXPECT_NE(index.tensor(a.id, StepId{1})->offset, index.tensor(a.id, StepId{3})->offset);
 }
 
-// The workspace of an exchange is taken by a compute step only when that has waited for it.
+// A compute step may reuse an exchange's workspace only if it waits for the exchange anyway.
 TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   Graph graph;
   const Value x = graph.state("x", floats(16), {}, false);
@@ -161,7 +162,7 @@ TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   EXPECT_THAT(schedule.steps[3].after, ElementsAre(StepId{1}));
 }
 
-// Every block in its own place: then only data is waited for.
+// Gives every block a place of its own, so that steps wait only for data.
 Schedule linked_apart(const Graph& graph, Schedule schedule, MemoryPlan plan) {
   std::size_t offset = 0;
   for (Block& block : plan.blocks) {
@@ -181,7 +182,7 @@ TEST(BlockLifetimes, LetComputeWaitForDataOnlyInRandomGraphs) {
     const MemoryPlan plan = plan_memory(*graph, schedule, workspace);
     const Schedule apart = linked_apart(*graph, schedule, plan);
     link(*graph, schedule, plan);
-    HappensBefore happens_before;  // by data alone
+    HappensBefore happens_before;  // order by data alone
     for (std::size_t s = 0; s < schedule.steps.size(); ++s) {
       const bool by_data =
           happened_before(given_waits(schedule, s), happens_before.add(apart.steps[s]));

@@ -25,7 +25,7 @@ void for_each_element(
   }
 }
 
-// Where an element of an image lies, in elements.
+// Returns the offset of an element of an image, counted in elements.
 std::int64_t place_in(const TensorDesc& desc, std::int64_t n, std::int64_t c, std::int64_t p) {
   const Shape& shape = desc.shape;
   const std::int64_t plane = shape.elements() / (shape[0] * shape[1]);
@@ -39,7 +39,7 @@ std::int64_t place_in(const TensorDesc& desc, std::int64_t n, std::int64_t c, st
   }
 }
 
-// A tensor with these logical values and arbitrary bytes everywhere else.
+// A tensor with these logical values and random bytes in all gaps.
 template <class Word>
 struct Laid {
   Laid(TensorDesc d, const std::vector<Word>& values, unsigned noise) : desc(std::move(d)) {

@@ -94,7 +94,7 @@ class DataOrderOfOneTensor : public ::testing::Test {
  private:
   Graph graph_;
   Value w_, x_, y_;
-  std::optional<DataOrder> order_;  // of the complete graph
+  std::optional<DataOrder> order_;  // order by the data of the complete graph
 };
 
 TEST_F(DataOrderOfOneTensor, LetsAReadWaitForTheWrite) {

@@ -47,7 +47,7 @@ TEST(CpuMask, ReadsTheProcessorsOfTheCallingThread) {
   }());
 }
 
-// In threads of their own, so that the others of this test keep their processors.
+// Binds threads of their own, so that the other threads of this test keep their processors.
 TEST(CpuMask, BindsTheCallingThread) {
   const int last = allowed_cpus().back();
   std::thread([last] {

@@ -13,7 +13,7 @@
 namespace cnn::tests {
 namespace {
 
-// Work of that length, which counts its runs.
+// Returns work that takes that long and counts its runs.
 std::function<void()> sleeping(DeviceTimer& timer, std::chrono::milliseconds length, int& runs) {
   return [&timer, length, &runs] {
     timer.stream().host([length, &runs] {

@@ -93,7 +93,7 @@ TEST_F(EmulatedStream, RefusesALaunchThatADeviceCannotRun) {
   ASSERT_EQ(cudaStreamSynchronize(stream), cudaSuccess);
 }
 
-// A fault stays: every later call of the device fails, and host work is skipped.
+// A fault is sticky: every later call of the device fails, and the streams skip host work.
 TEST_F(EmulatedStream, StaysBrokenAfterAFault) {
   void (*kernel)(int) = [](int) { throw std::runtime_error("the kernel broke"); };
   add_kernel(kernel);
