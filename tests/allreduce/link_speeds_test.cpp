@@ -8,7 +8,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// Returns what the last of so many ranks gets from rank 0. The others pass other speeds.
+// Returns the speeds that the last rank gets from rank 0; the other ranks pass other speeds.
 LinkSpeeds broadcast(const LinkSpeeds& speeds, int ranks) {
   LinkSpeeds got;
   const auto errors =

@@ -13,7 +13,7 @@
 namespace cnn::allreduce {
 namespace {
 
-// A transport between processes that only notes the messages that are posted.
+// A transport between processes that only records the posted messages.
 class NotingTransport final : public Transport {
  public:
   using Message = std::tuple<int, std::size_t>;  // process, channel

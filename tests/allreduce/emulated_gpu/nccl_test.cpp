@@ -1,4 +1,4 @@
-// The rules of the emulated NCCL, each broken once.
+// Breaks each rule of the emulated NCCL once.
 #include <atomic>
 
 #include "allreduce/nccl/library.h"
@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 TEST_F(EmulatedNccl, SumsAndAveragesOverThreads) {
-  constexpr std::size_t elements = 200'000;  // several pieces of the memory that ranks share
+  constexpr std::size_t elements = 200'000;  // several pieces of the ranks' shared memory
   on_ranks(3, [&](int number) {
     NcclRank rank(number, elements);
     ASSERT_EQ(rank.join(id, 3, number == 0 ? 1 : 0), ncclSuccess) << "one of them may block";
@@ -57,7 +57,7 @@ TEST_F(EmulatedNccl, RefusesRanksThatDisagreeOnTheirNumber) {
   ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
   ASSERT_EQ(ncclCommInitRankConfig(&first.communicator, 3, id, 0, &config), ncclInProgress);
   ASSERT_EQ(cudaSetDevice(1), cudaSuccess);
-  // Which of the two finds the other's number there is open.
+  // Either of the two ranks may be the one that finds the mismatch.
   const ncclResult_t status = second.join(id, 2);
   if (status == ncclInvalidArgument) {
     EXPECT_THAT(ncclGetLastError(second.communicator), HasSubstr("joins 2 ranks, others join 3"));
@@ -93,7 +93,7 @@ TEST_F(EmulatedNccl, NamesUnequalCountsOnAllRanks) {
   on_ranks(2, [&](int number) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
-    rank.reduce(number == 0 ? 3 : 5);  // which may tell of the error already
+    rank.reduce(number == 0 ? 3 : 5);  // the call may already return the error
     ASSERT_EQ(cudaStreamSynchronize(rank.stream), cudaSuccess);
     EXPECT_EQ(rank.state(), ncclInvalidUsage);
     EXPECT_THAT(ncclGetLastError(rank.communicator),
@@ -256,7 +256,7 @@ TEST_F(EmulatedNccl, WaitsForOtherRanksUntilItIsAborted) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
     if (number == 0) {
-      ASSERT_EQ(rank.reduce(1), ncclSuccess);  // the other rank does not come
+      ASSERT_EQ(rank.reduce(1), ncclSuccess);  // the other rank never joins this reduction
       EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady);
       ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
       rank.communicator = nullptr;
@@ -366,7 +366,7 @@ TEST_F(EmulatedNccl, ForgetsMemoryWhenItIsAborted) {
   void* handle = nullptr;
   ASSERT_EQ(ncclCommRegister(rank.communicator, rank.data, 64, &handle), ncclSuccess);
   ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
-  rank.communicator = nullptr;  // the end of the rank frees the memory
+  rank.communicator = nullptr;  // the destructor of the rank frees the memory
 }
 
 TEST_F(EmulatedNccl, TellsOfLostConnectionsOnAllRanks) {
@@ -417,7 +417,7 @@ TEST_F(EmulatedNccl, IsOpenedByName) {
   EXPECT_NE(made.bytes[0], 0);
 }
 
-// The program declares the part of NCCL's interface that it uses.
+// The program declares the part of NCCL's interface that it uses; its constants must equal NCCL's.
 TEST_F(EmulatedNccl, HasTheNumbersThatTheProgramUses) {
   namespace nccl = allreduce::nccl;
   EXPECT_EQ(nccl::success, ncclSuccess);
