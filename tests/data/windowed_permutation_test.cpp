@@ -39,7 +39,7 @@ TEST(WindowedPermutation, ReadsFewRunsInAWindow) {
     }
     EXPECT_EQ(read, ahead) << "what is read ahead is what the window needs";
   }
-  // Neighbours in the order of runs are neighbours on the disk, but for the runs' ends.
+  // Neighbours in the order of runs are neighbours on the disk, except at the ends of runs.
   std::int64_t breaks = 0;
   for (std::int64_t place = 1; place < size; ++place) {
     breaks +=

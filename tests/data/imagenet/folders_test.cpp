@@ -46,7 +46,7 @@ TEST(ImageFolders, LabelAndNameAFileByItsFolder) {
   EXPECT_EQ(source->where(1), second.string() + ": the image");
 }
 
-// The file has no blocks on the disk: only its size is looked at.
+// The file is sparse, because the reader checks only its size.
 TEST(ImageFolders, TakeAFileOfMoreThanOneGibibyteForABrokenOne) {
   const TemporaryFolder folder;
   const fs::path huge = folder.write("train/a/1.jpg", "");

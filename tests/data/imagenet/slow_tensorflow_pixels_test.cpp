@@ -1,4 +1,4 @@
-// Pixels that scripts/peers/images.py lets TensorFlow compute, against ours.
+// Compares our pixels with those that TensorFlow computes for scripts/peers/images.py.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>

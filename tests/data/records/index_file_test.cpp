@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-// Shards of 100 and 16 bytes and one that is empty, as they are before their records are known.
+// Returns shards of 100, 16 and 0 bytes whose records are not yet known.
 std::vector<Shard> unread_shards() {
   return {{.path = "a/train-0", .bytes = 100, .modified = -5, .lengths = {}},
           {.path = "a/train-1", .bytes = 16, .modified = 1, .lengths = {}},
@@ -26,7 +26,7 @@ std::vector<Shard> unread_shards() {
 
 std::vector<Shard> read_shards() {
   std::vector<Shard> shards = unread_shards();
-  shards[0].lengths = {30, 0, 22};  // each takes 16 bytes more in the file
+  shards[0].lengths = {30, 0, 22};  // each record takes 16 bytes more in the file
   shards[1].lengths = {0};
   return shards;
 }
@@ -88,7 +88,7 @@ std::string with_index_checksum(const std::string& body) {
   return body + little_endian(crc32c(std::as_bytes(std::span(body))), 4);
 }
 
-// The checksum is right in each of these, as in a file that another program wrote.
+// All checksums are correct here, as in a file that another program wrote.
 TEST(IndexFile, BelievesNoNumbersThatCannotBe) {
   const TemporaryFolder folder;
   const std::string head = "cnn record index 1\n" + little_endian(1, 8);
