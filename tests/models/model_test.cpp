@@ -41,7 +41,7 @@ struct BuiltHead {
   Value images = graph.input("images", {.shape = {4, 1, 2, 2}});
 };
 
-// Parameters by their numbers of elements, in the order in which they were appended.
+// Returns the parameters in the order in which the model appended them.
 std::vector<const TensorInfo*> parameters_of(const Graph& graph) {
   std::vector<const TensorInfo*> found;
   for (const TensorInfo& info : graph.tensors()) {
