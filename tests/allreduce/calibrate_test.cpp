@@ -156,7 +156,7 @@ TEST(Calibration, TakesALinkForNoFasterThanALongTransferIs) {
             .links.host;
   });
   EXPECT_EQ(errors, std::vector<std::string>(2));
-  // allows for the burst and the rounding to a quarter of a power of two
+  // The margin allows for the burst and the rounding to a quarter of a power of two.
   EXPECT_LT(found[0], 1.3 * speed);
   EXPECT_EQ(found[0], found[1]);
 }

@@ -75,7 +75,7 @@ TEST(Estimate, WaitsForEachWindowOfChunks) {
 TEST(Estimate, TakesTheDimensionsOfAGridOneAfterAnother) {
   const Topology topology = ranks_on_hosts(2, 4);
   const double inside = 2 * 0.75 * 4e-3;  // at 1 GB/s
-  // four ranks share 0.5 GB/s for the remaining quarter
+  // The remaining quarter crosses hosts; four ranks share 0.5 GB/s.
   const double outside = 2 * 0.5 / 4 * 4e-3 * 8;
   EXPECT_DOUBLE_EQ(estimated("grid_of_rings", topology, bytes_only, {.dims = {4, 2}}).seconds,
                    inside + outside);

@@ -55,7 +55,7 @@ class Ranks {
     }
     return reported;
   }
-  // the most heartbeats of a rank in the latest period
+  // Returns the most heartbeats of a rank in the latest period.
   std::size_t most_sent() const { return most_sent_; }
   const FailureDetector& of(int rank) const { return detectors_[static_cast<std::size_t>(rank)]; }
   const std::set<int>& dead() const { return dead_; }

@@ -72,7 +72,7 @@ TEST(Proof, RefusesAContributionThatIsLostOrAddedTwice) {
 
 TEST(Proof, RefusesAReadOfWhatIsBeingWritten) {
   Plans direct = plans("direct", 4);
-  // receives into the slice that the others add to
+  // The message now overwrites the slice that the others add to.
   first<Receive>(direct[2]).scratch_offset.reset();
   expect_refused(direct, "rank 2");
 

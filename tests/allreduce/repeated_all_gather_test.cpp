@@ -72,7 +72,7 @@ TEST(Broadcast, GivesAllRanksTheValuesOfRankZero) {
   for (const int ranks : {1, 2, 3, 6, 8, 9}) {
     const auto errors = tests::as_threads(ranks, few_segments, [&](Transport& transport) {
       Broadcast broadcast(transport);
-      // counts of floats; a part holds 262,144
+      // Counts floats; a part holds 262,144.
       for (const std::size_t count : {1U, 262'144U, 600'001U}) {
         std::vector<float> values = tests::contribution(transport.rank(), count, false);
         broadcast.run(std::as_writable_bytes(std::span(values)));

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int soak_ranks = 4;
 constexpr std::size_t most_elements = 6000;
-// allowed growth of a process after its first operations
+// Bounds the growth of a process after its first operations.
 constexpr std::size_t most_kib_more = 8192;
 constexpr SharedMemoryOptions soak_segments{.segment_bytes = std::size_t{1} << 26U};
 

@@ -86,7 +86,7 @@ void expect_no_faster(StepCase c, const Schedule& schedule) {
   ASSERT_LE(bound.seconds, outcome.seconds * (1 + 1e-9));
   c.options = {.n_tensors = 0, .recompute = Recomputation::off, .excluded_ops = {"."}};
   ASSERT_LE(lower_bound_of(c.request(), schedule), outcome.seconds * (1 + 1e-9)) << "of a file";
-  // the last block's end is not aligned
+  // The last block's end is not aligned.
   ASSERT_LE(bound.least_bytes, aligned(outcome.device_bytes));
 }
 

@@ -36,7 +36,7 @@ TEST(Link, WaitsForDataOfOtherLanes) {
   Graph graph;
   const Value x = graph.input("x", floats(4));
   graph.output("y", emit(Scale(2), {x}));
-  // fetch x, scale, offload
+  // The steps are fetch x, scale and offload.
   EXPECT_THAT(waits_of(graph, make_schedule(graph)),
               ElementsAre(IsEmpty(), ElementsAre(StepId{0}), ElementsAre(StepId{1})));
 }
@@ -201,7 +201,7 @@ TEST(Link, IsFastOnALongSchedule) {
                              .offset = 64 * step++,
                              .bytes = 64});
   }
-  // processor time, because other jobs may load the machine
+  // Processor time is independent of other jobs on the machine.
   const std::clock_t start = std::clock();
   link(graph, schedule, memory);
   // A quadratic algorithm would visit about 10^8 blocks here.

@@ -91,7 +91,7 @@ TEST(Place, TakesBoundedTimeForThousandsOfIntervals) {
     const std::uint32_t first = random() % 4000;
     intervals.push_back(interval(first, first + random() % 60, 64 * (1 + random() % 9000)));
   }
-  // processor time, because other jobs may load the machine
+  // Processor time is independent of other jobs on the machine.
   const std::clock_t start = std::clock();
   const Placement placement = place(intervals);
   // This takes about 10 ms; all rounds that a small network gets would take minutes.

@@ -106,7 +106,7 @@ std::vector<std::vector<std::uint32_t>> sums(const Loops& loops, const Case& of)
     operands.push_back(wide ? Operand{x[k].data(), Type::f32} : Operand{narrow[k].data(), of.type});
   }
   std::vector<float> beside(of.n, -1);
-  // the first output overwrites an operand
+  // The first output overwrites an operand.
   const std::array<float*, 2> to{x[0].data(), beside.data()};
   loops.sum({operands.data(), of.count, to.data(), 2, of.n, of.pairwise, 0.3F, of.round_to});
   return {bits(x[0]), bits(beside)};
