@@ -1,5 +1,5 @@
-// How live libraries choose engines, on the emulated GPU: by time, as another rank has, and where
-// an engine refuses to run.
+// Tests how the libraries choose engines on the emulated GPU: by time, as another rank chose, and
+// after an engine refused to run.
 
 #include "layers/cuda/cudnn/libraries.h"
 
@@ -47,7 +47,8 @@ class LiveLibraries : public testing::Test {
     return std::make_shared<Libraries>(machine, options, device_, std::move(cache));
   }
 
-  // The sums of an image and weights of ones, as the key's engine computes them.
+  // Returns the sums of an image and weights of ones, as the engine chosen for the key computes
+  // them.
   std::vector<std::uint16_t> run(const std::shared_ptr<Libraries>& libraries) {
     constexpr std::size_t image = 2 * 8 * 4 * 4, weights = 8 * 8;
     constexpr std::uint16_t one = 0x3c00;
@@ -64,7 +65,7 @@ class LiveLibraries : public testing::Test {
       stream->copy(operands.back().data(), host.data(), elements * sizeof(one));
     }
     const Buffer workspace = device_.allocate(planned + 1);
-    stream->synchronize();  // a run that fails leaves nothing queued
+    stream->synchronize();  // afterwards a run that fails leaves nothing queued
     layers::cuda::PlanRunner runner(libraries, "key", build);
     for (int i = 0; i < 2; ++i) {
       runner.run(*stream, pointers, workspace.data());
