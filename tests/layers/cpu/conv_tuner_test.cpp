@@ -51,7 +51,7 @@ ConvAttributes window(std::int64_t side, std::int64_t stride = 1) {
   return a;
 }
 
-// A convolution of 16 channels each way, in its directions.
+// A convolution with 16 input and 16 output channels, in all its directions.
 struct Layer {
   explicit Layer(std::int64_t side, std::int64_t stride = 1, std::int64_t image = 12)
       : a(window(side, stride)),
@@ -82,7 +82,7 @@ std::vector<std::string> offered(const Op& op, const Signature& asked, bool wino
   return names(candidates.offers(op, candidates.settled(op, asked).value()));
 }
 
-// Times that a test sets, by name; all others take a second. Counts what is timed.
+// Fake times by kernel name; all other kernels take a second. Counts the measurements.
 struct FakeTimes {
   std::map<std::string, double> seconds;
   int measured = 0;

@@ -75,7 +75,7 @@ KernelTable table_of_convs() {
   return table;
 }
 
-// f32 sums in another order; bf16 rounds each result to 8 bits.
+// f32 sums depend on the order of addition; bf16 rounds each result to 8 bits.
 double tolerance(DataType type) { return type == DataType::bf16 ? 1.0 / 128 : 1e-5; }
 
 using Parameter = std::tuple<ConvCase, Layout, DataType>;
@@ -86,7 +86,7 @@ class ConvDirections : public testing::TestWithParam<Parameter> {
   Layout image() const { return std::get<1>(GetParam()); }
   DataType type() const { return std::get<2>(GetParam()); }
 
-  // Weights as a convolution in this type sees them.
+  // Returns the weights as a convolution of this type reads them.
   Values weights() const {
     Values w = random_values(weights_shape(conv()), type(), 2);
     w.desc.type = DataType::f32;
