@@ -40,7 +40,7 @@ std::vector<std::string> divided_names(const Graph& graph, Role role) {
   return names;
 }
 
-// w -> a -> b and x + b, w + a; a and b are made by nodes 0 and 1.
+// Node 0 makes a from w and node 1 makes b from a; later nodes compute x + b and w + a.
 struct DividedGraph {
   Graph graph;
   Value w = graph.parameter("w", divided_desc(), {});
@@ -100,7 +100,7 @@ TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
   EXPECT_TRUE(divided.prologue->outputs().empty()) << "the host reads the step's";
 }
 
-// Passes give the conversions of one tensor one name.
+// The passes give all conversions of one tensor the same name.
 TEST(Divide, TellsTensorsOfOneNameApart) {
   Graph graph;
   const Value w = graph.parameter("w", divided_desc(), {});
