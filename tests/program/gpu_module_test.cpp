@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// The program alone in a folder, where a test can put another GPU backend beside it.
+// Copies the program alone into a folder, where a test can place another GPU backend next to it.
 class GpuModule : public testing::Test {
  protected:
   void SetUp() override {
@@ -57,7 +57,8 @@ TEST_F(GpuModule, IsNamedWithTheReasonIfItCannotBeLoaded) {
 }
 
 TEST_F(GpuModule, IsRefusedWithARemedyIfItBelongsToAnotherProgram) {
-  // A shared library that is on every machine which runs the program, and has not its function.
+  // Any machine that runs the program has this shared library, and it lacks the module's entry
+  // function.
   std::string library;
   for (const char* place : {"/lib/x86_64-linux-gnu/libm.so.6", "/lib64/libm.so.6",
                             "/usr/lib/libm.so.6", "/lib/aarch64-linux-gnu/libm.so.6"}) {

@@ -26,7 +26,7 @@ Words joined_flags(Words flags, const Words& more) {
   return flags;
 }
 
-// On synthetic images, of which each rank draws its own.
+// Trains on synthetic images; each rank draws its own.
 Words training_of_ranks(const TemporaryFolder& folder, const Words& more) {
   return joined_flags({"--data_name=cifar10", "--model=resnet20", "--batch_size=4",
                        "--num_batches=3", "--num_warmup_batches=1", "--display_every=1",

@@ -1,4 +1,4 @@
-// --tune on the CPU: the kernels of convolutions are timed once and remembered.
+// Tests --tune on the CPU, which times the kernels of convolutions once and remembers the choice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -36,7 +36,7 @@ Finished train(const Words& more) {
   return run;
 }
 
-// The losses that a run prints, without its speeds.
+// Returns the printed losses without the speeds.
 Words losses_in(const Finished& run) {
   Words losses;
   for (const std::string& line : run.step_lines()) {
