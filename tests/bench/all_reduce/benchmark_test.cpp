@@ -41,7 +41,7 @@ Backend on_processors(const Config& config) {
   return make_backend(config, std::vector<BackendKind>{cpu_backend()});
 }
 
-// A processor that plays a device with memory of its own.
+// Returns a CPU backend that emulates a device with memory of its own.
 Backend on_played_device(const Config& config, int /*rank*/, int /*ranks*/) {
   Backend backend = cpu_backend().make(config);
   backend.for_rank = on_played_device;
@@ -56,7 +56,7 @@ struct Said {
   std::optional<int> ended_by;
 };
 
-// signal: one that comes at the start.
+// signal: sent to the process at the start, if given.
 Said reduce(const Config& config, const ReduceOptions& options, std::optional<int> signal = {},
             Backend (*make)(const Config&) = on_processors) {
   Said said;
@@ -92,7 +92,7 @@ TEST(AllReduceBenchmark, PrintsTheOriginalsLines) {
                                       "Average time per step: 0.[0-9]{9}\n"));
 }
 
-// The original's other case: eight devices, copies by a hierarchy, eight packs.
+// This is the original's other test case: eight devices, hierarchical copies, eight packs.
 TEST(AllReduceBenchmark, EndsWithTheAverageOfEightDevices) {
   Config config = two_ranks();
   config.num_gpus = 8;
@@ -136,7 +136,7 @@ TEST(AllReduceBenchmark, EndsWhenItIsAskedTo) {
   EXPECT_EQ(reduce(two_ranks(), {.least = 64, .iterations = 1}).ended_by, std::nullopt);
 }
 
-// In whole numbers every algorithm, wire and order gives the exact sum.
+// With integers, every algorithm, wire type and order must give the exact sum.
 TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
   Config config = two_ranks();
   const ReduceOptions options{.least = 40'000, .iterations = 1, .warm_up = 0, .copies = false};
@@ -149,13 +149,14 @@ TEST(AllReduceBenchmark, IsRightByEveryAlgorithmOfASpec) {
   config.comm.wire = allreduce::Wire::bf16;
   config.comm.spec = "direct";
   EXPECT_THAT(reduce(config, options).out, HasSubstr(" bf16 "));
-  config.comm.spec.reset();  // nothing is sent
+  config.comm.spec.reset();  // in shared memory, which sends nothing
   const Said said = reduce(config, options);
   EXPECT_THAT(said.out, testing::AllOf(HasSubstr(" shared "), HasSubstr(" fp32 ")));
   EXPECT_THAT(said.err, HasSubstr("--comm_wire=bf16 has no effect"));
 }
 
-// Numbers go to the played devices, by way of the host to the others, and back to be checked.
+// The data goes to the emulated devices, through the host to the other ranks, and back for the
+// check.
 TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
   const tests::TemporaryFolder folder;
   Config config = two_ranks();
@@ -213,7 +214,7 @@ TEST(AllReduceBenchmark, ReducesTheGradientsOfTheModel) {
   EXPECT_GT(gradient_buckets(config, backend).size(), 40U);
 }
 
-// Rows whose median time was below the bound that was measured beside them.
+// Returns the sizes of rows whose median time was below the bound that the run measured.
 std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptions& options,
                                          const tests::TemporaryFolder& folder) {
   ReduceOptions with_file = options;
@@ -230,7 +231,7 @@ std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptio
   return found;
 }
 
-// A busy machine may slow down what the bound is measured by, but not every time.
+// A busy machine may slow down the measurement of the bound, but not in all attempts.
 void expect_to_stay_above_the_bound(const Config& config, const ReduceOptions& options) {
   const tests::TemporaryFolder folder;
   constexpr int attempts = 5;

@@ -66,7 +66,7 @@ TEST(RunAsThreads, SharesTheMemoryOfAllRanks) {
   EXPECT_EQ(sum, 11 * 1 + 10 * 2);
 }
 
-// Rank 0 loses rank 1, which has failed by itself: only that tells the user what to do.
+// Rank 0 loses rank 1, which failed by itself; only rank 1's error tells the user what to do.
 TEST(RunAsThreads, ThrowsTheErrorOfTheRankThatFailedByItself) {
   EXPECT_THAT(tests::error_of([] {
                 run(2, [](const RankPlace& place) {
