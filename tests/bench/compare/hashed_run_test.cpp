@@ -119,7 +119,7 @@ TEST(HashFile, NamesTheDamagedLine) {
   }
 }
 
-// A walk over so many levels would overflow the stack.
+// A recursive walk over this many levels would overflow the stack.
 TEST(HashFile, IsDamagedIfItsHeadHasTooManyLevels) {
   constexpr std::size_t levels = 200'000;
   const std::string text = form_line + "run\t{\"mode\":" + std::string(levels, '[') +
