@@ -13,7 +13,7 @@ namespace {
 using testing::HasSubstr;
 using testing::Not;
 
-// Whether the script has these characters as a word of a list.
+// Returns whether the script contains this word in a list.
 bool offers(const std::string& script, const std::string& word) {
   return script.find(" " + word + " ") != std::string::npos ||
          script.find("\"" + word + " ") != std::string::npos ||

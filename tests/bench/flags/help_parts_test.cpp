@@ -41,7 +41,7 @@ TEST(HelpParts, WriteDefaultsAsTheCommandLineDoes) {
   EXPECT_EQ(default_text(row_of("trace_file")), "''");
 }
 
-// Only a flag that does not act may be said to have no effect or to be missing.
+// Only the description of a flag without effect may say that it has no effect or is missing.
 TEST(HelpParts, SayInTheDescriptionWhyAFlagDoesNotAct) {
   for (const FlagGroup& group : flag_groups()) {
     for (const Flag& flag : group.flags) {
