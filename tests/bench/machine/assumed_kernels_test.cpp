@@ -26,7 +26,7 @@ TensorDesc half_image(std::int64_t channels) {
   return {.shape = {2, channels, 4, 4}, .type = DataType::f16, .layout = Layout::nhwc};
 }
 
-// The operands of a convolution of 1 x 1 from images of so many channels to ones of eight.
+// Returns the signature of a 1 x 1 convolution from `channels` to eight channels.
 Signature convolving(std::int64_t channels, DataType type, bool bias = false) {
   Signature asked{.in = {half_image(channels), {.shape = {8, channels, 1, 1}}},
                   .out = {half_image(8)}};
@@ -70,7 +70,8 @@ TEST(AssumedKernels, TakeWeightsInTheTypeOfTheImages) {
   EXPECT_EQ(spec->extra_traffic, 0U);
 }
 
-// The image of 2 x 4 x 4 pixels and the eight filters, with a fourth channel, of two bytes each.
+// Padding adds a fourth channel of two bytes to the image of 2 x 4 x 4 pixels and to the eight
+// filters.
 TEST(AssumedKernels, PadImagesOfThreeChannels) {
   const auto spec = assumed(layers::Conv2d({}), convolving(3, DataType::f16));
   ASSERT_TRUE(spec.has_value());

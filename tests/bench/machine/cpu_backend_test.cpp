@@ -24,7 +24,7 @@ Config on_one_thread() {
 
 Backend made(const Config& config) { return cpu_backend().make(config); }
 
-// Work that keeps its thread on other processors than before.
+// Runs work that binds its thread to other processors.
 void on_another_thread(const std::function<void()>& work) { std::thread(work).join(); }
 
 TEST(CpuBackend, DescribesItself) {

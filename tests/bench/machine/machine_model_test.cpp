@@ -24,7 +24,7 @@ std::string text_of(std::string_view name) {
   return "";
 }
 
-// Returns the problem of a profile that `change` has changed.
+// Returns the error message of a profile after `change` has modified it.
 template <class Change>
 std::string problem_of(const Change& change) {
   json profile = json::parse(text_of("P100-PCIe3"));
