@@ -69,7 +69,7 @@ TEST(ChartRange, LeavesAFewValuesFarAboveTheOthersOut) {
   values[7] = 5;
   EXPECT_LT(range_of_most(values, true).high, 0.2);
   for (std::size_t i = 0; i < values.size(); i += 2) {
-    values[i] = 5;  // that many are no outliers
+    values[i] = 5;  // too many to be outliers
   }
   EXPECT_GT(range_of_most(values, true).high, 5);
 }

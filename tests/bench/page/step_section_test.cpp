@@ -40,7 +40,7 @@ TEST(StepSection, MarksDisturbedStepsWithTheirCauses) {
   Json json = steps_of({0.1, 0.1, 0.1});
   json["steps"][1]["disturbed"] = true;
   json["steps"][1]["disturbance"] = {{"causes", {"other processes", "throttling"}}};
-  json["steps"][2]["disturbed"] = "yes";  // of no file of ours
+  json["steps"][2]["disturbed"] = "yes";  // never written by our program
   EXPECT_THAT(steps_of_one(json),
               AllOf(HasSubstr("run step 1: 100.000 ms<"),
                     HasSubstr("run step 2: 100.000 ms, disturbed: other processes, throttling<"),
@@ -81,7 +81,7 @@ TEST(LossSection, BeginsWithTheLossesOfTheWarmUp) {
 TEST(LossSection, IsLeftOutWhereNoLossIsTold) {
   Json json = steps_of({0.1, 0.1});
   EXPECT_EQ(losses_of_one(json), "") << "an older file";
-  json["steps"][0]["total_loss"] = nullptr;  // it was no number
+  json["steps"][0]["total_loss"] = nullptr;  // the loss was not a number
   EXPECT_EQ(losses_of_one(json), "");
   json["steps"][0]["total_loss"] = json["steps"][1]["total_loss"] = 0.0;  // forward only
   EXPECT_EQ(losses_of_one(json), "");
