@@ -9,7 +9,7 @@
 namespace cnn::bench {
 namespace {
 
-// A program of one variable whose step takes so many bytes.
+// Returns a program of one variable whose step takes this many bytes.
 Compiled program(const char* variable, std::size_t device_bytes, std::size_t host_bytes = 0) {
   auto graph = std::make_shared<Graph>();
   graph->parameter(variable, {.shape = {16}}, {});

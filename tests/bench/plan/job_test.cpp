@@ -16,7 +16,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A job by these flags, in a run of so many processes.
+// The job of these flags in a run of `processes` processes.
 struct JobOfFlags {
   explicit JobOfFlags(std::vector<std::string> flags, int processes = 1) {
     flags.insert(flags.begin(), {"--device=cpu", "--data_name=cifar10", "--model=resnet20"});

@@ -40,7 +40,7 @@ TEST(ExpectedCosts, GoByWhatIsExpectedOfTheDeviceAndItsLink) {
   EXPECT_EQ(costs.both_bytes_per_second, 60e9);
 }
 
-// A device of 100 MiB whose host has 50.
+// A device of 100 MiB on a host with 50 MiB.
 struct PlannedDevice {
   PlannedDevice() {
     backend.memory = {.device = 100 * one_mib, .host = 50 * one_mib, .text = "a device"};
@@ -103,7 +103,7 @@ TEST(LmsPlanner, MovesToFourFifthsOfTheFreeHostUnlessALimitIsGiven) {
   EXPECT_EQ(device.planner().limits().host, 0U) << "it computes in the host's memory";
 }
 
-// The variable of the original.
+// Sets the original's variable TF_GPU_HOST_MEM_LIMIT_IN_MB until the end of the scope.
 class HostLimitVariable {
  public:
   explicit HostLimitVariable(const char* value) { setenv("TF_GPU_HOST_MEM_LIMIT_IN_MB", value, 1); }
@@ -121,7 +121,7 @@ TEST(LmsPlanner, TakesTheHostLimitFromTheOriginalsVariableWhereTheFlagIsNotGiven
 }
 
 TEST(LmsPlanner, TakesAHugeHostLimitForAllThatIsFree) {
-  const HostLimitVariable limit("17592186044417");  // 1 MiB, if its bytes had 64 bits
+  const HostLimitVariable limit("17592186044417");  // its bytes would overflow 64 bits to 1 MiB
   EXPECT_EQ(PlannedDevice().planner().limits().host, 50 * one_mib);
 }
 
