@@ -1,4 +1,4 @@
-// Two ranks with devices of their own, played by the processor; NCCL's part is played here, too.
+// Tests two ranks whose devices, and whose NCCL, the CPU emulates.
 #include "bench/ranks/device_exchange.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace nccl = allreduce::nccl;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Returns the communicator of the kernels of this thread's rank.
+// Returns the stream communicator that the kernels of this thread's rank got.
 std::shared_ptr<StreamCommunicator>& given() {
   thread_local std::shared_ptr<StreamCommunicator> communicator;
   return communicator;
@@ -38,7 +38,7 @@ constexpr DeviceExchange played = [] {
   return exchange;
 }();
 
-// Doubles on the stream what it is to sum over two ranks, as if they had the same.
+// Returns a fake NCCL that doubles the data on the stream, as a sum over two equal ranks would.
 nccl::Library doubling_nccl() {
   nccl::Library library;
   library.version = 22809;
@@ -73,11 +73,11 @@ nccl::Library doubling_nccl() {
 nccl::Library no_nccl() { throw Error("NCCL cannot be loaded: it is not here"); }
 
 struct Outcome {
-  std::string text;  // how it exchanges, or the error
+  std::string text;  // the text about the exchange, or the error
   std::vector<float> sums;
 };
 
-// Returns what each of two ranks gets that has rank + 1, + 2, ... in three steps.
+// Returns the results of two ranks that contribute rank + 1, rank + 2 and so on in three steps.
 std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
                                OpenNccl open_of_second) {
   allreduce::SharedMemory memory =
@@ -153,7 +153,7 @@ TEST(DeviceExchange, GoesByWayOfTheHostOnAllRanksWhereTheFirstHasNoNccl) {
   }
 }
 
-// No rank blames rank 0, which has not been lost.
+// Rank 0 is not lost, so no rank may blame it.
 TEST(DeviceExchange, IsAnErrorOfAllRanksWhereNcclIsAskedForAndMissing) {
   CommFlags flags;
   flags.backend = CommBackend::nccl;

@@ -12,7 +12,7 @@
 
 namespace cnn::tests {
 
-// A processor as a device whose memory other ranks do not see: it exchanges as GPUs do.
+// Emulates a device whose memory other ranks cannot see, so that it exchanges like a GPU.
 inline constexpr bench::DeviceExchange played_device{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return &stream; },
