@@ -23,7 +23,7 @@ FinishedStep step_of_loss(std::int64_t number, double loss) {
 struct WatchedRun {
   Json result;
   std::string notes;
-  int looked = 0;  // for a tensor, number after number
+  int looked = 0;  // counts the searches for a non-finite tensor
 };
 
 WatchedRun watch_losses(const std::vector<FinishedStep>& steps,

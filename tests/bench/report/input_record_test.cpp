@@ -24,7 +24,7 @@ class CountedDataset final : public data::Dataset {
   data::InputStatistics statistics_;
 };
 
-// The lines on stderr of a run of ten steps of a second whose steps waited so long, each.
+// Returns the stderr lines of a run of ten steps of a second that each waited this long for input.
 std::string notes_of_waits(double seconds, Json& result) {
   CountedDataset dataset;
   dataset.set({.examples = 100, .skipped = 1});

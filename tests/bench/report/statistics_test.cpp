@@ -31,7 +31,7 @@ TEST(Statistics, GivePercentilesBetweenValues) {
 
 TEST(Statistics, WeighNewerStepsMoreOnDemand) {
   EXPECT_NEAR(speed(four_times, 10, 0.5).mean, 36.58537, 1e-5);
-  EXPECT_NEAR(speed(four_times, 10, 1).mean, 40, 1e-9);  // the newest step alone
+  EXPECT_NEAR(speed(four_times, 10, 1).mean, 40, 1e-9);  // only the newest step
   EXPECT_NEAR(speed(four_times, 10, 0.5).uncertainty, 14.07291, 1e-5);
 }
 
