@@ -18,7 +18,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// A run of a few steps, each of which the observer hears of.
+// A run of a few steps whose end the observer is told.
 class CheckpointedRun {
  public:
   explicit CheckpointedRun(Checkpoints::Options options)
@@ -28,7 +28,7 @@ class CheckpointedRun {
     checkpoints_.start({});
   }
 
-  // `seconds`: that the step is said to have taken.
+  // seconds: the reported duration of the step.
   std::string step(double seconds = 0.01) {
     run_.team.step(global_step_, 0.1);
     ++global_step_;

@@ -52,7 +52,7 @@ TEST(CommDump, NamesTheSlowestRankAndTheMostUnsteadyOne) {
               testing::HasSubstr("no bound is known"));
 }
 
-// Two steps of two buckets; rank 1 begins the second bucket late.
+// There are two steps of two buckets, and rank 1 begins the second bucket late.
 TEST(CommDump, TellsWaitingForTheLatestRankFromMovingBytes) {
   const std::vector<std::vector<ReductionTime>> reductions{
       {{0, 10.0, 10.5}, {1, 11.0, 12.0}, {0, 20.0, 20.5}, {1, 21.0, 22.0}},
