@@ -1,4 +1,4 @@
-// Ranks on threads with a device each, played by the processor, that exchange by way of the host.
+// Tests ranks that run as threads, each with an emulated device, and exchange through the host.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ namespace {
 
 using Flags = std::vector<std::string>;
 
-// Each has a megabyte less than the one before it.
+// Each rank has one megabyte less than the rank before it.
 Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
   Config own = config;
   own.lms.device_memory_mb = config.lms.device_memory_mb.value() - rank;
@@ -36,12 +36,12 @@ Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
 // NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
 struct TrainedTeam {
   std::vector<double> losses;
-  std::vector<std::string> hashes;  // of the ranks' weights
+  std::vector<std::string> hashes;  // one hash of the weights per rank
   Json lms;
 };
 
-// Three steps of two ranks, with LMS by another plan after the second, as if copies were nearly
-// free.
+// Trains two ranks for three steps. With LMS, it makes another plan after the second step, as if
+// copies were nearly free.
 TrainedTeam train(const Flags& more) {
   Flags flags{"--device=cpu",           "--num_gpus=2",         "--model=resnet20",
               "--data_name=cifar10",    "--batch_size=8",       "--variable_update=replicated",
@@ -83,12 +83,12 @@ TEST(DeviceTeam, HasTheSameBitsWithAndWithoutLms) {
   EXPECT_EQ(less.hashes, whole.hashes);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>() + less.lms.at("recomputed_nodes").get<int>(),
             0);
-  // All go by one plan, for the rank with the least.
+  // All ranks use one plan, made for the rank with the least memory.
   EXPECT_EQ(less.lms.at("budget_bytes").get<std::size_t>(), std::size_t{10} << 20U);
   EXPECT_GT(less.lms.at("swapped_tensors").get<int>(), 0);
 }
 
-// The notes that the ranks of a test were given, in order.
+// Collects the notes that the ranks of a test adopted, in order.
 struct Told {
   std::mutex mutex;
   std::vector<std::string> adopted;
@@ -98,7 +98,8 @@ Told& told() {
   return instance;
 }
 
-// Weight gradients take a workspace that each rank has chosen for itself, until it adopts a choice.
+// Weight gradients take a workspace that each rank chooses for itself until it adopts another
+// rank's choice.
 Backend choosing_device(const Config& config, int rank, int ranks) {
   Backend backend = on_own_device(config, rank, ranks);
   backend.for_rank = choosing_device;

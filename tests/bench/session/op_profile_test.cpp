@@ -12,7 +12,8 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// Two nodes in a row, each of which reads and writes 1000 bytes in all, and an output that leaves.
+// Returns a plan of two consecutive nodes, each of which reads and writes 1000 bytes in total, and
+// of a copy of the output.
 StepPlan two_scales() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", {Shape{125}}, {}, false);
@@ -23,7 +24,7 @@ StepPlan two_scales() {
                    make_schedule(*graph));
 }
 
-// The first node takes 1 s, the second 3 s, the copy 0.5 s.
+// The first node takes 1 s, the second 3 s and the copy 0.5 s.
 MeasuredProfile measured_twice() {
   MeasuredProfile profile;
   profile.add({{0, 1}, {1, 4}, {4, 4.5}});

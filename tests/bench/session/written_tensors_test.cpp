@@ -47,7 +47,7 @@ TEST(WrittenTensors, AreOutputsAndWhatNodesChangeInPlace) {
               HasSubstr("the step writes no tensor conv#99"));
 }
 
-// y = 2 x, z = 2 y in one order or after other work.
+// Returns the key of z in y = 2 x, z = 2 y, optionally after other nodes.
 std::uint64_t key_of_second(bool after_other_work, bool converted) {
   Graph graph;
   const Value x = graph.input("x", floats(4));
@@ -74,7 +74,7 @@ TEST(WrittenTensors, HaveKeysThatDifferWhereValuesMayDiffer) {
   const Value y = graph.input("y", floats(4));
   emit(Combine(), {x, y});
   emit(Combine(), {y, x});
-  emit(Combine(), {x, y});  // may have other attributes than the first
+  emit(Combine(), {x, y});  // its attributes may differ from the first node's
   emit(layers::Convert(DataType::bf16), {x});
   const WrittenTensors tensors(graph);
   std::vector<std::uint64_t> keys;
