@@ -15,8 +15,8 @@ namespace cnn::tests::grid {
 
 namespace {
 
-// The limits of compute capability 8.0. Later ones have at least these, except that 8.6 and 8.9
-// have less shared memory.
+// The limits of compute capability 8.0. Later capabilities have at least these, except that 8.6 and
+// 8.9 have less shared memory.
 constexpr std::size_t threads_per_block = 1024;
 constexpr std::size_t shared_bytes_per_block = 163 << 10;
 constexpr std::size_t parameter_bytes_per_launch = 4096;
