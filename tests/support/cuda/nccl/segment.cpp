@@ -21,7 +21,7 @@ ncclUniqueId Segment::create() {
   check(file >= 0, "the emulated NCCL cannot create memory to share");
   ncclUniqueId id{};
   static_cast<void>(std::snprintf(id.internal, sizeof(id.internal), id_format, ::getpid(), file));
-  return id;  // the descriptor stays open: ranks may join as long as this process lives
+  return id;  // keeps the descriptor open, so that ranks can join while this process lives
 }
 
 Segment::Segment(const ncclUniqueId& id, int ranks)

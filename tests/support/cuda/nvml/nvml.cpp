@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <string_view>
 
-// The library that the program opens as NVML: it tells of each emulated device, whose addresses and
-// number the emulated runtime has too. Device d draws 400 + 50 d watts and runs at 1980 - 100 d
-// MHz, so that a test sees which device was asked.
+// The library that the program opens as NVML. It reports the devices of the emulated runtime, with
+// the same addresses and number. Device d draws 400 + 50 d watts and runs at 1980 - 100 d MHz, so a
+// test can tell which device was read.
 
 namespace {
 
@@ -116,7 +116,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void* device, unsigned long long* millij
   return success;
 }
 
-// Devices other than the first are held down by their power limit.
+// The power limit throttles every device except the first.
 int nvmlDeviceGetCurrentClocksEventReasons(void* device, unsigned long long* reasons) {
   *reasons = number_of(device) == 0 ? 0 : power_cap;
   return success;

@@ -13,8 +13,8 @@
 #include "tests/support/cuda/runtime/kernels.h"
 #include "tests/support/grid/device_language.h"
 
-// Stands in for runtime/cuda/launch.h when kernels run on the emulated GPU: the calls of the real
-// one, after the kernel has entered the table of kernels, which nvcc does for the real one.
+// Replaces runtime/cuda/launch.h on the emulated GPU. It enters each kernel into the kernel table,
+// as nvcc does for the real runtime, and then makes the same calls as the real file.
 namespace cnn::cuda {
 
 inline constexpr std::size_t usual_shared_bytes = 48U << 10U;
