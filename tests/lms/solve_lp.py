@@ -18,7 +18,7 @@ except ImportError:
 
 
 class Rows:
-    """Rows of A x <= b."""
+    """Collects the rows of A x <= b."""
 
     def __init__(self):
         self.row, self.column, self.value, self.bound = [], [], [], []
@@ -46,7 +46,7 @@ def solve(instance):
     rate_out, rate_in, both = (instance[k] * scale for k in ("out", "in", "both"))
     rows = Rows()
 
-    # A tensor that step m makes leaves from the start of step m + 1 on, so nothing of it is out by then.
+    # A tensor that step m makes can leave only from the start of step m + 1 on.
     made, needed = [[] for _ in range(count + 2)], [[] for _ in start]
     for x, tensor in enumerate(tensors):
         rows.add([(swapped[x], 1), (again[x], 1)], 1)
