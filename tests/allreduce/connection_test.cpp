@@ -162,7 +162,7 @@ TEST(GatherPlacements, GivesEveryRankThoseOfAll) {
       EXPECT_EQ(placement.process, ::getpid());
       EXPECT_FALSE(placement.host.empty());
       EXPECT_FALSE(placement.kernel.empty());
-      EXPECT_EQ(placement.memory, found[0][0].memory) << "they are one process";
+      EXPECT_EQ(placement.memory, found[0][0].memory) << "both ranks run in one process";
     }
   }
 }
@@ -296,7 +296,7 @@ TEST_F(ConnectionOfTwoHosts, DividesABarrierAndAWaitAmongBothTransports) {
     const std::vector<int> group{0, 1, 2};
     transport.arrive(group, 0);
     EXPECT_EQ(calls().arrivals, (std::vector<std::vector<int>>{{1}}));
-    EXPECT_FALSE(transport.arrived(group, 0)) << "rank 2 has not come";
+    EXPECT_FALSE(transport.arrived(group, 0)) << "rank 2 has not arrived";
     const int remote = 1;
     EXPECT_TRUE(transport.arrived({&remote, 1}, 0));
     transport.idle(1);

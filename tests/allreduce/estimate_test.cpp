@@ -81,7 +81,7 @@ TEST(Estimate, TakesTheDimensionsOfAGridOneAfterAnother) {
                    inside + outside);
   EXPECT_GT(estimated("grid_of_rings", topology, bytes_only, {.dims = {2, 4}}).seconds,
             inside + outside)
-      << "more crosses the hosts";
+      << "more bytes cross the hosts";
 }
 
 TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
@@ -92,7 +92,7 @@ TEST(Estimate, ReadsTheMemoryOfPeersTwice) {
   Links remote = links;
   remote.remote_memory = 0.25e9;
   EXPECT_DOUBLE_EQ(estimated("shared", nodes, remote).seconds, 2 * 4e-3 * (0.5 + 0.5 * 4) + 2e-3)
-      << "half of it on the other node";
+      << "half of the memory is on the other node";
   remote.meeting = 0;
   EXPECT_LT(estimated("shared_by_node", nodes, remote, {.chunks = 10}).seconds,
             estimated("shared", nodes, remote, {.chunks = 10}).seconds)

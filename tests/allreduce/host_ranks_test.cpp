@@ -160,7 +160,7 @@ TEST_F(HostRanksTest, TellWhoWaitsTooAndWhetherItsNumberIsLower) {
   EXPECT_THAT(inspect_host_ranks("MPI_Other").text, HasSubstr("rank 1 has not"));
   lower.stop();
   EXPECT_FALSE(inspect_host_ranks("MPI_Test").lower_rank_waits)
-      << "it will never come back from the call";
+      << "the rank will never return from the call";
 }
 
 // "1,4(x2),2" means nodes with 1, 4, 4 and 2 tasks.

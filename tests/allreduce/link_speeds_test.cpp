@@ -69,10 +69,10 @@ TEST(LinkSpeedsOfRank0, AreAllThatIsKnown) {
 
 TEST(LinkSpeedsOfRank0, LeaveUnknownWhatIsUnknown) {
   const LinkSpeeds all = broadcast({.links = {.rank = 0}}, 2);
-  EXPECT_EQ(all.links.rank, 0) << "which callers give a meaning";
+  EXPECT_EQ(all.links.rank, 0) << "callers interpret 0";
   EXPECT_FALSE(all.links.meeting);
   EXPECT_FALSE(all.links.remote_memory);
-  EXPECT_TRUE(all.of_rank.empty()) << "all links are alike";
+  EXPECT_TRUE(all.of_rank.empty()) << "all links are equal";
   EXPECT_TRUE(all.limits.host_of.empty());
   EXPECT_FALSE(all.limits.known());
   EXPECT_EQ(all.limits.line_source, Source::unknown);

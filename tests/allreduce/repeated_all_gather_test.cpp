@@ -39,7 +39,7 @@ TEST(GatherRounds, GiveAllPartsToAllInAsManyRoundsAsTheRanksHaveBits) {
         for (int i = 0; i < mine.count; ++i) {
           const std::size_t part = static_cast<std::size_t>(mine.receives + i) % n;
           ASSERT_TRUE(before[from][part]);
-          ASSERT_FALSE(before[rank][part]) << "it travels twice";
+          ASSERT_FALSE(before[rank][part]) << "the part is sent twice";
           has[rank][part] = true;
         }
       }

@@ -121,7 +121,7 @@ TEST(SharedMemory, NamesAProcessThatHasEnded) {
     try {
       tests::reduce(*transport, topology, job);
       tests::reduce(*transport, topology, job);
-      ADD_FAILURE() << "nobody missed rank 2";
+      ADD_FAILURE() << "no rank noticed the loss of rank 2";
     } catch (const PeerLost& error) {
       EXPECT_EQ(error.rank(), 2) << error.what();
       EXPECT_EQ(error.exit_code(), 75);

@@ -68,12 +68,12 @@ TEST(Feeder, TellsWhetherABatchIsReady) {
   feeder.next();
   Feeder alone(dataset, {.batch = 2, .buffers = 1});
   alone.next();
-  EXPECT_FALSE(alone.has_next()) << "the only buffer is the caller's";
+  EXPECT_FALSE(alone.has_next()) << "the caller holds the only buffer";
   const Counting broken(8, 2);
   Feeder failing(broken, {.batch = 2, .buffers = 2, .order = Order::sequential});
   failing.next();
   EXPECT_THROW(failing.next(), Error);
-  EXPECT_FALSE(failing.has_next()) << "that is for next() to throw";
+  EXPECT_FALSE(failing.has_next()) << "only next() throws the error";
 }
 
 TEST(Feeder, ReadsInOrderAndWrapsWithinABatch) {
@@ -272,7 +272,7 @@ TEST(Feeder, SaysHowLongTheCallerWaited) {
   for (int i = 0; i < 50; ++i) {  // repeated, because other jobs use the processors too
     least = std::min(least, other.next().seconds_waited);
   }
-  EXPECT_LT(least, 0.005) << "where a batch is there already";
+  EXPECT_LT(least, 0.005) << "a batch is ready already";
 }
 
 TEST(Feeder, ThrowsAReadersErrorAtTheBatchItBelongsTo) {

@@ -45,7 +45,7 @@ TEST(FinishStatistics, TakesAVarianceBelowZeroForZeroButKeepsNan) {
                        tensor({2}, {8.99F, 1}), tensor({2}, {1, 1}), tensor({2}, {0, 0}));
   EXPECT_EQ(floats(out[1])[0], 0);
   EXPECT_EQ(floats(out[2])[0], 1);
-  EXPECT_TRUE(std::isnan(floats(out[1])[1])) << "a network that diverged must show";
+  EXPECT_TRUE(std::isnan(floats(out[1])[1])) << "a diverged network must remain visible";
 }
 
 TEST(FinishStatistics, MakesSlopesOf16BitsInF32TooForThoseThatMustAgree) {

@@ -128,7 +128,7 @@ TEST_P(Gradient, AgreesWithCentralDifferences) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(built.gradients[i]);
     EXPECT_GE(check_some(loss, values.floats(built.wrt[i]), values.floats(*built.gradients[i])), 5)
-        << "too few elements on smooth stretches to tell";
+        << "too few elements lie on smooth stretches";
   }
 }
 

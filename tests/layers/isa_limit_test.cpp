@@ -24,10 +24,10 @@ std::string name_in_onednn(const Isa& isa) {
 TEST(IsaLimit, ActsOnOneDnnAndOnOwnLoops) {
   const std::optional<Isa> limit = asked_limit();
   if (!limit || !to_string(hardware_isa()).starts_with(to_string(*limit) + " ")) {
-    GTEST_SKIP() << "CNN_MAX_CPU_ISA leaves nothing of this processor out";
+    GTEST_SKIP() << "CNN_MAX_CPU_ISA does not limit this processor";
   }
   ASSERT_EQ(effective_isa(), *limit);
-  EXPECT_EQ(KernelChoice{}.isa, *limit) << "the sets that a table of kernels is made for";
+  EXPECT_EQ(KernelChoice{}.isa, *limit) << "the default instruction sets of a kernel table";
   EXPECT_EQ(loops_for(effective_isa()).name, limit->avx512 ? "avx512" : "avx2");
   for (const LibraryVersion& library : library_versions()) {
     EXPECT_THAT(library.version, testing::EndsWith(" (" + name_in_onednn(*limit) + ")"));

@@ -25,7 +25,7 @@ TEST(Require, CountsOperands) {
   EXPECT_EQ(error_of([&] { require_count(op, in, 1); }), "");
   EXPECT_EQ(error_of([&] { require_count(op, in, 2); }),
             "scale: takes 2 operands, given f32[2] nchw.");
-  EXPECT_NE(error_of([&] { require_count(op, {}, 1); }), "") << "nothing was given";
+  EXPECT_NE(error_of([&] { require_count(op, {}, 1); }), "") << "no operand was given";
 }
 
 TEST(IsReal, IsFalseOfIntegersOnly) {

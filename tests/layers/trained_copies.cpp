@@ -87,7 +87,8 @@ void check_training_with_copies(const KernelTable& table, Layout image, DataType
       }
       running->run();
     }
-    EXPECT_EQ(equal_bytes(before, plain.variable(kernel)), step == 1) << "only that is skipped";
+    EXPECT_EQ(equal_bytes(before, plain.variable(kernel)), step == 1)
+        << "only the overflowing step is skipped";
     expect_equal(plain, copying, "after step " + std::to_string(step));
   }
 }

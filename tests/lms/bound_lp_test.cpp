@@ -89,7 +89,7 @@ TEST(LinearProgram, IsNearTheBound) {
     }
     const std::optional<double> optimum = solved(c.request());
     if (!optimum) {
-      GTEST_SKIP() << "scipy is not there";
+      GTEST_SKIP() << "scipy is not installed";
     }
     EXPECT_LE(bound, *optimum * (1 + 1e-6));
     EXPECT_GE(bound, *optimum * 0.97);

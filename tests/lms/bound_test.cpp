@@ -29,7 +29,7 @@ TEST(Bound, IsTheTimeOfComputeWhereNothingMustGo) {
   Problem chain = uniform_chain(10);
   chain.limit(10, 1, 1);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30);
-  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "what a layer reads and makes";
+  EXPECT_EQ(lower_bound(chain.request()).least_bytes, 2 * unit) << "a layer's input and output";
   chain.limit(2, 0, 0);
   EXPECT_EQ(lower_bound(chain.request()).seconds, 30) << "copies take no time";
 }
@@ -69,7 +69,7 @@ TEST(Bound, HoldsNoMoreOnTheHostThanThereIsRoomFor) {
   chain.limit(4, 1, 1);
   chain.budget.host = 4 * unit;
   const Bound bound = lower_bound(chain.request());
-  EXPECT_NEAR(bound.seconds, 32, 1e-4) << "two of six run again";
+  EXPECT_NEAR(bound.seconds, 32, 1e-4) << "two of six tensors are recomputed";
   EXPECT_EQ(bound.seconds_swap_only, infinity);
 }
 
@@ -85,7 +85,8 @@ TEST(Bound, SharesTheTimeOfANodeAmongItsOutputs) {
   problem.finish(2);
   problem.limit(6, 0, 0);
   problem.budget.host = 0;
-  EXPECT_NEAR(lower_bound(problem.request()).seconds, 11 + 4, 1e-4) << "half of what it makes";
+  EXPECT_NEAR(lower_bound(problem.request()).seconds, 11 + 4, 1e-4)
+      << "half of the node's outputs are recomputed";
 }
 
 TEST(Bound, LetsAnOutputHaveTheBytesOfAnInputThatIsMadeAgain) {

@@ -56,7 +56,7 @@ TEST(Caffe, CopiesABlobOutOnceHoweverOftenItLeaves) {
     outs += summary.swap_outs;
     ins += summary.swap_ins;
   }
-  EXPECT_GT(ins, outs) << "some leave twice";
+  EXPECT_GT(ins, outs) << "some tensors are swapped out twice";
 }
 
 TEST(Caffe, LogsNothingWhereNothingMayLeave) {

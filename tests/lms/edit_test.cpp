@@ -97,7 +97,7 @@ TEST(Edit, HoldsComputeUpWhereCopiesAreSynchronous) {
   EXPECT_THAT(l.edited({swap}, SyncMode::both),
               ElementsAre("scale#0", "scale#1", "offload scale#0", "scale#2 <2", "fetch scale#0 <3",
                           "scale#3"))
-      << "no trigger brings it back earlier";
+      << "no trigger starts the swap-in earlier";
 }
 
 TEST(Edit, MovesTheWaitsOfTheScheduleAlong) {

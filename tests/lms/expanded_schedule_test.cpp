@@ -62,7 +62,8 @@ TEST(ScheduleExpander, LetsNoOneHaveTheBytesOfWhatIsCopiedOut) {
   };
   EXPECT_EQ(taken(TensorDecision::keep), 0U);
   EXPECT_EQ(taken(TensorDecision::drop), 1U);
-  EXPECT_EQ(taken(TensorDecision::swap), 0U) << "it leaves behind the step that would take them";
+  EXPECT_EQ(taken(TensorDecision::swap), 0U)
+      << "the swap-out starts after the step that would reuse the bytes";
 }
 
 // The first and the last of three backward steps read `a`.
@@ -97,7 +98,7 @@ TEST(Unroll, CopiesBackForEachUseThatStandsApart) {
   const std::vector<LiveInterval> often = intervals(TensorDecision::swap_often);
   ASSERT_EQ(often.size(), 2U);
   EXPECT_EQ(often[0].first, often[0].last);
-  EXPECT_EQ(often[1].first, often[0].last + 2) << "between them is a step without it";
+  EXPECT_EQ(often[1].first, often[0].last + 2) << "a step between them does not hold the tensor";
   EXPECT_EQ(often[1].earliest, often[0].last + 1);
 }
 

@@ -132,7 +132,7 @@ TEST(LevelSimulator, TakesItsShareOfTheArena) {
   EXPECT_EQ(simulated_bytes(c.request()), 4 * image_bytes);
   EXPECT_TRUE(play(c, nothing_leaves).passed);
   c.options.tflms2.simulated_share = 3.0 / 8;
-  EXPECT_FALSE(play(c, nothing_leaves).passed) << "exactly the peak does not do";
+  EXPECT_FALSE(play(c, nothing_leaves).passed) << "memory of exactly the peak is too little";
 }
 
 // Random steps have views, nodes of several outputs and branches. A tensor that the simulator freed

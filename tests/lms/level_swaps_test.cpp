@@ -65,10 +65,10 @@ TEST_F(SwapsOfAChain, AreTriggeredFromMoreLevelsAheadThanGiven) {
   const auto trigger = [&](std::int64_t ahead) {
     return find({.threshold = 4, .ahead = ahead, .groupby = 0}).at(0).groups.at(0).trigger;
   };
-  EXPECT_EQ(trigger(1), NodeId{3}) << "two levels in front of level 5";
+  EXPECT_EQ(trigger(1), NodeId{3}) << "two levels before level 5";
   EXPECT_EQ(trigger(2), NodeId{2});
   EXPECT_EQ(trigger(3), NodeId{1});
-  EXPECT_FALSE(trigger(4)) << "no level is left behind that of the producer";
+  EXPECT_FALSE(trigger(4)) << "there is no such level behind the producer";
   EXPECT_FALSE(trigger(1000));
 }
 

@@ -51,8 +51,8 @@ class TunedChain {
 
 TEST(LevelTuner, IsUnnecessaryWhereTheStepPassesAsItIs) {
   EXPECT_TRUE(TunedChain(10, 12).is_unnecessary({}));
-  EXPECT_FALSE(TunedChain(10, 11).is_unnecessary({})) << "more than the peak must be there";
-  EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.threshold = 3})) << "somebody wants a swap";
+  EXPECT_FALSE(TunedChain(10, 11).is_unnecessary({})) << "memory must exceed the peak";
+  EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.threshold = 3})) << "the caller requests a swap";
   EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.ahead = 1}));
   EXPECT_FALSE(TunedChain(10, 12).is_unnecessary({.groupby = 0}));
 }

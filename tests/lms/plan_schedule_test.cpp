@@ -52,9 +52,10 @@ TEST(PlanSchedule, HasTheCopiesOfATensorThatLeaves) {
     }
     return s;
   };
-  EXPECT_EQ(place("offload conv#0"), place("conv#1") + 1) << "behind its last use";
+  EXPECT_EQ(place("offload conv#0"), place("conv#1") + 1) << "right after its last use";
   EXPECT_LT(place("offload conv#0"), place("fetch conv#0"));
-  EXPECT_LT(place("fetch conv#0"), place("conv_backward_weights#11")) << "which reads it";
+  EXPECT_LT(place("fetch conv#0"), place("conv_backward_weights#11"))
+      << "this step reads the tensor";
   EXPECT_EQ(steps.size(), c.schedule.steps.size() + 2);
   EXPECT_EQ(c.outcome(schedule), c.outcome(c.schedule));
 }

@@ -149,12 +149,12 @@ TEST(Planned, IsNoSlowerWithMoreMemoryOrAFasterLink) {
     const double seconds = seconds_of(c);
     c.costs.out_bytes_per_second *= 2;
     const double out = seconds_of(c);
-    EXPECT_LE(out, seconds * much) << "a link twice as fast";
+    EXPECT_LE(out, seconds * much) << "the link is twice as fast outwards";
     c.costs.in_bytes_per_second *= 2;
     const double both = seconds_of(c);
-    EXPECT_LE(both, out * much) << "and twice as fast back";
+    EXPECT_LE(both, out * much) << "the link is also twice as fast inwards";
     c.budget.device += c.budget.device / 4;
-    EXPECT_LE(seconds_of(c), both * much) << "and a quarter more memory";
+    EXPECT_LE(seconds_of(c), both * much) << "there is also a quarter more memory";
   });
 }
 

@@ -86,7 +86,8 @@ TEST(Repeats, DropTheOthersWhereOneCannotBeMadeAgain) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].node, c.graph->producer(b.id));
   EXPECT_EQ(repeats.last_repeat(0), 5U) << "the step of the update";
-  EXPECT_EQ(repeats.last_repeat(1), c.schedule.steps.size()) << "reads nothing that changes";
+  EXPECT_EQ(repeats.last_repeat(1), c.schedule.steps.size())
+      << "its node reads nothing that changes";
 }
 
 TEST(Repeats, AreNeverOfTheBackwardPass) {

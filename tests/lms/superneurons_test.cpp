@@ -57,7 +57,7 @@ TEST(SuperNeurons, CachesResultsOfConvolutionsAndFetchesThemAhead) {
   c.budget.device = 4 * cached_image;
   const Plan plan = superneurons(c.request());
   const Summary did = summarize(*c.graph, plan.schedule);
-  EXPECT_EQ(did.recomputed, 0U) << "there are only convolutions";
+  EXPECT_EQ(did.recomputed, 0U) << "the step has only convolutions";
   EXPECT_GT(did.swap_outs, 0U);
   EXPECT_LE(c.peak(plan.schedule).device_bytes, c.budget.device);
   EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));

@@ -78,7 +78,7 @@ TEST(Tflms1, TriggersByLevelInDirectOrder) {
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <5"));
   c.options.tflms1.ub = 2;
   EXPECT_THAT(texts(*c.graph, tflms1(c.request()).schedule), Contains("fetch conv#0 <1"))
-      << "nothing lies between both bounds: it comes back as soon as it is out";
+      << "no step lies between both bounds, so the swap-in follows the swap-out";
 }
 
 TEST(Tflms1, TakesMoreMemoryWithMoreLead) {
@@ -110,7 +110,7 @@ TEST(Tflms1, BringsATensorBackForFarReadersOfTheForwardPassToo) {
               ElementsAre("conv#0", "relu#1", "offload conv#0", "relu#2", "fetch conv#0 <3",
                           "relu#3", "add#4", "loss_backward#5", "relu_backward#6",
                           "fetch conv#0 <8", "conv_backward_weights#7", "descend#8"))
-      << "the second time it goes without a copy out";
+      << "the second time no swap-out is needed";
   EXPECT_EQ(c.outcome(plan.schedule), c.outcome(c.schedule));
   c.options.tflms1.branch_threshold = 3;
   EXPECT_EQ(summarize(*c.graph, tflms1(c.request()).schedule).swap_ins, 1U);

@@ -58,7 +58,7 @@ TEST(Vdnn, TriesNoneThenConvolutionsThenAll) {
   EXPECT_THAT(lines(vdnn_dynamic(c.request())), ElementsAre("vdnn_dynamic chose vdnn_conv"));
   c.budget.host = 0;
   EXPECT_THAT(lines(vdnn_dynamic(c.request())), ElementsAre("vdnn_dynamic chose vdnn_all"))
-      << "the last is taken whether it fits or not";
+      << "the last choice is taken even if it does not fit";
 }
 
 TEST(Vdnn, LetsNoMoreTensorsGoThanAllowed) {

@@ -85,8 +85,9 @@ TEST(LogitsOfTwoHeads, EndInTheLastLayerOfTheAuxiliaryHead) {
   EXPECT_EQ(made.auxiliary.desc().shape, Shape({4, classes}));
   const auto parameters = parameters_of(built.graph);
   ASSERT_EQ(parameters.size(), 8U);
-  EXPECT_EQ(parameters[4]->desc.shape, Shape({features, classes})) << "of the main head";
-  EXPECT_EQ(parameters[6]->desc.shape, Shape({3, classes})) << "of the auxiliary head, at the end";
+  EXPECT_EQ(parameters[4]->desc.shape, Shape({features, classes})) << "weights of the main head";
+  EXPECT_EQ(parameters[6]->desc.shape, Shape({3, classes}))
+      << "weights of the auxiliary head come last";
 }
 
 TEST(LogitsOfTwoHeads, NameTheModelsThatHaveThem) {

@@ -19,7 +19,7 @@ class GpuModule : public testing::Test {
     const Finished version = run({"--version"});
     ASSERT_EQ(version.status, 0) << version.err;
     if (version.out.find("gpu backend: not in this build") == std::string::npos) {
-      GTEST_SKIP() << "the backend is a part of the program";
+      GTEST_SKIP() << "the program contains its GPU backend";
     }
   }
 
@@ -65,7 +65,7 @@ TEST_F(GpuModule, IsRefusedWithARemedyIfItBelongsToAnotherProgram) {
     library = std::filesystem::exists(place) ? place : library;
   }
   if (library.empty()) {
-    GTEST_SKIP() << "no library found to put in its place";
+    GTEST_SKIP() << "no library found to replace it with";
   }
   std::filesystem::copy_file(library, folder / "cnn_gpu.so");
   const Finished finished = simulate();

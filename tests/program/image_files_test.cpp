@@ -186,7 +186,7 @@ TEST_F(FakeImageNet, IsMeasuredAloneByInputOnly) {
   EXPECT_GT(input["images_per_cpu_second"], 0);
   const double shares = input["read_share"].get<double>() + input["decode_share"].get<double>() +
                         input["resize_share"].get<double>() + input["idle_share"].get<double>();
-  EXPECT_GE(shares, 0.999) << "what was begun in the warm-up may add to them";
+  EXPECT_GE(shares, 0.999) << "work that began in the warm-up may add to the shares";
   EXPECT_THAT(run_program({"--input_only", "--device=cpu"}).err, HasSubstr("add --data_dir"));
 }
 

@@ -63,7 +63,7 @@ TEST(Listing, NamesOnlyTheModelsOfADataSet) {
 TEST(Listing, NamesExitCodesInHelpAndEnvironmentVariablesInFullHelp) {
   const Finished usual = run_program({"--help"});
   const Finished run = run_program({"--helpfull"});
-  EXPECT_EQ(usual.status, 1) << "as the original's";
+  EXPECT_EQ(usual.status, 1) << "the original exits with 1 too";
   EXPECT_EQ(run.status, 1);
   for (const char* part :
        {"Exit status:", "\n  0 ", "\n  1 ", "\n  3 ", "\n  4 ", "\n  75 ", "\n  128+N "}) {

@@ -101,7 +101,7 @@ class LittleMemory : public testing::Test {
         in_namespace("mount --bind \"$0\" /sys/fs/cgroup", {group.path()}),
         [](const Finished&) { return false; }, [] {});
     if (run.status != 0) {
-      GTEST_SKIP() << "folders cannot be put in the place of others here: " << run.err;
+      GTEST_SKIP() << "bind mounts are not possible here: " << run.err;
     }
   }
 
@@ -163,7 +163,7 @@ TEST_F(LittleMemory, IsToldInMiBWithTheLargestTensorWhereItIsTooLittle) {
                     testing::ContainsRegex("trivial with --batch_size=300 needs [5-9][0-9]{2}[.]"
                                            "[0-9]{2} MiB, but 4[0-9]{2}[.][0-9]{2} MiB are free"),
                     testing::ContainsRegex("less [45][0-9] MiB that stay free")));
-  EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "nothing was taken";
+  EXPECT_LT(refused.peak_bytes, std::size_t{100} << 20U) << "the refused run took memory";
 }
 
 TEST_F(LittleMemory, LeavesRoomForAPlayedDevice) {

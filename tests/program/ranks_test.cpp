@@ -104,7 +104,8 @@ TEST_F(Ranks, EachPrintTheirSpeedAndTheTotalAndTheFirstTheRest) {
               2)
         << run.out;
   }
-  EXPECT_NE(words_of(steps[0]).back(), words_of(steps[1]).back()) << "losses are local";
+  EXPECT_NE(words_of(steps[0]).back(), words_of(steps[1]).back())
+      << "each rank prints its own loss";
   EXPECT_EQ(std::ranges::count_if(
                 lines, [](const std::string& line) { return line.starts_with("total images"); }),
             2);

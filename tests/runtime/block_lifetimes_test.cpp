@@ -67,9 +67,9 @@ TEST(BlockLifetimes, LastToTheFirstComputeStepThatWaitsForTheOtherLane) {
   const auto intervals = intervals_of(f.graph, schedule);
   EXPECT_THAT(intervals[1], ElementsAre(1, 4, 4));
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{1}), StepId{3})
-      << "its workspace may serve d, which waits for it anyway, and nobody before";
+      << "d, which waits for it anyway, is the first that may reuse its workspace";
   EXPECT_EQ(BlockLifetimes(f.graph, schedule).of_workspace(StepId{2}), StepId{2})
-      << "of a compute step";
+      << "the workspace of a compute step";
 }
 
 TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
@@ -77,7 +77,7 @@ TEST(BlockLifetimes, LastToTheEndWhereNobodyWaits) {
   f.graph.output("b", f.b);
   const Schedule schedule{{compute(1), offload(f.b), compute(0), compute(2), compute(3)}};
   EXPECT_THAT(intervals_of(f.graph, schedule)[0], ElementsAre(0, 1, 4))
-      << "the copy of an output stops nobody";
+      << "no step waits for the copy of an output";
 }
 
 TEST(BlockLifetimes, EndWhereTheCallerLetsAStepWait) {
@@ -93,7 +93,7 @@ TEST(BlockLifetimes, EndWithTheOffloadOfATensorThatComesBack) {
   const Schedule schedule{
       {compute(0), offload(f.a), compute(1), compute(2), fetch(f.a), compute(3)}};
   const auto intervals = intervals_of(f.graph, schedule);
-  EXPECT_THAT(intervals[0], ElementsAre(0, 1, 1)) << "to free its bytes is what a swap is for";
+  EXPECT_THAT(intervals[0], ElementsAre(0, 1, 1)) << "a swap frees the bytes at once";
   EXPECT_THAT(intervals[3], ElementsAre(4, 5, 5));
 }
 
@@ -156,7 +156,7 @@ TEST(BlockLifetimes, KeepAnExchangeFromStallingComputeThroughItsWorkspace) {
   Schedule schedule{{compute(0), compute(1, Lane::communicate), compute(2), compute(3)}};
   const MemoryPlan plan =
       plan_memory(graph, schedule, std::vector<std::size_t>{0, 1024, 1024, 1024});
-  EXPECT_EQ(plan.device_bytes, 64U + 64 + 64 + 2048) << "two at once, and g, sum and h";
+  EXPECT_EQ(plan.device_bytes, 64U + 64 + 64 + 2048) << "two workspaces at once, and g, sum and h";
   link(graph, schedule, plan);
   EXPECT_THAT(schedule.steps[2].after, IsEmpty());
   EXPECT_THAT(schedule.steps[3].after, ElementsAre(StepId{1}));

@@ -303,7 +303,7 @@ TEST(Executor, SwapsAndRecomputesWithoutChangingABit) {
     const StepPlan edited = with_random_edits(plain, seed, 30, kept);
     expect_identical(outcome_of(plain, test_kernels()), outcome_of(edited, test_kernels()));
   }
-  EXPECT_GT(kept, 50) << "swaps and recomputations that were really made";
+  EXPECT_GT(kept, 50) << "swaps and recomputations that took place";
 }
 
 TEST(Executor, WaitsForSlowCopiesAndSlowKernels) {

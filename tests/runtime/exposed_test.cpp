@@ -88,7 +88,7 @@ TestStep exchanging_step(bool records) {
 
 TEST(Exposed, IsTheTimeThatComputeStandsStillForCommunicate) {
   TestStep step = exchanging_step(false);
-  EXPECT_EQ(step.executor().exposed_seconds(), std::nullopt) << "nothing has run";
+  EXPECT_EQ(step.executor().exposed_seconds(), std::nullopt) << "no step has run";
   for (int run = 0; run < 3; ++run) {
     step.run();
     EXPECT_EQ(step.executor().exposed_seconds(), 2.0);

@@ -174,7 +174,8 @@ TEST(InputStage, WaitsForCopiesThatNobodyTakes) {
   const auto start = steady_clock::now();
   staging.stage(1);
   staging.stages.forget();
-  EXPECT_GE(steady_clock::now() - start, milliseconds(20)) << "the host's memory may go now";
+  EXPECT_GE(steady_clock::now() - start, milliseconds(20))
+      << "the caller may free the host's memory now";
   EXPECT_FALSE(staging.stages.is_filled());
 }
 

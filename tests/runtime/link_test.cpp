@@ -143,14 +143,15 @@ TEST(Link, MergesACallersWaitWithItsOwn) {
                      {.action = Compute{NodeId{1}}, .lane = Lane::communicate},
                      {.action = Compute{NodeId{2}}, .lane = Lane::side, .after = {StepId{0}}}}};
   EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}))
-      << "it needs step 1, which has waited for step 0";
+      << "step 1 has waited for step 0 already";
   schedule.steps[3].after = {StepId{2}};
   EXPECT_THAT(waits_of(graph, schedule)[3], ElementsAre(StepId{1}, StepId{2}));
 }
 
 TEST(Link, LeavesOutWhatACallerNeedNotHaveSaid) {
   const Triggered t;
-  EXPECT_THAT(waits_of(t.graph, t.with({}, {StepId{0}}))[2], IsEmpty()) << "of its own lane";
+  EXPECT_THAT(waits_of(t.graph, t.with({}, {StepId{0}}))[2], IsEmpty())
+      << "step 0 is on the same lane";
 }
 
 TEST(Link, ChangesNothingWhenItIsCalledAgain) {
@@ -214,7 +215,7 @@ TEST(HappensBefore, FollowsLanesAndWaits) {
   happens_before.add({.action = Compute{}, .lane = Lane::side, .after = {StepId{0}}});
   const VectorClock known =
       happens_before.add({.action = Compute{}, .lane = Lane::copy_out, .after = {StepId{1}}});
-  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 by way of step 1";
+  EXPECT_THAT(known, ElementsAre(0, 1, -1, -1, -1)) << "step 0 is known through step 1's wait";
   EXPECT_THAT(happens_before.before(Lane::copy_out), ElementsAre(0, 1, 2, -1, -1));
   EXPECT_THAT(happens_before.before(Lane::copy_in), ElementsAre(-1, -1, -1, -1, -1));
 }

@@ -48,7 +48,7 @@ TEST(Residencies, LastFromProductionToTheLastTouch) {
   const Chain c;
   const auto intervals = live_intervals(
       c.graph, Chain::of({Fetch{c.x.id}, Compute{NodeId{0}}, Compute{NodeId{1}}, Offload{c.z.id}}));
-  ASSERT_EQ(intervals.size(), 3U) << "the parameter has none";
+  ASSERT_EQ(intervals.size(), 3U) << "the parameter has no interval";
   EXPECT_EQ(intervals[0].tensor, c.x.id);
   EXPECT_THAT(intervals[0].touched_by, ElementsAre(StepId{0}, StepId{1}));
   EXPECT_EQ(intervals[1].tensor, c.y.id);

@@ -169,7 +169,7 @@ TEST(MemoryPlan, GivesSwappedActivationsAPlaceOnTheHost) {
   }
   const std::vector<std::size_t> none(3);
   const MemoryPlan plan = plan_memory(graph, schedule, none);
-  ASSERT_EQ(plan.host_blocks.size(), 1U) << "inputs and outputs have their own places";
+  ASSERT_EQ(plan.host_blocks.size(), 1U) << "inputs and outputs are not part of the host arena";
   EXPECT_EQ(plan.host_blocks[0].owner, (std::variant<TensorId, NodeId>(a.id)));
   EXPECT_EQ(plan.host_blocks[0].first, StepId{3});
   EXPECT_EQ(plan.host_blocks[0].last, StepId{5});

@@ -110,7 +110,7 @@ TEST(MemoryWatch, FindsAStaleCopyOnTheHost) {
   swap.break_with([&](const std::byte* to, const std::byte*) { return to == swap.host(); });
   EXPECT_THAT(swap.error_of_run(), HasSubstr(came_back));
   swap.break_with([](const std::byte*, const std::byte*) { return false; });
-  EXPECT_EQ(swap.error_of_run(), "") << "it is whole again";
+  EXPECT_EQ(swap.error_of_run(), "") << "the device works again";
 }
 
 // A kernel that reads its first operand from the place of another tensor.

@@ -147,7 +147,7 @@ TEST(Recording, IsMadeAfterTheFirstRunAndReplayedFromThenOn) {
   EXPECT_EQ(counts.recorded, 1);
   EXPECT_EQ(counts.replayed, 4);
   EXPECT_EQ(counts.replays_on_compute, 4);
-  EXPECT_EQ(counts.given, of_one_run) << "later runs gave the streams nothing else";
+  EXPECT_EQ(counts.given, of_one_run) << "later runs enqueued nothing else";
 }
 
 TEST(Recording, GivesTheBitsOfRunsThatWereEnqueued) {
@@ -233,7 +233,7 @@ TEST(Recording, IsKeptForEachOfAFewSetsOfInputAddresses) {
   EXPECT_EQ(counts.replayed, 8);
   run_with(4);
   run_with(5);
-  EXPECT_EQ(counts.recorded, 4) << "more addresses are served by enqueuing";
+  EXPECT_EQ(counts.recorded, 4) << "runs with further addresses are enqueued";
   EXPECT_EQ(counts.replayed, 8);
   run_with(3);
   EXPECT_EQ(counts.replayed, 9);
@@ -315,7 +315,7 @@ TEST(Recording, IsReplacedByEnqueuingWhereTheDeviceFailsToMakeOne) {
     other.run();
     expect_same_values(step.outcome(), other.outcome());
   }
-  EXPECT_EQ(counts.recorded, 1) << "it is not tried again";
+  EXPECT_EQ(counts.recorded, 1) << "the device is not asked again";
   EXPECT_EQ(counts.replayed, 0);
   EXPECT_EQ(step.executor().why_not_recorded(), "no such capture");
 }
@@ -347,11 +347,11 @@ TEST(Recording, IsNotMadeOfAStepThatFailed) {
   TestStep step(std::move(program), std::make_unique<TapingDevice>(CpuOptions{}, counts));
   EXPECT_THROW(step.run(), Error);
   EXPECT_THROW(step.run(), Error);
-  EXPECT_EQ(counts.recorded, 0) << "no run has ended well yet";
+  EXPECT_EQ(counts.recorded, 0) << "no run has succeeded yet";
   fails = false;
   step.run();
   fails = true;
-  EXPECT_THROW(step.run(), Error) << "while it is recorded";
+  EXPECT_THROW(step.run(), Error) << "this run is recorded";
   fails = false;
   step.run();
   EXPECT_EQ(counts.recorded, 2);

@@ -89,13 +89,13 @@ TEST(Part, CannotLieWhereItDoesNotFit) {
   Joined j;
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.a.id, j.y.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "it lies inside another already";
+      << "the tensor is a view already";
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.whole.id, j.y.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "others lie inside it";
+      << "the tensor has views";
   EXPECT_THAT(error_of([&] { j.graph->place_inside(j.y.id, j.x.id, 0); }),
               HasSubstr("cannot lie inside"))
-      << "a variable lies elsewhere";
+      << "a variable has its own storage";
 }
 
 TEST(Part, LivesAsTheTensorThatItLiesIn) {
@@ -189,7 +189,7 @@ TEST(Part, IsNotOverwrittenAndOverwritesNothing) {
   EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[4], 0, 0)) << "a is a part";
   EXPECT_TRUE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0));
   j.graph->place_inside(c.id, other.id, 0);
-  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is one now";
+  EXPECT_FALSE(may_take_over(*j.graph, j.graph->nodes()[5], 0, 0)) << "c is a part now";
 }
 
 TEST(Part, IsComputedInItsPlace) {

@@ -13,7 +13,7 @@ TEST_F(EmulatedNccl, SumsAndAveragesOverThreads) {
   constexpr std::size_t elements = 200'000;  // several pieces of the ranks' shared memory
   on_ranks(3, [&](int number) {
     NcclRank rank(number, elements);
-    ASSERT_EQ(rank.join(id, 3, number == 0 ? 1 : 0), ncclSuccess) << "one of them may block";
+    ASSERT_EQ(rank.join(id, 3, number == 0 ? 1 : 0), ncclSuccess) << "one communicator is blocking";
     ASSERT_EQ(rank.reduce(elements), ncclSuccess);
     EXPECT_EQ(rank.element(0), 6);
     EXPECT_EQ(rank.element(elements - 1), 6);
@@ -28,7 +28,7 @@ TEST_F(EmulatedNccl, TakesNoCallWhileTheOneBeforeIsUnderWay) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   EXPECT_EQ(ncclCommInitRankConfig(&rank.communicator, 2, id, 0, &config), ncclInProgress);
-  EXPECT_EQ(rank.state(), ncclInProgress) << "the other rank has not come";
+  EXPECT_EQ(rank.state(), ncclInProgress) << "the other rank has not joined";
   EXPECT_EQ(
       ncclAllReduce(rank.data, rank.data, 1, ncclFloat32, ncclSum, rank.communicator, rank.stream),
       ncclInvalidArgument);
@@ -99,7 +99,7 @@ TEST_F(EmulatedNccl, NamesUnequalCountsOnAllRanks) {
     EXPECT_THAT(ncclGetLastError(rank.communicator),
                 testing::AllOf(HasSubstr("rank 0 reduces 3 elements"),
                                HasSubstr("rank 1 reduces 5 elements")));
-    EXPECT_EQ(rank.element(0), static_cast<float>(number + 1)) << "nothing is summed";
+    EXPECT_EQ(rank.element(0), static_cast<float>(number + 1)) << "a failed reduction sums nothing";
   });
 }
 
@@ -146,7 +146,7 @@ TEST_F(EmulatedNccl, LaunchesAGroupAtItsEnd) {
                             rank.stream),
               ncclSuccess);
   }
-  EXPECT_EQ(cudaStreamQuery(rank.stream), cudaSuccess) << "nothing is launched";
+  EXPECT_EQ(cudaStreamQuery(rank.stream), cudaSuccess) << "the group launches at its end only";
   EXPECT_EQ(ncclGroupEnd(), ncclInProgress);
   EXPECT_EQ(settled(rank.communicator, ncclInProgress), ncclSuccess);
   EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady);
@@ -349,7 +349,7 @@ TEST_F(EmulatedNccl, IsToldOfMemoryForAsLongAsItLives) {
   ASSERT_EQ(rank.join(id, 1), ncclSuccess);
   void* handle = nullptr;
   EXPECT_EQ(ncclCommRegister(rank.communicator, rank.data, 1U << 20U, &handle), ncclInvalidArgument)
-      << "it leaves its block";
+      << "the range exceeds its block";
   void* memory = nullptr;
   ASSERT_EQ(cudaMalloc(&memory, 64), cudaSuccess);
   ASSERT_EQ(ncclCommRegister(rank.communicator, memory, 64, &handle), ncclSuccess);
@@ -375,13 +375,14 @@ TEST_F(EmulatedNccl, TellsOfLostConnectionsOnAllRanks) {
     NcclRank rank(number);
     ASSERT_EQ(rank.join(id, 2), ncclSuccess);
     ASSERT_EQ(rank.reduce(1), ncclSuccess);
-    EXPECT_EQ(rank.element(0), 3) << "the first reduction is well";
+    EXPECT_EQ(rank.element(0), 3) << "the first reduction succeeds";
     rank.reduce(1);
     while (rank.state() == ncclSuccess) {
       std::this_thread::yield();
     }
     EXPECT_EQ(rank.state(), number == 1 ? ncclSystemError : ncclRemoteError);
-    EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady) << "its kernel is to be aborted";
+    EXPECT_EQ(cudaStreamQuery(rank.stream), cudaErrorNotReady)
+        << "its kernel waits until it is aborted";
     ASSERT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
     rank.communicator = nullptr;
   });

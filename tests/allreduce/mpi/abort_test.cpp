@@ -75,7 +75,7 @@ void wait_for_marks(int count) {
 // rank aborts always fails.
 TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   World& world = tests::this_world();
   if (world.rank() != 0) {  // this rank does not receive rank 0's message
@@ -100,7 +100,7 @@ TEST(AbortOverMpi, LeavesAPendingMessageUnchanged) {
 
 TEST(AbortOverMpi, NamesNoRankInACollectiveOfMpi) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   World& world = tests::this_world();
   const int absent = world.ranks() - 1;
@@ -143,14 +143,14 @@ void abort_at_once(const std::vector<int>& failed) {
 
 TEST(AbortOverMpi, ReachesAllRanksWithFewMessagesOfEach) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   abort_at_once({5});
 }
 
 TEST(AbortOverMpi, NamesOneOfSeveralThatFailAtOnce) {
   if (tests::aborting_in() == nullptr) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/abort.sh runs this test";
   }
   abort_at_once({2, 5, 6});
 }

@@ -38,7 +38,7 @@ void wait_for_the_others(const std::filesystem::path& folder, const World& world
 // always fails.
 TEST(HeartbeatTimeout, MakesTheOtherRanksNameTheSilentOne) {
   if (!tests::is_unwatched()) {
-    GTEST_SKIP() << "for a run of its own";
+    GTEST_SKIP() << "only tests/scripts/silent_rank.sh runs this test";
   }
   World& world = tests::this_world();
   const std::vector<pid_t> processes = all_gather(world, ::getpid());

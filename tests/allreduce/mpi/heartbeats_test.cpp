@@ -67,7 +67,7 @@ class HeartbeatsOfRanks : public ::testing::Test {
 TEST_F(HeartbeatsOfRanks, CarryTheProgressOfTheRankThatIsWatched) {
   Progress mine = 100 + static_cast<std::uint64_t>(rank());
   Heartbeats heartbeats = make();
-  EXPECT_EQ(heartbeats.progress_of(rank()), 0U) << "its own is not told";
+  EXPECT_EQ(heartbeats.progress_of(rank()), 0U) << "a rank does not report its own progress";
   heartbeats.publish(&mine);
   const auto expected = [&](std::uint64_t from) {
     return from + static_cast<std::uint64_t>(watched());

@@ -152,7 +152,7 @@ TEST(Nccl, SumsABucketInOneGroupOnItsStreamWithNeighboursJoined) {
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
     communicator.all_reduce(stream, 4, std::span(pieces).first(1), 0.25F);
     EXPECT_EQ(script().operations.back(), 17);
-    EXPECT_THAT(script().scalars, ElementsAre(0.25F)) << "one operation for each factor";
+    EXPECT_THAT(script().scalars, ElementsAre(0.25F)) << "each factor has one operation";
   }
   EXPECT_THAT(script().calls,
               ElementsAre("init 1 of 4", "start", "all_reduce", "all_reduce", "end", "start",
@@ -237,7 +237,7 @@ TEST(Nccl, TellsOfALostRankWhileTheAbortBlocks) {
     graph_lives = false;
     graph_lives.notify_all();
   }
-  EXPECT_EQ(aborts(), 1) << "its end waits for the abort's";
+  EXPECT_EQ(aborts(), 1) << "the destructor waits for the abort";
 }
 
 TEST(Nccl, EndsTheGroupOfAReductionThatItRefuses) {

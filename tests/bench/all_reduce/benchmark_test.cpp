@@ -178,7 +178,7 @@ TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
   ASSERT_EQ(rows.size(), 3U);
   EXPECT_EQ(rows[2].at("error"), 0);
   EXPECT_NE(rows[2].at("algorithm"), "nccl");
-  EXPECT_EQ(rows[2].at("bound_by"), "-") << "nothing was measured";
+  EXPECT_EQ(rows[2].at("bound_by"), "-") << "no limit was measured";
 }
 
 TEST(AllReduceBenchmark, ReducesGradientsOnDevicesToo) {

@@ -81,7 +81,7 @@ TEST(Reduction, AddsTheBucketsOfAllRanksExactly) {
     reduction.add_bucket(1);
     EXPECT_EQ(reduction.error(), 0);
     reduction.reduce();
-    EXPECT_EQ(reduction.error(), 0) << "buckets are filled anew";
+    EXPECT_EQ(reduction.error(), 0) << "each reduction fills its bucket again";
     EXPECT_EQ(reduction.choice(0).algorithm->name, "direct");
   });
 }
@@ -159,12 +159,12 @@ TEST(Reduction, StopsOnAllRanksWhereOneIsAskedTo) {
   std::atomic<int> calls = 0;
   on_two_ranks(
       [&](Reduction& reduction) {
-        EXPECT_FALSE(reduction.stops()) << "nobody has been asked yet";
+        EXPECT_FALSE(reduction.stops()) << "no rank has been asked yet";
         EXPECT_TRUE(reduction.time({.rounds = 1000, .contestants = {[&] { ++calls; }}}).empty());
         EXPECT_TRUE(reduction.stops());
       },
       nullptr, SIGTERM);
-  EXPECT_EQ(calls, 2) << "of each rank one";
+  EXPECT_EQ(calls, 2) << "each rank makes one call";
 }
 
 TEST(Reduction, AsksAllRanksBetweenReductions) {

@@ -149,7 +149,7 @@ TEST(Verdict, ComparesPairsTurnByTurn) {
   EXPECT_EQ(found.verdict, Verdict::no_regression);
   EXPECT_NEAR(percent(found.difference.estimate), 0, 0.1);
   EXPECT_GT(found.fresh.seconds, 1.02 * found.base.seconds)
-      << "by medians it would be a regression";
+      << "a comparison of medians would find a regression";
   EXPECT_TRUE(found.notes.empty());
 }
 
@@ -182,7 +182,7 @@ TEST(Verdict, CountsPairsThatWereDisturbedThroughout) {
     step.ended = 0;
   }
   const Finding by_medians = judge({sides}, {}).front();
-  EXPECT_EQ(by_medians.slowdowns.size(), 4U) << "of that pair only the medians could be compared";
+  EXPECT_EQ(by_medians.slowdowns.size(), 4U) << "only the medians of that pair could be compared";
   EXPECT_THAT(by_medians.notes, testing::Contains(HasSubstr("1 of the base's and 1 of the new")));
 }
 

@@ -44,7 +44,7 @@ TEST(BashCompletion, OffersSwitchesTheWayThatChangesThem) {
 TEST(BashCompletion, OffersTheValuesThatAreKnown) {
   const std::string script = bash_completion();
   EXPECT_THAT(script, HasSubstr("        --optimizer) values='momentum sgd rmsprop adam' ;;\n"));
-  EXPECT_THAT(script, HasSubstr("resnet50_v1.5 ")) << "names that are no fixed choice";
+  EXPECT_THAT(script, HasSubstr("resnet50_v1.5 ")) << "names of models are no fixed choice";
   EXPECT_THAT(script, HasSubstr("cifar10 mnist tensors"));
   EXPECT_THAT(script, Not(HasSubstr("values=''")));
 }

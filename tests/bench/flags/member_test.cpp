@@ -78,7 +78,7 @@ TEST(Member, TakesTheWordsOfItsEnum) {
   EXPECT_EQ(stored_and_loaded("optimizer", std::string("adam")), Plain(std::string("adam")));
   EXPECT_EQ(stored_and_loaded("comm_wire", std::string("bf16")), Plain(std::string("bf16")));
   EXPECT_EQ(stored_and_loaded("comm_wire", std::string("auto")), Plain(std::string("auto")))
-      << "is kept as unset";
+      << "auto is stored as unset";
 }
 
 TEST(Member, LimitedTakesTheseWordsOnly) {

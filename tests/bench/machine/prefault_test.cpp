@@ -29,7 +29,7 @@ TEST(SecureMemory, TakesWhatIsThere) {
     ++looks;
     return std::size_t{4} << 30U;
   });
-  EXPECT_EQ(looks, 2) << "a small run is not kept waiting";
+  EXPECT_EQ(looks, 2) << "prefaulting does not delay a small run";
   prefault({}, [&] { return std::size_t{0}; });
 }
 

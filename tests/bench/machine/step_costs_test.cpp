@@ -124,7 +124,7 @@ TEST(StepCosts, CountNothingOfAConcatForWhatLiesInPlace) {
       graph.place_inside(parts[i], y, static_cast<std::int64_t>(4 * i));
     }
     EXPECT_EQ(operand_bytes(graph, graph.nodes()[0]), 384 - 192.0 * static_cast<double>(in_place));
-    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "others read it as ever";
+    EXPECT_EQ(operand_bytes(graph, graph.nodes()[1]), 96) << "other nodes still read all of it";
   }
 }
 

@@ -93,7 +93,7 @@ TEST(RunPage, SaysInItsHeadingWhatWasRunAndWhen) {
   EXPECT_THAT(run_page(json.dump()), HasSubstr("<p>training, batch 16 (8 per device), precision "
                                                "f32, 2026-11-23 12:22:31 UTC</p>"));
   EXPECT_THAT(run_page(rich_result().dump()), HasSubstr("<p>batch 16, precision f32, "))
-      << "an older file tells the batch by the speed of a step";
+      << "in an older file, the speed of a step gives the batch";
 }
 
 TEST(RunPage, SaysHowManyOfTheStepsWereDisturbed) {
@@ -137,7 +137,7 @@ TEST(RunPage, ShowsAStepFarAboveTheOthersByAnArrow) {
   EXPECT_THAT(page,
               testing::ContainsRegex("class=\"dot arrow a disturbed\"[^>]*><title>run step 4: "
                                      "60000.000 ms"));
-  EXPECT_THAT(page, Not(HasSubstr(">60k</text>"))) << "the axis ends above the others";
+  EXPECT_THAT(page, Not(HasSubstr(">60k</text>"))) << "the axis ends above the usual values";
 }
 
 TEST(RunPage, LoadsNothingAndRunsNothing) {

@@ -59,7 +59,7 @@ TEST(StepSection, GoesByTheClockWhereAllStepsOfRunsInTurnsTellIt) {
   json["steps"][0]["ended"] = 1000.0;
   json["steps"][1]["ended"] = 1010.0;
   EXPECT_THAT(steps_of_one(json, true), HasSubstr("s, both in turns"));
-  EXPECT_THAT(steps_of_one(json, true), HasSubstr(">10</text>")) << "from the first step on";
+  EXPECT_THAT(steps_of_one(json, true), HasSubstr(">10</text>")) << "time starts at the first step";
   EXPECT_THAT(steps_of_one(json, false), Not(HasSubstr("in turns")));
   json["steps"][1].erase("ended");
   EXPECT_THAT(steps_of_one(json, true), Not(HasSubstr("in turns")));
@@ -80,7 +80,7 @@ TEST(LossSection, BeginsWithTheLossesOfTheWarmUp) {
 
 TEST(LossSection, IsLeftOutWhereNoLossIsTold) {
   Json json = steps_of({0.1, 0.1});
-  EXPECT_EQ(losses_of_one(json), "") << "an older file";
+  EXPECT_EQ(losses_of_one(json), "") << "an older file has no losses";
   json["steps"][0]["total_loss"] = nullptr;  // the loss was not a number
   EXPECT_EQ(losses_of_one(json), "");
   json["steps"][0]["total_loss"] = json["steps"][1]["total_loss"] = 0.0;  // forward only

@@ -100,7 +100,7 @@ TEST(LmsPlanner, MovesToFourFifthsOfTheFreeHostUnlessALimitIsGiven) {
   device.config.lms.host_limit = 2'000'000'000;
   EXPECT_EQ(device.planner().limits().host, 50 * one_mib);
   device.backend.memory.host.reset();
-  EXPECT_EQ(device.planner().limits().host, 0U) << "it computes in the host's memory";
+  EXPECT_EQ(device.planner().limits().host, 0U) << "the device computes in host memory";
 }
 
 // Sets the original's variable TF_GPU_HOST_MEM_LIMIT_IN_MB until the end of the scope.
@@ -143,7 +143,7 @@ TEST(LmsPlanner, GoesByTheSavedPlanOfAnother) {
   EXPECT_FALSE(first.report().active()) << "it fits";
   second.use(first.latest(), "plan.json");
   EXPECT_EQ(to_string(second.plan(step, costs, false)), to_string(planned));
-  EXPECT_TRUE(second.report().active()) << "it was given a plan";
+  EXPECT_TRUE(second.report().active()) << "the second planner adopted a plan";
   EXPECT_EQ(second.report().file, "plan.json");
 }
 

@@ -124,12 +124,12 @@ TEST(SlicesAdvice, DoublesTheSlicesButNotBeyondTheBatch) {
 
 TEST(SlicesAdvice, IsNotGivenWhereSlicesDoNotHelpOrAreChosenAnyway) {
   AdvisedJob advised;
-  EXPECT_EQ(advised.advice(1, 5), "") << "only half of the nodes";
+  EXPECT_EQ(advised.advice(1, 5), "") << "only half of the nodes can compute in slices";
   advised.config.lms.variants = LmsVariants::any;
   advised.config.lms.slices.count.reset();
   EXPECT_EQ(advised.advice(1), "") << "the search tries slices by itself";
   advised.config.lms.slices.count = 1;
-  EXPECT_NE(advised.advice(1), "") << "unless a flag has fixed them";
+  EXPECT_NE(advised.advice(1), "") << "a flag has fixed the slices";
 }
 
 }  // namespace

@@ -93,7 +93,8 @@ TEST_F(VariableIoTest, StaysInItsArenaAndTakesNothingElseOfTheDevice) {
   graph_.parameter("small", {.shape = {3}, .type = DataType::bf16}, {});
   graph_.parameter("large", {.shape = {9, 5}, .type = DataType::bf16}, {});
   start();
-  EXPECT_EQ(arena_bytes_, aligned(45 * sizeof(float)) + workspace_bytes) << "of the larger one";
+  EXPECT_EQ(arena_bytes_, aligned(45 * sizeof(float)) + workspace_bytes)
+      << "the arena fits the larger variable";
   std::vector<float> values(45);
   for (std::size_t i = 0; i < values.size(); ++i) {
     values[i] = static_cast<float>(i);

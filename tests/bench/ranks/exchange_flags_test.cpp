@@ -266,7 +266,7 @@ TEST(ExchangeFlags, InjectAFaultIntoOneRank) {
   EXPECT_EQ(delayed.after, 7U);
   EXPECT_EQ(delayed.delay, std::chrono::milliseconds(200));
   EXPECT_EQ(fault("rank=0,what=corrupt").value().kind, allreduce::Fault::Kind::corrupt);
-  EXPECT_FALSE(fault("rank=0,what=flip,step=1")) << "needs no exchange";
+  EXPECT_FALSE(fault("rank=0,what=flip,step=1")) << "this fault needs no exchange";
   EXPECT_EQ(tests::error_of([&] { fault("rank=4,what=kill"); }),
             "--comm_fault=rank=4,what=kill: there are 4 ranks, from 0 on");
 }

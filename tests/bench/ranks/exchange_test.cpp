@@ -25,7 +25,7 @@ TEST(Exchange, KeepsItsLinksInAFile) {
   EXPECT_FALSE(load_links(file, two));
   const allreduce::Links links{.latency = 1.5e-6, .memory = 7e9, .meeting = 1e-7};
   save_links(file, two, {.links = links, .of_rank = {1, 0.5}});
-  EXPECT_FALSE(load_links(file, two)) << "nothing says what the hardware can do";
+  EXPECT_FALSE(load_links(file, two)) << "the file has no limits of the hardware";
   save_links(file, two,
              {.links = links,
               .of_rank = {1, 0.5},

@@ -48,7 +48,7 @@ TEST(InputRecord, SaysHowLongStepsWaitedAndWhatWouldHelp) {
                     HasSubstr("4.0 images/s more"), HasSubstr("--datasets_num_private_threads=4")));
   EXPECT_EQ(result["input"]["images"], 40);
   EXPECT_EQ(result["input"]["bytes_read"], 4000);
-  EXPECT_EQ(result["input"]["examples_read"], 40) << "of the timed steps only";
+  EXPECT_EQ(result["input"]["examples_read"], 40) << "only timed steps count";
 }
 
 TEST(InputRecord, IsSilentWhereInputWasInTime) {

@@ -24,7 +24,7 @@ TEST(Statistics, GivePercentilesBetweenValues) {
   EXPECT_DOUBLE_EQ(percentile(values, 0), 1);
   EXPECT_DOUBLE_EQ(percentile(values, 0.9), 4.6);
   EXPECT_DOUBLE_EQ(percentile(values, 1), 5);
-  EXPECT_EQ(percentile(four_times, 0.5), median(four_times)) << "also of an even number";
+  EXPECT_EQ(percentile(four_times, 0.5), median(four_times)) << "also for an even count";
   EXPECT_EQ(percentile({7}, 0.99), 7);
   EXPECT_THROW(percentile({}, 0.5), Error);
 }

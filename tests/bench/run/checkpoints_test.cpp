@@ -94,7 +94,7 @@ TEST(Checkpoints, AreSavedBeforeTheFirstStepTooIfTheRunEndsThere) {
 
 TEST(Checkpoints, WarnOnceOfALauncherThatKillsRanksBeforeAStepEnds) {
   CheckpointedRun run({.kill_delay = KillDelay{10}, .asked_to_end = [] { return false; }});
-  EXPECT_EQ(run.step(100), "") << "the first step is no measure";
+  EXPECT_EQ(run.step(100), "") << "the first step does not count";
   EXPECT_EQ(run.step(5), "") << "half of the time is left for the checkpoint";
   EXPECT_THAT(run.step(100),
               AllOf(HasSubstr("mpirun kills the ranks 10 s after Ctrl-C, but a step takes 100.0 s"),

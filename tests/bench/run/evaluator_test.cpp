@@ -126,7 +126,7 @@ TEST(TrainingEvaluation, StopsTheTrainingAtTheAccuracyAskedFor) {
                     HasSubstr("Stopping, as eval accuracy at least 0.0 was reached\n"),
                     Not(HasSubstr("Resuming training"))));
   EXPECT_EQ(EvaluatedRun::printed_by([&] { observer.end({.global_step = 2}); }), "")
-      << "it was evaluated just now";
+      << "the last step was evaluated already";
 }
 
 TEST(TrainingEvaluation, GoesOnBelowThatAccuracyAndEvaluatesAtTheEnd) {

@@ -67,7 +67,7 @@ TEST(HashFile, BeginsWithTheRunAndItsTensors) {
   const Json run = Json::parse(training.lines("run\t")[0].substr(4));
   EXPECT_EQ(run["mode"], "training");
   EXPECT_EQ(run["batch_size"], 2);
-  EXPECT_EQ(run["version"], "0.1\n") << "on one line";
+  EXPECT_EQ(run["version"], "0.1\n") << "the header is one line";
   EXPECT_FALSE(run.contains("secret"));
   EXPECT_EQ(training.lines("tensor\t").size(), training.tensors());
 }

@@ -96,7 +96,7 @@ TEST(Observers, SaveCheckpointsAndEvaluateWhereFlagsAskForIt) {
   EXPECT_TRUE(run.has<Checkpoints>());
   EXPECT_TRUE(run.has<TrainingEvaluation>());
   EXPECT_LT(run.place_of<Checkpoints>(), run.place_of<TrainingEvaluation>())
-      << "what is evaluated is safe";
+      << "a checkpoint precedes the evaluation";
 }
 
 TEST(Observers, TraceAStepWhereTheFirstProcessWantsIt) {

@@ -103,8 +103,8 @@ TEST(BitFlip, LeavesTheTensorOfANodeThatRunsAgain) {
   const std::vector<KernelSpec> specs = describe(*graph, tests::test_kernels());
   FlippedStep step(flip_in("scale#0"), make_plan(graph, specs, std::move(schedule)));
   const std::vector<std::uint32_t> difference = step.difference_in(2);
-  EXPECT_EQ(difference[0], 0U) << "computed again";
-  EXPECT_NE(difference[3], 0U) << "made of the first";
+  EXPECT_EQ(difference[0], 0U) << "y was computed again";
+  EXPECT_NE(difference[3], 0U) << "z reads the flipped y of the first run";
 }
 
 TEST(BitFlip, RefusesATensorThatTheStepDoesNotWrite) {

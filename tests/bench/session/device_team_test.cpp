@@ -158,7 +158,7 @@ TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {
   const Job job = make_job(config, context);
   try {
     const Team team(job, context);
-    FAIL() << "the plans are taken for equal";
+    FAIL() << "unequal plans were accepted";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::AllOf(testing::HasSubstr("rank 0 has bucket "),
                                              testing::HasSubstr(" elements at "),

@@ -97,7 +97,7 @@ TEST_P(FiniteCheckOnDevices, TellsOfTheLatestStepAlone) {
   CheckedStep step(GetParam());
   step.set(0, undefined_float);
   EXPECT_TRUE(step.run());
-  EXPECT_FALSE(step.run(false)) << "it was not looked at";
+  EXPECT_FALSE(step.run(false)) << "this step was not checked";
   EXPECT_FALSE(step.check().has_checked());
 }
 

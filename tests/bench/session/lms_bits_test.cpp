@@ -87,7 +87,7 @@ class BitsOfNetwork {
     const CopyJitter jitter{.longest = std::chrono::microseconds(200), .seed = seed};
     const std::optional<Trained> trained = train(words, budgets_.at(level), jitter);
     if (!trained) {
-      EXPECT_NE(policy.name, "planned") << "any budget from the floor on has a plan";
+      EXPECT_NE(policy.name, "planned") << "every budget of at least the floor has a plan";
       return false;
     }
     EXPECT_EQ(trained->moved, trained->had_to_move);

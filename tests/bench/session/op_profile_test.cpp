@@ -80,7 +80,7 @@ TEST(Profile, HasLanesAndMemoryInTheResult) {
   EXPECT_EQ(memory["arena_bytes"], plan.memory.device_bytes);
   EXPECT_EQ(memory["steps"].size(), 3U);
   EXPECT_EQ(memory["biggest"][0]["bytes"], 500);
-  EXPECT_TRUE(memory["moved"].empty()) << "an output leaves anyway";
+  EXPECT_TRUE(memory["moved"].empty()) << "the copy of an output is no swap";
   EXPECT_EQ(memory["steps"][memory["peak_step"].get<std::size_t>()]["bytes"],
             plan.memory.lower_bound_bytes);
   EXPECT_FALSE(
@@ -92,7 +92,7 @@ TEST(ProfileRecord, MarksTheStepsThatItSlowed) {
   MeasuredProfile profile;
   Json result{{"steps", Json::array({Json::object(), Json::object()})}};
   ProfileRecord record(profile, result);
-  EXPECT_FALSE(record.wants_timeline(0)) << "the warm-up";
+  EXPECT_FALSE(record.wants_timeline(0)) << "the warm-up is not profiled";
   EXPECT_TRUE(record.wants_timeline(10));
   EXPECT_FALSE(record.wants_timeline(11));
   const Timeline timeline{{0, 1}, {1, 2}, {2, 3}};

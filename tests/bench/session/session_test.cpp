@@ -93,7 +93,8 @@ TEST(Session, RunsThePlanOfAFileInExactlyTheBytesThatItWasMadeFor) {
 
 TEST(Session, HasOneArenaOnTheHostForAllItsPrograms) {
   Resnet20Run run(with(evaluating, {"--lms", "--lms_policy=tflms1"}), some());
-  EXPECT_TRUE(run.of_host().empty() && run.of_device().empty()) << "planned, not allocated";
+  EXPECT_TRUE(run.of_host().empty() && run.of_device().empty())
+      << "the session is planned but not allocated";
   const std::size_t planned = run.session().plan().memory.host_bytes;
   EXPECT_GT(planned, std::size_t{1} << 19U);
   run.train(1);
@@ -139,7 +140,8 @@ TEST(Session, UpdatesVariablesInSmallPartsBeforeAnythingMoves) {
   EXPECT_LE(run.session().measured_peak_bytes(), budget);
   EXPECT_EQ(Resnet20Run(words, std::size_t{1} << 30U).train(2), losses);
   Resnet20Run again(with(words, {"--lms_plan_file=" + plan}), budget);
-  EXPECT_EQ(again.session().lms()->need, run.session().lms()->need) << "the file knows the parts";
+  EXPECT_EQ(again.session().lms()->need, run.session().lms()->need)
+      << "the file stores the parts of updates";
   EXPECT_EQ(again.train(2), losses);
 }
 

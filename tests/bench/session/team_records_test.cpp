@@ -78,7 +78,7 @@ TEST(TeamRecords, HaveTheLanesOfEachRankByOneClock) {
     EXPECT_GE(start, 0);
     first = std::min(first, start);
   }
-  EXPECT_LT(first, 0.5) << "counted from where the first began";
+  EXPECT_LT(first, 0.5) << "times count from the first rank's start";
 }
 
 }  // namespace

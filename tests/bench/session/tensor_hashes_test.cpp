@@ -73,7 +73,7 @@ TEST(TensorHashes, DifferInTensorsThatDependOnAChangedValue) {
   EXPECT_NE(other.run().combined(), combined);
   EXPECT_NE(other.of("scale#0"), step.of("scale#0"));
   EXPECT_NE(other.of("w"), step.of("w"));
-  EXPECT_EQ(other.of("descend#1"), step.of("descend#1")) << "what w was before";
+  EXPECT_EQ(other.of("descend#1"), step.of("descend#1")) << "the output is the old w";
 }
 
 // The variable changes in each step, while y depends on the input only.
@@ -100,7 +100,7 @@ TEST(TensorHashes, HaveTheKeysOfTheirTensors) {
   HashedStep step;
   const TensorHashes& hashes = step.run();
   for (std::size_t t = 0; t < hashes.tensors().all().size(); ++t) {
-    EXPECT_EQ(hashes.key_of(t), hashes.tensors().all()[t].key) << "nothing is packed";
+    EXPECT_EQ(hashes.key_of(t), hashes.tensors().all()[t].key) << "no tensor is packed";
   }
 }
 

@@ -39,7 +39,7 @@ TEST(WrittenTensors, AreOutputsAndWhatNodesChangeInPlace) {
   const WrittenTensor& changed = tensors.all()[tensors.find("w")];
   EXPECT_TRUE(changed.in_place);
   EXPECT_EQ(changed.operand, 0U);
-  EXPECT_EQ(changed.output, 1U) << "behind the output of its node";
+  EXPECT_EQ(changed.output, 1U) << "the variable follows the node's output";
   EXPECT_EQ(tensors.begin(NodeId{1}), 1U);
   EXPECT_EQ(tensors.end(NodeId{1}), 3U);
   EXPECT_EQ(tensors.find(made.node_name), 0U);

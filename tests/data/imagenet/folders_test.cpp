@@ -68,9 +68,9 @@ TEST(ImageFolders, TellALostFileFromABrokenOne) {
   std::vector<std::byte> buffer;
   try {
     source->read(0, buffer);
-    FAIL() << "read a file that is not there";
+    FAIL() << "read a file that does not exist";
   } catch (const BrokenRecord&) {
-    FAIL() << "would be skipped silently";
+    FAIL() << "the file would be skipped silently";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr(lost.string()));
   }

@@ -130,7 +130,7 @@ TEST(RepeatedImages, AreTheFirstOneReadOnce) {
     EXPECT_EQ(source->where(index), "image 0");
   }
   EXPECT_EQ(reads.reads, 1);
-  EXPECT_EQ(source->size(), 4) << "an epoch has the length that it had";
+  EXPECT_EQ(source->size(), 4) << "the length of an epoch is unchanged";
 }
 
 }  // namespace

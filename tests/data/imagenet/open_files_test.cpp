@@ -49,7 +49,7 @@ TEST(OpenFiles, HoldsABoundedNumberOpen) {
       EXPECT_LE(files_held_open(folder.path()), 129);
     }
   }
-  EXPECT_GE(files_held_open(folder.path()), 100) << "and does not close them all";
+  EXPECT_GE(files_held_open(folder.path()), 100) << "some files stay open";
 }
 
 TEST(OpenFiles, LeavesAFileOpenThatIsBeingRead) {

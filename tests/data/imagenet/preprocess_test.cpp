@@ -131,7 +131,7 @@ TEST(Preprocess, SubtractsChannelMeansForOfficialModelsDistortedOrNot) {
   const std::vector<float> trained = white.at({});
   for (std::size_t c = 0; c < 3; ++c) {
     EXPECT_LE(trained[c], evaluated[c] + 1e-3) << "the clamp of distorted colours ends at white";
-    EXPECT_GE(trained[c], evaluated[c] - 33) << "the most that brightness takes away";
+    EXPECT_GE(trained[c], evaluated[c] - 33) << "brightness subtracts at most this";
   }
 }
 

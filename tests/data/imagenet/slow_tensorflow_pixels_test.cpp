@@ -69,7 +69,7 @@ std::vector<float> our_evaluation_pixels(ResizeMethod method, std::span<const st
 TEST(SlowTensorFlowPixels, AreOurs) {
   const char* list = std::getenv("CNN_TENSORFLOW_PIXELS");
   if (list == nullptr) {
-    GTEST_SKIP() << "scripts/peers/images.py runs this";
+    GTEST_SKIP() << "only scripts/peers/images.py runs this test";
   }
   const std::map<std::string, ResizeMethod> methods{{"nearest", ResizeMethod::nearest},
                                                     {"bilinear", ResizeMethod::bilinear},

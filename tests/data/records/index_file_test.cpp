@@ -42,7 +42,7 @@ TEST(IndexFile, GivesTheLengthsThatWereSaved) {
   EXPECT_THAT(loaded->at(1).lengths, ElementsAre(0));
   EXPECT_THAT(loaded->at(2).lengths, IsEmpty());
   EXPECT_EQ(loaded->at(0).path, "a/train-0");
-  EXPECT_THAT(folder.names(), ElementsAre("index")) << "no temporary file stays";
+  EXPECT_THAT(folder.names(), ElementsAre("index")) << "no temporary file remains";
 }
 
 TEST(IndexFile, FollowsAFolderThatMoved) {
@@ -106,9 +106,10 @@ TEST(IndexFile, BelievesNoNumbersThatCannotBe) {
   EXPECT_FALSE(is_used(head + shard + little_endian(1, 8) + little_endian(0xFFFFFFF8, 4)))
       << "a length that wraps in 32 bits";
   EXPECT_FALSE(is_used(head + shard + little_endian(3, 8) + std::string(12, '\0')))
-      << "more records than the shard has room for";
+      << "more records than the shard can hold";
   EXPECT_FALSE(is_used(head + shard + little_endian(~std::uint64_t{0}, 8)));
-  EXPECT_FALSE(is_used(head + little_endian(~std::uint64_t{0}, 8) + "s")) << "a name without end";
+  EXPECT_FALSE(is_used(head + little_endian(~std::uint64_t{0}, 8) + "s"))
+      << "a name of endless length";
   EXPECT_FALSE(is_used("cnn record index 2\n" + head.substr(19) + shard + two));
 }
 

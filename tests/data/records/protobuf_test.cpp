@@ -92,7 +92,7 @@ TEST(ProtobufReader, ReadsFieldsOfAllTypesInTheirOrder) {
   EXPECT_EQ(field->number, 2U);
   EXPECT_EQ(field->bytes.size(), 5U);
   EXPECT_EQ(field->bytes.data(), writer.message().data() + writer.message().size() - 5)
-      << "a view, no copy";
+      << "the field is a view, not a copy";
   EXPECT_FALSE(reader.next().has_value());
 }
 

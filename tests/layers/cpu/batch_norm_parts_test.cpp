@@ -125,7 +125,7 @@ TEST(Factors, OfVectorsTakeOneForAMissingGammaAndClearThePadding) {
   const std::vector<float> beta(20, 2), mean(20, 0.5F), variance(20, 4);
   f.set({.gamma = nullptr, .beta = beta.data(), .mean = mean.data(), .variance = variance.data()},
         0, 16, 4, 16);
-  EXPECT_EQ(f.scale[15], 7) << "not asked for";
+  EXPECT_EQ(f.scale[15], 7) << "factors outside the request stay unchanged";
   EXPECT_EQ(f.mean[16], 0.5F);
   EXPECT_EQ(f.scale[19], 0.5F);
   EXPECT_EQ(f.shift[19], 2);

@@ -127,7 +127,7 @@ TEST(ConvChoiceOffers, AreTheKernelsThatCanRunTheWindow) {
   EXPECT_THAT(offered(one.forward(), one.forwards()), Not(Contains("pointwise"))) << "no gradient";
   if (here().avx512) {
     EXPECT_THAT(offered(one.gradient(), one.gradients()), Contains("pointwise"))
-        << "the rules ask for larger images";
+        << "the rules require larger images";
     EXPECT_THAT(offered(one.forward(), one.forwards()),
                 testing::IsSupersetOf({"onednn nchw16c", "onednn nhwc"}));
   }
@@ -272,7 +272,8 @@ TEST(ConvChoiceTuner, AdoptsTheChoicesOfTheFirstRank) {
   ConvTuner second({}, never_asked(), std::nullopt);
   second.adopt(first.choices_text());
   EXPECT_EQ(chosen(second, layer.forward(), layer.forwards()), "winograd 2x2");
-  EXPECT_EQ(chosen(second, unmet.forward(), unmet.forwards()), "rules") << "never met there";
+  EXPECT_EQ(chosen(second, unmet.forward(), unmet.forwards()), "rules")
+      << "the first tuner never saw this convolution";
 }
 
 TEST(ConvChoiceTuner, SaysWhatItCannotAdopt) {

@@ -86,7 +86,7 @@ TEST_P(GridConformance, KernelsComputeWhatTheirOpsDefineInEveryOrder) {
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
   }
   if (ran == 0) {
-    GTEST_SKIP() << "no own kernel takes part in this case";
+    GTEST_SKIP() << "this case has no kernel of ours";
   }
 }
 
@@ -107,7 +107,7 @@ TEST_P(GridConformance, KernelsPassOnNonFiniteInputs) {
     values.adopt(node, views_of(subject.expected.after), views_of(subject.expected.out));
   }
   if (ran == 0) {
-    GTEST_SKIP() << "no own kernel takes part in this case";
+    GTEST_SKIP() << "this case has no kernel of ours";
   }
 }
 

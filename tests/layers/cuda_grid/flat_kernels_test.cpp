@@ -258,7 +258,7 @@ TEST(OptimizerKernels, WriteNothingAfterAnOverflow) {
   const OpRun run = run_own(op, rate, scale, tensor<std::int32_t>({}, {1}), w, g, slot);
   EXPECT_THAT(floats(run.after[3]), testing::ElementsAre(1, 2, 3));
   EXPECT_THAT(floats(run.after[5]), testing::ElementsAre(4, 5, 6));
-  EXPECT_EQ(floats(run.out[0])[0], 7) << "the L2 term is known all the same";
+  EXPECT_EQ(floats(run.out[0])[0], 7) << "the L2 term is computed anyway";
 }
 
 TEST(OptimizerKernels, KeepANanGradientWhereItIsClipped) {

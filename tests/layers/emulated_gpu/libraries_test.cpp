@@ -104,7 +104,7 @@ TEST_F(LiveLibraries, NameAnEngineOfTheFirstRankThatIsNotThere) {
   libraries->adopt("key\t77\t-\t0\n");
   try {
     libraries->choose("key", build);
-    FAIL() << "it chose something";
+    FAIL() << "an engine was chosen";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(),
                 AllOf(HasSubstr("cannot run engine 77 knobs - for key, which rank 0 has chosen"),
@@ -131,7 +131,7 @@ TEST_F(LiveLibraries, MeasureANodeOnceAndRememberItAsTheCacheDoes) {
 
 TEST_F(LiveLibraries, MeasureNoNodeWithoutTuningOrAfterItsSeconds) {
   const auto never = []() -> std::optional<double> {
-    ADD_FAILURE() << "it was measured";
+    ADD_FAILURE() << "an engine was timed";
     return 1.0;
   };
   EXPECT_EQ(make()->node_seconds("a node", never), std::nullopt);

@@ -82,7 +82,8 @@ TEST(KeepCopies, MovesAConversionIntoThePrologueAndTheUpdate) {
   const TensorInfo& copy = divided.step->info(update.inputs.back());
   EXPECT_EQ(copy.role, Role::derived);
   EXPECT_EQ(copy.desc, image(DataType::f16));
-  EXPECT_EQ(update.inputs.back(), divided.step->nodes()[0].inputs[0]) << "what the step reads";
+  EXPECT_EQ(update.inputs.back(), divided.step->nodes()[0].inputs[0])
+      << "the update writes the copy that the step reads";
   EXPECT_TRUE(update.op->mutates(update.inputs.size() - 1));
   EXPECT_TRUE(divided.prologue->find(copy.name));
 }

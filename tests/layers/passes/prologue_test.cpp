@@ -84,7 +84,8 @@ TEST(Divide, GivesThePrologueOnlyTheVariablesThatItReads) {
   EXPECT_THAT(divided_names(*divided.prologue, Role::parameter), ElementsAre("w"));
   EXPECT_THAT(divided_names(*divided.prologue, Role::state), IsEmpty());
   EXPECT_THAT(divided_names(*divided.step, Role::parameter), ElementsAre("w"));
-  EXPECT_THAT(divided_names(*divided.step, Role::state), ElementsAre("unused")) << "it is saved";
+  EXPECT_THAT(divided_names(*divided.step, Role::state), ElementsAre("unused"))
+      << "checkpoints contain it";
 }
 
 TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
@@ -97,7 +98,7 @@ TEST(Divide, KeepsOutputsInTheStepWhereverTheyAreMade) {
   EXPECT_EQ(divided.step->outputs()[0].name, "doubled");
   EXPECT_EQ(divided.step->info(divided.step->outputs()[0].tensor).role, Role::derived);
   EXPECT_EQ(divided.step->info(divided.step->outputs()[1].tensor).name, "w");
-  EXPECT_TRUE(divided.prologue->outputs().empty()) << "the host reads the step's";
+  EXPECT_TRUE(divided.prologue->outputs().empty()) << "the host reads only the step's outputs";
 }
 
 // The passes give all conversions of one tensor the same name.

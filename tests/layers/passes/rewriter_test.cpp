@@ -114,7 +114,7 @@ TEST(Rewriter, TellsTheOpsOfNodesApart) {
 TEST(CountReaders, CountsEveryOperandAndOutput) {
   const RewrittenGraph g;
   EXPECT_THAT(count_readers(g.graph), ElementsAre(3, 1, 1, 1))
-      << "x twice by one node, and the host";
+      << "one node reads x twice and the host reads it once";
 }
 
 // Returns whether a table with one kernel of Add for nhwc images supports this signature.

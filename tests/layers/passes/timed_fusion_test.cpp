@@ -117,7 +117,7 @@ TEST(TimedFusion, KeepsEveryNormFusedThatIsNotFasterPlain) {
     return std::optional(0.0);
   }),
               IsEmpty())
-      << "forms that take equally long";
+      << "both forms take equally long";
 }
 
 TEST(TimedFusion, LeavesTheNormsPlainThatAreFasterSoAndNoOthers) {
@@ -198,7 +198,7 @@ TEST(TimedFusion, HasKeysThatTellNodesApartByTheirAttributes) {
     return std::ranges::count_if(ops,
                                  [&](const auto& row) { return row.first.starts_with(words); });
   };
-  EXPECT_EQ(with("batch_norm relu "), 2) << "of both images";
+  EXPECT_EQ(with("batch_norm relu "), 2) << "both images have such a norm";
   EXPECT_EQ(with("batch_norm ("), 1);
   EXPECT_GE(with("fused_conv 3x3 stride 1x1 pad 1 1 1 1"), 1);
   EXPECT_GE(with("fused_conv 3x3 stride 1x1 pad 0 0 0 0"), 1);
@@ -239,7 +239,7 @@ TEST(TimedFusion, IsNeverSlowerThanAllPlainOrAllFused) {
     EXPECT_EQ(step.decide(seconds), plain) << "a pure function";
     mixed += plain.empty() || plain == all ? 0 : 1;
   }
-  EXPECT_GT(mixed, 20U) << "else the times were no test";
+  EXPECT_GT(mixed, 20U) << "otherwise the times would test nothing";
 }
 
 TEST(TimedFusion, CountsTheNormsOfEachFormOfAPipeline) {

@@ -81,7 +81,7 @@ TEST(EmulatedGpuChoices, TakesOtherEnginesWhereSomeDoNotRun) {
   EXPECT_EQ(losses_in(run), losses_in(whole));
   const auto notes = lines_with(run, "takes its place");
   ASSERT_FALSE(notes.empty());
-  EXPECT_EQ(std::set(notes.begin(), notes.end()).size(), notes.size()) << "one for each graph";
+  EXPECT_EQ(std::set(notes.begin(), notes.end()).size(), notes.size()) << "each graph has one note";
 }
 
 TEST(EmulatedGpuChoices, ComputesOnTheDeviceThatGpuIndicesName) {

@@ -92,7 +92,8 @@ void expect_losses_of_cpu(int processes, const Strings& flags, bool equal_bits) 
         EXPECT_EQ(all.back(), all.front()) << backend << " " << graph;
       }
     }
-    EXPECT_EQ(all[all.size() - 1], all[all.size() - 2]) << backend << ": captured or not";
+    EXPECT_EQ(all[all.size() - 1], all[all.size() - 2])
+        << backend << ": captured and launched steps differ";
   }
 }
 

@@ -84,7 +84,8 @@ void expect_right_sums(int processes, int ranks, const Strings& flags,
       EXPECT_EQ(rows[i].at(column), cell) << column << " of\n" << run.out;
     }
     EXPECT_EQ(rows[i].at("err"), "0") << run.out;
-    EXPECT_EQ(rows[i].count("memcpy_us"), 0U) << "the host's copies say nothing of a device";
+    EXPECT_EQ(rows[i].count("memcpy_us"), 0U)
+        << "the speed of host copies does not apply to a device";
     const json& row = result.at("rows")[i];
     EXPECT_EQ(row.at("algorithm"), rows[i].at("algo"));
     EXPECT_EQ(row.at("rings").is_null(), rows[i].at("algo") == "nccl");

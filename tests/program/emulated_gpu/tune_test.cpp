@@ -30,7 +30,7 @@ TEST(EmulatedGpuTuning, IsReadFromTheCacheByALaterRun) {
   EXPECT_FALSE(tuned.base.empty());
   const Training again = train("gpu", with(flags, {"--tune"}));
   EXPECT_EQ(again.base, tuned.base);
-  EXPECT_TRUE(read_file(folder / "plans") == kept) << "nothing is timed again";
+  EXPECT_TRUE(read_file(folder / "plans") == kept) << "no engine is timed again";
   EXPECT_EQ(train("gpu", flags).base, tuned.base);
 }
 

@@ -72,7 +72,7 @@ TEST(Bus, MovesEachDirectionAtItsSpeed) {
 TEST(Bus, LimitsNothingWhereNoSpeedIsGiven) {
   Link link({.in = 1e6});
   EXPECT_LT(link.best_copy(4'000'000, 0, 1), 1)
-      << "it would take 4 s as slow as the other direction";
+      << "at the other direction's speed it would take 4 s";
 }
 
 TEST(Bus, LeavesOtherLanesAlone) {

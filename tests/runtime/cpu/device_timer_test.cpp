@@ -37,7 +37,7 @@ TEST(DeviceTimer, RunsAlternativesSeveralTimesButNotTheHopelessOnes) {
   EXPECT_GE(seconds[1], 0.01);
   EXPECT_GE(seconds[2], 0.012);
   EXPECT_LT(seconds[1], 0.1);
-  EXPECT_EQ(slow, 2) << "a first run, and one that is timed";
+  EXPECT_EQ(slow, 2) << "one warm-up run and one timed run";
   EXPECT_GT(fast, 2);
   EXPECT_TRUE(timer.seconds_of_each({}).empty());
 }

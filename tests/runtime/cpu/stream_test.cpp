@@ -74,7 +74,7 @@ TEST(CpuStream, RunsComputeOnTheCallerWhenAsked) {
   std::thread::id of_side;
   compute->host([&] { of_compute = std::this_thread::get_id(); });
   side->host([&] { of_side = std::this_thread::get_id(); });
-  EXPECT_EQ(of_compute, std::thread::id()) << "only once it is synchronised";
+  EXPECT_EQ(of_compute, std::thread::id()) << "work runs only at the synchronisation";
   compute->synchronize();
   side->synchronize();
   EXPECT_EQ(of_compute, std::this_thread::get_id());
@@ -226,7 +226,7 @@ TEST(CpuStream, CopiesByItsCopierAndPreparesBeforeTheFirstEntry) {
   std::byte from{9}, to{};
   stream.copy(&to, &from, 1);
   stream.host([&] { order.push_back(to == from ? 1 : 2); });
-  EXPECT_TRUE(order.empty()) << "the feeder runs nothing before it synchronises";
+  EXPECT_TRUE(order.empty()) << "the caller runs no work before it synchronises";
   stream.synchronize();
   EXPECT_EQ(order, (std::vector{0, 1}));
 }

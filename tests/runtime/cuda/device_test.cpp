@@ -248,7 +248,7 @@ TEST_F(CudaDeviceTest, SaysHowMuchWasAskedWhenMemoryIsOut) {
     EXPECT_TRUE(what.starts_with("out of memory: 1125899906842624 bytes asked, ")) << what;
     EXPECT_NE(what.find(device().name()), std::string::npos) << what;
   }
-  EXPECT_GT(device().allocate(1024).bytes(), 0U) << "and works on";
+  EXPECT_GT(device().allocate(1024).bytes(), 0U) << "the device still works";
 }
 
 TEST_F(CudaDeviceTest, RefusesStreamsOfAnotherDevice) {

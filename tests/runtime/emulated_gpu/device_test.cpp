@@ -53,7 +53,7 @@ TEST(DescribedDevice, HasTheAttributesOfItsFile) {
     cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, nullptr, threads, shared_bytes);
     return blocks;
   };
-  EXPECT_EQ(resident(512, 0), 2) << "of 64 registers for each thread";
+  EXPECT_EQ(resident(512, 0), 2) << "each thread has 64 registers";
   EXPECT_EQ(resident(128, 0), 3);
   EXPECT_EQ(resident(128, 2048), 2);
   set_up({});

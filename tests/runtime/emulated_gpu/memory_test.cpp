@@ -100,7 +100,7 @@ TEST_F(EmulatedMemoryDeathTest, ForbidsHostAccessToDeviceMemory) { EXPECT_DEATH(
 
 TEST_F(EmulatedMemory, ForbidsKernelAccessToUnpinnedHostMemory) {
   if (grid::address_sanitizer_is_on()) {
-    GTEST_SKIP() << "kernels are compiled without hooks there";
+    GTEST_SKIP() << "that build compiles kernels without hooks";
   }
   cnn::cuda::CudaDevice device;
   std::vector<std::int32_t> numbers(4);

@@ -149,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Shapes, ConvDirections,
 
 TEST(ConvPacking, ForwardAndWeightGradientShareAnOrderInF32) {
   if (!effective_isa().avx512) {
-    GTEST_SKIP() << "a matter of the AVX-512 kernels";
+    GTEST_SKIP() << "only the AVX-512 kernels have this property";
   }
   const KernelTable table = table_of_convs();
   const ConvAttributes a{.window = square(3, 1, 1)};
