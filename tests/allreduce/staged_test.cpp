@@ -41,7 +41,7 @@ class PromptStream final : public Stream {
 };
 
 // The communicator of one of three ranks that contribute equal numbers.
-class ThreeAlike final : public Communicator {
+class ThreeEqualRanks final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 3; }
@@ -85,7 +85,7 @@ class Staged : public testing::Test {
                           },
                       .wait_for = wait_here}) {}
 
-  ThreeAlike host;
+  ThreeEqualRanks host;
   std::deque<std::vector<float>> rooms;
   PromptStream stream;
   StagedCommunicator staged;

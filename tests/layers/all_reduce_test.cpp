@@ -65,7 +65,7 @@ TEST(Buckets, JoinWhatTheOriginalPacks) {
 }
 
 // A communicator of three ranks that all contribute the same values.
-class Alike final : public Communicator {
+class EqualRanks final : public Communicator {
  public:
   int rank() const override { return 0; }
   int ranks() const override { return 3; }
@@ -126,8 +126,8 @@ TEST(Exchange, RunsInItsLaneBeforeTheUpdate) {
   const Network network({16, 16, 16}, {.first = 64, .others = 64, .last = 64});
   KernelTable table;
   add_reference(table);
-  Alike alike;
-  cpu::add_exchange(table, alike);
+  EqualRanks equal_ranks;
+  cpu::add_exchange(table, equal_ranks);
   CpuDevice device;
   StepPlan plan = make_plan(network.graph, table);
   Variables variables(*network.graph);
@@ -148,7 +148,7 @@ TEST(Exchange, RunsInItsLaneBeforeTheUpdate) {
         {network.graph->info(id).desc, reinterpret_cast<std::byte*>(values[inputs.size()].data())});
   }
   executor.run(inputs);
-  EXPECT_EQ(alike.buckets, (Sizes{0, 1, 2}));
+  EXPECT_EQ(equal_ranks.buckets, (Sizes{0, 1, 2}));
   for (const Variable& variable : variables.all()) {
     // The learning rate is 1.
     EXPECT_EQ(variables.view(variable).as<float>()[15], 1 - 2 * 3 * 0.5F);

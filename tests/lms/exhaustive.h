@@ -44,9 +44,9 @@ class Exhaustive {
     double at = 0, bytes = 0;
   };
   struct State {
-    std::vector<Change> changes;  // sorted by time
-    std::vector<double> ends;     // end time of each step
-    std::vector<double> there;    // for each live interval, the time at which its swap-in has ended
+    std::vector<Change> changes;       // sorted by time
+    std::vector<double> ends;          // end time of each step
+    std::vector<double> swap_in_ends;  // by live interval
     double out = 0, in = 0, compute = 0;
     std::size_t returned = 0;
   };
@@ -56,7 +56,9 @@ class Exhaustive {
     if (at == movable_.size()) {
       expanded_ = &expander_.expand(decisions_);
       find_copies();
-      run({.changes = {}, .ends = {}, .there = std::vector<double>(expanded_->intervals.size())},
+      run({.changes = {},
+           .ends = {},
+           .swap_in_ends = std::vector<double>(expanded_->intervals.size())},
           0);
       return;
     }
@@ -75,7 +77,7 @@ class Exhaustive {
 
   void find_copies() {
     swap_ins_.clear();
-    departed_.assign(problem_.roots.size(), 0);
+    swap_out_ends_.assign(problem_.roots.size(), 0);
     for (std::uint32_t s = 0; s < expanded_->intervals.size(); ++s) {
       if (expanded_->intervals[s].returns) {
         swap_ins_.push_back(s);
@@ -88,7 +90,7 @@ class Exhaustive {
   }
 
   // Returns the earliest time, not before `ready`, from which `more` additional bytes always fit.
-  double room(const State& state, double more, double ready) const {
+  double earliest_fit(const State& state, double more, double ready) const {
     double held = more;
     for (const Change& change : state.changes) {
       held += change.bytes;
@@ -136,13 +138,14 @@ class Exhaustive {
   bool bring_back(State& state) {
     const std::uint32_t index = swap_ins_[state.returned++];
     const lms::LiveInterval& interval = expanded_->intervals[index];
-    const double start = room(state, bytes(interval), std::max(state.in, departed_[interval.root]));
+    const double start =
+        earliest_fit(state, bytes(interval), std::max(state.in, swap_out_ends_[interval.root]));
     if (start == never) {
       return false;
     }
     change(state, start, bytes(interval));
     const double rate = problem_.in_bytes_per_second;
-    state.in = state.there[index] = start + (rate > 0 ? bytes(interval) / rate : 0);
+    state.in = state.swap_in_ends[index] = start + (rate > 0 ? bytes(interval) / rate : 0);
     return true;
   }
 
@@ -159,9 +162,10 @@ class Exhaustive {
       const lms::LiveInterval& interval = expanded_->intervals[s];
       more += interval.first == step && !interval.returns ? bytes(interval) : 0;
       less += interval.last == step && !interval.leaves ? bytes(interval) : 0;
-      ready = interval.first == step && interval.returns ? std::max(ready, state.there[s]) : ready;
+      ready = interval.first == step && interval.returns ? std::max(ready, state.swap_in_ends[s])
+                                                         : ready;
     }
-    const double start = room(state, more, ready);
+    const double start = earliest_fit(state, more, ready);
     const double seconds = computes ? problem_.nodes[one.id].seconds : 0;
     if (start + seconds >= best_) {
       return false;
@@ -180,7 +184,7 @@ class Exhaustive {
         const double rate = problem_.out_bytes_per_second;
         state.out = std::max(state.out, state.ends[interval.written]) +
                     (rate > 0 ? bytes(interval) / rate : 0);
-        departed_[interval.root] = state.out;
+        swap_out_ends_[interval.root] = state.out;
         change(state, std::max(state.out, state.compute), -bytes(interval));
       }
     }
@@ -194,7 +198,7 @@ class Exhaustive {
   bool swaps_, drops_;
   std::vector<std::uint32_t> movable_;   // roots that may leave
   std::vector<std::uint32_t> swap_ins_;  // live intervals that begin with one, by first use
-  std::vector<double> departed_;         // end of each root's swap-out, equal for all orders
+  std::vector<double> swap_out_ends_;    // end of each root's swap-out, equal for all orders
   double best_ = never;
 };
 

@@ -15,7 +15,7 @@
 #include "bench/machine/cpu_backend.h"
 #include "bench/ranks/interruption.h"
 #include "data/catalog.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 #include "tests/support/files.h"
 
 namespace cnn::bench {
@@ -42,13 +42,13 @@ Backend on_processors(const Config& config) {
 }
 
 // Returns a CPU backend that emulates a device with memory of its own.
-Backend on_played_device(const Config& config, int /*rank*/, int /*ranks*/) {
+Backend on_emulated_device(const Config& config, int /*rank*/, int /*ranks*/) {
   Backend backend = cpu_backend().make(config);
-  backend.for_rank = on_played_device;
-  backend.device_exchange = &tests::played_device;
+  backend.for_rank = on_emulated_device;
+  backend.device_exchange = &tests::emulated_device;
   return backend;
 }
-Backend on_played_devices(const Config& config) { return on_played_device(config, 0, 1); }
+Backend on_emulated_devices(const Config& config) { return on_emulated_device(config, 0, 1); }
 
 struct Said {
   int status = -1;
@@ -169,7 +169,7 @@ TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
                             .iterations = 2,
                             .warm_up = 1,
                             .json = folder / "rows.json"},
-                           {}, on_played_devices);
+                           {}, on_emulated_devices);
   EXPECT_EQ(said.status, 0) << said.out << said.err;
   EXPECT_THAT(said.err, HasSubstr("travel to the host and are summed there"));
   EXPECT_THAT(said.out, HasSubstr("  errors 0\n"));
@@ -184,7 +184,7 @@ TEST(AllReduceBenchmark, ReducesOnDevicesByWayOfTheHost) {
 TEST(AllReduceBenchmark, ReducesGradientsOnDevicesToo) {
   Config config = two_ranks();
   config.comm.backend = CommBackend::own;
-  const Said said = reduce(config, {.per_step = 1}, {}, on_played_devices);
+  const Said said = reduce(config, {.per_step = 1}, {}, on_emulated_devices);
   EXPECT_EQ(said.status, 0) << said.out << said.err;
   EXPECT_THAT(said.out, ContainsRegex("\nAverage time per step: [0-9.]+\n$"));
 }
@@ -194,7 +194,7 @@ TEST(AllReduceBenchmark, FindsAWrongSumOfADevice) {
   config.comm.backend = CommBackend::own;
   config.comm.fault = "rank=1,step=1,what=corrupt";
   const Said said =
-      reduce(config, {.least = 4096, .iterations = 1, .warm_up = 0}, {}, on_played_devices);
+      reduce(config, {.least = 4096, .iterations = 1, .warm_up = 0}, {}, on_emulated_devices);
   EXPECT_EQ(said.status, 1);
   EXPECT_THAT(said.out, HasSubstr("WRONG"));
 }

@@ -14,7 +14,7 @@
 #include "bench/ranks/rank_exchange.h"
 #include "runtime/cpu/device.h"
 #include "runtime/error.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 #include "tests/support/error_of.h"
 
 namespace cnn::bench {
@@ -30,8 +30,8 @@ std::shared_ptr<StreamCommunicator>& given() {
   return communicator;
 }
 
-constexpr DeviceExchange played = [] {
-  DeviceExchange exchange = tests::played_device;
+constexpr DeviceExchange emulated = [] {
+  DeviceExchange exchange = tests::emulated_device;
   exchange.add = [](KernelTable& /*table*/, std::shared_ptr<StreamCommunicator> communicator) {
     given() = std::move(communicator);
   };
@@ -91,7 +91,7 @@ std::vector<Outcome> exchanged(const CommFlags& flags, OpenNccl open_of_first,
     RankExchange host(*transport, allreduce::ranks_on_hosts(1, 2), config, "");
     Backend backend;
     backend.device = std::make_unique<CpuDevice>();
-    backend.device_exchange = &played;
+    backend.device_exchange = &emulated;
     Outcome& outcome = outcomes[static_cast<std::size_t>(rank)];
     const ChosenExchange exchange =
         exchange_on_device(only_rank(backend), config.comm, *transport, host,

@@ -16,7 +16,7 @@
 #include "bench/session/team.h"
 #include "layers/conv.h"
 #include "runtime/error.h"
-#include "tests/bench/ranks/played_device.h"
+#include "tests/bench/ranks/emulated_device.h"
 
 namespace cnn::bench {
 namespace {
@@ -29,7 +29,7 @@ Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
   own.lms.device_memory_mb = config.lms.device_memory_mb.value() - rank;
   Backend backend = cpu_backend().make(own);
   backend.for_rank = on_own_device;
-  backend.device_exchange = &tests::played_device;
+  backend.device_exchange = &tests::emulated_device;
   return backend;
 }
 
@@ -89,12 +89,12 @@ TEST(DeviceTeam, HasTheSameBitsWithAndWithoutLms) {
 }
 
 // Collects the notes that the ranks of a test adopted, in order.
-struct Told {
+struct AdoptedNotes {
   std::mutex mutex;
-  std::vector<std::string> adopted;
+  std::vector<std::string> notes;
 };
-Told& told() {
-  static Told instance;
+AdoptedNotes& adopted_notes() {
+  static AdoptedNotes instance;
   return instance;
 }
 
@@ -119,8 +119,8 @@ Backend choosing_device(const Config& config, int rank, int ranks) {
   backend.tuning.choices = [megabytes] { return std::to_string(*megabytes); };
   backend.tuning.adopt = [megabytes, rank](const std::string& choices) {
     *megabytes = std::stoul(choices);
-    const std::scoped_lock lock(told().mutex);
-    told().adopted.push_back(fmt::format("rank {}: {}", rank, choices));
+    const std::scoped_lock lock(adopted_notes().mutex);
+    adopted_notes().notes.push_back(fmt::format("rank {}: {}", rank, choices));
   };
   return backend;
 }
@@ -142,13 +142,13 @@ Config two_ranks() {
 }
 
 TEST(DeviceTeam, LetsAllRanksAdoptTheChoicesOfTheFirst) {
-  told().adopted.clear();
+  adopted_notes().notes.clear();
   const Config config = two_ranks();
   const Backend backend = choosing_device(config, 0, 1);
   const RankContext context = only_rank(backend);
   const Job job = make_job(config, context);
   const Team team(job, context);
-  EXPECT_EQ(told().adopted, std::vector<std::string>{"rank 1: 1"});
+  EXPECT_EQ(adopted_notes().notes, std::vector<std::string>{"rank 1: 1"});
 }
 
 TEST(DeviceTeam, RefusesRanksWhoseGradientsLieElsewhere) {

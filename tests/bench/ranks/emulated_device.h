@@ -13,7 +13,7 @@
 namespace cnn::tests {
 
 // Emulates a device whose memory other ranks cannot see, so that it exchanges like a GPU.
-inline constexpr bench::DeviceExchange played_device{
+inline constexpr bench::DeviceExchange emulated_device{
     .add = layers::add_stream_exchange,
     .native = [](Stream& stream) -> void* { return &stream; },
     .on_poll =
