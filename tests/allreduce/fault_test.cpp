@@ -102,7 +102,8 @@ RankEnd expected_end(const Fault& fault, int rank) {
   return {};
 }
 
-// A rank that waits for nothing more may end well even if another rank fails in its last step.
+// Returns whether a rank may end well although another rank fails in its last step, because it
+// waits for nothing more.
 bool may_end_well(const FaultyRun& run, const RankEnd& end) {
   return end.status == 0 && run.fault.bucket == buckets_of_run - 1 &&
          run.fault.step == steps_of_run;

@@ -195,8 +195,9 @@ TEST(NumaCost, CountsTheReadsAndWritesInEachNode) {
   };
   // Each rank reads and writes an eighth of 4 buffers of its own node and of 4 of the other node.
   EXPECT_NEAR(seconds("shared", {}), bytes * (1 / 10e9 + 1 / 3e9) + 2 * meeting, 1e-7);
-  // Each rank's share is a quarter. It first reads 4 buffers and writes one; then it reads 4 and
-  // one of the other node and writes 4; then it reads one of the other node and writes 4.
+  // Each rank's share is a quarter. In the first phase it reads 4 buffers and writes one. In the
+  // second it reads 4 and one of the other node and writes 4. In the last it reads one of the other
+  // node and writes 4.
   EXPECT_NEAR(seconds("shared_by_node", {}),
               bytes / 4 * (5 / 10e9 + 8 / 10e9 + 1 / 3e9 + 4 / 10e9 + 1 / 3e9) + 4 * meeting, 1e-7);
   EXPECT_LT(seconds("shared_by_node", {.chunks = 32, .window = 6}), 0.8 * seconds("shared", {}));

@@ -9,7 +9,8 @@
 namespace cnn::allreduce {
 namespace {
 
-// Returns the seconds of an all-reduce of ResNet-50's gradients, simulated from its action lists.
+// The exchange's seconds come from the simulated action lists of an all-reduce of ResNet-50's
+// gradients.
 constexpr double resnet50_bytes = 102.2e6;
 double resnet50_exchange(const char* by, const Topology& topology, const Options& options,
                          double host_bytes_per_second) {

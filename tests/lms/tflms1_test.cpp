@@ -16,7 +16,7 @@ using tests::lines;
 using tests::StepCase;
 using tests::texts;
 
-// The next node, a distant forward node and a backward node read a.
+// Returns a step in which the next node, a distant forward node and a backward node read a.
 StepCase skip_step() {
   StepCase c;
   const Value w = c.weights(1);

@@ -26,7 +26,7 @@ TEST(Vdnn, EndsALayerWithTheCopyOfItsInputAndStartsCopiesBackALayerAhead) {
                   "conv_backward_data#13", "conv_backward_weights#14", "descend#15"));
 }
 
-// The layers conv, relu and pool; each gradient reads its layer's input.
+// Returns a step of conv, relu and pool in which each gradient reads its layer's input.
 StepCase mixed_step() {
   StepCase c;
   const Value a = c.make("conv", {c.images(), c.weights(1)});

@@ -48,7 +48,7 @@ void expect_identical(const std::vector<float>& a, const std::vector<float>& b) 
   EXPECT_TRUE(tests::identical(a, b));
 }
 
-// The graph computes y = 2 x + 1 and w -= y / 4.
+// Returns a graph of y = 2 x + 1 and w -= y / 4.
 std::shared_ptr<Graph> small_graph() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(2));

@@ -57,7 +57,7 @@ struct Ran {
   Buffer storage, arena;
 };
 
-// The graph computes sum = combine(scale(x), w).
+// Returns a graph of sum = combine(scale(x), w).
 std::shared_ptr<Graph> graph_of(float factor) {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", floats(4), {});

@@ -15,7 +15,8 @@ using tests::Combine;
 using tests::floats;
 using tests::Scale;
 
-// The steps are fetch x (1000 bytes), scale#0, scale#1 on the side lane, combine#2 and its offload.
+// Returns the plan of fetch x (1000 bytes), scale#0, scale#1 on the side lane, combine#2 and its
+// offload.
 StepPlan plan() {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->input("x", floats(250));

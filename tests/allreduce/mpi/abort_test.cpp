@@ -118,8 +118,8 @@ TEST(AbortOverMpi, NamesNoRankInACollectiveOfMpi) {
   std::_Exit(EXIT_SUCCESS);
 }
 
-// The failed ranks abort at the same time. All others must learn of it in a wait that would not
-// end.
+// Lets the failed ranks abort at the same time. All others must learn of it in a wait that would
+// not end.
 void abort_at_once(const std::vector<int>& failed) {
   World& world = tests::this_world();
   int named = world.rank();

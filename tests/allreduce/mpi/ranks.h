@@ -9,8 +9,8 @@
 
 namespace cnn::tests {
 
-// Returns the shared folder of a run that treats each rank as if it were on a host of its own, for
-// the one test that needs it; null in every other run.
+// Returns the shared folder of a run that treats each rank as if it were on a host of its own, or
+// null in every other run. Only one test needs such a run.
 inline const char* unwatched_in() { return std::getenv("CNN_TEST_UNWATCHED_IN"); }
 inline bool is_unwatched() { return unwatched_in() != nullptr; }
 

@@ -231,7 +231,8 @@ std::vector<std::size_t> below_the_bound(const Config& config, const ReduceOptio
   return found;
 }
 
-// A busy machine may slow down the measurement of the bound, but not in all attempts.
+// Expects every row above the bound in at least one attempt, since a busy machine may slow down the
+// measurement of the bound.
 void expect_to_stay_above_the_bound(const Config& config, const ReduceOptions& options) {
   const tests::TemporaryFolder folder;
   constexpr int attempts = 5;

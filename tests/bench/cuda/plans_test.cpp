@@ -99,8 +99,8 @@ const std::map<std::string_view, std::size_t> layers_of{
     {"trivial", 0},   {"alexnet", 5},     {"vgg16", 13},        {"googlenet", 57},
     {"resnet50", 53}, {"resnet152", 155}, {"resnet50_v1.5", 53}};
 
-// The training graph has each convolution forward, for the weights and, unless it reads the image,
-// for the data.
+// Returns the number of convolutions in a training graph: each one forward, for the weights and,
+// unless it reads the image, for the data.
 std::size_t in_training(std::size_t layers) { return layers == 0 ? 0 : 3 * layers - 1; }
 
 class EveryModel : public testing::TestWithParam<std::tuple<std::string, std::string>> {};

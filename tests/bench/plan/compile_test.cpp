@@ -49,7 +49,7 @@ std::optional<KernelSpec> describe_as_cpu(const Op& op, const Signature& asked) 
   return spec;
 }
 
-// A backend that can plan steps but not run them.
+// Returns a backend that can plan steps but not run them.
 Backend backend_like(const std::string& device) {
   Backend backend;
   backend.kernels.otherwise(

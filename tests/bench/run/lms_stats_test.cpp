@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// A step has two images of 32x32, which are 0.002048 megapixels.
+// Returns a run whose step has two images of 32x32, which are 0.002048 megapixels.
 tests::SmallTeam counted_run(const std::string& folder, const std::string& more) {
   return tests::SmallTeam(
       {"--lms", "--lms_stats", "--lms_stats_average", "--output_dir=" + folder, more});

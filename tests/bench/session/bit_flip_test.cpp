@@ -17,7 +17,7 @@ namespace {
 
 using testing::ElementsAre;
 
-// The graph computes y = 2 x + 1 and z = y + 1, of three floats each.
+// Returns a graph of y = 2 x + 1 and z = y + 1 on three floats each.
 std::shared_ptr<const Graph> two_scaled() {
   auto graph = std::make_shared<Graph>();
   const Value y = emit(tests::Scale(2), {graph->input("x", tests::floats(3))});

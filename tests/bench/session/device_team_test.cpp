@@ -33,7 +33,7 @@ Backend on_own_device(const Config& config, int rank, int /*ranks*/) {
   return backend;
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
+// NOLINTNEXTLINE(bugprone-exception-escape): the exception comes from the library.
 struct TrainedTeam {
   std::vector<double> losses;
   std::vector<std::string> hashes;  // one hash of the weights per rank

@@ -16,7 +16,7 @@ namespace {
 constexpr float largest_float = std::numeric_limits<float>::max();
 constexpr float undefined_float = std::numeric_limits<float>::quiet_NaN();
 
-// The graph computes y = 4 x + 1 and then w -= y / 4, which returns the old w.
+// Returns a graph of y = 4 x + 1 and then w -= y / 4, which outputs the old w.
 std::shared_ptr<const Graph> scaled_and_descended() {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", tests::floats(3), {});

@@ -24,7 +24,7 @@ StepPlan two_scales() {
                    make_schedule(*graph));
 }
 
-// The first node takes 1 s, the second 3 s and the copy 0.5 s.
+// Returns a profile in which the first node takes 1 s, the second 3 s and the copy 0.5 s.
 MeasuredProfile measured_twice() {
   MeasuredProfile profile;
   profile.add({{0, 1}, {1, 4}, {4, 4.5}});

@@ -12,7 +12,7 @@
 namespace cnn::bench {
 namespace {
 
-// The graph computes y = 2 x + 1, w -= y / 4 and z = y + 1.
+// Returns a graph of y = 2 x + 1, w -= y / 4 and z = y + 1.
 std::shared_ptr<const Graph> hashed_graph() {
   auto graph = std::make_shared<Graph>();
   const Value w = graph->parameter("w", tests::floats(5), {});

@@ -53,7 +53,7 @@ std::string jpeg_of(int height, int width, JpegKind kind, const Painting& painti
   }
   jpeg_finish_compress(&info);
   std::string file(reinterpret_cast<char*>(memory), size);
-  std::free(memory);  // NOLINT: libjpeg took it from malloc
+  std::free(memory);  // NOLINT: libjpeg allocated it by malloc
   jpeg_destroy_compress(&info);
   return file;
 }

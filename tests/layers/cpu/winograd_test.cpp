@@ -58,7 +58,7 @@ ConvAttributes attributes_with(const WinogradForm& form, const Pads& pads) {
   return result;
 }
 
-// The padding makes outputs as large as the input.
+// Returns attributes whose padding makes outputs as large as the input.
 ConvAttributes attributes(const WinogradForm& form = by_4) {
   return attributes_with(form, {.top = form.taps_h / 2,
                                 .bottom = form.taps_h / 2,

@@ -56,8 +56,8 @@ layers::cuda::Machine machine_of(const cuda::CudaDevice& device) {
           .memory_bytes = device.facts().memory_bytes};
 }
 
-// A byte of a mask holds the bits of eight neighbours, and only packs of 16-bit types have eight
-// elements.
+// Returns whether a mask lacks the width for a kernel: a byte holds the bits of eight neighbours,
+// and only packs of 16-bit types have eight elements.
 bool lacks_mask_width(const Graph& graph, const Node& node, DataType compute) {
   const auto is_mask = [&](TensorId id) { return graph.info(id).desc.type == DataType::u8; };
   const bool masked =

@@ -96,8 +96,8 @@ class LoggingCommunicator final : public StreamCommunicator {
   }
 };
 
-// A step of three gradients, the first in a bucket of its own, and a node that needs all their
-// sums.
+// Returns a step of three gradients, the first in a bucket of its own, and a node that needs all
+// their sums.
 TestStep exchanging_step(Log& log) {
   auto graph = std::make_shared<Graph>();
   const Value x = graph->state("x", floats(4), {}, false);

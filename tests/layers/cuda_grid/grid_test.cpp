@@ -392,7 +392,7 @@ TEST(Grid, GivesEachBlockFreshSharedMemory) {
 }
 
 __global__ void divergent_barrier() {
-  if (threadIdx.x < 4) {  // NOLINT(bugprone-branch-clone): that there are two barriers is the point
+  if (threadIdx.x < 4) {  // NOLINT(bugprone-branch-clone): the two barriers are intended
     __syncthreads();
   } else {
     __syncthreads();

@@ -38,12 +38,12 @@ Value projected_block(Value x) { return relu(add(last_unit(unit(x, 3), 6), last_
 
 // No one needs the images' gradient. Two gradients arrive at the end of each block except the last.
 Value blocks(Value x) { return block(projected_block(block(projected_block(x)))); }
-// The gradients of two convolutions join before a norm without a residual.
+// Returns a block in which the gradients of two convolutions join before a norm without a residual.
 Value preactivated_block(Value x) {
   const Value activated = relu(batch_norm(bare(x, 6), norm));
   return add(bare(unit(activated, 3), 5), bare(activated, 5));
 }
-// The gradients of two convolutions join before a norm without a ReLU.
+// Returns a block in which the gradients of two convolutions join before a norm without a ReLU.
 Value linear_block(Value x) {
   const Value y = last_unit(x, 6);
   return add(bare(y, 4), bare(y, 4));

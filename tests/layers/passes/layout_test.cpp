@@ -33,7 +33,7 @@ TensorDesc packed(TensorDesc desc, std::string tag) {
 
 KernelSpec as_asked(const Signature& s) { return {.workspace = 0, .in = s.in, .out = s.out}; }
 
-// A backend of specs without kernels. Convolutions pack their weights as "forward" and the
+// Returns a backend of specs without kernels. Convolutions pack their weights as "forward" and the
 // gradients as `gradient`, element-wise ops accept any layout, and all other ops need plain
 // tensors.
 KernelTable fake_table(const std::string& gradient) {

@@ -31,8 +31,8 @@ Value images(Graph& graph, std::int64_t batch) {
   return graph.input("x", described({batch, 3, 9, 9}, DataType::f32));
 }
 
-// The network has convolutions, two branches that join, norms across channels, a pool and a dense
-// layer with dropout.
+// Returns a network of convolutions, two branches that join, norms across channels, a pool and a
+// dense layer with dropout.
 Value network(Value x) {
   const Value y = lrn(conv(x, {.filters = 5, .kernel = 3}), {.radius = 2});
   const Value branches[] = {conv(y, {.filters = 4}), conv(y, {.filters = 3, .kernel = 3})};

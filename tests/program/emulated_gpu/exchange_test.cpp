@@ -42,7 +42,7 @@ Strings in_buckets(const Strings& more) {
                 more);
 }
 
-// NOLINTNEXTLINE(bugprone-exception-escape): of no function of ours.
+// NOLINTNEXTLINE(bugprone-exception-escape): the exception comes from the library.
 struct GpuRun {
   Finished finished;
   nlohmann::json result;
@@ -269,7 +269,7 @@ TEST_F(GpuExchange, SaysHowToNameTheOperationWhoseKernelFailsInAGraph) {
                                                HasSubstr("only with --sync_each_kernel")));
 }
 
-// A kernel of device 1 fails, and the kernels of device 0 wait for it.
+// Returns a run in which a kernel of device 1 fails and the kernels of device 0 wait for it.
 GpuRun run_with_a_failed_peer(const std::string& backend) {
   const Environment fault("CNN_EMULATED_KERNEL_FAULT", "1:100");
   return run_on("gpu", 0,

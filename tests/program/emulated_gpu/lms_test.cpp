@@ -17,7 +17,7 @@ Words flags_of(const Words& more) {
   return small_resnet(with({"--batch_size=8", "--num_batches=2", "--precision=fp16"}, more));
 }
 
-// A step of this training needs 35.7 MiB, of which cuBLASLt's workspace takes 32.
+// Returns a training whose step needs 35.7 MiB, of which cuBLASLt's workspace takes 32.
 const Training& without_lms() {
   static const Training training = train("gpu", flags_of({}));
   return training;

@@ -23,7 +23,7 @@ namespace cnn::tests::emulated::dnn {
 namespace {
 
 // The text that cudnnGetLastErrorString() returns.
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): as the library keeps it
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the library keeps it per thread
 thread_local std::string last_error;
 
 constexpr std::size_t workspace_alignment = 256;

@@ -44,10 +44,10 @@ CommunicatorSettings settings_of_communicators();
 }  // namespace cnn::tests::emulated
 
 // NOLINTBEGIN(readability-identifier-naming): NCCL's name
-// One rank's communicator. As the real one, it takes device memory when it is made and when it
-// first reduces, its kernels wait for other ranks until it is aborted, captured launches count as
-// recordings that refer to it, and an abort waits until these recordings and the work of its device
-// have ended.
+// One rank's communicator with the behaviour of the real one. It takes device memory when it is
+// made and at its first reduction. Its kernels wait for the other ranks until it is aborted.
+// Captured launches count as recordings that refer to it. An abort waits until these recordings and
+// the work of its device have ended.
 struct ncclComm {
  public:
   ncclComm(int rank, int ranks, int device, bool blocking);

@@ -27,7 +27,7 @@ ncclUniqueId Segment::create() {
 Segment::Segment(const ncclUniqueId& id, int ranks)
     : bytes_(header_bytes + static_cast<std::size_t>(ranks) * chunk_bytes) {
   int process = 0, descriptor = 0;
-  // NOLINTNEXTLINE(cert-err34-c): the count tells whether both numbers were there
+  // NOLINTNEXTLINE(cert-err34-c): the count shows whether both numbers exist
   check(std::sscanf(id.internal, id_format, &process, &descriptor) == 2,
         "the unique ID was not made by ncclGetUniqueId");
   const std::string path = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);

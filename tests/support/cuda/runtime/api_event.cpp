@@ -11,7 +11,7 @@
 namespace cnn::tests::emulated {
 namespace {
 
-// The stream joins the event's capture.
+// Lets the stream join the event's capture.
 cudaError_t wait_in_capture(CUstream_st& stream, const CUevent_st& event) {
   if (event.capture == nullptr) {
     return invalidate(*stream.capture, cudaErrorStreamCaptureIsolation,

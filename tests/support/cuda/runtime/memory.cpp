@@ -29,7 +29,8 @@ void protect(std::byte* data, std::size_t bytes, bool is_open) {
         "the protection of emulated memory cannot be changed");
 }
 
-// The rest of a block's last page keeps the poison unless a write goes past the end.
+// Returns whether the rest of a block's last page still has the poison, which a write past the end
+// destroys.
 bool is_untouched_behind(const Block& block) {
   const std::byte* end = block.data + whole_pages(block.bytes);
   return std::all_of(static_cast<const std::byte*>(block.data + block.bytes), end,

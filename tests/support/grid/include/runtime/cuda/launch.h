@@ -21,7 +21,7 @@ std::int64_t blocks_at_once(void (* /*kernel*/)(Parameters...), int /*threads*/,
   return 528;  // more than most tests have work for; only a few have more rows
 }
 
-// NOLINTNEXTLINE(readability-function-size): takes what a launch needs, as the real one
+// NOLINTNEXTLINE(readability-function-size): has the parameters of the real one
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
             Stream& stream, Arguments&&... arguments) {
