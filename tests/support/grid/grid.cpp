@@ -25,7 +25,7 @@ constexpr unsigned largest_grid_yz = 65535;
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the builtins act on it
 constinit thread_local Run* active = nullptr;
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): hooks have no state of their own
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): hooks have no state
 constinit thread_local bool seen = false;
 
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): it belongs to the run

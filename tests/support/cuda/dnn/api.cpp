@@ -23,7 +23,7 @@ namespace cnn::tests::emulated::dnn {
 namespace {
 
 // The text that cudnnGetLastErrorString() returns.
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the library keeps it per thread
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): per thread, as in cuDNN
 thread_local std::string last_error;
 
 constexpr std::size_t workspace_alignment = 256;

@@ -50,7 +50,7 @@ int find(std::string_view name, const char* format, int first, void** device) {
 int number_of(void* device) { return static_cast<Device*>(device)->number; }
 unsigned watts_of(void* device) { return 400 + 50 * static_cast<unsigned>(number_of(device)); }
 
-// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): devices draw power from here on
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): power counts from here
 const auto start = std::chrono::steady_clock::now();
 
 }  // namespace
